@@ -1,0 +1,60 @@
+# Every target makes what it needs itself: a Python 3.11 or newer and make are enough.
+#   make demo    run the quickstart notebook and show what it did
+#   make test    all checks and all tests, browser included
+#   make lab     open JupyterLab on notebooks/
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lab bench lint format unit clean env-lab env-test env-bench
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+# A pyenv shim answers to a name without being able to run it, so each candidate is tried.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
+BIN := .venv/bin
+PY := $(BIN)/python
+NOTEBOOKS := $(wildcard notebooks/*.ipynb)
+PYTEST_ARGS ?=
+# Two workers: what a small machine has; the browser tests share one of them.
+WORKERS ?= 2
+
+help: ## these lines
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 14
+
+demo: env-lab ## run the quickstart notebook; print the route, the state, where everything is
+	@$(PY) scripts/demo.py
+
+test: env-test lint ## all checks, all notebooks, all tests
+	@$(PY) scripts/chromium.py
+ifneq ($(NOTEBOOKS),)
+	$(PY) -m pytest -q -n $(WORKERS) --dist loadscope --nbval --nbval-current-env \
+		--nbval-sanitize-with notebooks/sanitize.cfg $(NOTEBOOKS)
+endif
+	$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+
+unit: env-test ## the tests that need no browser; PYTEST_ARGS="-k word" narrows them
+	$(PY) -m pytest -n $(WORKERS) -m "not browser" $(PYTEST_ARGS)
+
+lab: env-lab ## open JupyterLab on notebooks/
+	@mkdir -p notebooks
+	$(BIN)/jupyter lab --ServerApp.root_dir=notebooks
+
+bench: env-bench ## visits per second beside transitions, burr and the bare writes
+	$(PY) benchmarks/run.py
+
+lint: env-test ## ruff, mypy, the layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: env-test ## let ruff write what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## remove the environment and everything that was built
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+env-lab env-test env-bench:
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer found; name one with PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) scripts/bootstrap.py $(@:env-%=%)

@@ -1,0 +1,93 @@
+"""Make the virtual environment of this checkout, or bring it up to date: ``bootstrap.py EXTRA...``.
+
+Runs on a bare Python, so it uses the standard library alone. A stamp inside the environment holds the
+hash of pyproject.toml and the extras that were installed for it; with nothing new to do it costs a
+few milliseconds, so every make target can begin with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+STAMP = VENV / ".materia-nb.json"
+
+
+def main(wanted: list[str]) -> int:
+    """Install the wanted extras unless the stamp says that they are there; the exit code."""
+    project = (ROOT / "pyproject.toml").read_bytes()
+    extras = with_implied(wanted, tomllib.loads(project.decode())["project"])
+    key = hashlib.sha256(project + str(ROOT).encode()).hexdigest()
+    there = installed(key)
+    if extras <= there and works():
+        return 0
+    if not works():
+        say(f"Making {VENV.name} with Python {sys.version.split()[0]}")
+        try:
+            venv.create(VENV, clear=True, with_pip=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            say(f"Cannot make {VENV}: {error}. On Debian and Ubuntu: apt-get install python3-venv")
+            return 1
+    names = ",".join(sorted(extras))
+    say(f"Installing materia-nb[{names}] into {VENV.name} (the first time takes a minute or two)")
+    pip = [str(PYTHON), "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--no-input"]
+    done = subprocess.run([*pip, "--editable", f"{ROOT}[{names}]"], check=False, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        say("The installation failed; pip's message above says why")
+        return done.returncode
+    STAMP.write_text(json.dumps({"key": key, "extras": sorted(extras | there)}))
+    return 0
+
+
+def with_implied(wanted: list[str], project: dict[str, object]) -> set[str]:
+    """The wanted extras and those that they name in turn, as ``test`` names ``materia-nb[lab]``."""
+    table = project["optional-dependencies"]
+    if not isinstance(table, dict) or (unknown := set(wanted) - set(table)):
+        sys.exit(f"bootstrap: no such extra: {', '.join(sorted(unknown))}")
+    found: set[str] = set()
+    todo = list(wanted)
+    while todo:
+        extra = todo.pop()
+        if extra not in found:
+            found.add(extra)
+            own = rf"{re.escape(str(project['name']))}\[(.*)\]"
+            for requirement in table[extra]:
+                if match := re.fullmatch(own, requirement):
+                    todo += match[1].split(",")
+    return found
+
+
+def installed(key: str) -> set[str]:
+    """The extras that were installed for this very pyproject.toml."""
+    try:
+        stamp = json.loads(STAMP.read_text())
+        return set(stamp["extras"]) if stamp["key"] == key else set()
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+
+
+def works() -> bool:
+    """Whether the environment has a Python that starts: its base may have been removed or upgraded."""
+    if not os.access(PYTHON, os.X_OK):
+        return False
+    code = "import sys, importlib.util as i; sys.exit(sys.version_info < (3, 11) or not i.find_spec('pip'))"
+    return subprocess.run([PYTHON, "-c", code], check=False, capture_output=True).returncode == 0
+
+
+def say(text: str) -> None:
+    """Tell what is going on, at once and apart from what the commands print."""
+    print(f"bootstrap: {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
