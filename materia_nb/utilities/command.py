@@ -1,0 +1,116 @@
+"""Which program a utility materia names, and where it lies (R24, R25)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePath
+from typing import Final
+
+from materia_nb.errors import MateriaError, close_match
+from materia_nb.loadout.graph import Materia
+
+INTERPRETERS: Final = frozenset({"python", "python3", "node", "bash", "sh", "ruby", "perl", "deno", "bun"})
+"""Programs whose first argument is a script (R24)."""
+
+SHIPPED_KIND: Final = "shippedUtility"
+
+# After one of these the next argument is no script file but code, a module or a mode.
+_CODE_FOLLOWS: Final = frozenset({"-", "-c", "-e", "-m", "-p", "-s", "--eval", "--print", "eval"})
+
+
+def resolve_command(materia: Materia, *, utilities: Sequence[Path] = ()) -> list[str]:
+    """Say what to run for a utility materia: its command, or the shipped script that it names.
+
+    A relative program, or a relative script after an interpreter name (options between them are
+    passed over), that exists beside the owning config file is made absolute; everything else is
+    left as written (R24). ``command`` wins over ``script``.
+
+    Args:
+        materia: the utility; ``materia.owner`` is the directory of its config file.
+        utilities: directories of shipped scripts; the first that has the script provides it (R25).
+
+    Raises:
+        MateriaError: kind ``utility_not_started``: neither command nor script, or no such script.
+    """
+    if materia.command:
+        return _beside_config(materia.command, materia.owner)
+    if materia.script is not None:
+        return _shipped(materia, utilities)
+    raise _refused(
+        materia, "has neither a command nor a script", 'give it "command": ["program", "argument"]'
+    )
+
+
+def _beside_config(command: Sequence[str], owner: Path | None) -> list[str]:
+    argv = list(command)
+    if owner is None:
+        return argv
+    place = _script_place(argv) if PurePath(argv[0]).name in INTERPRETERS else None
+    for index in (0, place):
+        if index is not None and (found := _file_beside(owner, argv[index])):
+            argv[index] = str(found)
+    return argv
+
+
+def _script_place(argv: Sequence[str]) -> int | None:
+    """Find the argument that an interpreter would run as a script."""
+    for index, argument in enumerate(argv[1:], start=1):
+        if argument in _CODE_FOLLOWS:
+            return None
+        if not argument.startswith("-") and argument != "run":  # deno run x.ts
+            return index
+    return None
+
+
+def _file_beside(owner: Path, name: str) -> Path | None:
+    if not name or PurePath(name).is_absolute():
+        return None
+    path = owner.absolute() / name
+    try:
+        return path if path.is_file() else None
+    except (OSError, ValueError):  # code given as an argument is seldom a possible file name
+        return None
+
+
+def _shipped(materia: Materia, utilities: Sequence[Path]) -> list[str]:
+    script = materia.script or {}
+    kind, name = script.get("kind"), script.get("name")
+    if kind != SHIPPED_KIND:
+        raise _refused(
+            materia, f"has a script of the unknown kind {kind!r}", f'the one kind there is: "{SHIPPED_KIND}"'
+        )
+    # A name, never a path: a config cannot reach out of the directories of scripts.
+    if (
+        not isinstance(name, str)
+        or PurePath(name).name != name
+        or PurePath(name).suffix not in {".py", ".mjs"}
+    ):
+        raise _refused(
+            materia,
+            f"names the script {name!r}",
+            'a shipped script is named by its file name, as "detect-vcs.py"',
+        )
+    wanted = PurePath(name).stem + ".py"
+    for directory in utilities:
+        if (directory / wanted).is_file():
+            return [sys.executable or "python3", str((directory / wanted).absolute())]
+    there = _names(utilities)
+    match = close_match(wanted, there)
+    if match:
+        hint = f"did you mean {match!r}?"
+    else:
+        hint = f"these are there: {', '.join(there)}" if there else "no shipped scripts are installed"
+    raise _refused(materia, f"names the shipped script {wanted!r}, which does not exist", hint)
+
+
+def _names(directories: Iterable[Path]) -> list[str]:
+    return sorted(
+        {path.name for directory in directories if directory.is_dir() for path in directory.glob("*.py")}
+    )
+
+
+def _refused(materia: Materia, what: str, hint: str) -> MateriaError:
+    return MateriaError(
+        f"Utility {materia.id!r} {what}", where=f"materia.{materia.id}", hint=hint, kind="utility_not_started"
+    )

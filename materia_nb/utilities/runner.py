@@ -1,0 +1,232 @@
+"""A utility's step: its JSON document on stdin, its output, and how it failed if it did (R23)."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.graph import Materia
+from materia_nb.utilities.command import resolve_command
+from materia_nb.utilities.process import KEEP_BYTES, ProcessResult, run_process
+
+DEFAULT_TIMEOUT_MS: Final = 30_000
+"""How long a utility may run when its materia does not say (R23)."""
+
+STDERR_SUMMARY: Final = 800
+"""The longest summary of stderr in a message, in characters (R23)."""
+
+FailureKind: TypeAlias = Literal["utility_exit", "utility_timeout", "utility_not_started", "interrupted"]
+
+_COMMAND_SHOWN: Final = 300
+_ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)")
+
+
+@dataclass(frozen=True, slots=True)
+class UtilityFailure:
+    """Why a utility's step failed. ``interrupted`` is no fault of the utility: its step may run again."""
+
+    kind: FailureKind
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class UtilityResult:
+    """What a utility did. ``stdout`` and ``stderr`` are text, undecodable bytes as U+FFFD."""
+
+    process: ProcessResult
+    timeout_ms: int
+    stdout: str
+    stderr: str
+    failure: UtilityFailure | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether stdout is the utility's result."""
+        return self.failure is None
+
+
+def stdin_document(  # noqa: PLR0913 - one argument for each key
+    *,
+    materia: Materia,
+    cwd: Path,
+    run_dir: Path,
+    request: str,
+    cast_id: str,
+    socket_id: str,
+    state: Mapping[str, JSON],
+    item: JSON = None,
+    item_key: str | None = None,
+    item_label: str | None = None,
+    cursor: tuple[str, int] | None = None,
+    cursors: Mapping[str, int] | None = None,
+) -> dict[str, JSON]:
+    """Make the object that a utility reads on stdin (R23).
+
+    Args:
+        materia: the utility; gives materiaId, materiaLabel and params.
+        cwd: the project directory.
+        run_dir: the directory of this cast's artifacts.
+        request: what the cast was asked to do.
+        cast_id: the cast.
+        socket_id: the socket.
+        state: the state of the cast.
+        item: the current work item; None without one.
+        item_key: its key, such as ``WI-1``.
+        item_label: its title.
+        cursor: name and index of the cursor that moves over the items; None outside an iterator.
+        cursors: all cursors.
+    """
+    return {
+        "cwd": str(cwd),
+        "runDir": str(run_dir),
+        "request": request,
+        "castId": cast_id,
+        "socketId": socket_id,
+        "materiaId": materia.id,
+        "materiaLabel": materia.label,
+        "params": dict(materia.params),
+        "state": dict(state),
+        "item": item,
+        "itemKey": item_key,
+        "itemLabel": item_label,
+        "cursor": None if cursor is None else {"name": cursor[0], "index": cursor[1]},
+        "cursors": dict(cursors or {}),
+    }
+
+
+def run_utility(
+    materia: Materia,
+    document: Mapping[str, JSON],
+    *,
+    project: Path,
+    utilities: Sequence[Path] = (),
+    artifacts: tuple[str, str] = ("", ""),
+    stop: threading.Event | None = None,
+) -> UtilityResult:
+    """Run a utility on its stdin document, in the project directory (R23).
+
+    It always returns, also when the command cannot be found or started: the result says so.
+    What stdout means is not decided here.
+
+    Args:
+        materia: the utility.
+        document: what :func:`stdin_document` made.
+        project: the directory to run in.
+        utilities: where shipped scripts are, see :func:`resolve_command`.
+        artifacts: where stdout and stderr are going to be kept, to be named in a failure.
+        stop: ends the utility when set; the failure is then ``interrupted``.
+
+    Raises:
+        KeyboardInterrupt: when interrupted in the main thread, after the process group has ended.
+        MateriaError: kind ``invalid_document``: the document is not JSON.
+    """
+    stdin = _encode(document)
+    timeout_ms = materia.timeout_ms or DEFAULT_TIMEOUT_MS
+    try:
+        argv = resolve_command(materia, utilities=utilities)
+    except MateriaError as error:
+        process = ProcessResult.not_started(
+            materia.command, error.what + (f" ({error.hint})" if error.hint else "")
+        )
+    else:
+        process = run_process(argv, stdin=stdin, cwd=project, timeout_s=timeout_ms / 1000, stop=stop)
+    stderr = process.stderr.decode(errors="replace")
+    return UtilityResult(
+        process=process,
+        timeout_ms=timeout_ms,
+        stdout=process.stdout.decode(errors="replace"),
+        stderr=stderr,
+        failure=_failure(str(document.get("socketId", "")), process, timeout_ms, stderr, artifacts),
+    )
+
+
+def command_record(materia: Materia, result: UtilityResult, artifacts: tuple[str, str]) -> dict[str, JSON]:
+    """Make what is kept of a run: the body of ``<visit>.command.json`` and of ``utility_command`` (R29)."""
+    process = result.process
+    record: dict[str, JSON] = {
+        "materia": materia.id,
+        "materiaLabel": materia.label,
+        "command": list(process.argv),
+        "code": process.code,
+        "signal": process.signal,
+        "timedOut": process.timed_out,
+        "timeoutMs": result.timeout_ms,
+        "stdoutArtifact": artifacts[0],
+        "stderrArtifact": artifacts[1],
+        "stdoutTruncated": process.stdout_truncated,
+        "stderrTruncated": process.stderr_truncated,
+        "maxBytes": KEEP_BYTES,
+        "seconds": round(process.seconds, 6),
+    }
+    if process.start_error is not None:
+        record["startError"] = process.start_error
+    return record
+
+
+def summarize(text: str, limit: int = STDERR_SUMMARY) -> str:
+    """Bring diagnostics onto one line of at most ``limit`` characters.
+
+    Terminal escapes and control characters go, white space is collapsed, and of a long text the
+    beginning and, as it says most, the end are kept.
+    """
+    plain = _ESCAPES.sub("", text)
+    line = " ".join("".join(c if c.isprintable() else " " for c in plain).split())
+    if len(line) <= limit:
+        return line
+    gap = " … "
+    head = limit * 3 // 8
+    return line[:head] + gap + line[len(line) - (limit - head - len(gap)) :]
+
+
+def show_command(argv: Sequence[str]) -> str:
+    """Write a command as one would type it, on one line and not too long."""
+    return summarize(shlex.join(argv), _COMMAND_SHOWN)
+
+
+def _failure(
+    socket: str, process: ProcessResult, timeout_ms: int, stderr: str, artifacts: tuple[str, str]
+) -> UtilityFailure | None:
+    kind: FailureKind
+    if process.ok:
+        return None
+    ended = f"code {process.code}" if process.signal is None else f"signal {process.signal}"
+    if not process.started:
+        kind, how = "utility_not_started", f"could not be started: {process.start_error}"
+    elif process.timed_out:
+        kind, how = "utility_timeout", f"took longer than {timeout_ms} ms and was ended ({ended})"
+    elif process.stopped:
+        kind, how = "interrupted", f"was interrupted ({ended})"
+    else:
+        kind, how = "utility_exit", f"ended with {ended}"
+    parts = [f"Utility command of {socket or 'the socket'} {how}: {show_command(process.argv) or '(none)'}"]
+    if process.started:
+        parts.append(f"stderr: {summarize(stderr) or '(empty)'}")
+        parts += [
+            f"{name} kept in {path}"
+            for name, path in zip(("stdout", "stderr"), artifacts, strict=True)
+            if path
+        ]
+    return UtilityFailure(kind, "; ".join(parts))
+
+
+def _encode(document: Mapping[str, JSON]) -> bytes:
+    try:
+        text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise MateriaError(
+            f"The input of a utility cannot be written as JSON: {error}",
+            hint="look at what was assigned to the state",
+            kind="invalid_document",
+        ) from error
+    try:
+        return text.encode() + b"\n"
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can only escape
+        return json.dumps(document).encode() + b"\n"
