@@ -1,0 +1,1 @@
+"""What happens next, and why? Immutable state, pure transitions, decisions, prompts."""

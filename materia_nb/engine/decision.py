@@ -1,0 +1,79 @@
+"""Why the cast went where it went: the record that every step leaves (R3, R14, R16, R18)."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from materia_nb.engine.state import Failure
+from materia_nb.handoff.protocol import Issue
+
+
+class Look(NamedTuple):
+    """One edge or exit route that was looked at, in order, and whether it matched."""
+
+    kind: Literal["edge", "exit"]
+    when: str
+    to: str
+    matched: bool
+    place: int | None = None
+    route: str | None = None
+    used: int | None = None
+    limit: int | None = None
+
+    def reason(self, satisfied: bool | None) -> str:
+        """Say in words why it matched or not, for an output that said ``satisfied``."""
+        if self.when == "always":
+            return "always matches"
+        said = "no satisfied" if satisfied is None else f"satisfied: {str(satisfied).lower()}"
+        wants = "true" if self.when == "satisfied" else "false"
+        return f"the output says {said}; {self.when} needs satisfied: {wants}"
+
+
+class AdvanceFact(NamedTuple):
+    """What ``advance`` did: moved or not, from where to where, and how long the list is (R14)."""
+
+    when: str
+    moved: bool
+    cursor: str
+    before: int
+    after: int
+    length: int
+    exhausted: bool
+    derived: bool
+
+
+class Assigned(NamedTuple):
+    """One assignment: its target, its source, and whether the source was there (R11)."""
+
+    target: str
+    source: str
+    found: bool
+
+
+class Decision(NamedTuple):
+    """How one step ended.
+
+    ``by`` says what chose the target: an edge, a loop exit, the implied end, an empty
+    loop, a turn that is still owed (repair, draft), or a failure.
+    """
+
+    step: int
+    socket: str | None
+    visit: int | None
+    item_key: str | None
+    item_label: str | None
+    by: Literal["edge", "exit", "implied end", "empty loop", "repair", "draft", "failure", "budget"]
+    target: str | None
+    satisfied: bool | None = None
+    notes: tuple[str, ...] = ()
+    issues: tuple[Issue, ...] = ()
+    assigned: tuple[Assigned, ...] = ()
+    advance: AdvanceFact | None = None
+    looks: tuple[Look, ...] = ()
+    passed_over: tuple[str, ...] = ()
+    failure: Failure | None = None
+
+    @property
+    def chosen(self) -> Look | None:
+        """The edge or exit that was taken, if one was."""
+        return next((look for look in self.looks if look.matched), None)

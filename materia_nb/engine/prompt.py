@@ -1,0 +1,104 @@
+"""What an agent is told: the materia's prompt, the item, the follow-up, and what it must return (R31).
+
+The layers are in this order and each has a name, so that a person can see where every line comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from materia_nb.engine.followup import shown_to
+from materia_nb.engine.state import CastState, FollowUp, Item
+from materia_nb.engine.values import render
+from materia_nb.handoff.protocol import Issue
+from materia_nb.jsonvalue import JSON, pretty
+
+LayerName: TypeAlias = Literal["materia", "work item", "follow-up", "multi-turn", "repair", "return"]
+EXCERPT_CHARS: Final = 600
+
+
+class Layer(NamedTuple):
+    """One named part of a prompt."""
+
+    name: LayerName
+    text: str
+
+
+class Prompt(NamedTuple):
+    """A whole prompt. ``instruction`` is the rendered materia prompt, ``reasons`` the follow-up reasons shown."""
+
+    layers: tuple[Layer, ...]
+    instruction: str
+    reasons: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The layers as the agent reads them."""
+        return "\n\n".join(layer.text for layer in self.layers)
+
+
+def work_prompt(template: str, wanted: str, socket: str, state: CastState, item: Item | None, *, draft: bool) -> Prompt:
+    """Assemble the prompt of a first turn."""
+    instruction = render(template, state, item)
+    layers = [Layer("materia", instruction)]
+    if item is not None:
+        layers.append(Layer("work item", _item_text(item)))
+    entries = shown_to(state.follow_up, socket, item) if state.follow_up else []
+    if entries:
+        layers.append(Layer("follow-up", _follow_up_text(entries)))
+    if draft:
+        layers.append(Layer("multi-turn", DRAFT_TEXT))
+    elif wanted:
+        layers.append(Layer("return", wanted))
+    return Prompt(tuple(layers), instruction, tuple(entry.reason for entry in entries))
+
+
+DRAFT_TEXT: Final = (
+    "Work this out together with the person: offer a draft in plain words. "
+    "They may ask for changes; nothing is final until they say so."
+)
+
+
+def final_prompt(before: Prompt, wanted: str) -> Prompt:
+    """Assemble the turn that asks for the result of a refined draft."""
+    text = "The person is content. Now give the final result of this conversation."
+    layers = [Layer("multi-turn", text)]
+    if wanted:
+        layers.append(Layer("return", wanted))
+    return before._replace(layers=tuple(layers))
+
+
+def repair_prompt(before: Prompt, wanted: str, issues: Sequence[Issue], output: str) -> Prompt:
+    """Assemble a repair turn: what was wrong, an excerpt of at most 600 characters, what to return (R19)."""
+    lines = ["That answer could not be used:"]
+    lines += [f"- {issue.path}: {issue.message} To mend it: {issue.fix}." for issue in issues]
+    excerpt = output.strip()
+    if len(excerpt) > EXCERPT_CHARS:
+        excerpt = excerpt[: EXCERPT_CHARS - 1] + "…"
+    if excerpt:
+        lines += ["It began:" if excerpt.endswith("…") else "It was:", excerpt]
+    lines.append("Give the whole answer again, corrected.")
+    layers = [Layer("repair", "\n".join(lines))]
+    if wanted:
+        layers.append(Layer("return", wanted))
+    return before._replace(layers=tuple(layers))
+
+
+def _item_text(item: Item) -> str:
+    value = item.value
+    if _is_work_item(value):
+        return f"The work item ({item.key}): {value['title']}\n{value['context']}"
+    return f"The item ({item.key}):\n{value if isinstance(value, str) else pretty(value)}"
+
+
+def _is_work_item(value: JSON) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(value.get(name), str) for name in ("title", "context"))
+
+
+def _follow_up_text(entries: Sequence[FollowUp]) -> str:
+    lines = ["This comes back to you because an earlier result was not satisfactory. Oldest reason first:"]
+    for entry in entries:
+        about = f" about {entry.item_label}" if entry.item_label else ""
+        lines.append(f"- {entry.source} ({entry.label}){about}: {entry.reason}")
+    return "\n".join(lines)

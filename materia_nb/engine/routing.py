@@ -1,0 +1,120 @@
+"""Choosing where to go next: exits after exhaustion, else edges in order, within their bounds (R3, R16, R18, R21)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from materia_nb.engine.decision import Look
+from materia_nb.engine.rules import Rules, SocketRules
+from materia_nb.engine.state import CastState, EdgeId, Failure, ItemRecord, Visit
+from materia_nb.loadout.graph import END, Edge, ExitRoute
+
+
+class Choice(NamedTuple):
+    """The target, what chose it, everything that was looked at, and the edge if it was one."""
+
+    target: str
+    by: str
+    looks: tuple[Look, ...]
+    edge: Edge | None = None
+
+
+def matches(when: str, satisfied: bool | None) -> bool:
+    """Whether a canonical condition holds for what the output said (R3)."""
+    return when == "always" or satisfied is (when == "satisfied")
+
+
+def choose_exit(routes: tuple[ExitRoute, ...], satisfied: bool | None) -> Choice:
+    """Leave an exhausted loop: the guarded route that fits, then ``always``, then the end (R16)."""
+    guarded = None if satisfied is None else ("satisfied" if satisfied else "not_satisfied")
+    taken = next((route for route in routes if route.condition == guarded), None)
+    taken = taken or next((route for route in routes if route.condition == "always"), None)
+    looks = tuple(
+        Look("exit", route.condition, route.target, route is taken, route=route.edge_id) for route in routes
+    )
+    if taken is None:
+        return Choice(END, "implied end", looks)
+    return Choice(taken.target, "exit", looks)
+
+
+def choose_edge(rules: Rules, here: SocketRules, state: CastState, visit: Visit, satisfied: bool | None) -> Choice:
+    """Take the first edge that matches, else the implied end (R3)."""
+    looks: list[Look] = []
+    for edge in here.socket.edges:
+        taken = matches(edge.when, satisfied)
+        used, limit = edge_use(rules, state, visit, edge)
+        looks.append(Look("edge", edge.when, edge.to, taken, edge.place, None, used, limit))
+        if taken:
+            return Choice(edge.to, "edge", tuple(looks), edge)
+    return Choice(END, "implied end", tuple(looks))
+
+
+def edge_use(rules: Rules, state: CastState, visit: Visit, edge: Edge) -> tuple[int, int | None]:
+    """How often the edge has been used where it is counted, and its limit there (None: not counted).
+
+    Inside an item only edges with ``maxTraversals`` are counted, per item; outside
+    items every edge is, against ``maxTraversals`` or ``limits.maxEdgeTraversals``.
+    """
+    item = visit.item
+    limit = edge.max_traversals
+    edge_id = (visit.socket, edge.place)
+    if item is None:
+        used = state.counts.get(edge_id, 0)
+        limit = rules.graph.limits.max_edge_traversals if limit is None else limit
+    elif limit is None:
+        return 0, None
+    else:
+        record = state.items.get(item.id)
+        used = record.used.get(edge_id, 0) if record else 0
+    if state.extra:
+        limit += state.extra.get(("edge", *edge_id, item.id if item else None), 0)
+    return used, limit
+
+
+def count_edge(rules: Rules, state: CastState, visit: Visit, edge: Edge) -> tuple[CastState, Failure | None]:
+    """Count a chosen edge, also when that goes over its limit, which fails the cast (R18, R21)."""
+    pair = f"{visit.socket}->{edge.to}"
+    traversals = {**state.traversals, pair: state.traversals.get(pair, 0) + 1}
+    used, limit = edge_use(rules, state, visit, edge)
+    if limit is None:
+        return state._replace(traversals=traversals), None
+    edge_id: EdgeId = (visit.socket, edge.place)
+    changes: dict[str, object] = {"traversals": traversals}
+    if edge.max_traversals is not None:
+        changes["bounded_at"] = visit.step
+    if visit.item is None:
+        changes["counts"] = {**state.counts, edge_id: used + 1}
+    else:
+        record = state.items.get(visit.item.id, ItemRecord())
+        record = record._replace(used={**record.used, edge_id: used + 1})
+        changes["items"] = {**state.items, visit.item.id: record}
+    state = state._replace(**changes)  # type: ignore[arg-type]  # the keys are fields, checked above
+    return state, None if used < limit else _over(visit, edge, limit)
+
+
+def _over(visit: Visit, edge: Edge, limit: int) -> Failure:
+    where = f" for item {visit.item.key}" if visit.item else ""
+    bound = "maxTraversals" if edge.max_traversals is not None else "limits.maxEdgeTraversals"
+    return Failure(
+        "edge_traversals_exhausted",
+        f"The edge {visit.socket} -> {edge.to} ({edge.when}) may be taken {limit} times{where} ({bound}) "
+        "and was chosen once more.",
+        visit.socket,
+        "look at why it keeps coming back (why), then revive to allow it again, or raise the limit in the loadout",
+        edge.to,
+        (("edge", visit.socket, edge.place, visit.item.id if visit.item else None), limit),
+    )
+
+
+def enter_path(state: CastState, socket: str, record: ItemRecord, visit_step: int) -> ItemRecord:
+    """Put a socket on the path of the current item; coming back to one closes a cycle (R18).
+
+    A cycle does not count when an edge with ``maxTraversals`` was taken since the
+    previous visit of that socket, because that edge bounds it already.
+    """
+    path = record.path
+    for place, (seen, step) in enumerate(path):
+        if seen == socket:
+            counted = state.bounded_at < step
+            return record._replace(path=(*path[:place], (socket, visit_step)), cycles=record.cycles + counted)
+    return record._replace(path=(*path, (socket, visit_step)))

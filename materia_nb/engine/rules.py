@@ -1,0 +1,62 @@
+"""A graph together with what the engine looks up for each socket, worked out once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from materia_nb.handoff import HandoffProtocol, Requirements, protocol, requirements
+from materia_nb.jsonvalue import split_path
+from materia_nb.loadout.graph import ExitRoute, Graph, Socket
+
+
+@dataclass(frozen=True, slots=True)
+class SocketRules:
+    """One socket, what its output must be, what its agent is asked for, and its exit routes in order."""
+
+    socket: Socket
+    wanted: Requirements
+    protocol: HandoffProtocol
+    ask: str
+    assign: tuple[tuple[str, tuple[str, ...], str], ...]
+    exits: tuple[ExitRoute, ...]
+    consumer_cursors: tuple[str, ...]
+
+
+class Rules:
+    """What a cast runs by. Immutable once made; a running cast keeps the one that it started with."""
+
+    def __init__(self, graph: Graph) -> None:
+        """Work out the rules of every socket of ``graph``."""
+        self.graph = graph
+        self.sockets = {socket.id: _socket_rules(graph, socket) for socket in graph.sockets.values()}
+
+    def empty_exit(self, socket: Socket) -> ExitRoute | None:
+        """The way out when ``socket`` is entered and its list has no item left (R16).
+
+        The first ``always`` route of the loop; one that leaves from the entered socket goes first.
+        A socket's own ``foreach`` looks at every loop that lists it.
+        """
+        iterator = socket.iterator
+        loops = socket.loops if iterator is None or iterator.loop is None else (iterator.loop,)
+        for loop_id in loops:
+            routes = [route for route in self.graph.loops[loop_id].routes if route.condition == "always"]
+            own = [route for route in routes if route.source == socket.id]
+            if own or routes:
+                return (own or routes)[0]
+        return None
+
+
+def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
+    wanted = requirements(socket)
+    spoken = protocol("sparse" if socket.is_utility else socket.handoff)
+    loops = graph.loops
+    consuming = [iterator for loop in graph.consumers.get(socket.id, ()) if (iterator := loops[loop].iterator)]
+    return SocketRules(
+        socket=socket,
+        wanted=wanted,
+        protocol=spoken,
+        ask="" if socket.is_utility else spoken.ask(wanted),
+        assign=tuple((target, tuple(split_path(target)), source) for target, source in socket.assign),
+        exits=tuple(route for loop in socket.loops for route in loops[loop].routes if route.source == socket.id),
+        consumer_cursors=tuple(iterator.cursor for iterator in consuming),
+    )

@@ -1,0 +1,147 @@
+"""Everything a cast knows, as immutable values.
+
+These are named tuples rather than dataclasses because a step makes several of
+them and a tuple is made three times as fast; nothing in them is ever changed in
+place, so a history of states shares whatever the steps between did not touch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple, TypeAlias
+
+from materia_nb.jsonvalue import JSON, MISSING
+from materia_nb.loadout.graph import Budget
+
+ItemId: TypeAlias = tuple[str, int]
+"""Which item is meant: the cursor that walks its list, and its index there."""
+
+EdgeId: TypeAlias = tuple[str, int]
+"""Which edge is meant: its socket, and its place among that socket's edges (R18)."""
+
+Status: TypeAlias = Literal["ready", "waiting", "complete", "failed", "aborted"]
+"""``ready``: ``next`` is to be entered; ``waiting``: the socket at ``at`` owes an output."""
+
+Mode: TypeAlias = Literal["work", "draft", "final", "repair"]
+"""What the turn that is owed is for; ``draft`` and ``final`` belong to multi-turn sockets."""
+
+
+class Item(NamedTuple):
+    """The current item of a visit (R12, R13)."""
+
+    value: JSON
+    key: str
+    label: str
+    position: int
+    cursor: str
+    loop: str | None
+
+    @property
+    def id(self) -> ItemId:
+        """Its identity among the items of the cast."""
+        return (self.cursor, self.position)
+
+
+class ItemRecord(NamedTuple):
+    """What belongs to an item while it is worked on: edge budgets used, and its path (R18)."""
+
+    used: Mapping[EdgeId, int] = {}
+    path: tuple[tuple[str, int], ...] = ()
+    cycles: int = 0
+
+
+class Visit(NamedTuple):
+    """One visit of a socket: ``step`` numbers it within the cast, from 1."""
+
+    socket: str
+    visit: int
+    step: int
+    item: Item | None
+    mode: Mode = "work"
+    turn: int = 0
+    repairs: int = 0
+    drafts: int = 0
+
+
+class FollowUp(NamedTuple):
+    """Why a socket was left by a ``not_satisfied`` edge, kept for its target (R22)."""
+
+    source: str
+    label: str
+    target: str
+    item: ItemId | None
+    item_label: str | None
+    reason: str
+
+
+class Failure(NamedTuple):
+    """Why a cast stopped.
+
+    ``blocked`` is the target that a revived cast goes on to, where there is one, and
+    ``allow`` the allowance (a key of ``CastState.extra``) and how much of it reviving grants.
+    """
+
+    kind: str
+    message: str
+    socket: str | None = None
+    hint: str | None = None
+    blocked: str | None = None
+    allow: tuple[tuple[object, ...], int] | None = None
+
+
+class Usage(NamedTuple):
+    """Tokens and cost so far (R20)."""
+
+    input: int = 0
+    output: int = 0
+    cost: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """Input and output together, which is what the budget counts."""
+        return self.input + self.output
+
+
+class Pending(NamedTuple):
+    """A completed socket whose way on has not been chosen, because the budget stopped the cast first."""
+
+    satisfied: bool | None
+    text: str
+    context: str | None
+    exhausted: bool
+    advanced: bool
+
+
+class CastState(NamedTuple):
+    """The whole state of a cast after some step.
+
+    Attributes:
+        data: the JSON state that sockets share.
+        counts: uses of edges outside items; of edges inside an item its record keeps them.
+        bounded_at: the step at which an edge with ``maxTraversals`` was last chosen.
+        aliases: paths in ``data`` that show the current item, removed at the next entry (R12).
+        extra: allowance added by reviving: ("edge", socket, place, item) or ("repair", step) or ("cycles", item).
+    """
+
+    request: str
+    data: Mapping[str, JSON] = {}
+    cursors: Mapping[str, int] = {}
+    visits: Mapping[str, int] = {}
+    traversals: Mapping[str, int] = {}
+    counts: Mapping[EdgeId, int] = {}
+    items: Mapping[ItemId, ItemRecord] = {}
+    follow_up: tuple[FollowUp, ...] = ()
+    steps: int = 0
+    bounded_at: int = 0
+    last_output: str | None = None
+    last_json: JSON = MISSING
+    usage: Usage = Usage()
+    warned: bool = False
+    budget: Budget = Budget()
+    extra: Mapping[tuple[object, ...], int] = {}
+    status: Status = "ready"
+    next: str | None = None
+    at: Visit | None = None
+    aliases: tuple[tuple[str, ...], ...] = ()
+    pending: Pending | None = None
+    failure: Failure | None = None

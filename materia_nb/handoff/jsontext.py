@@ -1,0 +1,184 @@
+"""Strict JSON, and finding the one JSON object in what an agent wrote (R5, R6)."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NoReturn, TypeAlias
+
+from materia_nb.jsonvalue import JSON
+
+Where: TypeAlias = Literal["whole", "fence", "prose"]
+
+_STRUCTURE = re.compile(r'["{}]')
+_STRING_END = re.compile(r'["\\]')
+_WHITE = " \t\r\n"
+
+
+class NotJson(ValueError):
+    """The text holds no acceptable JSON object; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A JSON object, where in the text it stood, and which keys were given more than once."""
+
+    value: dict[str, JSON]
+    where: Where
+    duplicates: tuple[str, ...] = ()
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise NotJson(f"{name} is not a JSON number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise NotJson(f"the number {text[:40]} is too large")
+    return number
+
+
+def _pairs(duplicates: list[str]) -> Callable[[list[tuple[str, JSON]]], dict[str, JSON]]:
+    def build(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+        made = dict(pairs)
+        if len(made) != len(pairs):
+            seen: set[str] = set()
+            for key, _ in pairs:
+                if key in seen:
+                    duplicates.append(key)
+                seen.add(key)
+        return made
+
+    return build
+
+
+def _decoder(duplicates: list[str]) -> json.JSONDecoder:
+    return json.JSONDecoder(
+        parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_pairs(duplicates)
+    )
+
+
+def strict_json(text: str) -> tuple[JSON, tuple[str, ...]]:
+    """Parse the whole text as strict JSON.
+
+    Returns the value and the keys that some object gave twice (the last one wins, R5).
+    Raises NotJson for anything else: NaN, comments, trailing commas, infinite numbers,
+    nesting too deep to parse.
+    """
+    duplicates: list[str] = []
+    try:
+        return _decoder(duplicates).decode(text), tuple(duplicates)
+    except NotJson:
+        raise
+    except RecursionError:
+        raise NotJson("it is nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise NotJson(f"{error.msg} (line {error.lineno}, column {error.colno})") from None
+    except ValueError as error:
+        raise NotJson(str(error)) from None
+
+
+def utility_object(text: str) -> Found:
+    """Read a utility's json output: one strict JSON object and nothing else but white space (R6)."""
+    value, duplicates = strict_json(text)
+    if not isinstance(value, dict):
+        raise NotJson(f"the output is {_kind(value)}, not an object")
+    return Found(value, "whole", duplicates)
+
+
+def agent_object(text: str) -> Found:
+    """Find the object in an agent's text: the whole text, else the first fence, else the first that parses (R5)."""
+    text = text.lstrip("\ufeff").strip()
+    if not text:
+        raise NotJson("the reply is empty")
+    try:
+        value, duplicates = strict_json(text)
+    except NotJson as error:
+        reason = error
+    else:
+        if isinstance(value, dict):
+            return Found(value, "whole", duplicates)
+        raise NotJson(f"the reply is {_kind(value)}, not an object")
+    found = _in_first_fence(text) or _in_prose(text)
+    if found is None:
+        raise NotJson(f"no JSON object was found in the reply: {reason}")
+    return found
+
+
+def _in_first_fence(text: str) -> Found | None:
+    start = text.find("```")
+    if start < 0:
+        return None
+    line_end = text.find("\n", start)
+    close = text.find("```", start + 3)
+    if close < 0:
+        return None
+    if 0 <= line_end < close:
+        content = text[line_end + 1 : close]
+    else:
+        content = text[start + 3 : close].lstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+    try:
+        value, duplicates = strict_json(content.strip())
+    except NotJson:
+        return None
+    return Found(value, "fence", duplicates) if isinstance(value, dict) else None
+
+
+def _in_prose(text: str) -> Found | None:
+    position = text.find("{")
+    while position >= 0:
+        duplicates: list[str] = []
+        try:
+            value, _ = _decoder(duplicates).raw_decode(text, position)
+        except (ValueError, RecursionError):
+            # An inner object must never stand in for a broken outer one, so the
+            # search goes on behind the brace that closes what failed.
+            closing = _closing_brace(text, position)
+            if closing is None:
+                return None
+            position = text.find("{", closing + 1)
+        else:
+            return Found(value, "prose", tuple(duplicates))
+    return None
+
+
+def _closing_brace(text: str, start: int) -> int | None:
+    """The index of the brace that closes the one at ``start``, braces inside strings not counted."""
+    depth = 0
+    position = start
+    while match := _STRUCTURE.search(text, position):
+        mark, position = match.group(), match.end()
+        if mark == '"':
+            end = _string_end(text, position)
+            if end is None:
+                return None
+            position = end
+        elif mark == "{":
+            depth += 1
+        else:
+            depth -= 1
+            if depth == 0:
+                return match.start()
+    return None
+
+
+def _string_end(text: str, position: int) -> int | None:
+    while match := _STRING_END.search(text, position):
+        if match.group() == '"':
+            return match.end()
+        position = match.end() + 1
+    return None
+
+
+def _kind(value: JSON) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, (int, float)):
+        return "a number"
+    return "a string" if isinstance(value, str) else "an array"

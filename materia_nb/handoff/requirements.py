@@ -1,0 +1,85 @@
+"""What a socket's output must be, derived from its place in the graph and nothing else (R4, R7, R8, R9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from materia_nb.handoff.sources import first_field
+from materia_nb.loadout.graph import Socket
+
+CANONICAL = ("workItems", "satisfied", "context")
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What the next output of a socket must hold.
+
+    Attributes:
+        parse: ``text`` accepts anything; everything below concerns ``json`` only.
+        utility: whether a process answers, which may add fields of its own (R8).
+        why_satisfied: why ``satisfied`` must be there, in words; None when it need not be (R7).
+        work_items: whether ``workItems`` must be there (a generator).
+        check_items: whether each work item must be exactly a title and a context (R9).
+        fields: top-level fields that an agent may use.
+        sources: the ``$`` sources that must exist in the output, with the assignment target of each (R8).
+    """
+
+    parse: Literal["json", "text"]
+    utility: bool
+    why_satisfied: str | None
+    work_items: bool
+    check_items: bool
+    fields: frozenset[str]
+    sources: tuple[tuple[str, str], ...]
+
+    def describe(self) -> Mapping[str, str]:
+        """Return field -> what it must be, only for the fields that concern this socket."""
+        if self.parse == "text":
+            return {}
+        wanted: dict[str, str] = {}
+        if self.work_items:
+            wanted["workItems"] = "an array of work items, each with exactly the strings title and context"
+        if self.why_satisfied:
+            wanted["satisfied"] = f"true or false, because {self.why_satisfied}"
+        for target, source in self.sources:
+            name = first_field(source)
+            if name and name not in wanted:
+                wanted[name] = _SHAPES.get(name, f"whatever {source} reads; it is kept as state.{target}")
+        return wanted
+
+
+_SHAPES = {
+    "workItems": "an array of work items, each with exactly the strings title and context",
+    "context": "plain text for whoever works next",
+    "satisfied": "true or false",
+}
+
+
+def requirements(socket: Socket) -> Requirements:
+    """Derive what ``socket`` must return from its edges, advance, assignments and materia."""
+    sources = tuple((target, source) for target, source in socket.assign if source.startswith("$"))
+    return Requirements(
+        parse=socket.parse,
+        utility=socket.is_utility,
+        why_satisfied=_why_satisfied(socket),
+        work_items=socket.is_generator,
+        check_items=not socket.is_utility or socket.is_generator,
+        fields=frozenset(CANONICAL) | {name for _, source in sources if (name := first_field(source))},
+        sources=sources,
+    )
+
+
+def _why_satisfied(socket: Socket) -> str | None:
+    guards = [edge for edge in socket.edges if edge.when != "always"]
+    advance_guarded = socket.advance is not None and socket.advance.when != "always"
+    if socket.is_utility and any(edge.when == "always" for edge in socket.edges):
+        guards, advance_guarded = [], False
+    if guards:
+        return "edges of this socket depend on it"
+    if advance_guarded:
+        return "going on to the next item depends on it"
+    if not socket.is_utility and any(first_field(source) == "satisfied" for _, source in socket.assign):
+        return "an assignment reads it"
+    return None

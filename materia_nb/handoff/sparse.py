@@ -1,0 +1,137 @@
+"""The sparse protocol: ``workItems``, ``satisfied`` and ``context``, nothing else (R5-R9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from materia_nb.handoff.jsontext import Found, NotJson, agent_object, utility_object
+from materia_nb.handoff.protocol import Issue, Reading
+from materia_nb.handoff.requirements import Requirements
+from materia_nb.handoff.sources import reader
+from materia_nb.jsonvalue import JSON, MISSING
+
+_LEGACY = {
+    "tasks": "put the work units in workItems, each with title and context",
+    "task": "put the work units in workItems, each with title and context",
+    "work": "put the work units in workItems, each with title and context",
+    "passed": "say true or false in satisfied instead",
+    "feedback": "put what should be done into context",
+    "missing": "put what is missing into context",
+    "summary": "put it into context if the next socket needs it",
+    "guidance": "put it into context, or into the context of a work item",
+    "decisions": "put them into context if the next socket needs them",
+    "risks": "put them into context if the next socket needs them",
+    "state": "only utilities patch the state; leave it out",
+}
+_ITEM_LEGACY = {
+    "id": "leave it out; the key of an item comes from its place in the list",
+    "description": "put it into context",
+    "acceptance": "put it into context as text",
+}
+_WHERE_NOTE = {
+    "fence": "accepted although wrapped in a code fence",
+    "prose": "accepted although wrapped in prose",
+}
+
+
+class SparseProtocol:
+    """Reads and asks for the sparse handoff."""
+
+    name = "sparse"
+
+    def read(self, text: str, wanted: Requirements) -> Reading:
+        """Read an agent's or a utility's output; text sockets accept anything."""
+        if wanted.parse == "text":
+            return Reading(text if wanted.utility else text.strip())
+        try:
+            found = utility_object(text) if wanted.utility else agent_object(text)
+        except NotJson as error:
+            issue = Issue("$", f"{error}.", "return one JSON object and nothing else")
+            return Reading(None, "not_json", (issue,))
+        issues = tuple(_issues(found.value, wanted))
+        if issues:
+            return Reading(found.value, "contract", issues, _notes(found))
+        return accepted(found.value, _notes(found))
+
+    def ask(self, wanted: Requirements) -> str:
+        """Name the fields that this socket needs, and only those."""
+        if wanted.parse == "text":
+            return ""
+        lines = ["Answer with a single JSON object: no code fence around it and no words before or after."]
+        fields = dict(wanted.describe())
+        fields.setdefault("context", "plain text for whoever works next (may be left out)")
+        lines.append("Its fields:")
+        lines += [f"- {name}: {meaning}" for name, meaning in fields.items()]
+        lines.append("Any other field is refused.")
+        return "\n".join(lines)
+
+
+def accepted(value: dict[str, JSON], notes: tuple[str, ...] = ()) -> Reading:
+    """Build the reading of a valid sparse object."""
+    satisfied, context = value.get("satisfied"), value.get("context")
+    return Reading(
+        value,
+        notes=notes,
+        satisfied=satisfied if isinstance(satisfied, bool) else None,
+        context=context if isinstance(context, str) else None,
+        work_items=value.get("workItems"),
+    )
+
+
+def _notes(found: Found) -> tuple[str, ...]:
+    notes = [_WHERE_NOTE[found.where]] if found.where in _WHERE_NOTE else []
+    notes += [f"the key {key!r} was given twice; the last one counts" for key in found.duplicates]
+    return tuple(notes)
+
+
+def _issues(value: dict[str, JSON], wanted: Requirements) -> Iterator[Issue]:
+    if not wanted.utility:
+        for name in value:
+            if name not in wanted.fields:
+                fix = _LEGACY.get(name, "leave it out, or say it in context")
+                yield Issue(f"$.{name}", f"The field {name!r} is not part of this handoff.", fix)
+        if "context" in value and not isinstance(value["context"], str):
+            yield Issue("$.context", "context must be a string.", "write it as plain text")
+    if "satisfied" in value:
+        if not isinstance(value["satisfied"], bool):
+            yield Issue("$.satisfied", "satisfied must be true or false.", "write true or false, without quotes")
+    elif wanted.why_satisfied:
+        yield Issue("$.satisfied", f"satisfied is missing: {wanted.why_satisfied}.", "add true or false")
+    if wanted.check_items and "workItems" in value:
+        yield from item_issues(value["workItems"])
+    elif wanted.work_items and "workItems" not in value:
+        yield Issue("$.workItems", "workItems is missing: this socket generates work.", "add an array, empty if there is no work")
+    yield from _missing_sources(value, wanted)
+
+
+def _missing_sources(value: dict[str, JSON], wanted: Requirements) -> Iterator[Issue]:
+    told = {"$.workItems"} if wanted.work_items else set()
+    if wanted.why_satisfied or "satisfied" in value:
+        told.add("$.satisfied")
+    for target, source in wanted.sources:
+        if source not in told and reader(source)(value) is MISSING:
+            told.add(source)
+            yield Issue(source, f"{source} is missing: it is assigned to state.{target}.", "add it; null is a value too")
+
+
+def item_issues(items: JSON, path: str = "$.workItems") -> Iterator[Issue]:
+    """Check a list of work items against R9; ``path`` names the list in the issues."""
+    if not isinstance(items, list):
+        yield Issue(path, "workItems must be an array.", "write [] around the items")
+        return
+    for index, item in enumerate(items):
+        here = f"{path}.{index}"
+        if not isinstance(item, dict):
+            yield Issue(here, "A work item must be an object.", 'write {"title": "...", "context": "..."}')
+            continue
+        for name in ("title", "context"):
+            if name not in item:
+                yield Issue(f"{here}.{name}", f"The work item has no {name}.", f"add a {name}, a string that is not blank")
+            elif not isinstance(item[name], str):
+                yield Issue(f"{here}.{name}", f"The {name} of a work item must be a string.", "write it as plain text")
+            elif not item[name].strip():
+                yield Issue(f"{here}.{name}", f"The {name} of a work item must not be blank.", "say what is to be done")
+        for name in item:
+            if name not in ("title", "context"):
+                fix = _ITEM_LEGACY.get(name, "leave it out, or put it into context as text")
+                yield Issue(f"{here}.{name}", f"A work item has title and context only, not {name!r}.", fix)

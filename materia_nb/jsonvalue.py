@@ -1,0 +1,92 @@
+"""JSON values: their type, dotted paths into them, and changes that copy only what they change."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final, TypeAlias
+
+JSON: TypeAlias = Any
+"""A JSON value: None, bool, int, float, str, list or dict with str keys.
+
+Values are never changed in place anywhere in this package; a change makes a new
+value that shares every untouched part with the old one.
+"""
+
+
+class _Missing:
+    """The type of :data:`MISSING`."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+MISSING: Final = _Missing()
+"""Stands for "there is no value here", which null (None) is not."""
+
+
+def split_path(path: str) -> list[str]:
+    """Split a dotted path into its segments; empty segments are dropped (R11)."""
+    return [segment for segment in path.split(".") if segment]
+
+
+def get_path(value: JSON, segments: list[str]) -> JSON:
+    """Follow segments through objects by key and arrays by index; MISSING when one is not there."""
+    for segment in segments:
+        if isinstance(value, dict):
+            if segment not in value:
+                return MISSING
+            value = value[segment]
+        elif isinstance(value, list):
+            if not (segment.isascii() and segment.isdigit()) or int(segment) >= len(value):
+                return MISSING
+            value = value[int(segment)]
+        else:
+            return MISSING
+    return value
+
+
+def set_path(value: JSON, segments: list[str], new: JSON) -> dict[str, JSON]:
+    """Return ``value`` with ``new`` at the path; scalars and lists on the way become objects (R11)."""
+    result: dict[str, JSON] = dict(value) if isinstance(value, dict) else {}
+    node = result
+    for segment in segments[:-1]:
+        child = node.get(segment)
+        child = dict(child) if isinstance(child, dict) else {}
+        node[segment] = child
+        node = child
+    node[segments[-1]] = new
+    return result
+
+
+def remove_path(value: JSON, segments: list[str]) -> JSON:
+    """Return ``value`` without what the path names; unchanged when there is nothing there."""
+    if not segments or not isinstance(value, dict) or segments[0] not in value:
+        return value
+    if len(segments) == 1:
+        return {key: child for key, child in value.items() if key != segments[0]}
+    child = remove_path(value[segments[0]], segments[1:])
+    return value if child is value[segments[0]] else {**value, segments[0]: child}
+
+
+def same(a: JSON, b: JSON) -> bool:
+    """Compare as JSON: like ``==``, except that true is not 1 and false is not 0."""
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same(child, b[key]) for key, child in a.items())
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+    return bool(a == b)
+
+
+def compact(value: JSON) -> str:
+    """Write JSON on one line without spaces, keeping non-ASCII text readable."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def pretty(value: JSON) -> str:
+    """Write JSON with an indent of two, keeping non-ASCII text readable."""
+    return json.dumps(value, ensure_ascii=False, indent=2)

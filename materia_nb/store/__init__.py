@@ -1,0 +1,1 @@
+"""What is kept? The journal, artifacts, recovery, the catalogue, and the reader of recorded casts."""

@@ -1,0 +1,72 @@
+"""Writing files so that a reader never meets a half-written one, and one clear error when the disk refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import JSON
+
+
+class DiskError(MateriaError):
+    """The disk refused a write (full, read-only, gone). What was recorded before is intact."""
+
+
+@contextmanager
+def disk(path: Path, doing: str) -> Iterator[None]:
+    """Turn an OSError into a DiskError that names the path and what was being done."""
+    try:
+        yield
+    except OSError as error:
+        raise DiskError(
+            f"Could not {doing}: {error.strerror or error}.",
+            where=str(path),
+            hint="make room or make the directory writable, then resume; everything recorded so far is kept",
+            kind="disk",
+        ) from error
+
+
+def to_bytes(text: str) -> bytes:
+    """Encode text; lone surrogates, which UTF-8 has no place for, become U+FFFD."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+def json_bytes(value: JSON, *, indent: int | None = None) -> bytes:
+    """Encode JSON readably; text that UTF-8 cannot hold is written as escapes instead."""
+    separators = (",", ":") if indent is None else None
+    text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, indent=indent, separators=separators).encode()
+
+
+def write_file(path: str, content: bytes, *, sync: bool = False) -> None:
+    """Write a new file in one go. The caller makes it known (in the journal) only afterwards."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(handle, view) :]
+        if sync:
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write beside ``path`` and rename over it, so that readers see the old or the new, never a part."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        write_file(str(beside), content, sync=True)
+        beside.replace(path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise

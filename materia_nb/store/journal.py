@@ -1,0 +1,130 @@
+"""The journal of a cast: ``events.jsonl``, one JSON object a line, appended and flushed at every step (R29)."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import JSON
+from materia_nb.store.files import disk, json_bytes
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+class Line(NamedTuple):
+    """One event as it stands in the journal: milliseconds since the epoch, type, data."""
+
+    ts: int
+    type: str
+    data: Mapping[str, JSON]
+
+
+class Contents(NamedTuple):
+    """The events of a journal, where the good part ends (bytes), and what a torn last line held."""
+
+    lines: tuple[Line, ...]
+    end: int
+    torn: bytes
+
+
+class Journal:
+    """Appends events. Opening it sets a torn last line aside, so that appending goes on after the good part."""
+
+    def __init__(self, path: Path, *, sync: bool = False) -> None:
+        """Open ``path`` for appending; ``sync`` asks for an fsync at every append."""
+        self.path = path
+        self.sync = sync
+        with disk(path, "open the journal"):
+            self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+            self._end = os.fstat(self._handle).st_size
+
+    def append(self, events: Sequence[tuple[str, Mapping[str, JSON]]]) -> int:
+        """Append events in one write and return their time stamp; on failure nothing of them stays."""
+        ts = time.time_ns() // 1_000_000
+        text = "".join(
+            f'{{"ts":{ts},"type":{_encode(kind)},"data":{_encode(data)}}}\n' for kind, data in events
+        )
+        try:
+            block = text.encode()
+        except UnicodeEncodeError:
+            block = b"".join(
+                json_bytes({"ts": ts, "type": kind, "data": data}) + b"\n" for kind, data in events
+            )
+        with disk(self.path, "write the journal"):
+            try:
+                written = os.write(self._handle, block)
+                while written < len(block):
+                    written += os.write(self._handle, block[written:])
+                if self.sync:
+                    os.fsync(self._handle)
+            except OSError:
+                os.ftruncate(self._handle, self._end)
+                raise
+        self._end += len(block)
+        return ts
+
+    def close(self) -> None:
+        """Close the file; appending afterwards is an error."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+
+def read_journal(path: Path) -> Contents:
+    """Read every event. A last line that is not whole is returned as ``torn``, not parsed.
+
+    Raises MateriaError (kind ``damaged_journal``) when a line before the last is not an event.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise MateriaError(
+            f"There is no readable journal here: {error.strerror}.",
+            where=str(path),
+            hint="give the directory of a cast, the one that holds events.jsonl",
+            kind="no_journal",
+        ) from error
+    lines: list[Line] = []
+    position = 0
+    for number, raw in enumerate(content.splitlines(keepends=True), start=1):
+        line = _event(raw)
+        last = position + len(raw) == len(content)
+        if line is None or not raw.endswith(b"\n"):
+            if last:
+                return Contents(tuple(lines), position, raw)
+            raise MateriaError(
+                "The journal is damaged: a line in the middle is not an event.",
+                where=f"{path}:{number}",
+                hint="restore the file, or cut it off before that line to go on from there",
+                kind="damaged_journal",
+            )
+        lines.append(line)
+        position += len(raw)
+    return Contents(tuple(lines), position, b"")
+
+
+def set_torn_aside(path: Path, contents: Contents) -> Path | None:
+    """Move a torn last line into a file of its own beside the journal; returns that file, or None."""
+    if not contents.torn:
+        return None
+    aside = path.with_name(f"{path.stem}.torn-{contents.end}.txt")
+    with disk(path, "set the torn last line of the journal aside"):
+        aside.write_bytes(contents.torn)
+        os.truncate(path, contents.end)
+    return aside
+
+
+def _event(raw: bytes) -> Line | None:
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("type"), str):
+        return None
+    ts, data = value.get("ts"), value.get("data")
+    return Line(ts if isinstance(ts, int) else 0, value["type"], data if isinstance(data, dict) else {})

@@ -1,0 +1,109 @@
+"""The run directory of a cast: where each thing stands in it (R29)."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import time
+from pathlib import Path
+
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import JSON
+from materia_nb.store.files import disk, json_bytes, replace_file, to_bytes, write_file
+
+_CAST_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]*")
+
+
+class RunDir:
+    """Paths and writes of one run directory. Artifact names are relative to it, with ``/``."""
+
+    def __init__(self, path: Path, *, sync: bool = False) -> None:
+        """Stand for the directory ``path``; ``sync`` asks for an fsync of every artifact."""
+        self.path = path
+        self.sync = sync
+        self._root = str(path)
+        self._made: set[str] = set()
+
+    @property
+    def journal(self) -> Path:
+        """Where the events stand."""
+        return self.path / "events.jsonl"
+
+    def write(self, name: str, content: bytes) -> str:
+        """Write the artifact ``name`` and return its name."""
+        folder = name.rpartition("/")[0]
+        with disk(self.path / name, "write an artifact"):
+            if folder not in self._made:
+                os.makedirs(os.path.join(self._root, folder), exist_ok=True)  # noqa: PTH103, PTH118 - hot path
+                self._made.add(folder)
+            write_file(f"{self._root}/{name}", content, sync=self.sync)
+        return name
+
+    def write_text(self, name: str, text: str) -> str:
+        """Write an artifact of text."""
+        return self.write(name, to_bytes(text))
+
+    def write_json(self, name: str, value: JSON) -> str:
+        """Write an artifact of JSON, indented."""
+        return self.write(name, json_bytes(value, indent=2))
+
+    def replace_json(self, name: str, value: JSON) -> None:
+        """Write a derived file such as manifest.json anew, atomically."""
+        with disk(self.path / name, f"write {name}"):
+            replace_file(self.path / name, json_bytes(value, indent=2) + b"\n")
+
+    def read_text(self, name: str) -> str:
+        """Read an artifact; raises MateriaError when it is not there or leads out of the directory."""
+        path = (self.path / name).resolve()
+        if not path.is_relative_to(self.path.resolve()):
+            raise MateriaError(
+                "The artifact named in the journal lies outside the run directory.", where=name, kind="bad_artifact"
+            )
+        try:
+            return path.read_bytes().decode("utf-8", "replace")
+        except OSError as error:
+            raise MateriaError(
+                f"An artifact that the journal names cannot be read: {error.strerror}.",
+                where=str(path),
+                hint="restore it from a copy of the run directory",
+                kind="missing_artifact",
+            ) from error
+
+
+def visit_name(visit: int, item_key: str | None) -> str:
+    """``<visit>`` or ``<visit>-<itemKey>``, as output artifacts are named."""
+    return str(visit) if item_key is None else f"{visit}-{item_key}"
+
+
+def output_name(socket: str, visit: int, item_key: str | None, suffix: str = ".md") -> str:
+    """Where the output of a visit stands."""
+    return f"sockets/{socket}/{visit_name(visit, item_key)}{suffix}"
+
+
+def context_name(socket: str, visit: int, item_key: str | None) -> str:
+    """Where the prompt of a visit stands."""
+    middle = f"{socket}-{visit}" if item_key is None else f"{socket}-{item_key}-{visit}"
+    return f"contexts/{middle}.md"
+
+
+def new_cast_id(root: Path) -> tuple[str, Path]:
+    """Make the run directory of a new cast and return its id, a UTC time as R29 spells it."""
+    while True:
+        now = datetime.datetime.now(datetime.UTC)
+        stamp = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        cast_id = stamp.replace(":", "-").replace(".", "-")
+        path = root / cast_id
+        with disk(path, "make the directory of the cast"):
+            root.mkdir(parents=True, exist_ok=True)
+            try:
+                path.mkdir()
+            except FileExistsError:
+                time.sleep(0.001)  # two casts in one millisecond: the next one has another id
+                continue
+        return cast_id, path
+
+
+def is_cast_id(name: str) -> bool:
+    """Whether ``name`` may be the id of a cast, so that it cannot lead out of the artifact directory."""
+    return bool(_CAST_ID.fullmatch(name)) and ".." not in name
