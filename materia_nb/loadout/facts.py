@@ -1,0 +1,222 @@
+"""Facts that follow from a raw config; checking, hints and resolving all read them here.
+
+Every function takes JSON of any shape and never raises.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator as Iterating
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeGuard
+
+from materia_nb.jsonvalue import JSON, split_path
+from materia_nb.loadout.graph import CONDITIONS, Condition
+
+WORK_ITEMS: Final = "workItems"
+WORK_ITEMS_SOURCE: Final = "$.workItems"
+SOCKET_ID: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")
+CANONICAL_ID: Final = re.compile(r"Socket-[1-9][0-9]*")
+TOOL_SCOPES: Final = ("none", "readOnly", "coding")
+DEFAULT_TIMEOUT_MS: Final = 30_000
+
+Object = dict[str, JSON]
+
+
+def is_object(value: JSON) -> TypeGuard[Object]:
+    """Whether ``value`` is a JSON object."""
+    return isinstance(value, dict)
+
+
+def as_object(value: JSON) -> Object:
+    """Return ``value`` if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: JSON) -> list[JSON]:
+    """Return ``value`` if it is an array, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def is_text(value: JSON) -> TypeGuard[str]:
+    """Whether ``value`` is a string with something other than white space in it."""
+    return isinstance(value, str) and bool(value.strip())
+
+
+def is_condition(value: JSON) -> TypeGuard[Condition]:
+    """Whether ``value`` is one of the three canonical conditions (R3)."""
+    return isinstance(value, str) and value in CONDITIONS
+
+
+def is_number(value: JSON) -> TypeGuard[int | float]:
+    """Whether ``value`` is a finite number; true and false are not."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def whole(value: JSON) -> int | None:
+    """Return a whole number (3 and 3.0 are the same JSON number), else None."""
+    return int(value) if is_number(value) and value == int(value) else None
+
+
+def is_socket_id(value: JSON) -> bool:
+    """Whether ``value`` may name a socket (R26)."""
+    return isinstance(value, str) and value != "end" and SOCKET_ID.fullmatch(value) is not None
+
+
+def materia_kind(raw: Object) -> Literal["agent", "utility"]:
+    """Tell agents from utilities; without ``type``, something to run makes a utility."""
+    kind = raw.get("type")
+    if kind is None:
+        return "utility" if "command" in raw or "script" in raw else "agent"
+    return "utility" if kind == "utility" else "agent"
+
+
+def assigns_work_items(target: str) -> bool:
+    """Whether an assignment target is ``workItems`` (empty segments are skipped, R11)."""
+    return split_path(target) == [WORK_ITEMS]
+
+
+@dataclass(slots=True)
+class LoopFacts:
+    """What a loop region is made of, as far as it is well formed."""
+
+    id: str
+    raw: Object
+    members: tuple[str, ...]
+    consumes: Object | None
+    iterator: Object | None
+
+    @property
+    def output(self) -> str:
+        """The list that the loop consumes (R12)."""
+        output = (self.consumes or {}).get("output")
+        return output if is_text(output) else WORK_ITEMS
+
+    @property
+    def iterates(self) -> bool:
+        """Whether its members work on items (R1)."""
+        return self.consumes is not None or self.iterator is not None
+
+    def cursor(self, socket: str) -> str:
+        """Return the cursor that ``socket`` uses in this loop (R13)."""
+        if self.iterator is not None:
+            named = self.iterator.get("cursor")
+            return named if is_text(named) else f"{socket}Index"
+        named = (self.consumes or {}).get("cursor")
+        return named if is_text(named) else "workItemIndex"
+
+    def items(self) -> str:
+        """Return the source of its list (R12, R15)."""
+        if self.iterator is not None:
+            named = self.iterator.get("items")
+            return named if is_text(named) else ""
+        return f"state.{self.output}"
+
+    def alias(self) -> str:
+        """Return the name of the current item (R12)."""
+        spec = self.iterator if self.iterator is not None else self.consumes or {}
+        named = spec.get("as")
+        return named if is_text(named) else "item" if self.iterator is not None else "workItem"
+
+
+@dataclass(slots=True)
+class Facts:
+    """A loadout with its materia, as far as it is well formed. ``loops_of`` maps sockets to their loops."""
+
+    name: str
+    raw: Object
+    materia: Object
+    ids: frozenset[str] = field(init=False)
+    sockets: dict[str, Object] = field(init=False)
+    loops: list[LoopFacts] = field(init=False)
+    loops_of: dict[str, list[LoopFacts]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ids = frozenset(as_object(self.raw.get("sockets")))
+        self.sockets = {id_: s for id_, s in as_object(self.raw.get("sockets")).items() if is_object(s)}
+        self.loops = [
+            _loop(id_, raw) for id_, raw in as_object(self.raw.get("loops")).items() if is_object(raw)
+        ]
+        self.loops_of = {}
+        for loop in self.loops:
+            for member in loop.members:
+                self.loops_of.setdefault(member, []).append(loop)
+
+    def materia_of(self, socket: str) -> Object:
+        """Return the definition of the materia placed in ``socket``, empty when there is none."""
+        named = self.sockets.get(socket, {}).get("materia")
+        return as_object(self.materia.get(named)) if isinstance(named, str) else {}
+
+    def is_utility(self, socket: str) -> bool:
+        """Whether a process answers in ``socket``."""
+        return materia_kind(self.materia_of(socket)) == "utility"
+
+    def is_generator(self, socket: str) -> bool:
+        """Whether ``socket`` produces work items."""
+        return self.materia_of(socket).get("generator") is True
+
+    def authored_parse(self, socket: str) -> JSON:
+        """Return ``parse`` from where it takes effect: the materia of a utility, else the socket (R4)."""
+        owner = self.materia_of(socket) if self.is_utility(socket) else self.sockets.get(socket, {})
+        return owner.get("parse")
+
+    def edges(self, socket: str) -> Iterating[tuple[int, Object]]:
+        """Yield the well-formed edges of ``socket`` with their places."""
+        for place, edge in enumerate(as_list(self.sockets.get(socket, {}).get("edges"))):
+            if is_object(edge):
+                yield place, edge
+
+    def targets(self, socket: str) -> list[str]:
+        """Return where the edges of ``socket`` lead, ``end`` left out."""
+        found = (edge.get("to") for _, edge in self.edges(socket))
+        return [to for to in found if isinstance(to, str) and to in self.sockets]
+
+    def iterating_loop(self, socket: str) -> LoopFacts | None:
+        """Return the first loop, in the loadout's order, that gives ``socket`` an item (R1)."""
+        return next((loop for loop in self.loops_of.get(socket, ()) if loop.iterates), None)
+
+    def foreach(self, socket: str) -> Object | None:
+        """Return the socket's own iterator, if it has one."""
+        spec = self.sockets.get(socket, {}).get("foreach")
+        return spec if is_object(spec) else None
+
+    def cursor_of(self, socket: str) -> str | None:
+        """Return the cursor of the socket's iterator, None without one (R13)."""
+        foreach = self.foreach(socket)
+        if foreach is not None:
+            named = foreach.get("cursor")
+            return named if is_text(named) else f"{socket}Index"
+        loop = self.iterating_loop(socket)
+        return loop.cursor(socket) if loop else None
+
+    def items_of(self, socket: str) -> str | None:
+        """Return the list source of the socket's iterator, None without one."""
+        foreach = self.foreach(socket)
+        if foreach is not None:
+            named = foreach.get("items")
+            return named if is_text(named) else ""
+        loop = self.iterating_loop(socket)
+        return loop.items() if loop else None
+
+    def advance_cursor(self, socket: str) -> str | None:
+        """Return the cursor that the socket's own ``advance`` moves, None when it declares none (R13)."""
+        advance = self.sockets.get(socket, {}).get("advance")
+        if not is_object(advance):
+            return None
+        named = advance.get("cursor")
+        return named if is_text(named) else self.cursor_of(socket)
+
+
+def _loop(id_: str, raw: Object) -> LoopFacts:
+    members = dict.fromkeys(member for member in as_list(raw.get("sockets")) if isinstance(member, str))
+    consumes, iterator = raw.get("consumes"), raw.get("iterator")
+    return LoopFacts(
+        id=id_,
+        raw=raw,
+        members=tuple(members),
+        consumes=consumes if is_object(consumes) else None,
+        iterator=iterator if is_object(iterator) else None,
+    )

@@ -1,0 +1,175 @@
+"""What the engine runs: one loadout, resolved against its materia, with every derived fact made plain.
+
+A :class:`Graph` is built once from a validated config (see ``resolve``) and never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from materia_nb.jsonvalue import JSON
+
+Condition: TypeAlias = Literal["always", "satisfied", "not_satisfied"]
+CONDITIONS: Final[tuple[Condition, ...]] = ("always", "satisfied", "not_satisfied")
+END: Final = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An ordinary edge. ``place`` is its index among its socket's edges, which is its identity (R18)."""
+
+    when: Condition
+    to: str
+    place: int
+    max_traversals: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """Moves ``cursor`` over the list at ``items`` when ``when`` holds (R14)."""
+
+    cursor: str
+    items: str
+    when: Condition = "always"
+    derived: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Iterator:
+    """Where a socket gets its current item: list source, alias, cursor, and the loop that says so (R12, R13).
+
+    ``loop`` is None for a socket's own ``foreach``.
+    """
+
+    items: str
+    alias: str
+    cursor: str
+    loop: str | None = None
+
+    @property
+    def numbered_as_work_items(self) -> bool:
+        """Whether keys are ``WI-<n>`` rather than ``<index>`` (R13)."""
+        return self.alias == "workItem" or self.items == "state.workItems"
+
+
+@dataclass(frozen=True, slots=True)
+class ExitRoute:
+    """A way out of a loop once its list is exhausted (R16)."""
+
+    id: str
+    loop: str
+    source: str
+    condition: Condition
+    target: str
+    derived: bool = False
+
+    @property
+    def edge_id(self) -> str:
+        """The stable id of the edge that is drawn for it."""
+        return f"loop-exit:{self.loop}:{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop region. ``generator`` is the socket whose list it consumes, None without ``consumes``."""
+
+    id: str
+    sockets: tuple[str, ...]
+    generator: str | None
+    output: str | None
+    iterator: Iterator | None
+    routes: tuple[ExitRoute, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Materia:
+    """A reusable behaviour. ``raw`` is its definition as written; ``owner`` the directory of its config file."""
+
+    id: str
+    label: str
+    kind: Literal["agent", "utility"]
+    prompt: str
+    generator: bool
+    multi_turn: bool
+    tools: str | tuple[str, ...]
+    model: str | None
+    thinking: str | None
+    command: tuple[str, ...]
+    script: Mapping[str, JSON] | None
+    params: Mapping[str, JSON]
+    timeout_ms: int
+    owner: Path | None
+    raw: Mapping[str, JSON] = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Socket:
+    """A materia placed in the graph, with parse, assignments, advance and iterator as they take effect.
+
+    ``assign`` is ordered (target, source) pairs. ``loops`` are the ids of the loops that list the socket,
+    in the loadout's order. ``handoff`` names the protocol that its agent speaks.
+    """
+
+    id: str
+    materia: Materia
+    parse: Literal["json", "text"]
+    assign: tuple[tuple[str, str], ...]
+    edges: tuple[Edge, ...]
+    advance: Advance | None
+    iterator: Iterator | None
+    loops: tuple[str, ...]
+    handoff: str = "sparse"
+    parse_derived: bool = False
+    layout: Mapping[str, JSON] | None = field(default=None, compare=False)
+
+    @property
+    def is_utility(self) -> bool:
+        """Whether a process answers here rather than an agent."""
+        return self.materia.kind == "utility"
+
+    @property
+    def is_generator(self) -> bool:
+        """Whether it produces work items for loops."""
+        return self.materia.generator
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of a cast (R18, R19)."""
+
+    repair_attempts: int = 1
+    max_no_advance_cycles: int = 3
+    max_edge_traversals: int = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Token budget of a cast (R20); None means no maximum."""
+
+    max_tokens: int | None = None
+    warn_at_percent: float = 75
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A fact that was derived rather than written (R15): where it applies and what it is, in words."""
+
+    source: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """One runnable loadout. ``consumers`` maps a generator socket to the loops that consume it."""
+
+    name: str
+    entry: str
+    sockets: Mapping[str, Socket]
+    loops: Mapping[str, Loop]
+    limits: Limits
+    budget: Budget
+    derived: tuple[Derived, ...]
+    consumers: Mapping[str, tuple[str, ...]]

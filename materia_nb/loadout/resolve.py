@@ -1,0 +1,169 @@
+"""From a valid config to the graph that the engine runs, with every derived fact made plain (R4, R12-R15)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import ceil
+from pathlib import Path
+from typing import Final, Literal
+
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.derive import Derivation, derive, socket_advance, socket_iterator
+from materia_nb.loadout.facts import (
+    DEFAULT_TIMEOUT_MS,
+    WORK_ITEMS,
+    WORK_ITEMS_SOURCE,
+    Facts,
+    Object,
+    as_list,
+    as_object,
+    assigns_work_items,
+    is_object,
+    materia_kind,
+    whole,
+)
+from materia_nb.loadout.graph import Budget, Edge, Graph, Limits, Materia, Socket
+from materia_nb.loadout.report import INVALID_CONFIG, LoadoutError, Problem, Report
+from materia_nb.loadout.validate import find_problems, placed_materia
+
+DEFAULT_HANDOFF: Final = "sparse"
+LONGEST_TIMEOUT_MS: Final = 2**31 - 1  # about 24 days: beyond it, waiting overflows on some systems
+
+
+def build_graph(
+    document: JSON, loadout_name: str | None = None, owners: Mapping[str, Path] | None = None
+) -> Graph:
+    """Check one loadout of a config and resolve it into the graph that a cast runs.
+
+    Args:
+        document: the config as JSON; it is not changed.
+        loadout_name: the loadout; None takes the active one (see :func:`active_loadout`).
+        owners: materia id -> directory of the config file that it came from (R24).
+
+    Raises:
+        LoadoutError: the loadout, a materia that it uses, or the top of the config has problems.
+    """
+    name = active_loadout(document) if loadout_name is None else loadout_name
+    problems = find_problems(document, name)
+    if problems:
+        raise LoadoutError(Report(tuple(problems)), name)
+    if name is None:
+        raise LoadoutError(Report((_NO_LOADOUT,)))
+    facts = Facts(name, document["loadouts"][name], as_object(document.get("materia")))
+    derivation = derive(facts)
+    used = dict.fromkeys(placed_materia(facts))
+    materia = {id_: _materia(id_, facts.materia[id_], (owners or {}).get(id_)) for id_ in used}
+    sockets = {
+        id_: _socket(derivation, id_, raw, materia[raw["materia"]]) for id_, raw in facts.sockets.items()
+    }
+    consumers: dict[str, tuple[str, ...]] = {}
+    for loop in derivation.loops.values():
+        if loop.generator is not None:
+            consumers[loop.generator] = (*consumers.get(loop.generator, ()), loop.id)
+    return Graph(
+        name=name,
+        entry=facts.raw["entry"],
+        sockets=sockets,
+        loops=derivation.loops,
+        limits=_limits(as_object(document.get("limits"))),
+        budget=_budget(as_object(document.get("budget"))),
+        derived=tuple(derivation.told),
+        consumers=consumers,
+    )
+
+
+def active_loadout(document: JSON) -> str | None:
+    """Return the name of the loadout to cast: ``activeLoadout``, else the first one; None without any."""
+    loadouts = as_object(as_object(document).get("loadouts"))
+    active = as_object(document).get("activeLoadout")
+    return active if isinstance(active, str) else next(iter(loadouts), None)
+
+
+_NO_LOADOUT = Problem(INVALID_CONFIG, "loadouts", "the config has no loadouts", "add one")
+
+
+def _socket(derivation: Derivation, id_: str, raw: Object, materia: Materia) -> Socket:
+    facts = derivation.facts
+    loadout_layout = as_object(as_object(facts.raw.get("layout")).get("sockets")).get(id_)
+    layout = loadout_layout if is_object(loadout_layout) else raw.get("layout")
+    return Socket(
+        id=id_,
+        materia=materia,
+        parse=_parse(derivation, id_, materia),
+        assign=_assign(derivation, id_, raw, materia),
+        edges=tuple(
+            Edge(edge["when"], edge["to"], place, whole(edge.get("maxTraversals")))
+            for place, edge in enumerate(as_list(raw.get("edges")))
+        ),
+        advance=socket_advance(derivation, id_),
+        iterator=socket_iterator(facts, id_),
+        loops=tuple(loop.id for loop in facts.loops_of.get(id_, ())),
+        handoff=raw.get("handoff") or facts.raw.get("handoff") or DEFAULT_HANDOFF,
+        parse_derived=id_ in derivation.json_sources,
+        layout=layout if is_object(layout) else None,
+    )
+
+
+def _parse(derivation: Derivation, id_: str, materia: Materia) -> Literal["json", "text"]:
+    """Return the parse mode in effect (R4, R15)."""
+    authored = derivation.facts.authored_parse(id_)
+    if materia.generator:
+        if authored != "json":
+            derivation.tell(f"{id_}.parse", f"{id_} is parsed as json, because {materia.id} is a generator")
+        return "json"
+    return "json" if authored == "json" or id_ in derivation.json_sources else "text"
+
+
+def _assign(derivation: Derivation, id_: str, raw: Object, materia: Materia) -> tuple[tuple[str, str], ...]:
+    """Return the assignments in effect: a utility's own, else the socket's; a generator hands on its items (R4)."""
+    owner = materia.raw if materia.kind == "utility" else raw
+    assign = tuple(as_object(owner.get("assign")).items())
+    if not materia.generator:
+        return assign
+    if not any(assigns_work_items(target) and source == WORK_ITEMS_SOURCE for target, source in assign):
+        derivation.tell(
+            f"{id_}.assign", f"{id_} assigns {WORK_ITEMS} from {WORK_ITEMS_SOURCE}, being a generator"
+        )
+    others = tuple(pair for pair in assign if not assigns_work_items(pair[0]))
+    return (*others, (WORK_ITEMS, WORK_ITEMS_SOURCE))
+
+
+def _materia(id_: str, raw: Object, owner: Path | None) -> Materia:
+    label, tools, script = raw.get("label"), raw.get("tools", "none"), raw.get("script")
+    if is_object(tools):
+        tools = tools["tools"]
+    timeout = raw.get("timeoutMs", DEFAULT_TIMEOUT_MS)
+    kind = materia_kind(raw)
+    return Materia(
+        id=id_,
+        label=label if isinstance(label, str) and label.strip() else id_,
+        kind=kind,
+        prompt=raw["prompt"] if kind == "agent" else "",
+        generator=raw.get("generator") is True,
+        multi_turn=kind == "agent" and raw.get("multiTurn") is True,
+        tools=tools if isinstance(tools, str) else tuple(tools),
+        model=raw.get("model") if kind == "agent" else None,
+        thinking=raw.get("thinking") if kind == "agent" else None,
+        command=tuple(raw.get("command") or ()) if kind == "utility" else (),
+        script=script if kind == "utility" else None,
+        params=as_object(raw.get("params")),
+        timeout_ms=min(ceil(timeout), LONGEST_TIMEOUT_MS) if kind == "utility" else DEFAULT_TIMEOUT_MS,
+        owner=owner,
+        raw=raw,
+    )
+
+
+def _limits(raw: Object) -> Limits:
+    fields = {
+        "repairAttempts": "repair_attempts",
+        "maxNoAdvanceCycles": "max_no_advance_cycles",
+        "maxEdgeTraversals": "max_edge_traversals",
+    }
+    return Limits(
+        **{ours: number for theirs, ours in fields.items() if (number := whole(raw.get(theirs))) is not None}
+    )
+
+
+def _budget(raw: Object) -> Budget:
+    warn = raw.get("warnAtPercent")
+    return Budget(max_tokens=whole(raw.get("maxTokens")), warn_at_percent=75 if warn is None else warn)
