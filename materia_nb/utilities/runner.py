@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import shlex
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,13 +18,7 @@ from materia_nb.utilities.process import KEEP_BYTES, ProcessResult, run_process
 DEFAULT_TIMEOUT_MS: Final = 30_000
 """How long a utility may run when its materia does not say (R23)."""
 
-STDERR_SUMMARY: Final = 800
-"""The longest summary of stderr in a message, in characters (R23)."""
-
 FailureKind: TypeAlias = Literal["utility_exit", "utility_timeout", "utility_not_started", "interrupted"]
-
-_COMMAND_SHOWN: Final = 300
-_ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +130,12 @@ def run_utility(
         )
     else:
         process = run_process(argv, stdin=stdin, cwd=project, timeout_s=timeout_ms / 1000, stop=stop)
-    stderr = process.stderr.decode(errors="replace")
     return UtilityResult(
         process=process,
         timeout_ms=timeout_ms,
         stdout=process.stdout.decode(errors="replace"),
-        stderr=stderr,
-        failure=_failure(str(document.get("socketId", "")), process, timeout_ms, stderr, artifacts),
+        stderr=process.stderr.decode(errors="replace"),
+        failure=_failure(str(document.get("socketId", "")), process, timeout_ms, artifacts),
     )
 
 
@@ -171,44 +162,23 @@ def command_record(materia: Materia, result: UtilityResult, artifacts: tuple[str
     return record
 
 
-def summarize(text: str, limit: int = STDERR_SUMMARY) -> str:
-    """Bring diagnostics onto one line of at most ``limit`` characters.
-
-    Terminal escapes and control characters go, white space is collapsed, and of a long text the
-    beginning and, as it says most, the end are kept.
-    """
-    plain = _ESCAPES.sub("", text)
-    line = " ".join("".join(c if c.isprintable() else " " for c in plain).split())
-    if len(line) <= limit:
-        return line
-    gap = " … "
-    head = limit * 3 // 8
-    return line[:head] + gap + line[len(line) - (limit - head - len(gap)) :]
-
-
-def show_command(argv: Sequence[str]) -> str:
-    """Write a command as one would type it, on one line and not too long."""
-    return summarize(shlex.join(argv), _COMMAND_SHOWN)
-
-
 def _failure(
-    socket: str, process: ProcessResult, timeout_ms: int, stderr: str, artifacts: tuple[str, str]
+    socket: str, process: ProcessResult, timeout_ms: int, artifacts: tuple[str, str]
 ) -> UtilityFailure | None:
     kind: FailureKind
     if process.ok:
         return None
-    ended = f"code {process.code}" if process.signal is None else f"signal {process.signal}"
     if not process.started:
         kind, how = "utility_not_started", f"could not be started: {process.start_error}"
     elif process.timed_out:
-        kind, how = "utility_timeout", f"took longer than {timeout_ms} ms and was ended ({ended})"
+        kind, how = "utility_timeout", f"took longer than {timeout_ms} ms and was ended ({process.ending})"
     elif process.stopped:
-        kind, how = "interrupted", f"was interrupted ({ended})"
+        kind, how = "interrupted", f"was interrupted ({process.ending})"
     else:
-        kind, how = "utility_exit", f"ended with {ended}"
-    parts = [f"Utility command of {socket or 'the socket'} {how}: {show_command(process.argv) or '(none)'}"]
+        kind, how = "utility_exit", f"ended with {process.ending}"
+    parts = [f"Utility command of {socket or 'the socket'} {how}: {process.command or '(none)'}"]
     if process.started:
-        parts.append(f"stderr: {summarize(stderr) or '(empty)'}")
+        parts.append(f"stderr: {process.stderr_summary or '(empty)'}")
         parts += [
             f"{name} kept in {path}"
             for name, path in zip(("stdout", "stderr"), artifacts, strict=True)

@@ -1,0 +1,95 @@
+"""One event loop in a thread of its own, for agents that are coroutines."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Awaitable
+from typing import Any, Final, TypeVar
+
+from materia_nb.agents.base import AgentError
+
+T = TypeVar("T")
+
+_LOOK_S: Final = 0.1  # how often a waiting caller looks for a stop
+_CANCEL_S: Final = 1.0  # how long a cancelled coroutine may take to clean up
+
+
+class BackgroundLoop:
+    """Runs awaitables in its own thread, so that it does not matter whether the caller's has a loop.
+
+    A notebook's own loop is running while a cell does, and cannot be entered again. The loop stays
+    for all turns, so that clients which belong to a loop (connection pools) can be kept.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def run(self, awaitable: Awaitable[T], stop: threading.Event | None = None) -> T:
+        """Wait for an awaitable and return its result, or raise what it raises.
+
+        Raises:
+            AgentError: kind ``interrupted``: ``stop`` was set; the awaitable was cancelled.
+            KeyboardInterrupt: the awaitable was cancelled.
+        """
+        loop = self._running()
+        if threading.current_thread() is self._thread:
+            # An agent that waits for another agent: this loop is busy until that one has answered.
+            inner = BackgroundLoop()
+            try:
+                return inner.run(awaitable, stop)
+            finally:
+                inner.close()
+        finished = threading.Event()
+        future = asyncio.run_coroutine_threadsafe(_guarded(awaitable, finished), loop)
+        try:
+            stopped = False
+            while not stopped and not concurrent.futures.wait([future], timeout=_LOOK_S).done:
+                stopped = stop is not None and stop.is_set()
+        finally:
+            if future.cancel():  # it is not done: stopped or interrupted
+                finished.wait(_CANCEL_S)
+        if stopped:
+            raise AgentError("The agent was interrupted", kind="interrupted")
+        return future.result()
+
+    def close(self) -> None:
+        """End the thread and its loop."""
+        if self._loop is not None and self._thread is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(_CANCEL_S)
+            if not self._thread.is_alive():
+                self._loop.close()
+        self._loop = self._thread = None
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            # Not alive: never started, or left behind in the parent of a forked process.
+            if self._loop is None or self._thread is None or not self._thread.is_alive():
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(
+                    target=self._loop.run_forever, name="materia-agents", daemon=True
+                )
+                self._thread.start()
+            return self._loop
+
+
+async def _guarded(awaitable: Awaitable[T], finished: threading.Event) -> T:
+    try:
+        return await awaitable
+    except (KeyboardInterrupt, SystemExit) as error:  # either would end the loop for everyone
+        raise AgentError(f"The agent raised {type(error).__name__}") from error
+    finally:
+        finished.set()
+
+
+SHARED: Final[BackgroundLoop] = BackgroundLoop()
+"""The loop that all function agents share. It starts with the first coroutine."""
+
+
+def run_awaitable(awaitable: Awaitable[Any], stop: threading.Event | None = None) -> Any:
+    """Wait for an awaitable on the shared loop, see :meth:`BackgroundLoop.run`."""
+    return SHARED.run(awaitable, stop)

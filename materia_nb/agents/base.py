@@ -1,0 +1,138 @@
+"""What an agent is: a turn goes in, a reply comes out."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
+
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import JSON, compact
+
+TurnKind: TypeAlias = Literal["work", "repair", "refine", "finalize"]
+Role: TypeAlias = Literal["user", "assistant"]
+
+
+class AgentError(MateriaError):
+    """An agent could not answer. ``kind`` says which way, ``agent_error`` unless something fits better."""
+
+    def __init__(
+        self, what: str, *, where: str | None = None, hint: str | None = None, kind: str = "agent_error"
+    ) -> None:
+        super().__init__(what, where=where, hint=hint, kind=kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One thing said in a visit, by the user's side (prompts, feedback) or by the agent."""
+
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One question to an agent.
+
+    Attributes:
+        socket_id: the socket that is visited.
+        materia_id: the materia placed there.
+        materia_label: its label.
+        visit: how often the socket was entered, from 1.
+        kind: first work, repair of an invalid output (R19), refinement, or the final answer.
+        prompt: what is asked now.
+        conversation: what was said before in this visit, without ``prompt``.
+        item_key: the current work item's key, None outside an iterator.
+        item_label: its title.
+        tools: the tool scope: ``none``, ``readOnly``, ``coding``, or the names of tools.
+        model: the model that the materia asks for.
+        thinking: how much thinking it asks for.
+        wants: what must be returned, as a JSON description; None when any text will do.
+        request: what the cast was asked to do.
+        cast_id: the cast.
+        project: the project directory.
+        stop: set when the cast is to stop; an agent that takes long looks at it.
+        index: how many turns of this socket the cast had before this one.
+        materia_index: how many turns of this materia, in any socket, the cast had before.
+        turn_of_visit: how many turns this visit had before.
+    """
+
+    socket_id: str
+    materia_id: str
+    materia_label: str
+    visit: int
+    kind: TurnKind
+    prompt: str
+    conversation: tuple[Message, ...] = ()
+    item_key: str | None = None
+    item_label: str | None = None
+    tools: str | tuple[str, ...] = "none"
+    model: str | None = None
+    thinking: str | None = None
+    wants: Mapping[str, JSON] | None = None
+    request: str = ""
+    cast_id: str = ""
+    project: Path = field(default_factory=Path)
+    stop: threading.Event | None = field(default=None, compare=False, repr=False)
+    index: int = 0
+    materia_index: int = 0
+    turn_of_visit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one turn, and its cost when that is known (R20)."""
+
+    input: int = 0
+    output: int = 0
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An agent's answer. ``meta`` holds what is worth keeping beside it, as JSON."""
+
+    text: str
+    usage: Usage | None = None
+    meta: Mapping[str, JSON] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """Whoever answers an agent socket."""
+
+    @property
+    def name(self) -> str:
+        """What it is called where it is shown."""
+
+    def answer(self, turn: Turn) -> Reply | None:
+        """Answer one turn; None when a person must, and the cast stops until they do.
+
+        Raises:
+            AgentError: it cannot answer.
+            KeyboardInterrupt: it was interrupted, and has cleaned up.
+        """
+
+
+def reply_from(value: object, who: str) -> Reply:
+    """Make a reply of what a person's code gave: a reply, text, or an object to be sent as JSON.
+
+    Raises:
+        AgentError: it is something else, or an object that JSON cannot carry. ``who`` names the giver.
+    """
+    if isinstance(value, Reply):
+        return value
+    if isinstance(value, str):
+        return Reply(value)
+    if isinstance(value, dict):
+        try:
+            return Reply(compact(value))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise AgentError(f"{who} returned an object that is not JSON: {error}") from error
+    forgot = " (is a return missing?)" if value is None else ""
+    raise AgentError(
+        f"{who} returned {type(value).__name__}{forgot}",
+        hint="return text, a dict, or a materia_nb.agents.Reply",
+    )

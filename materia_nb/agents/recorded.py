@@ -1,0 +1,56 @@
+"""An agent that repeats what was said in an earlier cast."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from materia_nb.agents.base import AgentError, Reply, Turn
+
+
+class RecordedAgent:
+    """Gives each turn of a visit the reply that the same turn of the same visit had.
+
+    Args:
+        replies: by (socket id, visit), the replies of that visit in turn order.
+        name: what the agent is called where it is shown.
+    """
+
+    def __init__(
+        self, replies: Mapping[tuple[str, int], Sequence[str | Reply]], *, name: str = "recording"
+    ) -> None:
+        self.name = name
+        self._replies = {
+            key: tuple(Reply(reply) if isinstance(reply, str) else reply for reply in given)
+            for key, given in replies.items()
+        }
+
+    def answer(self, turn: Turn) -> Reply:
+        """Return what was said then.
+
+        Raises:
+            AgentError: kind ``recorded_exhausted``: nothing was said then.
+        """
+        given = self._replies.get((turn.socket_id, turn.visit), ())
+        if turn.turn_of_visit < len(given):
+            return given[turn.turn_of_visit]
+        visits = sorted(visit for socket, visit in self._replies if socket == turn.socket_id)
+        if not visits:
+            what = f"The recorded cast has no replies of {turn.socket_id}"
+        elif not given:
+            what = (
+                f"The recorded cast has no visit {turn.visit} of {turn.socket_id}, the last is {visits[-1]}"
+            )
+        else:
+            what = (
+                f"Visit {turn.visit} of {turn.socket_id} has {len(given)} recorded replies, "
+                f"turn {turn.turn_of_visit + 1} ({turn.kind}) has none"
+            )
+        raise AgentError(
+            what,
+            where=turn.socket_id,
+            hint=f"this cast took another way than the recorded one; let someone else answer {turn.socket_id}",
+            kind="recorded_exhausted",
+        )
+
+    def __repr__(self) -> str:
+        return f"RecordedAgent({sum(map(len, self._replies.values()))} replies)"
