@@ -177,7 +177,7 @@ def _refused(
     if here.socket.is_utility:
         failure = Failure("invalid_output", f"The output of {visit.socket} was refused. {told}", visit.socket,
                           "correct the utility, then recast")  # fmt: skip
-        return _stopped(state, failure, visit, reading)
+        return _with_output(_stopped(state, failure, visit, reading), rules, visit)
     allowed = rules.graph.limits.repair_attempts + state.extra.get(("repair", visit.step), 0)
     about_visit = {**about(rules, visit), "visit": visit.visit}
     if visit.repairs >= allowed:
@@ -220,7 +220,7 @@ def _complete(rules: Rules, here: SocketRules, state: CastState, text: str, read
     state, assigned, failure = _assign(here, state, visit, reading)
     decision = _decision(visit, "failure", None, reading, assigned)
     if failure:
-        return _stopped(state, failure, visit, reading, decision)
+        return _with_output(_stopped(state, failure, visit, reading, decision), rules, visit)
     state, fact = _advance(here.socket.advance, state, visit, reading)
     done = Event("socket_complete", {**about(rules, visit), "visit": visit.visit, "parsed": here.wanted.parse == "json"})
     state, events, over = _check_budget(state, visit)
@@ -441,6 +441,12 @@ def _stopped(
     if failure.socket:
         data["socket"] = failure.socket
     return Step(state, (Event("cast_end", data),), decision._replace(failure=failure), None, reading)
+
+
+def _with_output(step: Step, rules: Rules, visit: Visit) -> Step:
+    """Put the output that led to a failure on record, where no other event of the step does."""
+    refused = Event("socket_refused", {**about(rules, visit), "visit": visit.visit})
+    return step._replace(events=(refused, *step.events))
 
 
 def _decision(

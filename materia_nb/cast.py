@@ -1,0 +1,695 @@
+"""One cast: the only place where engine, agents, utilities and store meet.
+
+A cast stops between steps, never inside one: waiting for a person ends the call,
+and the next call goes on. Every change is written to the journal before it is
+believed, so the journal always rebuilds what this object holds.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+from materia_nb.agents.base import Agent, AgentError, Message, Reply, Turn, TurnKind, reply_from
+from materia_nb.agents.registry import AgentTable
+from materia_nb.engine import step as engine
+from materia_nb.engine.prompt import Prompt
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.state import CastState, Failure, Mode, Usage, Visit
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.graph import END, Graph
+from materia_nb.store import derived
+from materia_nb.store.files import to_bytes
+from materia_nb.store.history import History, StepRecord
+from materia_nb.store.journal import Journal, read_journal, set_torn_aside
+from materia_nb.store.lock import CastLock
+from materia_nb.store.recorded import read_recorded
+from materia_nb.store.replay import Difference, replay
+from materia_nb.store.rundir import RunDir, new_cast_id, output_name
+from materia_nb.utilities.runner import command_record, run_utility, stdin_document
+
+if TYPE_CHECKING:
+    from materia_nb.insight.why import Why
+
+Pause = Literal["complete", "failed", "aborted", "person", "breakpoint", "until", "steps", "stopped"]
+"""Why a run stopped."""
+
+_TURN_KIND: Final[Mapping[Mode, TurnKind]] = {
+    "work": "work",
+    "repair": "repair",
+    "draft": "refine",
+    "final": "finalize",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a cast is started from.
+
+    Attributes:
+        graph: the loadout, resolved; the cast keeps it whatever happens to the files.
+        document: the config as written, cut down to this loadout and its materia.
+        source: where it came from, in words, for the journal.
+        project: the directory that utilities and agents work in.
+        root: the directory that run directories are made in.
+        utilities: directories with shipped utility scripts.
+        sync: whether every step is forced to the disk (fsync), which is slower.
+    """
+
+    graph: Graph
+    document: Mapping[str, JSON]
+    source: str
+    project: Path
+    root: Path
+    utilities: tuple[Path, ...] = ()
+    sync: bool = False
+
+
+class Cast:
+    """One run of a loadout. Make one with ``Workbench.cast`` or ``Workbench.open``."""
+
+    def __init__(
+        self,
+        run_dir: RunDir,
+        rules: Rules,
+        history: History,
+        *,
+        project: Path,
+        agents: AgentTable | None = None,
+        utilities: tuple[Path, ...] = (),
+        journal: Journal | None = None,
+        lock: CastLock | None = None,
+        differences: Sequence[Difference] = (),
+        messages: Sequence[str] = (),
+        conversation: Sequence[Message] = (),
+    ) -> None:
+        """Put the parts together; used by :meth:`start`, :meth:`open` and :meth:`resume`."""
+        self.run_dir = run_dir.path
+        self.id = run_dir.path.name
+        self.rules = rules
+        self.project = project
+        self.agents = agents or AgentTable()
+        self.differences = tuple(differences)
+        self.messages = list(messages)
+        self.breakpoints: dict[str, Callable[[Cast], bool] | None] = {}
+        self.stop = threading.Event()
+        self._files = run_dir
+        self._history = history
+        self._utilities = utilities
+        self._journal = journal
+        self._conversation = list(conversation)
+        self._turns = _turn_counts(history, rules)
+        self._derived = 0
+        self._writer = threading.RLock()
+        self._watchers: list[Callable[[Cast], None]] = []
+        self._close = weakref.finalize(self, _let_go, journal, lock)
+
+    # -- making one ---------------------------------------------------------------
+
+    @classmethod
+    def start(cls, plan: Plan, request: str, agents: AgentTable | None = None) -> Self:
+        """Make the run directory, write how the cast begins, and return it before its first step."""
+        cast_id, path = new_cast_id(plan.root)
+        files = RunDir(path, sync=plan.sync)
+        lock = CastLock(path)
+        files.replace_json("config.resolved.json", dict(plan.document))
+        journal = Journal(files.journal, sync=plan.sync)
+        owners = {m.id: str(m.owner) for s in plan.graph.sockets.values() if (m := s.materia).owner}
+        start: dict[str, JSON] = {
+            "request": request,
+            "configSource": plan.source,
+            "artifactRoot": str(plan.root),
+            "loadout": plan.graph.name,
+            "project": str(plan.project),
+            "owners": owners,
+            "engine": "materia_nb",
+        }
+        journal.append([("cast_start", start)])
+        rules = Rules(plan.graph)
+        history = History(engine.begin(rules, request))
+        return cls(
+            files,
+            rules,
+            history,
+            project=plan.project,
+            agents=agents,
+            utilities=plan.utilities,
+            journal=journal,
+            lock=lock,
+        )
+
+    @classmethod
+    def open(cls, path: Path, agents: AgentTable | None = None) -> Self:
+        """Open a run directory to look at it, one of the reference engine too. Nothing is written.
+
+        ``differences`` says where our engine would not have taken the recorded route.
+        """
+        return cls._rebuilt(RunDir(path), agents)
+
+    @classmethod
+    def resume(
+        cls,
+        path: Path,
+        agents: AgentTable | None = None,
+        *,
+        utilities: tuple[Path, ...] = (),
+        sync: bool = False,
+    ) -> Self:
+        """Open a run directory to go on with it: takes its lock and sets a torn last line aside."""
+        files = RunDir(path, sync=sync)
+        recorded = read_recorded(files)
+        if not recorded.ours:
+            raise MateriaError(
+                "This cast was recorded by another engine; it can be looked at but not gone on with.",
+                where=str(path),
+                hint="open it, or cast its loadout anew",
+                kind="not_ours",
+            )
+        lock = CastLock(path)
+        contents = read_journal(files.journal)
+        aside = set_torn_aside(files.journal, contents)
+        journal = Journal(files.journal, sync=sync)
+        cast = cls._rebuilt(files, agents, utilities=utilities, journal=journal, lock=lock)
+        if aside:
+            cast.messages.append(f"The last line of the journal was torn; it was set aside in {aside.name}.")
+        return cast
+
+    @classmethod
+    def _rebuilt(cls, files: RunDir, agents: AgentTable | None, **parts: Any) -> Self:
+        recorded = read_recorded(files)
+        rules = Rules(recorded.graph)
+        done = replay(rules, recorded.lines, files.read_text)
+        messages = list(done.messages)
+        if recorded.torn and "journal" not in parts:
+            messages.append("The last line of the journal is torn; it was left out.")
+        return cls(
+            files,
+            rules,
+            done.history,
+            project=recorded.project,
+            agents=agents,
+            differences=done.differences,
+            messages=messages,
+            conversation=[Message("user" if who == "user" else "assistant", text) for who, text in done.conversation],
+            **parts,
+        )
+
+    def close(self) -> None:
+        """Let go of the journal and the lock; the cast can still be looked at."""
+        with self._writer:
+            self._journal = None
+            self._close()
+
+    # -- looking at it --------------------------------------------------------------
+
+    @property
+    def graph(self) -> Graph:
+        """The loadout that this cast runs."""
+        return self.rules.graph
+
+    @property
+    def request(self) -> str:
+        """What the cast was asked to do."""
+        return self.now.request
+
+    @property
+    def now(self) -> CastState:
+        """The whole state of the engine, immutable."""
+        return self._history.state
+
+    @property
+    def status(self) -> str:
+        """``ready``, ``waiting``, ``complete``, ``failed`` or ``aborted``."""
+        return self.now.status
+
+    @property
+    def state(self) -> Mapping[str, JSON]:
+        """The JSON state that the sockets share."""
+        return self.now.data
+
+    @property
+    def steps(self) -> Sequence[StepRecord]:
+        """Every step so far, in order; ``steps[-1]`` is the latest."""
+        return self._history.steps
+
+    @property
+    def route(self) -> list[tuple[str, int, str | None, str | None]]:
+        """The visits in order: socket, visit, item key, item label."""
+        return [(step.socket, step.visit, step.item_key, step.item_label) for step in self.steps]
+
+    @property
+    def work_items(self) -> list[JSON]:
+        """The work items in the state; an empty list when there are none."""
+        items = self.now.data.get("workItems")
+        return list(items) if isinstance(items, list) else []
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why the cast stopped, when it failed or was aborted."""
+        return self.now.failure
+
+    @property
+    def prompt(self) -> Prompt | None:
+        """The prompt that is waiting for an answer, None when no agent is asked."""
+        visit = self.waiting_at
+        if visit is None or self.rules.sockets[visit.socket].socket.is_utility:
+            return None
+        return self._history.prompt
+
+    @property
+    def waiting_at(self) -> Visit | None:
+        """The visit that owes an output, None when no socket is entered."""
+        return self.now.at if self.now.status == "waiting" else None
+
+    @property
+    def next_socket(self) -> str | None:
+        """The socket that the next step runs, None when the cast is over; ``end`` when only the end is left."""
+        visit = self.waiting_at
+        return visit.socket if visit else self.now.next
+
+    @property
+    def ended_by(self) -> Any:
+        """The decision that passed over empty loops to the end, None when the cast ended otherwise."""
+        return self._history.ending
+
+    @property
+    def writable(self) -> bool:
+        """Whether this object may go on with the cast."""
+        return self._journal is not None
+
+    @property
+    def conversation(self) -> tuple[Message, ...]:
+        """What was said in the current visit."""
+        return tuple(self._conversation)
+
+    def at_step(self, number: int) -> StepRecord:
+        """Return the step of that number; negative numbers count from the end."""
+        index = number - 1 if number > 0 else len(self.steps) + number
+        if number == 0 or not 0 <= index < len(self.steps):
+            raise MateriaError(
+                f"There is no step {number}; the cast has {len(self.steps)}.",
+                hint="give a number from 1, or -1 for the latest",
+                kind="no_step",
+            )
+        return self.steps[index]
+
+    def why(self, step: int | None = None) -> Why:
+        """Explain why a step went where it went; the latest one by default."""
+        from materia_nb.insight.why import explain
+
+        if not self.steps:
+            raise MateriaError("The cast has no step yet.", hint="step first", kind="no_step")
+        return explain(self.rules, self.at_step(-1 if step is None else step), self._history.ending)
+
+    def watch(self, watcher: Callable[[Cast], None]) -> Callable[[], None]:
+        """Call ``watcher`` after every change; returns a function that ends it."""
+        self._watchers.append(watcher)
+        return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
+
+    # -- going on -------------------------------------------------------------------
+
+    def step(self) -> StepRecord | None:
+        """Run one socket. Returns its record, or None when the cast only came to its end.
+
+        A person's socket is entered and left waiting. Interrupting leaves the socket
+        waiting as well; the next step runs it again.
+        """
+        with self._writer:
+            self._needs_writable()
+            if self.status == "ready":
+                self._enter()
+            elif self.status != "waiting":
+                raise self._over()
+            if self.status != "waiting":
+                return None
+            visit = self._visit()
+            if self.rules.sockets[visit.socket].socket.is_utility:
+                self._run_utility(visit)
+            else:
+                self._ask(visit)
+            if self.status in ("complete", "failed"):
+                self.write_derived()
+            return self.steps[-1]
+
+    def run(
+        self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None
+    ) -> Pause:
+        """Step until the cast is over or must stop, and say why it stopped.
+
+        Args:
+            until: a socket to stop in front of, or a condition looked at between steps.
+            steps: the most steps to take.
+        """
+        if isinstance(until, str):
+            self._known(until, also_end=True)
+        self.stop.clear()
+        taken = 0
+        try:
+            while True:
+                pause = self._pause(until, steps, taken)
+                if pause:
+                    return pause
+                self.step()
+                taken += 1
+                if self.waiting_at and self.status == "waiting":
+                    return "person"
+        finally:
+            self.write_derived()
+
+    def _pause(self, until: str | Callable[[Cast], bool] | None, steps: int | None, taken: int) -> Pause | None:
+        status = self.status
+        if status in ("complete", "failed", "aborted"):
+            if not taken:
+                raise self._over()
+            return status  # type: ignore[return-value]  # the three are among Pause
+        if self.stop.is_set():
+            return "stopped"
+        if steps is not None and taken >= steps:
+            return "steps"
+        if status == "ready" and taken and self._breaks():
+            return "breakpoint"
+        if until is not None and (taken or callable(until)):
+            here = until(self) if callable(until) else self.now.next == until
+            if here:
+                return "until"
+        return None
+
+    def _breaks(self) -> bool:
+        target = self.now.next
+        if target is None or target not in self.breakpoints:
+            return False
+        condition = self.breakpoints[target]
+        return condition is None or bool(condition(self))
+
+    def reply(self, answer: str | Mapping[str, JSON]) -> StepRecord:
+        """Answer the agent socket that is waiting, as a person; an object is sent as JSON.
+
+        An answer that breaks the handoff's rules is refused as an agent's would be: the
+        step stays open for a repair turn, and fails when there is none left (R19).
+        """
+        with self._writer:
+            self._needs_writable()
+            if self.status == "ready":
+                self._enter()
+            visit = self._visit()
+            if self.rules.sockets[visit.socket].socket.is_utility:
+                raise MateriaError(
+                    f"{visit.socket} is a utility; a process answers there.", hint="step runs it", kind="not_an_agent"
+                )
+            given = reply_from(dict(answer) if isinstance(answer, Mapping) else answer, "The reply")
+            self._arrived(given)
+            self.write_derived()
+            return self.steps[-1]
+
+    def refine(self, message: str) -> StepRecord:
+        """Ask a multi-turn agent to change its draft, in the conversation of this visit."""
+        with self._writer:
+            self._needs_writable()
+            visit = self._visit()
+            if visit.mode != "draft" or not visit.drafts:
+                raise MateriaError(
+                    f"{visit.socket} has no draft to refine.",
+                    hint="only a multi-turn socket that has answered can be refined",
+                    kind="no_draft",
+                )
+            name = output_name(visit.socket, visit.visit, _key(visit), f".message-{visit.drafts}.md")
+            self._files.write_text(name, message)
+            self._log([("refinement_message", {**engine.about(self.rules, visit), "artifact": name})])
+            self._ask(visit, message)
+            self.write_derived()
+            return self.steps[-1]
+
+    def finalize(self) -> StepRecord:
+        """Accept the draft of a multi-turn socket: its agent is asked for the final result."""
+        with self._writer:
+            self._needs_writable()
+            visit, prompt = self._visit(), self._history.prompt
+            step = engine.finalize(self.rules, self.now, prompt or engine.prompt_for(self.rules, self.now))
+            ts = self._log([("refinement_final", engine.about(self.rules, visit))])
+            self._history.moved(step, ts)
+            self._ask(self._visit())
+            self.write_derived()
+            return self.steps[-1]
+
+    def abort(self, reason: str = "stopped by the person") -> None:
+        """Stop the cast; recast or revive goes on with it."""
+        with self._writer:
+            self._needs_writable()
+            if self.status not in ("ready", "waiting"):
+                raise self._over()
+            self.stop.set()
+            self._move(engine.abort(self.rules, self.now, reason))
+
+    def recast(self) -> StepRecord | None:
+        """Run the socket where a failed or aborted cast stopped once more, from its first prompt."""
+        return self._again(engine.recast)
+
+    def revive(self) -> StepRecord | None:
+        """Go on with a failed or aborted cast, with the limit that stopped it granted once more."""
+        return self._again(engine.revive)
+
+    def _again(self, transition: Callable[[Rules, CastState], engine.Step]) -> StepRecord | None:
+        with self._writer:
+            self._needs_writable()
+            self._conversation.clear()
+            self.stop.clear()
+            self._move(transition(self.rules, self.now))
+            return self.step()
+
+    def set_budget(self, max_tokens: int | None) -> None:
+        """Change the token budget of this cast only; None takes it away (R20)."""
+        with self._writer:
+            self._needs_writable()
+            self._log([("budget_set", {"maxTokens": max_tokens})])
+            self._history.state = engine.set_budget(self.now, max_tokens)
+
+    def break_at(self, socket: str, condition: Callable[[Cast], bool] | None = None) -> None:
+        """Make runs stop in front of ``socket``, whenever ``condition`` holds if one is given."""
+        self._known(socket)
+        self.breakpoints[socket] = condition
+
+    def write_derived(self) -> None:
+        """Write what follows from the journal: prompts, parsed outputs, manifest and usage (R29, R30).
+
+        Done when the cast pauses or ends, for the steps since the last time, so that
+        what a step costs does not grow with the cast.
+        """
+        if self._journal is not None:
+            self._derived = derived.write(self._files, self.rules, self._history, self._derived)
+
+    # -- how a step is made -----------------------------------------------------------
+
+    def _enter(self) -> None:
+        step = engine.enter(self.rules, self.now)
+        ts = self._log(step.events)
+        self._history.entered(step, ts)
+        self._conversation.clear()
+        self._told()
+
+    def _run_utility(self, visit: Visit) -> None:
+        socket = self.rules.sockets[visit.socket].socket
+        materia, now = socket.materia, self.now
+        item = visit.item
+        document = stdin_document(
+            materia=materia,
+            cwd=self.project,
+            run_dir=self.run_dir,
+            request=now.request,
+            cast_id=self.id,
+            socket_id=visit.socket,
+            state=now.data,
+            item=item.value if item else None,
+            item_key=item.key if item else None,
+            item_label=item.label if item else None,
+            cursor=(item.cursor, item.position) if item else None,
+            cursors=now.cursors,
+        )
+        about = engine.about(self.rules, visit)
+        base = output_name(visit.socket, visit.visit, None, "")
+        name = self._files.write_json(f"{base}.input.json", document)
+        self._log([("utility_input", {**about, "artifact": name, "visit": visit.visit})])
+        names = (f"{base}.command.stdout.txt", f"{base}.command.stderr.txt")
+        result = run_utility(
+            materia, document, project=self.project, utilities=self._utilities, artifacts=names, stop=self.stop
+        )
+        record = command_record(materia, result, names)
+        self._files.write(names[0], result.process.stdout)
+        self._files.write(names[1], result.process.stderr)
+        self._files.write_json(f"{base}.command.json", record)
+        self._log([("utility_command", {**about, **record, "visit": visit.visit})])
+        if result.failure is None:
+            self._arrived(Reply(result.stdout))
+        elif result.failure.kind != "interrupted":
+            failure = Failure(
+                result.failure.kind, result.failure.message, visit.socket, "correct the utility, then recast"
+            )
+            self._move(engine.fail(self.rules, self.now, failure))
+
+    def _ask(self, visit: Visit, message: str | None = None) -> None:
+        """Ask the agent until the visit is done or a person must answer."""
+        while True:
+            if self.stop.is_set():
+                return
+            agent = self.agents.for_turn(visit.socket, self._materia(visit).id)
+            try:
+                reply = agent.answer(self._turn(visit, message))
+            except AgentError as error:
+                failure = Failure(error.kind, str(error.what), visit.socket, error.hint or "put it right, then recast")
+                self._move(engine.fail(self.rules, self.now, failure))
+                return
+            if reply is None:
+                return
+            self._arrived(reply, message)
+            waiting = self.waiting_at
+            if waiting is None or waiting.mode == "draft":
+                return
+            visit, message = waiting, None
+
+    def _turn(self, visit: Visit, message: str | None) -> Turn:
+        materia = self._materia(visit)
+        prompt = self._history.prompt
+        item = visit.item
+        return Turn(
+            socket_id=visit.socket,
+            materia_id=materia.id,
+            materia_label=materia.label,
+            visit=visit.visit,
+            kind=_TURN_KIND[visit.mode] if not (visit.mode == "draft" and not visit.drafts) else "work",
+            prompt=message if message is not None else (prompt.text if prompt else ""),
+            conversation=tuple(self._conversation),
+            item_key=item.key if item else None,
+            item_label=item.label if item else None,
+            tools=materia.tools,
+            model=materia.model,
+            thinking=materia.thinking,
+            wants=dict(self.rules.sockets[visit.socket].wanted.describe()) or None,
+            request=self.now.request,
+            cast_id=self.id,
+            project=self.project,
+            stop=self.stop,
+            index=self._turns[visit.socket],
+            materia_index=self._turns[f"materia {materia.id}"],
+            turn_of_visit=visit.turn,
+        )
+
+    def _arrived(self, reply: Reply, message: str | None = None) -> None:
+        """An output is there: decide, keep it on disk, then in the journal, then here."""
+        visit, prompt = self._visit(), self._history.prompt
+        text = to_bytes(reply.text).decode()
+        usage = None
+        if reply.usage is not None:
+            usage = Usage(reply.usage.input, reply.usage.output, reply.usage.cost or 0.0)
+        step = engine.output(self.rules, self.now, text, usage, prompt)
+        name = self._files.write_text(self._output_name(visit, step), text)
+        events = [(event.type, self._with_output(event, name, usage, reply, step)) for event in step.events]
+        ts = self._log(events)
+        if not self.rules.sockets[visit.socket].socket.is_utility:
+            asked = message if message is not None else (prompt.text if prompt else "")
+            self._conversation += [Message("user", asked), Message("assistant", text)]
+            self._turns[visit.socket] += 1
+            self._turns[f"materia {self._materia(visit).id}"] += 1
+        self._history.answered(step, text, name, usage, ts)
+        self._told()
+
+    def _output_name(self, visit: Visit, step: engine.Step) -> str:
+        kind = step.events[0].type
+        if kind == "socket_refinement":
+            return output_name(visit.socket, visit.visit, _key(visit), f".refinement-{visit.drafts + 1}.md")
+        if kind == "socket_complete":
+            return output_name(visit.socket, visit.visit, _key(visit))
+        return output_name(visit.socket, visit.visit, _key(visit), f".refused-{visit.turn + 1}.md")
+
+    def _with_output(
+        self, event: engine.Event, name: str, usage: Usage | None, reply: Reply, step: engine.Step
+    ) -> Mapping[str, JSON]:
+        if event.type not in derived.OUTPUT_TYPES:
+            return event.data
+        data = {**event.data, "artifact": name}
+        if usage is not None:
+            data["usage"] = {"input": usage.input, "output": usage.output, "cost": usage.cost}
+        if reply.meta:
+            data["meta"] = dict(reply.meta)
+        if event.type == "socket_complete" and step.decision is not None and step.decision.target:
+            data["next"] = step.decision.target
+        return data
+
+    def _move(self, step: engine.Step) -> None:
+        ts = self._log(step.events)
+        self._history.moved(step, ts)
+        if step.state.status in ("failed", "aborted"):
+            self.write_derived()
+        self._told()
+
+    def _log(self, events: Sequence[tuple[str, Mapping[str, JSON]]]) -> int:
+        if self._journal is None:
+            self._needs_writable()
+        assert self._journal is not None  # noqa: S101 - _needs_writable raises otherwise
+        return self._journal.append(events)
+
+    def _told(self) -> None:
+        for watcher in tuple(self._watchers):
+            watcher(self)
+
+    def _visit(self) -> Visit:
+        visit = self.waiting_at
+        if visit is None:
+            raise MateriaError(
+                f"No socket is waiting for an answer; the cast is {self.status}.", hint="step first", kind="not_waiting"
+            )
+        return visit
+
+    def _materia(self, visit: Visit) -> Any:
+        return self.rules.sockets[visit.socket].socket.materia
+
+    def _known(self, socket: str, *, also_end: bool = False) -> None:
+        if socket not in self.graph.sockets and not (also_end and socket == END):
+            raise MateriaError(
+                f"The loadout {self.graph.name!r} has no socket {socket!r}.",
+                hint=did_you_mean(socket, self.graph.sockets),
+                kind="unknown_socket",
+            )
+
+    def _needs_writable(self) -> None:
+        if self._journal is None:
+            raise MateriaError(
+                "This cast was opened to be looked at.",
+                where=str(self.run_dir),
+                hint="resume it to go on with it",
+                kind="read_only",
+            )
+
+    def _over(self) -> MateriaError:
+        failure = self.failure
+        if failure is None:
+            return MateriaError("The cast is complete.", hint="cast again to start another", kind="over")
+        return MateriaError(failure.message, where=failure.socket, hint=failure.hint, kind=failure.kind)
+
+
+def _key(visit: Visit) -> str | None:
+    return visit.item.key if visit.item else None
+
+
+def _turn_counts(history: History, rules: Rules) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for step in history.steps:
+        socket = rules.sockets[step.socket].socket
+        if not socket.is_utility:
+            counts[step.socket] += len(step.turns)
+            counts[f"materia {socket.materia.id}"] += len(step.turns)
+    return counts
+
+
+def _let_go(journal: Journal | None, lock: CastLock | None) -> None:
+    if journal is not None:
+        journal.close()
+    if lock is not None:
+        lock.release()
+
+
+__all__ = ["Agent", "Cast", "Pause", "Plan"]

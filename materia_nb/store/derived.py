@@ -1,0 +1,116 @@
+"""Files that follow from the journal: prompts, parsed outputs, manifest and usage (R29, R30)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.state import Usage
+from materia_nb.engine.step import short
+from materia_nb.jsonvalue import JSON
+from materia_nb.store.history import History, StepRecord
+from materia_nb.store.replay import OUTPUT_TYPES
+from materia_nb.store.rundir import RunDir, context_name, output_name
+
+__all__ = ["OUTPUT_TYPES", "manifest", "usage_report", "write"]
+
+
+def write(files: RunDir, rules: Rules, history: History, since: int) -> int:
+    """Write the files of the steps from index ``since`` on, then manifest and usage.
+
+    Returns the index to go on from: that of the first step that may still change.
+    """
+    for step in history.steps[since:]:
+        _write_step(files, rules, step)
+    files.replace_json("manifest.json", manifest(files.path.name, rules, history))
+    files.replace_json("usage.json", usage_report(rules, history))
+    return max(len(history.steps) - 1, 0)
+
+
+def _write_step(files: RunDir, rules: Rules, step: StepRecord) -> None:
+    materia = rules.sockets[step.socket].socket.materia
+    if step.prompt is not None:
+        head = [
+            "# Prompt",
+            "",
+            f"cast: {files.path.name}",
+            f"socket: {step.socket}",
+            f"materia: {materia.id}",
+            f"item: {short(step.item_label) if step.item_label else '-'}",
+            f"visit: {step.visit}",
+        ]
+        body = [part for layer in step.prompt.layers for part in ("", f"## {layer.name}", "", layer.text)]
+        files.write_text(context_name(step.socket, step.visit, step.item_key), "\n".join([*head, *body, ""]))
+    reading = step.reading
+    if reading is not None and reading.accepted and rules.sockets[step.socket].wanted.parse == "json":
+        files.write_json(output_name(step.socket, step.visit, None, ".json"), reading.value)
+
+
+def manifest(cast_id: str, rules: Rules, history: History) -> dict[str, JSON]:
+    """List what the cast left behind, with how it stands."""
+    state = history.state
+    entries: list[JSON] = []
+    for step in history.steps:
+        materia = rules.sockets[step.socket].socket.materia
+        about: dict[str, JSON] = {"socket": step.socket, "materia": materia.id, "materiaLabel": materia.label}
+        if step.item_key is not None:
+            about |= {"itemKey": step.item_key, "itemLabel": step.item_label}
+        about["visit"] = step.visit
+        if step.prompt is not None:
+            artifact = context_name(step.socket, step.visit, step.item_key)
+            entries.append({**about, "kind": "context", "artifact": artifact, "timestamp": step.started})
+        entries += [
+            {**about, "kind": _KINDS.get(turn.mode, "socket_output"), "artifact": turn.artifact, "timestamp": step.ended}
+            for turn in step.turns
+        ]
+    found: dict[str, JSON] = {
+        "castId": cast_id,
+        "request": state.request,
+        "loadout": rules.graph.name,
+        "status": state.status,
+        "next": state.next,
+        "cursors": dict(state.cursors),
+        "visits": dict(state.visits),
+        "edgeTraversals": dict(state.traversals),
+        "entries": entries,
+    }
+    if state.failure is not None:
+        found["failure"] = {"kind": state.failure.kind, "message": state.failure.message}
+    return found
+
+
+_KINDS = {"draft": "socket_refinement"}
+
+
+def usage_report(rules: Rules, history: History) -> dict[str, JSON]:
+    """Add up tokens and cost: in all, by socket, by materia and by item."""
+    groups: dict[str, dict[str, Usage]] = {"bySocket": {}, "byMateria": {}, "byTask": {}}
+    for step in history.steps:
+        keys = {
+            "bySocket": step.socket,
+            "byMateria": rules.sockets[step.socket].socket.materia.id,
+            "byTask": step.item_key,
+        }
+        for turn in step.turns:
+            if turn.usage is None:
+                continue
+            for group, key in keys.items():
+                if key is not None:
+                    groups[group][key] = _add(groups[group].get(key, Usage()), turn.usage)
+    total = history.state.usage
+    report: dict[str, Any] = {
+        "tokens": {"input": total.input, "output": total.output, "total": total.tokens},
+        "cost": {"total": total.cost},
+    }
+    for group, found in groups.items():
+        report[group] = {key: _usage(usage) for key, usage in found.items()}
+    return report
+
+
+def _usage(usage: Usage) -> Mapping[str, JSON]:
+    return {"input": usage.input, "output": usage.output, "total": usage.tokens, "cost": usage.cost}
+
+
+def _add(a: Usage, b: Usage) -> Usage:
+    return Usage(a.input + b.input, a.output + b.output, a.cost + b.cost)
