@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from materia_nb.engine.state import Failure
 from materia_nb.handoff.protocol import Issue
@@ -50,6 +50,12 @@ class Assigned(NamedTuple):
     found: bool
 
 
+By: TypeAlias = Literal[
+    "edge", "exit", "implied end", "empty loop", "repair", "draft", "failure", "budget"
+]
+"""What chose the target of a step."""
+
+
 class Decision(NamedTuple):
     """How one step ended.
 
@@ -62,7 +68,7 @@ class Decision(NamedTuple):
     visit: int | None
     item_key: str | None
     item_label: str | None
-    by: Literal["edge", "exit", "implied end", "empty loop", "repair", "draft", "failure", "budget"]
+    by: By
     target: str | None
     satisfied: bool | None = None
     notes: tuple[str, ...] = ()

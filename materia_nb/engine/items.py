@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
-from materia_nb.engine.state import CastState, Item
-from materia_nb.engine.values import source_value
+from materia_nb.engine.state import Item, View
+from materia_nb.engine.values import source
 from materia_nb.jsonvalue import JSON, compact, remove_path, set_path, split_path
 from materia_nb.loadout.graph import Iterator
 
 
-def list_at(source: str, state: CastState, item: Item | None = None) -> list[JSON]:
+def list_at(text: str, state: View, item: Item | None = None) -> list[JSON]:
     """Read a list; anything that is missing or not a list is an empty one (R12)."""
-    value = source_value(source, state, item, state.last_json)
+    value = source(text)(state, item, state.last_json)
     return value if isinstance(value, list) else []
 
 
-def find_item(iterator: Iterator, state: CastState) -> Item | None:
+def find_item(iterator: Iterator, state: View) -> Item | None:
     """Return the item at the iterator's cursor, or None when the list has none there."""
     items = list_at(iterator.items, state, state.at.item if state.at else None)
     index = state.cursors.get(iterator.cursor, 0)
@@ -37,7 +38,7 @@ def item_label(value: JSON, key: str) -> str:
     return key
 
 
-def without_aliases(state: CastState) -> Mapping[str, JSON]:
+def without_aliases(state: View) -> Mapping[str, JSON]:
     """Return the state's data without what showed the previous item."""
     data = state.data
     if not state.aliases:
@@ -55,18 +56,20 @@ def with_aliases(
     data: Mapping[str, JSON], iterator: Iterator, item: Item
 ) -> tuple[Mapping[str, JSON], tuple[tuple[str, ...], ...]]:
     """Show ``item`` in the data under its names; returns the data and the paths that were set."""
-    names = ["item", "currentWorkItem", iterator.alias]
-    if iterator.numbered_as_work_items:
-        names.append("workItem")
+    paths = _alias_paths(iterator)
     shown = dict(data)
-    paths: list[tuple[str, ...]] = []
-    for name in names:
-        path = tuple(split_path(name))
-        if not path or path in paths:
-            continue
+    for path in paths:
         if len(path) == 1:
             shown[path[0]] = item.value
         else:
             shown = set_path(shown, list(path), item.value)
-        paths.append(path)
-    return shown, tuple(paths)
+    return shown, paths
+
+
+@lru_cache(maxsize=1024)
+def _alias_paths(iterator: Iterator) -> tuple[tuple[str, ...], ...]:
+    names = ["item", "currentWorkItem", iterator.alias]
+    if iterator.numbered_as_work_items:
+        names.append("workItem")
+    paths = [tuple(split_path(name)) for name in names]
+    return tuple(dict.fromkeys(path for path in paths if path))

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.engine.followup import shown_to
-from materia_nb.engine.state import CastState, FollowUp, Item
-from materia_nb.engine.values import render
+from materia_nb.engine.state import FollowUp, Item, View
+from materia_nb.engine.values import template
 from materia_nb.handoff.protocol import Issue
 from materia_nb.jsonvalue import JSON, pretty
 
@@ -38,9 +38,9 @@ class Prompt(NamedTuple):
         return "\n\n".join(layer.text for layer in self.layers)
 
 
-def work_prompt(template: str, wanted: str, socket: str, state: CastState, item: Item | None, *, draft: bool) -> Prompt:
+def work_prompt(materia: str, wanted: str, socket: str, state: View, item: Item | None, *, draft: bool) -> Prompt:
     """Assemble the prompt of a first turn."""
-    instruction = render(template, state, item)
+    instruction = template(materia)(state, item)
     layers = [Layer("materia", instruction)]
     if item is not None:
         layers.append(Layer("work item", _item_text(item)))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from materia_nb.engine.decision import Look
+from materia_nb.engine.decision import By, Look
 from materia_nb.engine.rules import Rules, SocketRules
-from materia_nb.engine.state import CastState, EdgeId, Failure, ItemRecord, Visit
+from materia_nb.engine.state import Draft, EdgeId, Failure, ItemRecord, View, Visit
 from materia_nb.loadout.graph import END, Edge, ExitRoute
 
 
@@ -14,7 +14,7 @@ class Choice(NamedTuple):
     """The target, what chose it, everything that was looked at, and the edge if it was one."""
 
     target: str
-    by: str
+    by: By
     looks: tuple[Look, ...]
     edge: Edge | None = None
 
@@ -37,7 +37,7 @@ def choose_exit(routes: tuple[ExitRoute, ...], satisfied: bool | None) -> Choice
     return Choice(taken.target, "exit", looks)
 
 
-def choose_edge(rules: Rules, here: SocketRules, state: CastState, visit: Visit, satisfied: bool | None) -> Choice:
+def choose_edge(rules: Rules, here: SocketRules, state: View, visit: Visit, satisfied: bool | None) -> Choice:
     """Take the first edge that matches, else the implied end (R3)."""
     looks: list[Look] = []
     for edge in here.socket.edges:
@@ -49,7 +49,7 @@ def choose_edge(rules: Rules, here: SocketRules, state: CastState, visit: Visit,
     return Choice(END, "implied end", tuple(looks))
 
 
-def edge_use(rules: Rules, state: CastState, visit: Visit, edge: Edge) -> tuple[int, int | None]:
+def edge_use(rules: Rules, state: View, visit: Visit, edge: Edge) -> tuple[int, int | None]:
     """How often the edge has been used where it is counted, and its limit there (None: not counted).
 
     Inside an item only edges with ``maxTraversals`` are counted, per item; outside
@@ -71,25 +71,23 @@ def edge_use(rules: Rules, state: CastState, visit: Visit, edge: Edge) -> tuple[
     return used, limit
 
 
-def count_edge(rules: Rules, state: CastState, visit: Visit, edge: Edge) -> tuple[CastState, Failure | None]:
+def count_edge(rules: Rules, draft: Draft, visit: Visit, edge: Edge) -> Failure | None:
     """Count a chosen edge, also when that goes over its limit, which fails the cast (R18, R21)."""
     pair = f"{visit.socket}->{edge.to}"
-    traversals = {**state.traversals, pair: state.traversals.get(pair, 0) + 1}
-    used, limit = edge_use(rules, state, visit, edge)
+    draft.traversals = {**draft.traversals, pair: draft.traversals.get(pair, 0) + 1}
+    used, limit = edge_use(rules, draft, visit, edge)
     if limit is None:
-        return state._replace(traversals=traversals), None
+        return None
     edge_id: EdgeId = (visit.socket, edge.place)
-    changes: dict[str, object] = {"traversals": traversals}
     if edge.max_traversals is not None:
-        changes["bounded_at"] = visit.step
+        draft.bounded_at = visit.step
     if visit.item is None:
-        changes["counts"] = {**state.counts, edge_id: used + 1}
+        draft.counts = {**draft.counts, edge_id: used + 1}
     else:
-        record = state.items.get(visit.item.id, ItemRecord())
+        record = draft.items.get(visit.item.id, ItemRecord())
         record = record._replace(used={**record.used, edge_id: used + 1})
-        changes["items"] = {**state.items, visit.item.id: record}
-    state = state._replace(**changes)  # type: ignore[arg-type]  # the keys are fields, checked above
-    return state, None if used < limit else _over(visit, edge, limit)
+        draft.items = {**draft.items, visit.item.id: record}
+    return None if used < limit else _over(visit, edge, limit)
 
 
 def _over(visit: Visit, edge: Edge, limit: int) -> Failure:
@@ -106,7 +104,7 @@ def _over(visit: Visit, edge: Edge, limit: int) -> Failure:
     )
 
 
-def enter_path(state: CastState, socket: str, record: ItemRecord, visit_step: int) -> ItemRecord:
+def enter_path(state: View, socket: str, record: ItemRecord, visit_step: int) -> ItemRecord:
     """Put a socket on the path of the current item; coming back to one closes a cycle (R18).
 
     A cycle does not count when an edge with ``maxTraversals`` was taken since the

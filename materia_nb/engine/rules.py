@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol, requirements
-from materia_nb.jsonvalue import split_path
+from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.loadout.graph import ExitRoute, Graph, Socket
 
 
@@ -20,6 +20,7 @@ class SocketRules:
     assign: tuple[tuple[str, tuple[str, ...], str], ...]
     exits: tuple[ExitRoute, ...]
     consumer_cursors: tuple[str, ...]
+    about: dict[str, JSON]
 
 
 class Rules:
@@ -59,4 +60,5 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         assign=tuple((target, tuple(split_path(target)), source) for target, source in socket.assign),
         exits=tuple(route for loop in socket.loops for route in loops[loop].routes if route.source == socket.id),
         consumer_cursors=tuple(iterator.cursor for iterator in consuming),
+        about={"socket": socket.id, "materia": socket.materia.id, "materiaLabel": socket.materia.label},
     )

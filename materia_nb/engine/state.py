@@ -145,3 +145,94 @@ class CastState(NamedTuple):
     aliases: tuple[tuple[str, ...], ...] = ()
     pending: Pending | None = None
     failure: Failure | None = None
+
+
+class Draft:
+    """A state while a transition works on it: the fields of :class:`CastState`, to be set.
+
+    It never leaves the transition that made it. Setting a field replaces a value; the
+    values themselves are not changed, since earlier states share them.
+    """
+
+    __slots__ = CastState._fields
+
+    request: str
+    data: Mapping[str, JSON]
+    cursors: Mapping[str, int]
+    visits: Mapping[str, int]
+    traversals: Mapping[str, int]
+    counts: Mapping[EdgeId, int]
+    items: Mapping[ItemId, ItemRecord]
+    follow_up: tuple[FollowUp, ...]
+    steps: int
+    bounded_at: int
+    last_output: str | None
+    last_json: JSON
+    usage: Usage
+    warned: bool
+    budget: Budget
+    extra: Mapping[tuple[object, ...], int]
+    status: Status
+    next: str | None
+    at: Visit | None
+    aliases: tuple[tuple[str, ...], ...]
+    pending: Pending | None
+    failure: Failure | None
+
+    def __init__(self, state: CastState) -> None:
+        """Start from ``state``."""
+        (
+            self.request,
+            self.data,
+            self.cursors,
+            self.visits,
+            self.traversals,
+            self.counts,
+            self.items,
+            self.follow_up,
+            self.steps,
+            self.bounded_at,
+            self.last_output,
+            self.last_json,
+            self.usage,
+            self.warned,
+            self.budget,
+            self.extra,
+            self.status,
+            self.next,
+            self.at,
+            self.aliases,
+            self.pending,
+            self.failure,
+        ) = state
+
+    def done(self) -> CastState:
+        """Return the finished state."""
+        return CastState(
+            self.request,
+            self.data,
+            self.cursors,
+            self.visits,
+            self.traversals,
+            self.counts,
+            self.items,
+            self.follow_up,
+            self.steps,
+            self.bounded_at,
+            self.last_output,
+            self.last_json,
+            self.usage,
+            self.warned,
+            self.budget,
+            self.extra,
+            self.status,
+            self.next,
+            self.at,
+            self.aliases,
+            self.pending,
+            self.failure,
+        )
+
+
+View: TypeAlias = CastState | Draft
+"""A state to read from, finished or in the making."""

@@ -3,60 +3,81 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final, TypeAlias
 
-from materia_nb.engine.state import CastState, Item
+from materia_nb.engine.state import Item, View
 from materia_nb.handoff.sources import reader
 from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty
 
 VARIABLE: Final = re.compile(r"\{\{([^}]+)\}\}")
 
+Source: TypeAlias = Callable[[View, Item | None, JSON], JSON]
+"""Reads a value from the state, the current item and a parsed output; MISSING when nothing is there."""
 
-def source_value(source: str, state: CastState, item: Item | None, parsed: JSON) -> JSON:
-    """Read an assignment or list source; MISSING when nothing is there (R11)."""
-    if source.startswith("$"):
-        return MISSING if parsed is MISSING else reader(source)(parsed)
-    return path_value(source, state, item)
+Template: TypeAlias = Callable[[View, Item | None], str]
+"""Fills a materia prompt for the state and the current item."""
 
 
-def path_value(path: str, state: CastState, item: Item | None) -> JSON:
-    """Read ``state.x``, ``item.x``, ``lastJson.x``, ``lastOutput``; any other path is read from the state."""
-    head, _, rest = path.partition(".")
+@lru_cache(maxsize=4096)
+def source(text: str) -> Source:
+    """Compile an assignment or list source (R11).
+
+    ``$...`` reads the parsed output; ``state.x``, ``item.x``, ``lastJson.x`` and
+    ``lastOutput`` say what they read; any other path is read from the state.
+    """
+    if text.startswith("$"):
+        read = reader(text)
+        return lambda state, item, parsed: MISSING if parsed is MISSING else read(parsed)
+    return _path(text)
+
+
+def _path(text: str) -> Source:
+    head, _, rest = text.partition(".")
+    segments = rest.split(".") if rest else []
     if head == "state":
-        return get_path(state.data, rest.split(".")) if rest else state.data
+        return lambda state, item, parsed: get_path(state.data, segments)
     if head == "item":
-        if item is None:
-            return MISSING
-        return get_path(item.value, rest.split(".")) if rest else item.value
+        return lambda state, item, parsed: MISSING if item is None else get_path(item.value, segments)
     if head == "lastJson":
-        if rest and state.last_json is not MISSING:
-            return get_path(state.last_json, rest.split("."))
-        return state.last_json
-    if path == "lastOutput":
-        return MISSING if state.last_output is None else state.last_output
-    return get_path(state.data, path.split("."))
+        return lambda state, item, parsed: get_path(state.last_json, segments)
+    if text == "lastOutput":
+        return lambda state, item, parsed: MISSING if state.last_output is None else state.last_output
+    whole = text.split(".")
+    return lambda state, item, parsed: get_path(state.data, whole)
 
 
-def render(template: str, state: CastState, item: Item | None) -> str:
-    """Fill the variables of a materia prompt; what is put in is not expanded again (R31)."""
-    if "{{" not in template:
-        return template
-    return VARIABLE.sub(lambda match: _variable(match, state, item), template)
+@lru_cache(maxsize=1024)
+def template(text: str) -> Template:
+    """Compile a materia prompt; what is put in for a variable is not expanded again (R31)."""
+    pieces = VARIABLE.split(text)
+    if len(pieces) == 1:
+        return lambda state, item: text
+    # split() alternates the text between variables with the names of the variables
+    parts: list[str | Source] = [
+        piece if index % 2 == 0 or not piece.strip() else _variable(piece.strip())
+        for index, piece in enumerate(pieces)
+    ]
+    parts = [f"{{{{{part}}}}}" if i % 2 and isinstance(part, str) else part for i, part in enumerate(parts)]
+
+    def fill(state: View, item: Item | None) -> str:
+        return "".join([p if isinstance(p, str) else as_text(p(state, item, MISSING)) for p in parts])
+
+    return fill
 
 
-def _variable(match: re.Match[str], state: CastState, item: Item | None) -> str:
-    name = match.group(1).strip()
-    if not name:
-        return match.group()
+def _variable(name: str) -> Source:
     if name == "request":
-        return state.request
+        return lambda state, item, parsed: state.request
     if name == "stateJson":
-        return pretty(state.data)
+        return lambda state, item, parsed: pretty(state.data)
     if name == "itemJson":
-        return "" if item is None or item.value is None else pretty(item.value)
+        return lambda state, item, parsed: None if item is None or item.value is None else pretty(item.value)
     if name.startswith("cursor."):
-        return as_text(state.cursors.get(name[len("cursor.") :]))
-    return as_text(path_value(name, state, item))
+        cursor = name[len("cursor.") :]
+        return lambda state, item, parsed: state.cursors.get(cursor)
+    return _path(name)
 
 
 def as_text(value: JSON) -> str:
