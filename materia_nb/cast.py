@@ -31,7 +31,7 @@ from materia_nb.store.journal import Journal, read_journal, set_torn_aside
 from materia_nb.store.lock import CastLock
 from materia_nb.store.recorded import read_recorded
 from materia_nb.store.replay import Difference, replay
-from materia_nb.store.rundir import RunDir, new_cast_id, output_name
+from materia_nb.store.rundir import RunDir, new_run_dir, output_name
 from materia_nb.utilities.runner import command_record, run_utility, stdin_document
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Plan:
 class Cast:
     """One run of a loadout. Make one with ``Workbench.cast`` or ``Workbench.open``."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of a cast, by name
         self,
         run_dir: RunDir,
         rules: Rules,
@@ -115,7 +115,7 @@ class Cast:
     @classmethod
     def start(cls, plan: Plan, request: str, agents: AgentTable | None = None) -> Self:
         """Make the run directory, write how the cast begins, and return it before its first step."""
-        cast_id, path = new_cast_id(plan.root)
+        path = new_run_dir(plan.root)
         files = RunDir(path, sync=plan.sync)
         lock = CastLock(path)
         files.replace_json("config.resolved.json", dict(plan.document))
@@ -196,7 +196,9 @@ class Cast:
             agents=agents,
             differences=done.differences,
             messages=messages,
-            conversation=[Message("user" if who == "user" else "assistant", text) for who, text in done.conversation],
+            conversation=[
+                Message("user" if who == "user" else "assistant", text) for who, text in done.conversation
+            ],
             **parts,
         )
 
@@ -305,7 +307,10 @@ class Cast:
 
         if not self.steps:
             raise MateriaError("The cast has no step yet.", hint="step first", kind="no_step")
-        return explain(self.rules, self.at_step(-1 if step is None else step), self._history.ending)
+        record = self.at_step(-1 if step is None else step)
+        item = f", item {record.item_key} ({record.item_label})" if record.item_key else ""
+        title = f"Step {record.number}: {record.socket}, visit {record.visit}{item}"
+        return explain(self.rules, title, record.decision, record.after, record.entry)
 
     def watch(self, watcher: Callable[[Cast], None]) -> Callable[[], None]:
         """Call ``watcher`` after every change; returns a function that ends it."""
@@ -337,9 +342,7 @@ class Cast:
                 self.write_derived()
             return self.steps[-1]
 
-    def run(
-        self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None
-    ) -> Pause:
+    def run(self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None) -> Pause:
         """Step until the cast is over or must stop, and say why it stopped.
 
         Args:
@@ -362,7 +365,9 @@ class Cast:
         finally:
             self.write_derived()
 
-    def _pause(self, until: str | Callable[[Cast], bool] | None, steps: int | None, taken: int) -> Pause | None:
+    def _pause(
+        self, until: str | Callable[[Cast], bool] | None, steps: int | None, taken: int
+    ) -> Pause | None:
         status = self.status
         if status in ("complete", "failed", "aborted"):
             if not taken:
@@ -400,7 +405,9 @@ class Cast:
             visit = self._visit()
             if self.rules.sockets[visit.socket].socket.is_utility:
                 raise MateriaError(
-                    f"{visit.socket} is a utility; a process answers there.", hint="step runs it", kind="not_an_agent"
+                    f"{visit.socket} is a utility; a process answers there.",
+                    hint="step runs it",
+                    kind="not_an_agent",
                 )
             given = reply_from(dict(answer) if isinstance(answer, Mapping) else answer, "The reply")
             self._arrived(given)
@@ -444,7 +451,7 @@ class Cast:
             if self.status not in ("ready", "waiting"):
                 raise self._over()
             self.stop.set()
-            self._move(engine.abort(self.rules, self.now, reason))
+            self._move(engine.abort(self.now, reason))
 
     def recast(self) -> StepRecord | None:
         """Run the socket where a failed or aborted cast stopped once more, from its first prompt."""
@@ -516,7 +523,12 @@ class Cast:
         self._log([("utility_input", {**about, "artifact": name, "visit": visit.visit})])
         names = (f"{base}.command.stdout.txt", f"{base}.command.stderr.txt")
         result = run_utility(
-            materia, document, project=self.project, utilities=self._utilities, artifacts=names, stop=self.stop
+            materia,
+            document,
+            project=self.project,
+            utilities=self._utilities,
+            artifacts=names,
+            stop=self.stop,
         )
         record = command_record(materia, result, names)
         self._files.write(names[0], result.process.stdout)
@@ -529,7 +541,7 @@ class Cast:
             failure = Failure(
                 result.failure.kind, result.failure.message, visit.socket, "correct the utility, then recast"
             )
-            self._move(engine.fail(self.rules, self.now, failure))
+            self._move(engine.fail(self.now, failure))
 
     def _ask(self, visit: Visit, message: str | None = None) -> None:
         """Ask the agent until the visit is done or a person must answer."""
@@ -540,8 +552,10 @@ class Cast:
             try:
                 reply = agent.answer(self._turn(visit, message))
             except AgentError as error:
-                failure = Failure(error.kind, str(error.what), visit.socket, error.hint or "put it right, then recast")
-                self._move(engine.fail(self.rules, self.now, failure))
+                failure = Failure(
+                    error.kind, str(error.what), visit.socket, error.hint or "put it right, then recast"
+                )
+                self._move(engine.fail(self.now, failure))
                 return
             if reply is None:
                 return
@@ -640,7 +654,9 @@ class Cast:
         visit = self.waiting_at
         if visit is None:
             raise MateriaError(
-                f"No socket is waiting for an answer; the cast is {self.status}.", hint="step first", kind="not_waiting"
+                f"No socket is waiting for an answer; the cast is {self.status}.",
+                hint="step first",
+                kind="not_waiting",
             )
         return visit
 

@@ -35,7 +35,10 @@ class MateriaError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         """Give IPython these lines in place of a traceback (still a real error output)."""
-        return [f"{type(self).__name__}: {line}" if i == 0 else line for i, line in enumerate(str(self).splitlines())]
+        return [
+            f"{type(self).__name__}: {line}" if i == 0 else line
+            for i, line in enumerate(str(self).splitlines())
+        ]
 
 
 def close_match(name: str, known: Iterable[str]) -> str | None:

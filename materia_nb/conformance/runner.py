@@ -51,7 +51,10 @@ def run_handoff(vector: Mapping[str, Any]) -> list[str]:
     others = {edge["to"] for edge in socket.get("edges", []) if edge.get("to") != "end"}
     document = {
         "loadouts": {
-            "T": {"entry": "Socket-1", "sockets": {"Socket-1": socket, **{name: {"materia": "N"} for name in others}}}
+            "T": {
+                "entry": "Socket-1",
+                "sockets": {"Socket-1": socket, **{name: {"materia": "N"} for name in others}},
+            }
         },
         "materia": {"M": vector["materia"], "N": {"type": "agent", "prompt": "next", "tools": "none"}},
     }

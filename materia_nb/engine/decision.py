@@ -50,9 +50,7 @@ class Assigned(NamedTuple):
     found: bool
 
 
-By: TypeAlias = Literal[
-    "edge", "exit", "implied end", "empty loop", "repair", "draft", "failure", "budget"
-]
+By: TypeAlias = Literal["edge", "exit", "implied end", "empty loop", "repair", "draft", "failure", "budget"]
 """What chose the target of a step."""
 
 

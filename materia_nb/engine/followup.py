@@ -14,7 +14,12 @@ KEPT: Final = 5
 
 
 def capture(
-    kept: tuple[FollowUp, ...], socket: Socket, target: str, item: Item | None, context: str | None, output: str
+    kept: tuple[FollowUp, ...],
+    socket: Socket,
+    target: str,
+    item: Item | None,
+    context: str | None,
+    output: str,
 ) -> tuple[FollowUp, ...]:
     """Add why ``socket`` was not satisfied; only the last five per item and target stay."""
     entry = FollowUp(

@@ -38,7 +38,9 @@ class Prompt(NamedTuple):
         return "\n\n".join(layer.text for layer in self.layers)
 
 
-def work_prompt(materia: str, wanted: str, socket: str, state: View, item: Item | None, *, draft: bool) -> Prompt:
+def work_prompt(
+    materia: str, wanted: str, socket: str, state: View, item: Item | None, *, draft: bool
+) -> Prompt:
     """Assemble the prompt of a first turn."""
     instruction = template(materia)(state, item)
     layers = [Layer("materia", instruction)]
@@ -93,7 +95,9 @@ def _item_text(item: Item) -> str:
 
 
 def _is_work_item(value: JSON) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(value.get(name), str) for name in ("title", "context"))
+    return isinstance(value, Mapping) and all(
+        isinstance(value.get(name), str) for name in ("title", "context")
+    )
 
 
 def _follow_up_text(entries: Sequence[FollowUp]) -> str:

@@ -51,14 +51,18 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
     wanted = requirements(socket)
     spoken = protocol("sparse" if socket.is_utility else socket.handoff)
     loops = graph.loops
-    consuming = [iterator for loop in graph.consumers.get(socket.id, ()) if (iterator := loops[loop].iterator)]
+    consuming = [
+        iterator for loop in graph.consumers.get(socket.id, ()) if (iterator := loops[loop].iterator)
+    ]
     return SocketRules(
         socket=socket,
         wanted=wanted,
         protocol=spoken,
         ask="" if socket.is_utility else spoken.ask(wanted),
         assign=tuple((target, tuple(split_path(target)), source) for target, source in socket.assign),
-        exits=tuple(route for loop in socket.loops for route in loops[loop].routes if route.source == socket.id),
+        exits=tuple(
+            route for loop in socket.loops for route in loops[loop].routes if route.source == socket.id
+        ),
         consumer_cursors=tuple(iterator.cursor for iterator in consuming),
         about={"socket": socket.id, "materia": socket.materia.id, "materiaLabel": socket.materia.label},
     )

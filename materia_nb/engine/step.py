@@ -155,14 +155,16 @@ def output(
         return _drafted(here, draft, visit)
     reading = here.protocol.read(text, here.wanted)
     if reading.error is not None:
-        return _refused(rules, here, draft, visit, text, reading, prompt)
+        return _refused(rules, here, draft, visit, text, reading, prompt=prompt)
     return _complete(rules, here, draft, visit, text, reading)
 
 
 def _drafted(here: SocketRules, draft: Draft, visit: Visit) -> Step:
     visit = visit._replace(drafts=visit.drafts + 1, turn=visit.turn + 1)
     draft.at = visit
-    event = Event("socket_refinement", {**_about(here, visit), "visit": visit.visit, "refinementTurn": visit.drafts})
+    event = Event(
+        "socket_refinement", {**_about(here, visit), "visit": visit.visit, "refinementTurn": visit.drafts}
+    )
     return Step(draft.done(), (event,), _decision(visit, "draft", visit.socket))
 
 
@@ -190,6 +192,7 @@ def _refused(
     visit: Visit,
     text: str,
     reading: Reading,
+    *,
     prompt: Prompt | None,
 ) -> Step:
     told = "; ".join(f"{issue.path}: {issue.message}" for issue in reading.issues[:8])
@@ -231,7 +234,9 @@ def _refused(
     )
 
 
-def _complete(rules: Rules, here: SocketRules, draft: Draft, visit: Visit, text: str, reading: Reading) -> Step:
+def _complete(
+    rules: Rules, here: SocketRules, draft: Draft, visit: Visit, text: str, reading: Reading
+) -> Step:
     is_json = here.wanted.parse == "json"
     draft.last_output = kept = text if here.socket.is_utility else text.strip()
     if is_json:
@@ -261,7 +266,7 @@ def _complete(rules: Rules, here: SocketRules, draft: Draft, visit: Visit, text:
         return _stopped(
             draft, over, visit, reading, decision._replace(by="budget"), first=completed, more=events
         )
-    return _route(rules, here, draft, visit, pending, decision, (completed, *events), reading)
+    return _route(rules, here, draft, visit, pending, decision, events=(completed, *events), reading=reading)
 
 
 def _canonical(here: SocketRules, data: Mapping[str, JSON], reading: Reading) -> Mapping[str, JSON]:
@@ -269,7 +274,9 @@ def _canonical(here: SocketRules, data: Mapping[str, JSON], reading: Reading) ->
     value, socket = reading.value, here.socket
     changed = dict(data)
     if socket.is_utility and isinstance(value, dict) and isinstance(value.get("state"), dict):
-        changed.update((key, part) for key, part in value["state"].items() if key not in ("workItems", "satisfied"))
+        changed.update(
+            (key, part) for key, part in value["state"].items() if key not in ("workItems", "satisfied")
+        )
     items = reading.work_items
     if isinstance(items, list) and (socket.is_generator or changed.get("workItems", []) == []):
         changed["workItems"] = items
@@ -323,10 +330,14 @@ def _advance(advance: Advance | None, draft: Draft, visit: Visit, reading: Readi
     before = draft.cursors.get(advance.cursor, 0)
     length = len(list_at(advance.items, draft, visit.item))
     if not matches(advance.when, reading.satisfied):
-        return AdvanceFact(advance.when, False, advance.cursor, before, before, length, False, advance.derived)
+        return AdvanceFact(
+            advance.when, False, advance.cursor, before, before, length, False, advance.derived
+        )
     after = before + 1
     draft.cursors = {**draft.cursors, advance.cursor: after}
-    return AdvanceFact(advance.when, True, advance.cursor, before, after, length, after >= length, advance.derived)
+    return AdvanceFact(
+        advance.when, True, advance.cursor, before, after, length, after >= length, advance.derived
+    )
 
 
 def _check_budget(draft: Draft, visit: Visit) -> tuple[tuple[Event, ...], Failure | None]:
@@ -356,6 +367,7 @@ def _route(
     visit: Visit,
     pending: Pending,
     decision: Decision,
+    *,
     events: tuple[Event, ...],
     reading: Reading | None = None,
 ) -> Step:
@@ -385,14 +397,16 @@ def _route(
     return Step(draft.done(), events, decision, None, reading)
 
 
-def fail(rules: Rules, state: CastState, failure: Failure) -> Step:
+def fail(state: CastState, failure: Failure) -> Step:
     """Something outside the engine went wrong with the waiting visit: a process, an agent."""
     return _stopped(Draft(state), failure, _waiting(state))
 
 
-def abort(rules: Rules, state: CastState, reason: str) -> Step:
+def abort(state: CastState, reason: str) -> Step:
     """The person stops the cast."""
-    failure = Failure("aborted", reason, state.at.socket if state.at else None, "recast to go on from this socket")
+    failure = Failure(
+        "aborted", reason, state.at.socket if state.at else None, "recast to go on from this socket"
+    )
     stopped = state._replace(status="aborted", failure=failure)
     return Step(stopped, (Event("cast_end", {"ok": False, "error": reason, "kind": "aborted"}),))
 
@@ -427,7 +441,9 @@ def revive(rules: Rules, state: CastState) -> Step:
         revived = state._replace(status="ready", next=failure.blocked, failure=None, extra=extra)
         return Step(revived, (event,))
     if here is None or visit is None or state.next is not None:
-        return Step(state._replace(status="ready", next=state.next or rules.graph.entry, failure=None), (event,))
+        return Step(
+            state._replace(status="ready", next=state.next or rules.graph.entry, failure=None), (event,)
+        )
     if state.pending:
         return _revive_budget(rules, here, state, visit, state.pending, event)
     if kind == "repair_exhausted":
@@ -455,7 +471,7 @@ def _revive_budget(
     decision = _decision(visit, "failure", None)._replace(satisfied=pending.satisfied)
     draft = Draft(state)
     draft.failure = None
-    return _route(rules, here, draft, visit, pending, decision, (event,))
+    return _route(rules, here, draft, visit, pending, decision, events=(event,))
 
 
 def set_budget(state: CastState, max_tokens: int | None) -> CastState:

@@ -15,7 +15,9 @@ def protocol(name: str) -> HandoffProtocol:
         return _PROTOCOLS[name]
     except KeyError:
         raise MateriaError(
-            f"There is no handoff protocol {name!r}.", hint=did_you_mean(name, _PROTOCOLS), kind="unknown_protocol"
+            f"There is no handoff protocol {name!r}.",
+            hint=did_you_mean(name, _PROTOCOLS),
+            kind="unknown_protocol",
         ) from None
 
 

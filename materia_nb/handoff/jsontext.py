@@ -120,7 +120,9 @@ def _in_first_fence(text: str) -> Found | None:
     if 0 <= line_end < close:
         content = text[line_end + 1 : close]
     else:
-        content = text[start + 3 : close].lstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+        content = text[start + 3 : close].lstrip(
+            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+        )
     try:
         value, duplicates = strict_json(content.strip())
     except NotJson:

@@ -94,13 +94,19 @@ def _issues(value: dict[str, JSON], wanted: Requirements) -> Iterator[Issue]:
             yield Issue("$.context", "context must be a string.", "write it as plain text")
     if "satisfied" in value:
         if not isinstance(value["satisfied"], bool):
-            yield Issue("$.satisfied", "satisfied must be true or false.", "write true or false, without quotes")
+            yield Issue(
+                "$.satisfied", "satisfied must be true or false.", "write true or false, without quotes"
+            )
     elif wanted.why_satisfied:
         yield Issue("$.satisfied", f"satisfied is missing: {wanted.why_satisfied}.", "add true or false")
     if wanted.check_items and "workItems" in value:
         yield from item_issues(value["workItems"])
     elif wanted.work_items and "workItems" not in value:
-        yield Issue("$.workItems", "workItems is missing: this socket generates work.", "add an array, empty if there is no work")
+        yield Issue(
+            "$.workItems",
+            "workItems is missing: this socket generates work.",
+            "add an array, empty if there is no work",
+        )
     yield from _missing_sources(value, wanted)
 
 
@@ -111,7 +117,11 @@ def _missing_sources(value: dict[str, JSON], wanted: Requirements) -> Iterator[I
     for target, source in wanted.sources:
         if source not in told and reader(source)(value) is MISSING:
             told.add(source)
-            yield Issue(source, f"{source} is missing: it is assigned to state.{target}.", "add it; null is a value too")
+            yield Issue(
+                source,
+                f"{source} is missing: it is assigned to state.{target}.",
+                "add it; null is a value too",
+            )
 
 
 def item_issues(items: JSON, path: str = "$.workItems") -> Iterator[Issue]:
@@ -126,11 +136,21 @@ def item_issues(items: JSON, path: str = "$.workItems") -> Iterator[Issue]:
             continue
         for name in ("title", "context"):
             if name not in item:
-                yield Issue(f"{here}.{name}", f"The work item has no {name}.", f"add a {name}, a string that is not blank")
+                yield Issue(
+                    f"{here}.{name}",
+                    f"The work item has no {name}.",
+                    f"add a {name}, a string that is not blank",
+                )
             elif not isinstance(item[name], str):
-                yield Issue(f"{here}.{name}", f"The {name} of a work item must be a string.", "write it as plain text")
+                yield Issue(
+                    f"{here}.{name}", f"The {name} of a work item must be a string.", "write it as plain text"
+                )
             elif not item[name].strip():
-                yield Issue(f"{here}.{name}", f"The {name} of a work item must not be blank.", "say what is to be done")
+                yield Issue(
+                    f"{here}.{name}",
+                    f"The {name} of a work item must not be blank.",
+                    "say what is to be done",
+                )
         for name in item:
             if name not in ("title", "context"):
                 fix = _ITEM_LEGACY.get(name, "leave it out, or put it into context as text")

@@ -61,7 +61,12 @@ def manifest(cast_id: str, rules: Rules, history: History) -> dict[str, JSON]:
             artifact = context_name(step.socket, step.visit, step.item_key)
             entries.append({**about, "kind": "context", "artifact": artifact, "timestamp": step.started})
         entries += [
-            {**about, "kind": _KINDS.get(turn.mode, "socket_output"), "artifact": turn.artifact, "timestamp": step.ended}
+            {
+                **about,
+                "kind": _KINDS.get(turn.mode, "socket_output"),
+                "artifact": turn.artifact,
+                "timestamp": step.ended,
+            }
             for turn in step.turns
         ]
     found: dict[str, JSON] = {

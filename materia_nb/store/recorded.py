@@ -64,4 +64,6 @@ def _document(path: Path) -> JSON:
             f"The config of the cast cannot be read: {error.strerror}.", where=str(path), kind="no_cast"
         ) from error
     except (ValueError, RecursionError) as error:
-        raise MateriaError(f"The config of the cast is not JSON: {error}.", where=str(path), kind="no_cast") from error
+        raise MateriaError(
+            f"The config of the cast is not JSON: {error}.", where=str(path), kind="no_cast"
+        ) from error

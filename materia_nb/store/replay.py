@@ -90,7 +90,9 @@ class _Player:
             self._finalize(line)
         elif line.type == "budget_set":
             most = line.data.get("maxTokens")
-            self.history.state = engine.set_budget(self.history.state, most if isinstance(most, int) else None)
+            self.history.state = engine.set_budget(
+                self.history.state, most if isinstance(most, int) else None
+            )
         elif line.type in ("cast_recast", "cast_revive"):
             self._again(line)
 
@@ -98,7 +100,8 @@ class _Player:
         recorded = str(line.data.get("socket"))
         if recorded not in self.rules.sockets:
             raise MateriaError(
-                f"The journal visits {recorded!r}, which the recorded loadout does not have.", kind="damaged_journal"
+                f"The journal visits {recorded!r}, which the recorded loadout does not have.",
+                kind="damaged_journal",
             )
         state, number = self.history.state, len(self.history.steps) + 1
         step = engine.enter(self.rules, state) if state.status == "ready" else None
@@ -106,7 +109,9 @@ class _Player:
         if entered == recorded and step is not None:
             item = step.state.at.item.key if step.state.at and step.state.at.item else None
             if item != line.data.get("itemKey"):
-                self._differs(number, f"item {line.data.get('itemKey')}", f"item {item}", "the cursors differ")
+                self._differs(
+                    number, f"item {line.data.get('itemKey')}", f"item {item}", "the cursors differ"
+                )
         else:
             self._differs(number, f"went to {recorded}", self._our_way(step), self._our_reason(step))
             self.history.state = state._replace(status="ready", next=recorded, failure=None, pending=None)
@@ -128,7 +133,11 @@ class _Player:
             text = ""
         if self.history.state.status != "waiting":
             return
-        if line.data.get("finalizedRefinement") and self.history.state.at and self.history.state.at.mode == "draft":
+        if (
+            line.data.get("finalizedRefinement")
+            and self.history.state.at
+            and self.history.state.at.mode == "draft"
+        ):
             self._finalize(line)
         usage = _usage(line.data.get("usage"))
         step = engine.output(self.rules, self.history.state, text, usage, self.history.prompt)
@@ -137,7 +146,11 @@ class _Player:
         self.history.answered(step, text, artifact, usage, line.ts)
 
     def _say(self, line: Line) -> None:
-        text = self.read(str(line.data["artifact"])) if "artifact" in line.data else str(line.data.get("text", ""))
+        text = (
+            self.read(str(line.data["artifact"]))
+            if "artifact" in line.data
+            else str(line.data.get("text", ""))
+        )
         self.done.conversation.append(("user", text))
 
     def _finalize(self, line: Line) -> None:
@@ -175,12 +188,12 @@ class _Player:
         message = str(line.data.get("error", "it failed"))
         kind = line.data.get("kind")
         if kind == "aborted":
-            self.history.moved(engine.abort(self.rules, state, message), line.ts)
+            self.history.moved(engine.abort(state, message), line.ts)
             return
         if state.status == "waiting":
             kind = kind if isinstance(kind, str) else _utility_kind(self.command)
             failure = Failure(kind, message, state.at.socket if state.at else None, "recast to run it again")
-            self.history.moved(engine.fail(self.rules, state, failure), line.ts)
+            self.history.moved(engine.fail(state, failure), line.ts)
         elif state.status == "ready":
             step = engine.enter(self.rules, state)
             if step.state.status == "failed":
@@ -188,7 +201,9 @@ class _Player:
                 return
             ours = self._our_way(step)
             self._differs(len(self.history.steps), f"failed ({message})", ours, self._our_reason(step))
-            failure = Failure(str(kind or "recorded_failure"), message, None, "the reason is the recorded one")
+            failure = Failure(
+                str(kind or "recorded_failure"), message, None, "the reason is the recorded one"
+            )
             self.history.state = state._replace(status="failed", next=None, failure=failure)
 
     def _our_way(self, step: engine.Step | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import os
 import re
 import time
@@ -58,7 +58,9 @@ class RunDir:
         path = (self.path / name).resolve()
         if not path.is_relative_to(self.path.resolve()):
             raise MateriaError(
-                "The artifact named in the journal lies outside the run directory.", where=name, kind="bad_artifact"
+                "The artifact named in the journal lies outside the run directory.",
+                where=name,
+                kind="bad_artifact",
             )
         try:
             return path.read_bytes().decode("utf-8", "replace")
@@ -87,10 +89,10 @@ def context_name(socket: str, visit: int, item_key: str | None) -> str:
     return f"contexts/{middle}.md"
 
 
-def new_cast_id(root: Path) -> tuple[str, Path]:
-    """Make the run directory of a new cast and return its id, a UTC time as R29 spells it."""
+def new_run_dir(root: Path) -> Path:
+    """Make the run directory of a new cast; its name is the cast id, a UTC time as R29 spells it."""
     while True:
-        now = datetime.datetime.now(datetime.UTC)
+        now = dt.datetime.now(dt.UTC)
         stamp = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         cast_id = stamp.replace(":", "-").replace(".", "-")
         path = root / cast_id
@@ -101,7 +103,7 @@ def new_cast_id(root: Path) -> tuple[str, Path]:
             except FileExistsError:
                 time.sleep(0.001)  # two casts in one millisecond: the next one has another id
                 continue
-        return cast_id, path
+        return path
 
 
 def is_cast_id(name: str) -> bool:

@@ -1,0 +1,1 @@
+"""Looking into a cast: why it went where it went."""

@@ -1,0 +1,146 @@
+"""Why a step went where it went, in words and as a table, read off its decision record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from materia_nb.engine.decision import Decision, Look
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.state import CastState
+
+HEADERS = ("kind", "when", "to", "taken", "reason", "used")
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """The explanation of one step.
+
+    Attributes:
+        title: which visit it is about.
+        lines: the explanation in sentences, in the order in which things were decided.
+        rows: every edge or exit that was looked at, in order: see :data:`HEADERS`.
+        decision: the record that this was read off.
+    """
+
+    title: str
+    lines: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    decision: Decision | None
+
+    def __str__(self) -> str:
+        return "\n".join([self.title, *(f"  {line}" for line in self.lines)])
+
+
+def explain(
+    rules: Rules, title: str, decision: Decision | None, after: CastState, entry: Decision | None = None
+) -> Why:
+    """Explain a decision.
+
+    Args:
+        rules: what the cast runs by.
+        title: which visit it is about, in words.
+        decision: the step's decision; None while its socket owes an output.
+        after: the state after the step.
+        entry: the decision on the way in, when empty loops were passed over.
+    """
+    lines: list[str] = []
+    if entry is not None and entry.passed_over:
+        lines.append(_passed_over(entry))
+    if decision is None:
+        lines.append(f"It is {after.status}: no output has been decided on yet.")
+        return Why(title, tuple(lines), (), None)
+    lines += decision.notes and [f"Output: {note}." for note in decision.notes]
+    if decision.issues:
+        lines.append("The output was refused:")
+        lines += [f"- {issue.path}: {issue.message} To mend it: {issue.fix}." for issue in decision.issues]
+    lines += [
+        f"state.{one.target} was left alone: {one.source} is not there."
+        for one in decision.assigned
+        if not one.found
+    ]
+    if decision.advance is not None:
+        lines.append(_advance(decision))
+    lines += _way(decision)
+    rows = tuple(_row(look, decision) for look in _all_looks(rules, decision))
+    return Why(title, tuple(lines), rows, decision)
+
+
+def _passed_over(entry: Decision) -> str:
+    names = ", ".join(entry.passed_over)
+    return f"{names} had no item left and was passed over; its loop's always exit led to {entry.target}."
+
+
+def _advance(decision: Decision) -> str:
+    fact = decision.advance
+    if fact is None:
+        return ""
+    name = "The derived advance" if fact.derived else "advance"
+    if not fact.moved:
+        return f"{name} did not move: it needs {fact.when}, and {_said(decision)}."
+    left = (
+        "the list is exhausted" if fact.exhausted else f"{fact.length - fact.after} of {fact.length} are left"
+    )
+    return f"{name} moved the cursor {fact.cursor} from {fact.before} to {fact.after} ({fact.when}); {left}."
+
+
+def _said(decision: Decision) -> str:
+    if decision.satisfied is None:
+        return "the output says no satisfied"
+    return f"the output says satisfied: {str(decision.satisfied).lower()}"
+
+
+def _way(decision: Decision) -> list[str]:
+    by, target, chosen = decision.by, decision.target, decision.chosen
+    if decision.failure is not None and by in ("failure", "budget"):
+        lines = [f"The cast stopped ({decision.failure.kind}): {decision.failure.message}"]
+        if decision.failure.hint:
+            lines.append(f"To go on: {decision.failure.hint}.")
+        return lines
+    if by == "repair":
+        return [f"{decision.socket} is asked again, in the same visit."]
+    if by == "draft":
+        return ["It was a draft: refine it, or continue to the final result."]
+    if by == "implied end":
+        return [
+            f"Nothing matches ({_said(decision)}), so the cast ends, as a success.",
+            *_otherwise(decision),
+        ]
+    if chosen is None:
+        return [f"It goes on to {target}."]
+    what = "exit route" if chosen.kind == "exit" else "edge"
+    place = f" {chosen.place + 1}" if chosen.place is not None else ""
+    lines = [f"The {what}{place} to {chosen.to} was taken: {chosen.reason(decision.satisfied)}."]
+    if chosen.limit is not None and chosen.used is not None:
+        lines.append(f"It has been used {chosen.used + 1} of {chosen.limit} times here.")
+    return lines + _otherwise(decision)
+
+
+def _otherwise(decision: Decision) -> list[str]:
+    """Say which other answers would have led elsewhere."""
+    chosen = decision.chosen
+    others = [look for look in decision.looks if not look.matched and look.when != "always"]
+    return [
+        f"With satisfied: {'true' if look.when == 'satisfied' else 'false'} it would have gone to {look.to}."
+        for look in others
+        if chosen is None or look.to != chosen.to
+    ]
+
+
+def _all_looks(rules: Rules, decision: Decision) -> tuple[Look, ...]:
+    """The looks of the decision, and behind them the edges that were not reached."""
+    seen = {look.place for look in decision.looks if look.kind == "edge"}
+    if not seen or decision.socket is None:
+        return decision.looks
+    edges = rules.graph.sockets[decision.socket].edges
+    rest = tuple(
+        Look("edge", edge.when, edge.to, False, edge.place) for edge in edges if edge.place not in seen
+    )
+    return (*decision.looks, *rest)
+
+
+def _row(look: Look, decision: Decision) -> tuple[str, ...]:
+    reached = look in decision.looks
+    used = "" if look.limit is None else f"{look.used} of {look.limit}"
+    reason = look.reason(decision.satisfied) if reached else "not looked at: an earlier one matched"
+    kind = look.route or f"edge {0 if look.place is None else look.place + 1}"
+    return (kind, look.when, look.to, "yes" if look.matched else "no", reason, used)
