@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from materia_nb.loadout.files import read_config, read_text, write_config
 from materia_nb.loadout.graph import (
     CONDITIONS,
     END,
@@ -18,9 +21,13 @@ from materia_nb.loadout.graph import (
     Materia,
     Socket,
 )
+from materia_nb.loadout.layers import Layer, LayeredConfig, load_layers
 from materia_nb.loadout.report import LoadoutError, Problem, Report
 from materia_nb.loadout.resolve import active_loadout, build_graph
 from materia_nb.loadout.validate import check_config
+
+if TYPE_CHECKING:
+    from materia_nb.loadout.models import Config, FieldRow, config_fields, config_schema
 
 __all__ = [
     "CONDITIONS",
@@ -28,11 +35,15 @@ __all__ = [
     "Advance",
     "Budget",
     "Condition",
+    "Config",
     "Derived",
     "Edge",
     "ExitRoute",
+    "FieldRow",
     "Graph",
     "Iterator",
+    "Layer",
+    "LayeredConfig",
     "Limits",
     "LoadoutError",
     "Loop",
@@ -43,4 +54,21 @@ __all__ = [
     "active_loadout",
     "build_graph",
     "check_config",
+    "config_fields",
+    "config_schema",
+    "load_layers",
+    "read_config",
+    "read_text",
+    "write_config",
 ]
+
+_MODELS = ("Config", "FieldRow", "config_fields", "config_schema")
+
+
+def __getattr__(name: str) -> Any:
+    """Load the models on first use: pydantic is slow to import, and casting needs none of it."""
+    if name not in _MODELS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from materia_nb.loadout import models
+
+    return getattr(models, name)

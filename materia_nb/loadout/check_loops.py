@@ -46,7 +46,7 @@ def check_loops(findings: Findings, facts: Facts) -> None:
 
 def _check_loop(findings: Findings, facts: Facts, inbound: _Inbound, loop: LoopFacts) -> None:
     here = f"loops.{loop.id}"
-    whole = _check_members(findings, facts, loop, here)
+    members_known = _check_members(findings, facts, loop, here)
     for field in ("consumes", "iterator", "exit"):
         value = loop.raw.get(field)
         if value is not None and not is_object(value):
@@ -56,7 +56,7 @@ def _check_loop(findings: Findings, facts: Facts, inbound: _Inbound, loop: LoopF
     if loop.iterator is not None:
         check_iterator(findings, facts, INVALID_LOOP, f"{here}.iterator", loop.iterator)
     if loop.consumes is not None:
-        _check_consumes(findings, facts, inbound, loop, whole)
+        _check_consumes(findings, facts, inbound, loop, members_known=members_known)
     legacy = loop.raw.get("exit")
     if is_object(legacy):
         _check_legacy_exit(findings, facts, loop, legacy)
@@ -79,7 +79,7 @@ def _check_members(findings: Findings, facts: Facts, loop: LoopFacts, here: str)
 
 
 def _check_consumes(
-    findings: Findings, facts: Facts, inbound: _Inbound, loop: LoopFacts, whole: bool
+    findings: Findings, facts: Facts, inbound: _Inbound, loop: LoopFacts, *, members_known: bool
 ) -> None:
     here = f"loops.{loop.id}.consumes"
     consumes = loop.consumes or {}
@@ -102,7 +102,7 @@ def _check_consumes(
         else None
     )
     named = check_endpoint(findings, facts, consumes.get("from"), f"{here}.from", end=False, advice=advice)
-    if not whole:
+    if not members_known:
         return
     if not _has_cycle({id_: [to for to in facts.targets(id_) if to in members] for id_ in loop.members}):
         findings.problem(

@@ -1,11 +1,202 @@
-"""Hints: what is allowed and yet probably not meant."""
+"""Hints: what is allowed and yet probably not meant. A cast starts all the same."""
 
 from __future__ import annotations
 
-from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.report import Problem
+from collections import deque
+
+from materia_nb.jsonvalue import JSON, split_path
+from materia_nb.loadout.facts import (
+    CANONICAL_ID,
+    Facts,
+    Object,
+    as_list,
+    as_object,
+    is_object,
+    is_socket_id,
+    materia_kind,
+)
+from materia_nb.loadout.lint_fields import hint_fields
+from materia_nb.loadout.lint_loops import hint_loops
+from materia_nb.loadout.report import Findings, Problem, shown
+from materia_nb.loadout.validate import placed_materia
+
+OBSOLETE_SOURCES = {"tasks": "workItems", "task": "workItems", "work": "workItems", "passed": "satisfied"}
 
 
 def find_hints(document: JSON, loadout: str | None = None) -> list[Problem]:
-    """Return the hints on a config, or on one loadout of it; never raises."""
-    return []
+    """Return the hints on a config, or on one loadout of it and the materia it uses; never raises."""
+    findings = Findings()
+    if not is_object(document):
+        return findings.found
+    hint_fields(findings, document, loadout)
+    loadouts = {name: raw for name, raw in as_object(document.get("loadouts")).items() if is_object(raw)}
+    materia = as_object(document.get("materia"))
+    if loadout is None and len(loadouts) > 1 and document.get("activeLoadout") is None:
+        first = next(iter(loadouts))
+        findings.hint(
+            "active-loadout",
+            "activeLoadout",
+            f"no loadout is active, so {first!r}, the first, is cast",
+            'write "activeLoadout"',
+        )
+    used: set[str] = set()
+    for name, raw in loadouts.items():
+        if loadout is not None and name != loadout:
+            continue
+        facts = Facts(name, raw, materia)
+        used.update(placed_materia(facts))
+        findings.loadout = name
+        _hint_sockets(findings, facts)
+        hint_loops(findings, facts)
+        findings.loadout = None
+    if loadout is None:
+        for id_ in materia:
+            if id_ not in used:
+                findings.hint(
+                    "unused-materia",
+                    f"materia.{id_}",
+                    f"no loadout uses the materia {id_!r}",
+                    "place it, or remove it",
+                )
+    return findings.found
+
+
+def _hint_sockets(findings: Findings, facts: Facts) -> None:
+    reached = _reached(facts)
+    moved = {facts.advance_cursor(id_) for id_ in facts.sockets}
+    for id_, raw in facts.sockets.items():
+        if is_socket_id(id_) and not CANONICAL_ID.fullmatch(id_):
+            findings.hint(
+                "socket-id",
+                f"sockets.{id_}",
+                f"{id_!r} is no canonical socket id",
+                "other tools expect Socket-1, Socket-2, ...; put names into the label of the materia",
+            )
+        if reached and id_ not in reached:
+            findings.hint(
+                "unreachable-socket",
+                id_,
+                "no edge and no exit route leads here from the entry",
+                "lead an edge to it, or remove it",
+            )
+        if facts.foreach(id_) is not None and facts.cursor_of(id_) not in moved:
+            findings.hint(
+                "never-advances",
+                f"{id_}.foreach",
+                "no socket advances over this list, so only its first item is worked on",
+                'write "advance": {"when": "satisfied"} here, or where an item is done',
+            )
+        _hint_assign(findings, facts, id_, raw)
+        _hint_text_guards(findings, facts, id_, raw)
+        _hint_utility_placement(findings, facts, id_, raw)
+
+
+def _reached(facts: Facts) -> set[str]:
+    """Return the sockets that a cast may come to; empty when there is no entry to start from."""
+    entry = facts.raw.get("entry")
+    if not isinstance(entry, str) or entry not in facts.sockets:
+        return set()
+    routes: dict[str, list[JSON]] = {}
+    for loop in facts.loops:
+        legacy = as_object(loop.raw.get("exit"))
+        targets = [
+            route.get("targetSocketId") for route in as_list(loop.raw.get("exits")) if is_object(route)
+        ]
+        for member in loop.members:
+            routes.setdefault(member, []).extend([*targets, legacy.get("to")])
+    reached, waiting = {entry}, deque([entry])
+    while waiting:
+        id_ = waiting.popleft()
+        for to in [*facts.targets(id_), *routes.get(id_, ())]:
+            if isinstance(to, str) and to in facts.sockets and to not in reached:
+                reached.add(to)
+                waiting.append(to)
+    return reached
+
+
+def _hint_assign(findings: Findings, facts: Facts, id_: str, raw: Object) -> None:
+    utility = facts.is_utility(id_)
+    owner = facts.materia_of(id_) if utility else raw
+    here = f"materia.{raw.get('materia')}.assign" if utility else f"{id_}.assign"
+    for target, source in as_object(owner.get("assign")).items():
+        if not split_path(target):
+            findings.hint(
+                "assign-target",
+                f"{here}.{target}",
+                f"the target {shown(target)} names nothing, so the cast will fail here",
+                "name where the value goes, such as plan.steps",
+            )
+        head = source.removeprefix("$.").split(".")[0].split("[")[0] if isinstance(source, str) else ""
+        if isinstance(source, str) and source.startswith("$.") and head in OBSOLETE_SOURCES and not utility:
+            findings.hint(
+                "obsolete-field",
+                f"{here}.{target}",
+                f"agents hand over {OBSOLETE_SOURCES[head]}, not {head}",
+                f"read $.{OBSOLETE_SOURCES[head]} instead",
+            )
+
+
+def _hint_text_guards(findings: Findings, facts: Facts, id_: str, raw: Object) -> None:
+    """Point out guards that can never match, because a text output holds no ``satisfied`` (R3)."""
+    if facts.is_generator(id_) or facts.authored_parse(id_) == "json" or _made_json(facts, id_):
+        return
+    owner = f"materia.{raw.get('materia')}" if facts.is_utility(id_) else id_
+    advice = f'write "parse": "json" at {owner}, or use always'
+    for place, edge in facts.edges(id_):
+        if edge.get("when") in ("satisfied", "not_satisfied"):
+            findings.hint(
+                "guard-on-text",
+                f"{id_}.edges[{place}].when",
+                f"the output of {id_!r} is text, so an edge that waits for {edge['when']} is never taken",
+                advice,
+            )
+    when = as_object(raw.get("advance")).get("when")
+    if when in ("satisfied", "not_satisfied"):
+        findings.hint(
+            "guard-on-text",
+            f"{id_}.advance.when",
+            f"the output of {id_!r} is text, so an advance that waits for {when} never happens",
+            advice,
+        )
+    for loop in facts.loops_of.get(id_, ()):
+        for place, route in enumerate(as_list(loop.raw.get("exits"))):
+            if (
+                is_object(route)
+                and route.get("from") == id_
+                and route.get("condition") in ("satisfied", "not_satisfied")
+            ):
+                findings.hint(
+                    "guard-on-text",
+                    f"loops.{loop.id}.exits[{place}].condition",
+                    f"the output of {id_!r} is text, so a route that waits for {route['condition']} is never taken",
+                    advice,
+                )
+
+
+def _made_json(facts: Facts, id_: str) -> bool:
+    """Whether a guarded legacy exit makes this socket json (R15)."""
+    for loop in facts.loops_of.get(id_, ()):
+        legacy = as_object(loop.raw.get("exit"))
+        if (
+            loop.consumes
+            and legacy.get("from") == id_
+            and legacy.get("when") in ("satisfied", "not_satisfied")
+        ):
+            return facts.authored_parse(id_) is None
+    return False
+
+
+def _hint_utility_placement(findings: Findings, facts: Facts, id_: str, raw: Object) -> None:
+    """Point out what a socket says for a utility, which decides itself (R4)."""
+    definition = facts.materia_of(id_)
+    if not definition or materia_kind(definition) != "utility":
+        return
+    for field in ("parse", "assign"):
+        value = raw.get(field)
+        if value is not None and value != definition.get(field):
+            findings.hint(
+                "no-effect",
+                f"{id_}.{field}",
+                f"a utility works here, so the {field} of the socket has no effect",
+                f"write {field} at materia.{raw.get('materia')}",
+            )

@@ -1,0 +1,272 @@
+"""Configs in layers: what is bundled, the user's profile, the project's file, and what is loaded on top.
+
+Lowest first: bundled, profile (``MATERIA_PROFILE_DIR``, else the platform's config
+directory), project (``.pi/pi-materia.json``), environment (``MATERIA_CONFIG``), given.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.facts import Object, as_object, is_object
+from materia_nb.loadout.files import ENDINGS, KIND, expanded, read_config, read_text
+from materia_nb.loadout.graph import Graph
+from materia_nb.loadout.report import Report, shown
+from materia_nb.loadout.resolve import active_loadout, build_graph
+from materia_nb.loadout.validate import check_config
+
+LayerName: TypeAlias = Literal["bundled", "profile", "project", "environment", "given"]
+Kind: TypeAlias = Literal["loadout", "materia", "setting"]
+
+BUNDLED: Final = Path(__file__).with_name("bundled") / "default.json"
+PROJECT_FILE: Final = Path(".pi") / "pi-materia.json"
+PROFILE_VARIABLE: Final = "MATERIA_PROFILE_DIR"
+CONFIG_VARIABLE: Final = "MATERIA_CONFIG"
+
+_NAMED: Final = ("loadouts", "materia")
+_MERGED: Final = ("budget", "limits")
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One source of a config.
+
+    Attributes:
+        name: which layer it is.
+        label: what to call it: a path, or the name of a cell.
+        path: its file; None for text and documents.
+        loadouts: the names of the loadouts that it defines.
+        materia: the ids of the materia that it defines.
+        settings: its other top-level fields; of budget and limits, each key as ``budget.maxTokens``.
+        fault: why it could not be used, None when it was.
+    """
+
+    name: LayerName
+    label: str
+    path: Path | None = None
+    loadouts: tuple[str, ...] = ()
+    materia: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    fault: MateriaError | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.label})"
+
+
+@dataclass(frozen=True, slots=True)
+class LayeredConfig:
+    """The merged config and where each part of it came from.
+
+    Attributes:
+        document: the merged config as JSON.
+        layers: the layers that were found, lowest first, faulty ones included.
+        owners: materia id -> directory of the config file that defines it (R24).
+    """
+
+    document: Object
+    layers: tuple[Layer, ...]
+    owners: Mapping[str, Path]
+
+    @property
+    def loadout_names(self) -> tuple[str, ...]:
+        """The loadouts that can be cast, in the order in which they came."""
+        loadouts = self.document.get("loadouts")
+        return tuple(loadouts) if is_object(loadouts) else ()
+
+    @property
+    def active(self) -> str | None:
+        """The loadout that is cast when none is named."""
+        return active_loadout(self.document)
+
+    @property
+    def faults(self) -> tuple[MateriaError, ...]:
+        """Why layers are missing: each error names its file."""
+        return tuple(layer.fault for layer in self.layers if layer.fault is not None)
+
+    def origin(self, kind: Kind, name: str) -> Layer:
+        """Return the layer that a loadout, a materia or a setting came from.
+
+        Raises:
+            MateriaError: no layer has it.
+        """
+        known: list[str] = []
+        for layer in reversed(self.layers):
+            names = {"loadout": layer.loadouts, "materia": layer.materia, "setting": layer.settings}[kind]
+            if name in names:
+                return layer
+            known += names
+        raise MateriaError(
+            f"no layer has the {kind} {name!r}", hint=did_you_mean(name, set(known)), kind=KIND
+        )
+
+    def check(self, loadout: str | None = None) -> Report:
+        """Check the merged config, or one loadout of it."""
+        return check_config(self.document, loadout)
+
+    def graph(self, loadout: str | None = None) -> Graph:
+        """Resolve a loadout, the active one when none is named; raises LoadoutError."""
+        return build_graph(self.document, loadout, self.owners)
+
+
+def load_layers(
+    path: str | Path | Mapping[str, JSON] | None = None,
+    *,
+    project: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+    bundled: bool = True,
+    label: str = "a document",
+) -> LayeredConfig:
+    """Read and merge the layers of a config.
+
+    A loadout or materia of a higher layer replaces the whole one of that name below it, and null removes it;
+    budget and limits are merged key by key; every other field is replaced.
+
+    Args:
+        path: what is loaded on top: a path, a document, or, as text with a line break or a brace, the config
+            itself; None for nothing.
+        project: the project directory; None is the current one. Paths are relative to it.
+        env: the environment; None reads the process's now.
+        bundled: whether the bundled config is the lowest layer.
+        label: what to call a document or text in messages.
+
+    Raises:
+        MateriaError: ``path`` or the file in ``MATERIA_CONFIG`` cannot be read, since they were asked for.
+            A faulty profile or project file is left out and told in ``faults``.
+    """
+    base = Path.cwd() if project is None else expanded(project).absolute()
+    environment = os.environ if env is None else env
+    merge = _Merge()
+    if bundled:
+        merge.add_file("bundled", BUNDLED)
+    profile = profile_file(environment)
+    if profile is not None:
+        merge.add_file("profile", profile, tolerant=True)
+    if _is_there(base / PROJECT_FILE):
+        merge.add_file("project", base / PROJECT_FILE, tolerant=True)
+    asked = environment.get(CONFIG_VARIABLE)
+    if asked:
+        merge.add_file("environment", base / expanded(asked), asked_by=CONFIG_VARIABLE)
+    if isinstance(path, Mapping):
+        merge.add("given", label, None, dict(path))
+    elif isinstance(path, str) and is_config_text(path):
+        merge.add("given", label, None, read_text(path, where=label))
+    elif path is not None:
+        merge.add_file("given", base / expanded(path))
+    return merge.result()
+
+
+def is_config_text(source: str) -> bool:
+    """Whether text is a config rather than a path: it has a brace or a line break."""
+    return "{" in source or "\n" in source
+
+
+def profile_file(env: Mapping[str, str]) -> Path | None:
+    """Return the config file of the user's profile, None when there is none."""
+    named = env.get(PROFILE_VARIABLE)
+    if named:
+        directory = expanded(named).absolute()
+    else:
+        from platformdirs import user_config_path
+
+        directory = user_config_path("materia-nb", appauthor=False)
+    found = (directory / f"config{ending}" for ending in ENDINGS)
+    return next((path for path in found if _is_there(path)), None)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a directory on the way that may not be entered: reading it says so
+        return True
+
+
+@dataclass(slots=True)
+class _Merge:
+    """Puts one layer over another."""
+
+    document: Object = field(default_factory=dict)
+    layers: list[Layer] = field(default_factory=list)
+    owners: dict[str, Path] = field(default_factory=dict)
+
+    def add_file(
+        self, name: LayerName, path: Path, *, tolerant: bool = False, asked_by: str | None = None
+    ) -> None:
+        """Read a file and put it on top; a fault of a ``tolerant`` layer is kept, others are raised."""
+        try:
+            self.add(name, str(path), path, read_config(path))
+        except MateriaError as error:
+            if asked_by is not None:
+                error.hint = f"{error.hint} ({asked_by} names this file)"
+            if not tolerant:
+                raise
+            self.layers.append(Layer(name, str(path), path, fault=error))
+
+    def add(self, name: LayerName, label: str, path: Path | None, document: JSON) -> None:
+        """Put a document on top."""
+        if not is_object(document):
+            raise MateriaError(
+                f"a config is an object, and this is {shown(document)}",
+                where=label,
+                hint='write {"loadouts": { ... }, "materia": { ... }}',
+                kind=KIND,
+            )
+        for group in (*_NAMED, *_MERGED):
+            if name in ("profile", "project") and not isinstance(document.get(group), dict | None):
+                raise MateriaError(
+                    f"{group} is {shown(document[group])}",
+                    where=f"{label}: {group}",
+                    hint="write an object",
+                    kind=KIND,
+                )
+        loadouts, materia = (tuple(_names(document.get(group))) for group in _NAMED)
+        self.layers.append(Layer(name, label, path, loadouts, materia, _settings(document)))
+        self._merge(document, path)
+        if name == "given":
+            self._activate(document)
+
+    def _merge(self, document: Object, path: Path | None) -> None:
+        for key, value in document.items():
+            below = self.document.get(key)
+            if key in _NAMED and is_object(value) and isinstance(below, dict | None):
+                merged = {**(below or {}), **value}
+                self.document[key] = {id_: raw for id_, raw in merged.items() if raw is not None}
+            elif key in _MERGED and is_object(value) and is_object(below):
+                self.document[key] = {**below, **value}
+            else:
+                self.document[key] = value
+        for id_, raw in as_object(document.get("materia")).items():
+            self.owners.pop(id_, None)
+            if path is not None and raw is not None:
+                self.owners[id_] = path.parent
+
+    def _activate(self, document: Object) -> None:
+        """Let what was loaded be what is cast, where it does not say."""
+        names = list(_names(document.get("loadouts")))
+        if names and document.get("activeLoadout") is None:
+            self.document["activeLoadout"] = names[0]
+
+    def result(self) -> LayeredConfig:
+        """Return what came out."""
+        return LayeredConfig(self.document, tuple(self.layers), self.owners)
+
+
+def _settings(document: Object) -> tuple[str, ...]:
+    settings: list[str] = []
+    for key, value in document.items():
+        if key in _MERGED and is_object(value):
+            settings += [f"{key}.{name}" for name in value]
+        elif key not in _NAMED:
+            settings.append(key)
+    return tuple(settings)
+
+
+def _names(group: JSON) -> Iterator[str]:
+    """Yield the names that a layer defines; null defines nothing."""
+    if is_object(group):
+        yield from (name for name, raw in group.items() if raw is not None)

@@ -1,0 +1,144 @@
+"""Hints about loop regions: items skipped, routes never taken, retries that come too late (R14-R18)."""
+
+from __future__ import annotations
+
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.derive import combined_condition
+from materia_nb.loadout.facts import Facts, LoopFacts, Object, as_list, as_object, is_condition, is_object
+from materia_nb.loadout.graph import END, Condition
+from materia_nb.loadout.report import Findings
+
+
+def hint_loops(findings: Findings, facts: Facts) -> None:
+    """Hint on the loops of a loadout."""
+    for loop in facts.loops:
+        _hint_shape(findings, loop)
+        if not loop.iterates:
+            continue
+        advancing = _advancing(facts, loop)
+        ways_out = loop.raw.get("exits") or loop.raw.get("exit")
+        if not advancing and not (ways_out and loop.consumes is not None):
+            findings.hint(
+                "never-advances",
+                f"loops.{loop.id}",
+                "no member moves on to the next item, so the first item is worked on again and again",
+                "add exits (they derive an advance), or an advance on the last member",
+            )
+        for id_, how in advancing.items():
+            _hint_advancing(findings, facts, loop, id_, how)
+        _hint_routes(findings, loop, advancing)
+
+
+def _hint_shape(findings: Findings, loop: LoopFacts) -> None:
+    here = f"loops.{loop.id}"
+    if is_object(loop.raw.get("exit")):
+        why = "" if loop.consumes is not None else "; without consumes it derives no advance"
+        findings.hint(
+            "legacy-exit", f"{here}.exit", f"exit is the older form of exits{why}", "write exits instead"
+        )
+    listed: set[str] = set()
+    for place, member in enumerate(as_list(loop.raw.get("sockets"))):
+        if not isinstance(member, str):
+            continue
+        if member in listed:
+            findings.hint(
+                "duplicate-member", f"{here}.sockets[{place}]", f"{member!r} is listed twice", "list it once"
+            )
+        listed.add(member)
+    if loop.iterator is None:
+        return
+    if loop.consumes is not None:
+        findings.hint(
+            "two-lists",
+            f"{here}.iterator",
+            "iterator and consumes both name a list; iterator decides",
+            "keep one of them",
+        )
+    if loop.iterator.get("cursor") is None and len(loop.members) > 1:
+        findings.hint(
+            "cursor-for-each",
+            f"{here}.iterator",
+            "without a cursor each member counts for itself, under <socket id>Index",
+            f'write "cursor": "{loop.id}Index"',
+        )
+
+
+def _advancing(facts: Facts, loop: LoopFacts) -> dict[str, Condition]:
+    """Return the members that move the loop's cursor, as written or as its exits derive it (R15)."""
+    found: dict[str, Condition] = {}
+    for member in loop.members:
+        if facts.advance_cursor(member) == loop.cursor(member) and facts.foreach(member) is None:
+            when = as_object(facts.sockets[member].get("advance")).get("when", "always")
+            if is_condition(when):
+                found[member] = when
+    legacy = as_object(loop.raw.get("exit"))
+    source, when = legacy.get("from"), legacy.get("when")
+    if loop.consumes is not None and isinstance(source, str) and is_condition(when):
+        found.setdefault(source, when)
+    if found or loop.consumes is None:
+        return found
+    conditions: dict[str, list[Condition]] = {}
+    for _, route in _routes(loop):
+        source, condition = route.get("from"), route.get("condition")
+        if isinstance(source, str) and is_condition(condition):
+            conditions.setdefault(source, []).append(condition)
+    return {id_: combined_condition(all_) for id_, all_ in conditions.items()}
+
+
+def _routes(loop: LoopFacts) -> list[tuple[int, Object]]:
+    return [(place, route) for place, route in enumerate(as_list(loop.raw.get("exits"))) if is_object(route)]
+
+
+def _hint_advancing(findings: Findings, facts: Facts, loop: LoopFacts, id_: str, how: Condition) -> None:
+    for place, edge in facts.edges(id_):
+        here, when, to = f"{id_}.edges[{place}]", edge.get("when"), edge.get("to")
+        inside = to in loop.members
+        if isinstance(to, str) and not inside and (to == END or to in facts.ids):
+            findings.hint(
+                "leaves-loop",
+                here,
+                f"this edge leaves loop {loop.id!r} from its exit socket: items that are left over are skipped silently",
+                "leave by an exit route, or lead the edge to a member",
+            )
+        if inside and when == "not_satisfied" and how == "always":
+            findings.hint(
+                "late-retry",
+                here,
+                f"loop {loop.id!r} moves on from {id_!r} whatever the result, so this retry works on the next item",
+                'let its exit routes wait for satisfied, or write an advance with "when": "satisfied"',
+            )
+        if "maxTraversals" in edge and _taken_on_advance(when, how):
+            findings.hint(
+                "budget-on-advance",
+                f"{here}.maxTraversals",
+                "this edge is also taken when the item is done, which counts against the item's budget",
+                "put the budget on an edge of its own that only a retry takes",
+            )
+
+
+def _taken_on_advance(edge: JSON, advance: Condition) -> bool:
+    return edge == "always" or advance in ("always", edge)
+
+
+def _hint_routes(findings: Findings, loop: LoopFacts, advancing: dict[str, Condition]) -> None:
+    for place, route in _routes(loop):
+        source, condition = route.get("from"), route.get("condition")
+        here = f"loops.{loop.id}.exits[{place}]"
+        if not is_condition(condition):
+            continue
+        how = advancing.get(source) if isinstance(source, str) else None
+        if how is None and source in loop.members:
+            others = " or ".join(advancing)
+            findings.hint(
+                "idle-route",
+                here,
+                f"{source!r} never exhausts the list, so this route is taken at most when the list is empty",
+                f"let it start from {others}" if others else f"let {source!r} advance",
+            )
+        elif how is not None and {how, condition} == {"satisfied", "not_satisfied"}:
+            findings.hint(
+                "idle-route",
+                here,
+                f"{source!r} moves on only when it is {how}, so a route for {condition} is never taken",
+                f"wait for {how} or always",
+            )

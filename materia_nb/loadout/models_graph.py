@@ -1,0 +1,208 @@
+"""Models of what a loadout is made of: sockets, edges, iterators and loop regions."""
+
+from __future__ import annotations
+
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.graph import Condition
+from materia_nb.loadout.model_base import Model, known
+
+
+class Edge(Model):
+    """An ordinary way from a socket to the next. Edges are tried in order; the first that matches is taken."""
+
+    when: Condition | None = known(
+        "When it matches: `always`, or when the parsed output holds `satisfied` true or false. Required.",
+        "always, satisfied or not_satisfied",
+        "R3",
+    )
+    to: str | None = known("The socket that comes next, or `end`. Required.", "socket id or end", "R26")
+    max_traversals: int | None = known(
+        "How often it may be taken for one work item (outside items: in the whole cast). Going over fails the cast.",
+        "whole number from 1 up",
+        "R18",
+    )
+
+
+class Advance(Model):
+    """Moves a cursor to the next item once the socket completes."""
+
+    cursor: str | None = known(
+        "The cursor to move; left out, the one of the socket's iterator.", "name", "R13", "R14"
+    )
+    items: str | None = known(
+        "The list that the cursor runs over; left out, the one of the socket's iterator.",
+        "source",
+        "R13",
+        "R14",
+    )
+    when: Condition | None = known(
+        "When to move; left out, always.", "always, satisfied or not_satisfied", "R14"
+    )
+    done: str | None = known(
+        "Where older loadouts went after the last item. It must exist; loops are left by their exits instead.",
+        "socket id or end",
+        "R14",
+        ignored="a loop is left by its exits",
+    )
+
+
+class Foreach(Model):
+    """Gives a socket one item of a list at a time."""
+
+    items: str | None = known(
+        "The list, such as `state.rows`. Required; anything else counts as empty.", "source", "R12"
+    )
+    as_: str | None = known(
+        "The name of the current item in the state; left out, `item`.", "name", "R12", name="as"
+    )
+    cursor: str | None = known("The cursor; left out, `<socket id>Index`.", "name", "R13")
+    done: str | None = known(
+        "Where older loadouts went after the last item. It must exist.",
+        "socket id or end",
+        "R14",
+        ignored="a loop is left by its exits",
+    )
+
+
+class Iterator(Foreach):
+    """Gives all members of a loop the items of a list that no generator made."""
+
+
+class Consumes(Model):
+    """Gives all members of a loop the work items of a generator."""
+
+    from_: str | None = known(
+        "The generator socket. It is no member, and exactly one of its edges leads into the loop. Required.",
+        "socket id",
+        "R27",
+        name="from",
+    )
+    output: str | None = known("The list that it hands over; left out, `workItems`.", "workItems", "R12")
+    as_: str | None = known(
+        "The name of the current item in the state; left out, `workItem`.", "name", "R12", name="as"
+    )
+    cursor: str | None = known(
+        "The cursor; left out, `workItemIndex`. Two loops over one generator need different ones.",
+        "name",
+        "R13",
+        "R27",
+    )
+    done: str | None = known(
+        "Where older loadouts went after the last item. It must exist.",
+        "socket id or end",
+        "R14",
+        ignored="a loop is left by its exits",
+    )
+
+
+class LegacyExit(Model):
+    """The older form of a way out of a loop; `exits` says the same and more."""
+
+    from_: str | None = known("The member that decides. Required.", "socket id", "R15", name="from")
+    when: Condition | None = known(
+        "When the item is done and the cursor moves. Required.", "always, satisfied or not_satisfied", "R15"
+    )
+    to: str | None = known("Where to go after the last item. Required.", "socket id or end", "R15")
+
+
+class ExitRoute(Model):
+    """A way out of a loop, taken once its list is exhausted."""
+
+    id: str | None = known("A name that is unique in the loop. Required.", "text", "R26")
+    from_: str | None = known("The member that exhausts the list. Required.", "socket id", "R16", name="from")
+    condition: Condition | None = known(
+        "When it is taken: the last output's `satisfied`, or always. Required; one route for each source and condition.",
+        "always, satisfied or not_satisfied",
+        "R16",
+        "R27",
+    )
+    target_socket_id: str | None = known("Where it leads. Required.", "socket id or end", "R27")
+
+
+class Loop(Model):
+    """A region of sockets that work on one item after another."""
+
+    sockets: list[str] | None = known(
+        "The members, which form a cycle by their edges. Required.", "list of socket ids", "R27"
+    )
+    consumes: Consumes | None = known("The generator whose work items it runs over.", "object", "R12", "R27")
+    iterator: Iterator | None = known("Another list to run over.", "object", "R12")
+    exits: list[ExitRoute] | None = known(
+        "The ways out. Where no member advances, the sources of these routes get an advance.",
+        "list of objects",
+        "R15",
+        "R16",
+    )
+    exit: LegacyExit | None = known("The older form of `exits`, which also sets an advance.", "object", "R15")
+    label: JSON = known("A name for people.", "text")
+    parallel: JSON = known(
+        "Lanes of the reference engine.", "object", ignored="items are worked on one after another"
+    )
+
+
+class SocketLimits(Model):
+    """Bounds that other versions kept for each socket."""
+
+    max_visits: JSON = known(
+        "Visits of this socket.",
+        "whole number",
+        "R21",
+        ignored="visits are counted and shown, never enforced",
+    )
+    max_edge_traversals: JSON = known(
+        "Traversals from this socket.", "whole number", "R21", ignored="write maxTraversals on an edge"
+    )
+    max_output_bytes: JSON = known("Size of an output.", "whole number", ignored="outputs are kept whole")
+
+
+class Socket(Model):
+    """A materia placed in the graph."""
+
+    materia: str | None = known("Which materia works here. Required.", "materia id", "R26")
+    parse: str | None = known(
+        "How the output of an agent is read: `json` or `text` (the default). A utility's is on its materia; "
+        "a generator's is always json.",
+        "json or text",
+        "R4",
+    )
+    assign: dict[str, str] | None = known(
+        "What is kept in the state, in order: dotted target -> source (`$.plan`, `$`, `state.x`, `item.x`, "
+        "`lastJson.x`, `lastOutput`, or JSONPath). A utility's is on its materia.",
+        "object of sources",
+        "R4",
+        "R11",
+    )
+    edges: list[Edge] | None = known(
+        "Where to go next, in order; without a match the cast ends.", "list of objects", "R3"
+    )
+    advance: Advance | None = known("How the socket moves on to the next item.", "object", "R14")
+    foreach: Foreach | None = known(
+        "A list of its own to run over; it beats the loop's.", "object", "R1", "R12"
+    )
+    handoff: str | None = known(
+        "The protocol that the agent here speaks; left out, the loadout's, else `sparse`.",
+        "name of a protocol",
+    )
+    limits: SocketLimits | None = known("Bounds of other versions; accepted and ignored.", "object", "R21")
+    layout: JSON = known("Where it is drawn; the loadout's layout comes first.", "object with x and y")
+    socket_kind: JSON = known("Kept for the reference's editor.", "entry or normal")
+    empty: JSON = known("Kept for the reference's editor.", "true or false")
+    label: JSON = known("A name for people.", "text")
+
+
+class Loadout(Model):
+    """A workflow: sockets, the edges between them, and loop regions."""
+
+    entry: str | None = known("The socket where a cast starts. Required.", "socket id", "R26")
+    sockets: dict[str, Socket] | None = known(
+        "Socket id -> socket. `Socket-1`, `Socket-2`, ... are the canonical ids. Required.", "object", "R26"
+    )
+    loops: dict[str, Loop] | None = known("Loop id -> loop region.", "object", "R15", "R27")
+    handoff: str | None = known("The protocol of its agents; left out, `sparse`.", "name of a protocol")
+    layout: JSON = known("Where its sockets are drawn.", "object")
+    description: JSON = known("What it is for.", "text")
+    label: JSON = known("A name for people.", "text")
+    id: JSON = known("Kept for the reference's editor.", "text")
+    source: JSON = known("Kept for the reference's editor.", "text")
+    lock_state: JSON = known("Kept for the reference's editor.", "locked or unlocked")
+    catalog_origin: JSON = known("Kept for the reference's editor.", "object")
