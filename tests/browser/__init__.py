@@ -1,0 +1,1 @@
+"""Tests in a real JupyterLab, seen through a headless Chromium."""

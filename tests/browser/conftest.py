@@ -1,0 +1,107 @@
+"""One JupyterLab and one Chromium for all tests here; a page and a folder for each."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from browser.lab import Lab
+from browser.server import LabServer
+from chromium import find_chromium
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser
+
+HERE = Path(__file__).parent
+FLAGS = [
+    # Chromium's own sandbox does not start as root, which CI machines often are.
+    *(["--no-sandbox"] if os.geteuid() == 0 else []),
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is here, and keep it on one xdist worker: a second server would only slow both."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker("browser")
+            item.add_marker(pytest.mark.xdist_group("browser"))
+            item.add_marker(pytest.mark.timeout(240))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item):
+    """Leave the report where the ``lab`` fixture finds it."""
+    report = yield
+    if report.when == "call":
+        item.stash[REPORT] = report
+    return report
+
+
+REPORT = pytest.StashKey[pytest.TestReport]()
+
+
+# Package scope: while Playwright runs, its thread counts as inside an event loop, and asyncio.run() in
+# any later test of the same worker would fail.
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Browser]:
+    path = find_chromium()
+    if path is None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("no Chromium; `make test` says how to get one")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="package")
+def lab_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
+    server = LabServer(tmp_path_factory.mktemp("jupyterlab"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def lab(request: pytest.FixtureRequest, chromium: Browser, lab_server: LabServer) -> Iterator[Lab]:
+    """A fresh page; ``lab.folder`` is the test's own folder under the server's root.
+
+    At the end an exception that nothing in the page caught fails the test. When the test failed, a
+    screenshot and the server's log stay in build/browser-failures/.
+    """
+    name = re.sub(r"[^A-Za-z0-9_]+", "-", request.node.name)
+    folder = lab_server.root / name
+    folder.mkdir()
+    context = chromium.new_context(viewport={"width": 1280, "height": 1000})
+    context.set_default_timeout(60_000)
+    page = context.new_page()
+    driver = Lab(page, lab_server, folder)
+    yield driver
+    report = request.node.stash.get(REPORT, None)
+    if report is None or report.failed:
+        _keep(request.config.rootpath / "build" / "browser-failures" / name, driver, lab_server)
+    driver.close()
+    context.close()
+    assert driver.page_errors == []
+
+
+def _keep(folder: Path, driver: Lab, server: LabServer) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    driver.page.screenshot(path=folder / "page.png")
+    shutil.copy(server.log, folder)
+    found = ["page errors:", *driver.page_errors, "console errors:", *driver.console_errors]
+    (folder / "errors.txt").write_text("\n".join(found))

@@ -1,0 +1,218 @@
+"""What a person does in JupyterLab, as methods: open, run, look, complete, switch the theme."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import nbformat
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from playwright.sync_api import Locator, Page
+
+    from browser.server import LabServer
+
+SCREENSHOTS: Final = Path(__file__).resolve().parents[2] / "build" / "screenshots"
+LIGHT: Final = "JupyterLab Light"
+DARK: Final = "JupyterLab Dark"
+
+_OPENED: Final = """(path) => {
+    const panel = window.jupyterapp?.shell.currentWidget;
+    return panel?.context?.path === path && panel.context.isReady && panel.sessionContext?.isReady
+        && panel.sessionContext.session?.kernel?.status === 'idle';
+}"""
+_IDLE: Final = """() => {
+    const panel = window.jupyterapp.shell.currentWidget;
+    const waiting = [...panel.node.querySelectorAll('.jp-InputPrompt')]
+        .some((prompt) => prompt.textContent.includes('*'));
+    return !waiting && panel.sessionContext.session?.kernel?.status === 'idle';
+}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One output of a cell as it stands in the notebook's model."""
+
+    kind: str
+    """``stream``, ``display_data``, ``execute_result`` or ``error``."""
+    data: dict[str, Any] = field(default_factory=dict)
+    """MIME type to value; for a stream ``text/plain``."""
+    error: str = ""
+    """``NameError: ...`` for an error, else empty."""
+    traceback: str = ""
+    """The lines in the error box without their colours."""
+
+    @property
+    def text(self) -> str:
+        """The plain text: of a stream, a value or an error."""
+        return self.error or str(self.data.get("text/plain", ""))
+
+
+class Lab:
+    """One page of JupyterLab with one notebook open in it."""
+
+    def __init__(self, page: Page, server: LabServer, folder: Path) -> None:
+        self.page = page
+        self.folder = folder
+        self.page_errors: list[str] = []
+        self.console_errors: list[str] = []
+        self._server = server
+        page.on("pageerror", lambda error: self.page_errors.append(str(error)))
+        page.on(
+            "console",
+            lambda message: self.console_errors.append(message.text) if message.type == "error" else None,
+        )
+
+    def notebook(self, *cells: str, name: str = "test.ipynb") -> Path:
+        """Write a notebook of these code cells into the test's folder; ``"md:# Title"`` makes a markdown cell."""
+        book = nbformat.v4.new_notebook(
+            cells=[
+                nbformat.v4.new_markdown_cell(cell[3:])
+                if cell.startswith("md:")
+                else nbformat.v4.new_code_cell(cell)
+                for cell in cells
+            ],
+            metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+        )
+        path = self.folder / name
+        nbformat.write(book, path)
+        return path
+
+    def open(self, path: Path) -> None:
+        """Open a notebook and wait for its kernel; one from elsewhere is copied into the test's folder."""
+        if not path.is_relative_to(self._server.root):
+            path = Path(shutil.copy(path, self.folder))
+        inside = path.relative_to(self._server.root).as_posix()
+        self.page.goto(f"{self._server.url}/lab/tree/{inside}?reset&token={self._server.token}")
+        self.page.wait_for_function(_OPENED, arg=inside)
+
+    def run_all(self) -> None:
+        """Run the cells in order, up to the first error, and wait for the end."""
+        self._command("notebook:run-all-cells")
+        self.wait_idle()
+
+    def run_cell(self, index: int) -> None:
+        """Run one cell and wait for its end."""
+        self._select(index)
+        self._command("notebook:run-cell")
+        self.wait_idle()
+
+    def start_cell(self, index: int) -> None:
+        """Run one cell and do not wait: for looking at it, or interrupting it, while it runs."""
+        self._select(index)
+        self.page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-cell'); }")
+
+    def interrupt(self) -> None:
+        """Interrupt the kernel, as the square button does."""
+        self._command("notebook:interrupt-kernel")
+
+    def set_source(self, index: int, text: str) -> None:
+        """Replace the text of a cell."""
+        self.page.evaluate(
+            "([i, text]) => window.jupyterapp.shell.currentWidget.content.widgets[i]"
+            ".model.sharedModel.setSource(text)",
+            [index, text],
+        )
+
+    def wait_idle(self) -> None:
+        """Wait until the kernel is idle and no cell shows the star."""
+        self.page.wait_for_function(_IDLE)
+
+    def outputs(self, index: int) -> list[Output]:
+        """The outputs of a code cell in the model, in order."""
+        found = self.page.evaluate(
+            "(i) => window.jupyterapp.shell.currentWidget.content.widgets[i].model.outputs.toJSON()", index
+        )
+        return [_output(one) for one in found]
+
+    def cell(self, index: int) -> Locator:
+        """The cell in the page: its input and its output area."""
+        return self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook .jp-Cell").nth(index)
+
+    def cell_text(self, index: int) -> str:
+        """The text that the outputs of a cell show, as a reader sees it, without the ``[1]:`` beside them."""
+        return "\n".join(self.cell(index).locator(".jp-OutputArea-output").all_inner_texts())
+
+    def complete(self, index: int, text: str) -> list[str]:
+        """Type this text into an emptied cell, press Tab, and return what the completer offers.
+
+        Where there is one candidate only, JupyterLab inserts it without asking: then the list holds
+        the cell's whole text.
+        """
+        self.set_source(index, "")
+        self._select(index)
+        self._command("notebook:enter-edit-mode")
+        self.page.keyboard.type(text)
+        self.page.keyboard.press("Tab")
+        self.page.wait_for_function(
+            """([i, text]) => document.querySelector('.jp-Completer:not(.lm-mod-hidden) .jp-Completer-item')
+                || window.jupyterapp.shell.currentWidget.content.widgets[i].model.sharedModel.getSource()
+                    !== text""",
+            arg=[index, text],
+        )
+        items = self.page.locator(".jp-Completer:not(.lm-mod-hidden) .jp-Completer-match").all_inner_texts()
+        if not items:
+            return [self.source(index)]
+        self.page.keyboard.press("Escape")
+        return items
+
+    def source(self, index: int) -> str:
+        """The text in a cell."""
+        return str(
+            self.page.evaluate(
+                "(i) => window.jupyterapp.shell.currentWidget.content.widgets[i].model.sharedModel.getSource()",
+                index,
+            )
+        )
+
+    def set_theme(self, theme: str) -> None:
+        """Switch to :data:`LIGHT` or :data:`DARK` and wait until the page has it."""
+        self._command("apputils:change-theme", {"theme": theme})
+        self.page.wait_for_function("(theme) => document.body.dataset.jpThemeName === theme", arg=theme)
+
+    def screenshot(self, name: str, *, dark: bool = False, cell: int | None = None) -> Path:
+        """A picture of the notebook, or of one cell, in one theme; the path of the PNG."""
+        self.set_theme(DARK if dark else LIGHT)
+        path = SCREENSHOTS / f"{re.sub(r'[^A-Za-z0-9_-]+', '-', name)}{'-dark' if dark else ''}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        target = (
+            self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)") if cell is None else self.cell(cell)
+        )
+        target.screenshot(path=path)
+        return path
+
+    def close(self) -> None:
+        """End the notebook's kernel, so that the next test starts with a quiet machine."""
+        self.page.evaluate("() => window.jupyterapp?.serviceManager.sessions.shutdownAll()")
+
+    def _select(self, index: int) -> None:
+        self.page.evaluate(
+            "(i) => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = i; }", index
+        )
+
+    def _command(self, name: str, arguments: dict[str, str] | None = None) -> None:
+        # What a command resolves to is often a widget, which cannot be carried over to Python.
+        self.page.evaluate(
+            "async ([name, args]) => { await window.jupyterapp.commands.execute(name, args); }",
+            [name, arguments or {}],
+        )
+
+
+def _output(raw: dict[str, Any]) -> Output:
+    kind = raw["output_type"]
+    if kind == "error":
+        lines = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(raw["traceback"]))
+        return Output(kind, error=f"{raw['ename']}: {raw['evalue']}", traceback=lines)
+    if kind == "stream":
+        return Output(kind, {"text/plain": _joined(raw["text"])})
+    return Output(kind, {mime: _joined(value) for mime, value in raw["data"].items()})
+
+
+def _joined(value: str | Sequence[str] | dict[str, Any]) -> Any:
+    """A text that the notebook format split into lines, whole again."""
+    return "".join(value) if isinstance(value, list) and all(isinstance(x, str) for x in value) else value

@@ -1,0 +1,110 @@
+"""A JupyterLab server of its own for the tests: no user settings, no news, no extension manager."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+START_SECONDS: Final = 90
+STOP_SECONDS: Final = 15
+
+SETTINGS: Final = {
+    # Every cell is in the page, also those scrolled out of view.
+    "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},
+    "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+    "@jupyterlab/docmanager-extension/plugin": {"autosave": False},
+    # The usual 1 s drops the answer of a kernel that is completing for the first time on a busy machine.
+    "@jupyterlab/completer-extension/manager": {"providerTimeout": 30_000},
+}
+
+
+class LabServer:
+    """JupyterLab on a free port; ``folder`` receives its root (``work``), its settings and its log."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "work"
+        self.log = folder / "jupyterlab.log"
+        self.token = secrets.token_hex(16)
+        self.url = ""
+        self._folder = folder
+        self._listening = threading.Event()
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        """Start the server and wait until it listens; RuntimeError with its log when it does not."""
+        self.root.mkdir(parents=True)
+        settings = self._folder / "settings"
+        for plugin, values in SETTINGS.items():
+            path = settings / f"{plugin}.jupyterlab-settings"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(values))
+        command = [
+            *(sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root"),
+            *("--ServerApp.ip=127.0.0.1", "--ServerApp.port=0", f"--ServerApp.root_dir={self.root}"),
+            *("--LabApp.expose_app_in_browser=True", "--LabApp.extension_manager=readonly"),
+            *("--LabApp.news_url=", f"--LabApp.user_settings_dir={settings}"),
+            f"--LabApp.workspaces_dir={self._folder / 'workspaces'}",
+        ]
+        # Its own process group, so that everything it starts can be ended with it.
+        self._process = subprocess.Popen(
+            command,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        threading.Thread(target=self._read_log, daemon=True).start()
+        if not self._listening.wait(START_SECONDS) or not self.url:
+            self.stop()
+            message = f"JupyterLab did not start within {START_SECONDS} s. Its log:\n{self.log.read_text()}"
+            raise RuntimeError(message)
+
+    def stop(self) -> None:
+        """End the server and its kernels."""
+        process = self._process
+        if process is None:
+            return
+        # Asked politely it shuts its kernels down; a kernel whose server is gone ends by itself.
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(STOP_SECONDS)
+                break
+        self._process = None
+
+    def _environment(self) -> dict[str, str]:
+        # The file-based settings of whoever runs the tests must not reach the server.
+        places = {
+            name: str(self._folder / name.lower())
+            for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")
+        }
+        profile = {"MATERIA_PROFILE_DIR": str(self._folder / "profile")}
+        # The token goes by the environment: a command line is there for every user to read.
+        return {**os.environ, **places, **profile, "JUPYTER_TOKEN": self.token, "PYTHONUNBUFFERED": "1"}
+
+    def _read_log(self) -> None:
+        """Copy the log to its file; the line with the address says that the server listens."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        with self.log.open("w") as copy:
+            for line in self._process.stdout:
+                copy.write(line)
+                copy.flush()
+                if not self.url and (match := re.search(r"http://127\.0\.0\.1:\d+(?=/lab)", line)):
+                    self.url = match[0]
+                    self._listening.set()
+        self._listening.set()

@@ -1,0 +1,68 @@
+"""The harness itself: that a notebook runs in a real JupyterLab and that we see what a person sees."""
+
+from __future__ import annotations
+
+import pytest
+
+from browser.lab import DARK, LIGHT, Lab
+
+SVG = """from IPython.display import SVG, display
+display(SVG('<svg xmlns="http://www.w3.org/2000/svg" width="120" height="40"><rect width="120" height="40"'
+            ' fill="#3b6ea8"/><text x="10" y="25">socket</text></svg>'))"""
+
+
+def test_runs_a_notebook_and_sees_its_outputs_in_both_themes(lab: Lab):
+    lab.open(
+        lab.notebook("md:# Title", SVG, "print('said'); 6 * 7", "raise ValueError('no such socket')", "1")
+    )
+    lab.run_all()
+
+    [picture] = lab.outputs(1)
+    assert "image/svg+xml" in picture.data
+    # JupyterLab shows an SVG as an image, so what counts is that it could be decoded.
+    shown = lab.cell(1).locator(".jp-RenderedSVG img")
+    assert shown.evaluate("async (img) => { await img.decode(); return img.naturalWidth; }") == 120
+    stream, value = lab.outputs(2)
+    assert (stream.kind, stream.text, value.kind, value.text) == ("stream", "said\n", "execute_result", "42")
+    assert lab.cell_text(2).split() == ["said", "42"]
+    [error] = lab.outputs(3)
+    assert error.kind == "error"
+    assert error.error == "ValueError: no such socket"
+    assert "ValueError: no such socket" in lab.cell_text(3)
+    assert lab.outputs(4) == [], "a run ends at the first error"
+
+    pictures = [lab.screenshot("harness", dark=dark) for dark in (False, True)]
+    assert [path.read_bytes()[:4] for path in pictures] == [b"\x89PNG"] * 2
+    assert pictures[0].read_bytes() != pictures[1].read_bytes()
+
+
+def test_kernel_is_this_environment(lab: Lab):
+    import sys
+
+    lab.open(lab.notebook("import sys; print(sys.prefix)"))
+    lab.run_cell(0)
+    assert lab.outputs(0)[0].text.strip() == sys.prefix
+
+
+def test_offers_completions(lab: Lab):
+    lab.open(lab.notebook("socket_first = socket_second = 1", ""))
+    lab.run_cell(0)
+    assert lab.complete(1, "socket_") == ["socket_first", "socket_second"]
+    assert lab.complete(1, "socket_f") == ["socket_first"]
+
+
+def test_interrupts_a_running_cell(lab: Lab):
+    lab.open(lab.notebook("import threading; print('waiting'); threading.Event().wait()"))
+    lab.start_cell(0)
+    lab.cell(0).get_by_text("waiting", exact=True).first.wait_for()
+    lab.interrupt()
+    lab.wait_idle()
+    assert lab.outputs(0)[-1].error == "KeyboardInterrupt: "
+
+
+@pytest.mark.parametrize("theme", [DARK, LIGHT])
+def test_background_follows_the_theme(lab: Lab, theme: str):
+    lab.open(lab.notebook("1"))
+    lab.set_theme(theme)
+    shade = lab.page.evaluate("() => getComputedStyle(document.body).getPropertyValue('--jp-layout-color0')")
+    assert {"white": LIGHT, "#fff": LIGHT, "#111": DARK, "#111111": DARK}.get(shade.strip(), shade) == theme

@@ -1,0 +1,39 @@
+"""What every test gets: no settings of the machine it runs on, and hypothesis without surprises in CI."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# CI searches the same examples at each run, so that a change is judged and not luck; at home each run
+# looks elsewhere. A deadline would measure the machine.
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=100, print_blob=True)
+settings.register_profile(
+    "dev",
+    deadline=None,
+    max_examples=50,
+    # The autouse fixture below is made once for a test, not once for an example, which is what we want.
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+@pytest.fixture(autouse=True)
+def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No profile, no config and no notebook settings but the test's own."""
+    monkeypatch.setenv("MATERIA_PROFILE_DIR", str(tmp_path_factory.mktemp("profile")))
+    monkeypatch.delenv("MATERIA_CONFIG", raising=False)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """An empty project folder, for loadouts to be found in and casts to be kept in."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
