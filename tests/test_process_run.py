@@ -1,0 +1,433 @@
+"""Commands that behave badly, run for real (R23)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from materia_nb.utilities.process import KEEP_BYTES, run_process, summarize
+
+PYTHON = [sys.executable, "-S", "-E"]
+HUNDRED_MB = 100 * 1024 * 1024
+
+
+def python(code: str) -> list[str]:
+    return [*PYTHON, "-c", textwrap.dedent(code)]
+
+
+def run(argv, tmp_path, stdin=b"", timeout_s: float | None = 20, **more):
+    return run_process(argv, stdin=stdin, cwd=tmp_path, timeout_s=timeout_s, **more)
+
+
+def wait_for(condition, seconds: float = 5):
+    """Poll until the condition gives something true, and return it; fail at the deadline."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(0.005)
+    pytest.fail(f"did not happen within {seconds} s")
+
+
+def lives(pid: int) -> bool:
+    """Whether a process runs; one that has ended and was not collected does not."""
+    shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return bool(shown.stdout.strip()) and not shown.stdout.strip().startswith("Z")
+
+
+def pids_in(path: Path, count: int = 1) -> list[int]:
+    def read():
+        words = path.read_text().split() if path.exists() else []
+        return words if len(words) >= count else None
+
+    return [int(word) for word in wait_for(read)]
+
+
+def assert_gone(*pids: int) -> None:
+    for pid in pids:
+        wait_for(lambda pid=pid: not lives(pid))
+
+
+# A child and a grandchild of its group that ignore SIGTERM, once both have told their numbers.
+STUBBORN_PAIR = """
+    import os, signal, sys, time
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    pid = os.fork()
+    with open("pids", "a") as file:
+        file.write(f"{os.getpid()}\\n")
+    time.sleep(60)
+"""
+
+
+def with_grandchild(before_ready: str) -> list[str]:
+    """Build a command that starts a sleeping child, waits until that is ready, prints and ends."""
+    return python(f"""
+        import os, time
+        ready, tell = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            {before_ready}
+            os.write(tell, b".")
+            time.sleep(60)
+        with open("pids", "w") as file: file.write(str(pid))
+        os.read(ready, 1)
+        os.write(1, b"mine")
+        os._exit(0)
+    """)
+
+
+def test_output_code_and_time(tmp_path):
+    result = run(
+        python("import sys; print(sys.stdin.read().upper()); sys.stderr.write('e')"), tmp_path, b"abc"
+    )
+    assert (result.stdout, result.stderr, result.code, result.signal) == (b"ABC\n", b"e", 0, None)
+    assert result.started
+    assert result.ok
+    assert 0 < result.seconds < 20
+
+
+def test_cwd_and_no_shell(tmp_path):
+    result = run([*python("import os, sys; print(os.getcwd(), sys.argv[1:])"), "$HOME; echo *"], tmp_path)
+    assert result.stdout.decode() == f"{tmp_path.resolve()} ['$HOME; echo *']\n"
+
+
+def test_environment_is_inherited_unless_given(tmp_path, monkeypatch):
+    monkeypatch.setenv("MATERIA_TEST", "inherited")
+    code = python("import os; print(os.environ.get('MATERIA_TEST'))")
+    assert run(code, tmp_path).stdout == b"inherited\n"
+    assert run(code, tmp_path, env={}).stdout == b"None\n"
+
+
+def test_100_mb_on_both_pipes_while_5_mb_are_not_read(tmp_path):
+    """R23: what is over the limit is read and dropped, so nobody waits for anybody."""
+    code = f"""
+        import sys, threading
+        def flood(stream):
+            for _ in range({HUNDRED_MB // 65536}):
+                stream.write(b"x" * 65536)
+            stream.flush()
+        other = threading.Thread(target=flood, args=(sys.stderr.buffer,))
+        other.start()
+        flood(sys.stdout.buffer)
+        other.join()
+    """
+    result = run(python(code), tmp_path, b"y" * 5_000_000)
+    assert result.ok
+    assert result.stdout == result.stderr == b"x" * KEEP_BYTES
+    assert result.stdout_truncated
+    assert result.stderr_truncated
+
+
+def test_exactly_the_limit_is_not_truncated(tmp_path):
+    for size, truncated in ((1000, False), (1001, True)):
+        result = run(python(f"import sys; sys.stdout.write('x' * {size})"), tmp_path, keep_bytes=1000)
+        assert (len(result.stdout), result.stdout_truncated) == (1000, truncated)
+
+
+def test_100_mb_of_stdin_reach_a_reader(tmp_path):
+    code = "import sys; n = 0\nwhile d := sys.stdin.buffer.read(65536): n += len(d); sys.stderr.write('.')\nprint(n)"
+    result = run(python(code), tmp_path, bytes(HUNDRED_MB))
+    assert result.stdout == b"%d\n" % HUNDRED_MB
+
+
+@pytest.mark.parametrize("close", ["1", "2", "0", "0, 1, 2"])
+def test_pipes_closed_early_do_not_end_the_command(tmp_path, close):
+    code = f"""
+        import os, time
+        for fd in ({close},): os.close(fd)
+        time.sleep(0.15)
+        open("done", "w").close()
+        os._exit(7)
+    """
+    result = run(python(code), tmp_path, b"z" * 300_000)
+    assert result.code == 7
+    assert (tmp_path / "done").exists()
+
+
+def test_outputs_closed_while_stdin_is_still_read(tmp_path):
+    code = """
+        import os, sys
+        os.close(1); os.close(2)
+        open("size", "w").write(str(len(sys.stdin.buffer.read())))
+        os._exit(0)
+    """
+    assert run(python(code), tmp_path, b"z" * 3_000_000).ok
+    assert (tmp_path / "size").read_text() == "3000000"
+
+
+def test_grandchild_holding_the_pipes_is_ended(tmp_path):
+    result = run(with_grandchild("pass"), tmp_path)
+    assert result.ok
+    assert result.stdout == b"mine"
+    assert result.seconds < 3
+    assert_gone(*pids_in(tmp_path / "pids"))
+
+
+def test_grandchild_without_the_pipes_is_ended(tmp_path):
+    """R23: nothing of the group survives, also after a normal end."""
+    assert run(with_grandchild("for fd in (0, 1, 2): os.close(fd)"), tmp_path).stdout == b"mine"
+    assert_gone(*pids_in(tmp_path / "pids"))
+
+
+def test_a_process_that_left_the_group_cannot_hold_the_caller(tmp_path):
+    result = run(with_grandchild("os.setsid()"), tmp_path)
+    (pid,) = pids_in(tmp_path / "pids")
+    os.kill(pid, signal.SIGKILL)
+    assert result.stdout == b"mine"
+    assert result.seconds < 3
+
+
+def test_timeout_sends_sigterm_to_the_whole_group(tmp_path):
+    code = """
+        import os, time
+        os.fork()
+        with open("pids", "a") as file: file.write(f"{os.getpid()}\\n")
+        print("before", flush=True)
+        time.sleep(60)
+    """
+    result = run(python(code), tmp_path, timeout_s=0.4)
+    assert result.timed_out
+    assert (result.code, result.signal) == (None, "SIGTERM")
+    assert result.stdout.startswith(b"before\n")
+    assert result.seconds < 3
+    assert_gone(*pids_in(tmp_path / "pids", 2))
+
+
+def test_timeout_sends_sigkill_one_second_later(tmp_path):
+    result = run(python(STUBBORN_PAIR), tmp_path, timeout_s=0.4)
+    assert result.timed_out
+    assert result.signal == "SIGKILL"
+    assert 1.4 <= result.seconds < 3
+    assert_gone(*pids_in(tmp_path / "pids", 2))
+
+
+def test_the_group_has_its_second_after_the_command_itself_has_ended(tmp_path):
+    code = """
+        import os, signal, time
+        if os.fork() == 0:
+            for fd in (0, 1, 2): os.close(fd)
+            signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.1), open("clean", "w").close(), os._exit(0)))
+            open("ready", "w").close()
+            time.sleep(60)
+        time.sleep(60)
+    """
+    result = run(python(code), tmp_path, timeout_s=0.4)
+    assert (tmp_path / "ready").exists()
+    assert (tmp_path / "clean").exists()
+    assert result.timed_out
+
+
+def test_a_command_that_floods_cannot_outlive_its_time(tmp_path):
+    code = "import signal, os; signal.signal(15, signal.SIG_IGN)\nwhile True: os.write(1, b'x' * 65536)"
+    result = run(python(code), tmp_path, timeout_s=0.3, keep_bytes=10)
+    assert result.timed_out
+    assert result.stdout == b"x" * 10
+    assert result.seconds < 3
+
+
+def test_command_that_ends_at_sigterm_with_code_0_has_timed_out(tmp_path):
+    code = "import signal, os, time; signal.signal(15, lambda *_: os._exit(0)); time.sleep(60)"
+    result = run(python(code), tmp_path, timeout_s=0.3)
+    assert (result.code, result.timed_out, result.ok) == (0, True, False)
+
+
+def test_own_signal_is_named(tmp_path):
+    result = run(python("import os; os.kill(os.getpid(), 11)"), tmp_path)
+    assert (result.code, result.signal, result.ending) == (None, "SIGSEGV", "signal SIGSEGV")
+
+
+def test_missing_command(tmp_path):
+    result = run(["no-such-command-xyz", "a"], tmp_path)
+    assert not result.started
+    assert not result.ok
+    assert result.start_error == "no-such-command-xyz was not found"
+
+
+def test_file_that_is_not_executable(tmp_path):
+    (tmp_path / "script").write_text("#!/bin/sh\n")
+    assert "executable" in str(run(["./script"], tmp_path).start_error)
+
+
+def test_script_with_a_missing_interpreter(tmp_path):
+    script = tmp_path / "script"
+    script.write_text("#!/no/such/program\n")
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    assert "first line" in str(run(["./script"], tmp_path).start_error)
+
+
+@pytest.mark.parametrize("argv", [[], ["a\0b"], ["\ud800"], ["x" * 5000], [str(Path("/"))]])
+def test_commands_that_cannot_be(tmp_path, argv):
+    result = run(argv, tmp_path)
+    assert not result.started
+    assert result.start_error
+
+
+def test_missing_directory(tmp_path):
+    result = run(PYTHON, tmp_path / "gone")
+    assert "gone" in str(result.start_error)
+
+
+def test_stop_event_from_another_thread(tmp_path):
+    stop = threading.Event()
+    found = []
+    worker = threading.Thread(target=lambda: found.append(run(python(STUBBORN_PAIR), tmp_path, stop=stop)))
+    worker.start()
+    pids = pids_in(tmp_path / "pids", 2)
+    stop.set()
+    worker.join(10)
+    assert found[0].stopped
+    assert not found[0].ok
+    assert found[0].signal == "SIGKILL"
+    assert_gone(*pids)
+
+
+def test_stop_event_set_before(tmp_path):
+    stop = threading.Event()
+    stop.set()
+    assert run(python("import time; time.sleep(60)"), tmp_path, stop=stop).stopped
+
+
+def test_many_threads_at_once(tmp_path):
+    found = []
+    code = python("import sys; sys.stdout.write(sys.stdin.read())")
+    threads = [
+        threading.Thread(target=lambda n=n: found.append((n, run(code, tmp_path, b"%d" % n).stdout)))
+        for n in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == [(n, b"%d" % n) for n in range(8)]
+
+
+def test_nothing_stays_open(tmp_path):
+    run(python("pass"), tmp_path)  # whatever a first run opens for good
+    before = len(list(Path("/dev/fd").iterdir()))
+    run(python("pass"), tmp_path)
+    run(["no-such-command-xyz"], tmp_path)
+    run(python("import time; time.sleep(60)"), tmp_path, timeout_s=0.1)
+    assert len(list(Path("/dev/fd").iterdir())) == before
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+RUNNER = """
+    import sys, time
+    from pathlib import Path
+    from materia_nb.utilities.process import run_process
+    try:
+        run_process([{python!r}, "-c", {code!r}], stdin=b"", cwd=Path({cwd!r}), timeout_s=60)
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
+@pytest.fixture
+def runner(tmp_path):
+    """Start a Python process that runs code in run_process; it is ended after the test."""
+    started = []
+
+    def start(code: str) -> subprocess.Popen[str]:
+        program = RUNNER.format(python=sys.executable, code=textwrap.dedent(code), cwd=str(tmp_path))
+        started.append(
+            subprocess.Popen(
+                [sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True
+            )
+        )
+        return started[0]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_interrupt_ends_the_group_and_is_raised(tmp_path, runner):
+    process = runner(STUBBORN_PAIR)
+    pids = pids_in(tmp_path / "pids", 2)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=10)[0] == "interrupted\n"
+    assert_gone(*pids)
+
+
+def test_second_interrupt_does_not_wait_for_the_second_to_pass(tmp_path, runner):
+    code = """
+        import signal, time
+        signal.signal(signal.SIGTERM, lambda *_: open("asked", "w").close())
+        with open("pids", "w") as file: file.write(f"{__import__('os').getpid()} ")
+        while True: time.sleep(0.01)
+    """
+    process = runner(code)
+    (pid,) = pids_in(tmp_path / "pids")
+    process.send_signal(signal.SIGINT)
+    wait_for((tmp_path / "asked").exists)
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=10)[0] == "interrupted\n"
+    assert time.monotonic() - began < 0.9
+    assert_gone(pid)
+
+
+def test_interrupt_at_any_moment_leaves_nothing(tmp_path):
+    """Interrupts that hit between starting a command and waiting for it are not lost either."""
+    code = python("import os, time; open(f'pid-{os.getpid()}', 'w').close(); time.sleep(60)")
+    for n in range(20):
+        timer = threading.Timer(n * 0.0004, lambda: os.kill(os.getpid(), signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - the timer may fire before the run begins
+            timer.start()
+            run(code, tmp_path)
+            pytest.fail("was not interrupted")
+        timer.join()
+    assert_gone(*(int(path.name[4:]) for path in tmp_path.glob("pid-*")))
+
+
+def test_handler_that_does_not_raise_gets_the_interrupt_and_a_result_comes_back(tmp_path):
+    seen = []
+    previous = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
+    try:
+        timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        result = run(python("import time; time.sleep(60)"), tmp_path)
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    assert seen == [signal.SIGINT]
+    assert result.stopped
+    assert result.signal == "SIGTERM"
+
+
+def test_another_exception_ends_the_group_too(tmp_path):
+    def late(number, frame):
+        raise TimeoutError
+
+    previous = signal.signal(signal.SIGALRM, late)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.4)
+        with pytest.raises(TimeoutError):
+            run(python(STUBBORN_PAIR), tmp_path)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    assert_gone(*pids_in(tmp_path / "pids", 2))
+
+
+def test_summary_is_one_plain_line():
+    assert summarize("boom\n  two \t lines\n", 800) == "boom two lines"
+    assert summarize("\x1b[31mred\x1b[0m\x07 \x1b]0;title\x07bell\x00", 800) == "red bell"
+
+
+def test_long_summary_keeps_both_ends():
+    text = "first " + "x" * 5000 + " last"
+    short = summarize(text, 800)
+    assert len(short) == 800
+    assert short.startswith("first x")
+    assert short.endswith("x last")

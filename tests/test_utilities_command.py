@@ -1,0 +1,152 @@
+"""Where the program of a utility lies (R24, R25)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from materia_nb.errors import MateriaError
+from materia_nb.loadout.graph import Materia
+from materia_nb.utilities.command import INTERPRETERS, resolve_command
+
+
+def utility(command: list[str] | None = None, owner: Path | None = None, script: Any = None) -> Materia:
+    return Materia(
+        id="U",
+        label="U",
+        kind="utility",
+        prompt="",
+        generator=False,
+        multi_turn=False,
+        tools="none",
+        model=None,
+        thinking=None,
+        command=tuple(command or ()),
+        script=script,
+        params={},
+        timeout_ms=30_000,
+        owner=owner,
+        raw={},
+    )
+
+
+@pytest.fixture
+def config(tmp_path):
+    (tmp_path / "scripts").mkdir()
+    for name in ("scripts/x.py", "tool"):
+        (tmp_path / name).write_text("")
+    return tmp_path
+
+
+@pytest.mark.parametrize("interpreter", [*sorted(INTERPRETERS), "/usr/bin/python3"])
+def test_script_beside_the_config_after_an_interpreter(config, interpreter):
+    """R24."""
+    assert resolve_command(utility([interpreter, "scripts/x.py", "scripts/x.py"], config)) == [
+        interpreter,
+        str(config / "scripts/x.py"),
+        "scripts/x.py",
+    ]
+
+
+@pytest.mark.parametrize(
+    "before", [["python3", "-u"], ["python3", "-I", "-B"], ["deno", "run", "--allow-read"], ["bun", "run"]]
+)
+def test_options_before_the_script_are_passed_over(config, before):
+    assert resolve_command(utility([*before, "scripts/x.py"], config)) == [
+        *before,
+        str(config / "scripts/x.py"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["tool", "./tool", "scripts/../tool"])
+def test_program_beside_the_config(config, name):
+    """R24."""
+    found, argument = resolve_command(utility([name, "a"], config))
+    assert Path(found).is_absolute()
+    assert Path(found).samefile(config / "tool")
+    assert argument == "a"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["python3", "scripts/missing.py"],
+        ["python3", "-c", "scripts/x.py"],
+        ["python3", "-c", "print('" + "x" * 5000 + "')"],
+        ["python3", "-m", "tool"],
+        ["node", "-p", "tool"],
+        ["bash", "-c", "tool"],
+        ["python3", "-", "tool"],
+        ["python3", "a\0b"],
+        ["python3"],
+        ["scripts"],
+        ["make", "scripts/x.py"],
+        ["missing", "scripts/x.py"],
+    ],
+)
+def test_everything_else_is_left_as_written(config, command):
+    """R24."""
+    assert resolve_command(utility(command, config)) == command
+
+
+def test_absolute_paths_and_configs_without_a_file_are_left_as_written(config):
+    absolute = ["python3", str(config / "scripts/x.py")]
+    assert resolve_command(utility(absolute, config)) == absolute
+    assert resolve_command(utility(["python3", "scripts/x.py"])) == ["python3", "scripts/x.py"]
+
+
+@pytest.mark.parametrize("name", ["detect-vcs.py", "detect-vcs.mjs"])
+def test_shipped_script_is_run_with_this_python(tmp_path, name):
+    """R25."""
+    for directory in ("profile", "shipped"):
+        (tmp_path / directory).mkdir()
+    (tmp_path / "shipped/detect-vcs.py").write_text("")
+    where = [tmp_path / "profile", tmp_path / "missing", tmp_path / "shipped"]
+    script = {"kind": "shippedUtility", "name": name, "runtime": "node"}
+    assert resolve_command(utility(script=script), utilities=where) == [
+        sys.executable,
+        str(tmp_path / "shipped/detect-vcs.py"),
+    ]
+    (tmp_path / "profile/detect-vcs.py").write_text("")
+    assert resolve_command(utility(script=script), utilities=where)[1] == str(
+        tmp_path / "profile/detect-vcs.py"
+    )
+
+
+def test_command_wins_over_script(tmp_path):
+    assert resolve_command(utility(["x"], script={"kind": "shippedUtility", "name": "y.py"})) == ["x"]
+
+
+def test_missing_shipped_script_says_what_is_near(tmp_path):
+    (tmp_path / "detect-vcs.py").write_text("")
+    with pytest.raises(
+        MateriaError, match=r"detect-vsc\.py.*\n.*\n.*did you mean 'detect-vcs\.py'"
+    ) as caught:
+        resolve_command(
+            utility(script={"kind": "shippedUtility", "name": "detect-vsc.mjs"}), utilities=[tmp_path]
+        )
+    assert caught.value.kind == "utility_not_started"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        {"kind": "other", "name": "a.py"},
+        {"kind": "shippedUtility", "name": "../a.py"},
+        {"kind": "shippedUtility", "name": "/a.py"},
+        {"kind": "shippedUtility", "name": "a.sh"},
+        {"kind": "shippedUtility", "name": 5},
+        {"kind": "shippedUtility"},
+        None,
+    ],
+)
+def test_scripts_that_are_refused(tmp_path, script):
+    directory = tmp_path / "inside"
+    directory.mkdir()
+    (tmp_path / "a.py").write_text("")
+    with pytest.raises(MateriaError) as caught:
+        resolve_command(utility(script=script), utilities=[directory])
+    assert caught.value.kind == "utility_not_started"
