@@ -1,0 +1,278 @@
+"""Where everything in a picture of a graph stands: deterministic, the same in every state of a cast.
+
+Flow runs downwards, rank by rank; a loop is one box and laid out by itself first; lines that run back go
+up along the right sides of the cards; every label has a place of its own in a row between the cards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from materia_nb.display.cards import card, label_size, stub_size, title_size
+from materia_nb.display.columns import set_columns
+from materia_nb.display.crossings import order_rows
+from materia_nb.display.geometry import Box, Point
+from materia_nb.display.links import END_SIGN, START, Link, links
+from materia_nb.display.ranks import ranks, walk
+from materia_nb.display.regions import Region, regions
+from materia_nb.display.rows import Item, Wire, build_rows, set_ports
+from materia_nb.display.strokes import Stroke
+from materia_nb.display.wiring import Drawing, Picture
+from materia_nb.display.words import reachable
+from materia_nb.loadout.graph import Graph
+
+MARGIN: Final = 20.0
+_SIGNS: Final = {START: (58.0, 24.0), END_SIGN: (58.0, 26.0)}
+# Above this many rows crossed by all lines together, the longest ones only name their target.
+_MOST_ROWS_CROSSED: Final = 2500
+_SMALL: Final = 900
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A drawn link. ``stub`` means that it ends at its label, which names the target."""
+
+    link: Link
+    d: str
+    tip: Point
+    heading: Point
+    label: Box | None
+    stub: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A layout in pixels. ``signs`` are the start and the end; ``detached`` sockets cannot be reached."""
+
+    nodes: dict[str, Box]
+    loops: dict[str, Box]
+    titles: dict[str, Box]
+    signs: dict[str, Box]
+    edges: tuple[Line, ...]
+    detached: tuple[str, ...]
+    size: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Crossing:
+    """A link that crosses a region's border at ``socket``'s side of it."""
+
+    link: Link
+    socket: str
+    entering: bool
+    upward: bool
+
+
+class _Planner:
+    """Lays out the regions of one graph, innermost first."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        found = links(graph)
+        seen = reachable(START, found)
+        in_loops = {socket for loop in graph.loops.values() for socket in loop.sockets}
+        self.detached = tuple(key for key in graph.sockets if key not in seen and key not in in_loops)
+        self.seen = seen
+        self.root, self.around, self.loose = regions(graph, frozenset(self.detached))
+        self.around |= {START: (self.root,), END_SIGN: (self.root,)}
+        self.links = [link for link in found if link.source not in self.detached]
+        self.local: dict[int, list[tuple[Link, str, str]]] = {}
+        for link in self.links:
+            region, tail, head = self._meeting(link)
+            self.local.setdefault(id(region), []).append((link, tail, head))
+
+    def _meeting(self, link: Link) -> tuple[Region, str, str]:
+        """Find the innermost region around both ends, and what stands for each end in it."""
+        source, target = self.around[link.source], self.around[link.target]
+        depth = 0
+        while depth + 1 < min(len(source), len(target)) and source[depth + 1] is target[depth + 1]:
+            depth += 1
+        region = source[depth]
+        return region, self._stand_in(link.source, region), self._stand_in(link.target, region)
+
+    def _stand_in(self, socket: str, region: Region) -> str:
+        """Key of the item that holds ``socket`` in ``region``."""
+        path = self.around[socket]
+        depth = path.index(region)
+        return f"\x00loop:{path[depth + 1].loop}" if depth + 1 < len(path) else socket
+
+    def lay(self, region: Region, border: list[_Crossing]) -> Picture:
+        """Lay out a region and everything in it."""
+        local = self.local.get(id(region), [])
+        keys = [*region.sockets, *(f"\x00loop:{child.loop}" for child in region.children)]
+        if region is self.root:
+            keys = [START, *keys, END_SIGN]
+        entries = [self._stand_in(cross.socket, region) for cross in border if cross.entering and not cross.upward]
+        flow = [(tail, head) for link, tail, head in local if link.target not in self.detached]
+        met, back = walk(keys, flow, entries)
+        rank = ranks(met, flow, back)
+        if region is self.root:
+            self._put_end_below(rank)
+        upward = {link.key: rank[tail] > rank.get(head, 1 << 30) for link, tail, head in local}
+
+        inner: dict[str, Picture] = {}
+        for child in region.children:
+            key = f"\x00loop:{child.loop}"
+            crossings = [c for c in border if self._stand_in(c.socket, region) == key]
+            for link, tail, head in local:
+                if key == tail != head:
+                    crossings.append(_Crossing(link, link.source, entering=False, upward=upward[link.key]))
+                elif key == head != tail:
+                    crossings.append(_Crossing(link, link.target, entering=True, upward=upward[link.key]))
+            inner[key] = self.lay(child, crossings)
+
+        items = {key: self._item(key, inner.get(key)) for key in met}
+        wires = self._wires(local, items, rank, upward)
+        for cross in border:
+            item = items[self._stand_in(cross.socket, region)]
+            tail_item, head_item = (None, item) if cross.entering else (item, None)
+            wires.append(Wire(cross.link, tail_item, head_item, cross.upward))
+        return self._draw(region, items, wires, rank, inner)
+
+    def _put_end_below(self, rank: dict[str, int]) -> None:
+        """Put the end below all that can be reached, and what cannot be below the end."""
+        apart = {
+            f"\x00loop:{child.loop}"
+            for child in self.root.children
+            if not any(child in self.around[socket] for socket in self.seen if socket in self.around)
+        }
+        rank[END_SIGN] = 1 + max((n for key, n in rank.items() if key not in apart and key != END_SIGN), default=0)
+        for key in apart:
+            rank[key] += rank[END_SIGN] + 1
+
+    def _item(self, key: str, picture: Picture | None) -> Item:
+        if picture is not None:
+            middle = picture.w / 2
+            return Item(key, picture.w, picture.h, {name: x - middle for name, x in picture.ports.items()})
+        if key in _SIGNS:
+            return Item(key, *_SIGNS[key])
+        size = card(self.graph.sockets[key])
+        return Item(key, size.w, size.h)
+
+    def _wires(
+        self,
+        local: list[tuple[Link, str, str]],
+        items: dict[str, Item],
+        rank: dict[str, int],
+        upward: dict[str, bool],
+    ) -> list[Wire]:
+        """Make the wires of a region; the longest of very many become stubs."""
+        span = {link.key: abs(rank[tail] - rank.get(head, 0)) for link, tail, head in local}
+        crossed = sum(span.values())
+        stubs = {link.key for link, _, _ in local if link.target in self.detached}
+        for link, tail, _ in sorted(local, key=lambda entry: -span[entry[0].key]):
+            if crossed <= _MOST_ROWS_CROSSED:
+                break
+            if items[tail].ports is None and tail != START:
+                stubs.add(link.key)
+                crossed -= span[link.key]
+        wires = []
+        for link, tail, head in local:
+            if tail == head and items[tail].ports is None:
+                items[tail].selves.append((link, label_size(link)[0]))
+            elif link.key in stubs:
+                wires.append(Wire(link, items[tail], None, stub=True, label=stub_size(link)))
+            else:
+                wires.append(Wire(link, items[tail], items[head], upward[link.key], label=label_size(link)))
+        return wires
+
+    def _draw(
+        self,
+        region: Region,
+        items: dict[str, Item],
+        wires: list[Wire],
+        rank: dict[str, int],
+        inner: dict[str, Picture],
+    ) -> Picture:
+        title = title_size(self.graph.loops[region.loop]) if region.loop is not None else None
+        rows = build_rows(list(items.values()), wires, rank, title)
+        small = sum(len(row) for row in rows.rows) < _SMALL
+        order_rows(rows, sweeps=12 if small else 3)
+        set_ports(rows)
+        set_columns(rows, sweeps=24 if small else 8)
+        drawing = Drawing(rows)
+        picture = Picture(drawing.width, drawing.height)
+        inside: dict[str, dict[str, Stroke]] = {}
+        for key, child in inner.items():
+            box = drawing.boxes[key]
+            inside[key] = picture.take(child, box.x, box.y)
+            picture.loops[key.removeprefix("\x00loop:")] = box
+        picture.boxes |= {key: box for key, box in drawing.boxes.items() if key not in inner}
+        for wire in wires:
+            stroke = drawing.stroke(wire)
+            if wire.tail is not None and wire.tail.key in inside:
+                stroke = inside[wire.tail.key].pop(wire.link.key).then(stroke)
+            if wire.head is not None and wire.head.key in inside:
+                stroke = stroke.then(inside[wire.head.key].pop(wire.link.key))
+            picture.strokes[wire.link.key] = stroke
+            label = drawing.label_box(wire)
+            if label is not None:
+                picture.labels[wire.link.key] = label
+            if wire.stub:
+                picture.stubs.add(wire.link.key)
+            elif wire.tail is None:
+                picture.ports[wire.link.key] = wire.cells[0].x
+            elif wire.head is None:
+                picture.ports[wire.link.key] = wire.cells[-1].x
+        for item in items.values():
+            for index, (link, _) in enumerate(item.selves):
+                stroke, label = drawing.self_loop(item, index, label_size(link))
+                picture.strokes[link.key] = stroke
+                if label is not None:
+                    picture.labels[link.key] = label
+        for strokes in inside.values():
+            picture.strokes |= strokes
+        box_of_title = drawing.title_box()
+        if box_of_title is not None and region.loop is not None:
+            picture.titles[region.loop] = box_of_title
+        return picture
+
+
+def place(graph: Graph) -> Placed:
+    """Lay out ``graph``. The ``layout`` that a loadout may hold is the host's and not used."""
+    planner = _Planner(graph)
+    picture = planner.lay(planner.root, [])
+    loops, titles = dict(picture.loops), dict(picture.titles)
+    for loop_id in planner.loose:
+        loop = graph.loops[loop_id]
+        inside = [picture.boxes[socket] for socket in loop.sockets if socket in picture.boxes]
+        x, y = min(box.x for box in inside) - 14, min(box.y for box in inside) - 52
+        right, bottom = max(box.right for box in inside) + 14, max(box.bottom for box in inside) + 14
+        loops[loop_id] = Box(x, y, right - x, bottom - y)
+        titles[loop_id] = Box(x + 8, y + 6, *title_size(loop))
+    boxes = dict(picture.boxes)
+    _place_detached(graph, planner.detached, boxes, picture)
+    everything = [*boxes.values(), *loops.values(), *titles.values(), *picture.labels.values()]
+    dx = MARGIN - min(box.x for box in everything)
+    dy = MARGIN - min(box.y for box in everything)
+    width = max(max(box.right for box in everything), picture.w)
+    height = max(box.bottom for box in everything)
+    lines = []
+    for link in planner.links:
+        stroke = picture.strokes[link.key].moved(dx, dy)
+        label = picture.labels.get(link.key)
+        at = label.moved(dx, dy) if label else None
+        lines.append(Line(link, stroke.d(), stroke.at, stroke.heading(), at, link.key in picture.stubs))
+    moved = {key: box.moved(dx, dy) for key, box in boxes.items()}
+    return Placed(
+        nodes={key: moved[key] for key in graph.sockets},
+        loops={key: loops[key].moved(dx, dy) for key in graph.loops if key in loops},
+        titles={key: titles[key].moved(dx, dy) for key in graph.loops if key in titles},
+        signs={key: moved[key] for key in (START, END_SIGN)},
+        edges=tuple(lines),
+        detached=planner.detached,
+        size=(width + dx + MARGIN, height + dy + MARGIN),
+    )
+
+
+def _place_detached(graph: Graph, detached: tuple[str, ...], boxes: dict[str, Box], picture: Picture) -> None:
+    """Put sockets that cannot be reached into rows of their own at the bottom."""
+    x, y, tallest = 0.0, picture.h + 64, 0.0
+    for key in detached:
+        size = card(graph.sockets[key], detached=True)
+        if x and x + size.w > max(picture.w, 640):
+            x, y, tallest = 0.0, y + tallest + 20, 0.0
+        boxes[key] = Box(x, y, size.w, size.h)
+        x += size.w + 24
+        tallest = max(tallest, size.h)

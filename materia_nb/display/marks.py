@@ -1,0 +1,41 @@
+"""What of a cast is laid over the picture of its graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+Route: TypeAlias = tuple[str, int | str]
+"""A route taken: its source socket, and the edge's place, an exit route's ``edge_id``, or ``"end"``."""
+
+def _nothing() -> Mapping[Any, Any]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """An overlay for one moment of a cast; ``Marks()`` shows a bare loadout.
+
+    Args:
+        current: id of the socket that the cast is at.
+        waiting: whether it waits there for an answer.
+        failed: id of the socket at which the cast failed.
+        visits: visits so far by socket id.
+        traversals: traversals so far by ``"A->B"`` (R21).
+        last_route: the route taken last.
+        progress: items done and in all, by loop id.
+        breakpoints: ids of sockets with a breakpoint.
+        budgets: traversals used and allowed for the current item, by (socket id, place) (R18).
+    """
+
+    current: str | None = None
+    waiting: bool = False
+    failed: str | None = None
+    visits: Mapping[str, int] = field(default_factory=_nothing)
+    traversals: Mapping[str, int] = field(default_factory=_nothing)
+    last_route: Route | None = None
+    progress: Mapping[str, tuple[int, int]] = field(default_factory=_nothing)
+    breakpoints: frozenset[str] = frozenset()
+    budgets: Mapping[tuple[str, int], tuple[int, int]] = field(default_factory=_nothing)

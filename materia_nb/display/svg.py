@@ -1,0 +1,282 @@
+"""The picture of a graph as one self-contained SVG.
+
+No script, no style sheet, no external font, and nothing that refers to an ``id``, so that several may stand in
+one page. Cards and label plates bring their own background, lines are mid-tone, so that it can be read on white and on black.
+Nothing is told by colour alone.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from materia_nb.display.cards import (
+    ID_SIZE,
+    LABEL_SIZE,
+    LINE,
+    PADDING,
+    SMALL_SIZE,
+    Card,
+    card,
+    loop_title,
+    stub_label,
+)
+from materia_nb.display.escape import esc, shorten
+from materia_nb.display.geometry import Box, text_width
+from materia_nb.display.layout import Line, Placed, place
+from materia_nb.display.links import END_SIGN, START, Link, links
+from materia_nb.display.marks import Marks
+from materia_nb.display.words import budget_words, link_words, loop_words, state_words, summary
+from materia_nb.loadout.graph import END, Graph
+
+_FONT: Final = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
+_LINE_COLOURS: Final = {"always": "#7d8590", "satisfied": "#2e9e62", "not_satisfied": "#d9772b"}
+_DASHES: Final = {"not_satisfied": "2 4", "exit": "8 5", "implied": "1 5"}
+_INK, _PLATE, _RIM = "#1f2630", "#f3f5f8", "#98a1ad"
+_LOOP, _NOW, _BAD = "#8f6fd1", "#e0a100", "#d5404d"
+_FILLS: Final = {"agent": "#2c5d8f", "utility": "#4a5560"}
+
+
+def graph_svg(graph: Graph, marks: Marks | None = None, *, placed: Placed | None = None) -> str:
+    """Draw ``graph``, with ``marks`` laid over it, as SVG text.
+
+    Args:
+        graph: the loadout.
+        marks: where a cast stands; none for a bare loadout.
+        placed: its layout, when the caller has it already.
+    """
+    marks = marks or Marks()
+    placed = placed or place(graph)
+    width, height = placed.size
+    title = shorten(summary(graph), 200)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{esc(title)}" '
+        f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'font-family="{_FONT}" font-size="{LABEL_SIZE:g}">',
+        f"<title>{esc(title)}</title>",
+        f"<desc>{esc(_description(graph, marks))}</desc>",
+    ]
+    for loop_id, box in placed.loops.items():
+        parts.append(_loop_box(loop_id, box))
+    parts += [_line(line, marks) for line in placed.edges]
+    parts += [_label(line, marks) for line in placed.edges if line.label]
+    for loop_id, box in placed.titles.items():
+        parts.append(_loop_title(graph, loop_id, box, marks))
+    parts += [_sign(key, box, marks) for key, box in placed.signs.items()]
+    if placed.detached:
+        box = placed.nodes[placed.detached[0]]
+        words = f"not reachable from {shorten(graph.entry, 64)}"
+        parts.append(_plate(box.x, box.y - 30, words, _INK, _PLATE, _RIM))
+    for socket_id, box in placed.nodes.items():
+        content = card(graph.sockets[socket_id], detached=socket_id in placed.detached)
+        parts.append(_card(socket_id, content, box, marks))
+    parts += [_arrow(line, marks) for line in placed.edges if not line.stub]
+    parts.append("</svg>")
+    return "".join(parts)
+
+
+def _description(graph: Graph, marks: Marks) -> str:
+    """What a screen reader says: every socket with its ways out, bounded."""
+    sentences = []
+    out: dict[str, list[str]] = {}
+    for link in links(graph):
+        target = END if link.target == END_SIGN else link.target
+        words = link_words(link) or ("ends" if link.kind == "implied" else "always")
+        out.setdefault(link.source, []).append(f"{words} to {shorten(target, 40)}")
+    for socket in list(graph.sockets.values())[:60]:
+        state = state_words(socket.id, marks)
+        visits = marks.visits.get(socket.id, 0)
+        sentences.append(
+            f"{shorten(socket.id, 64)} ({socket.materia.kind} {shorten(socket.materia.label, 40)}"
+            f"{', visits ' + str(visits) if visits else ''}{', ' + state if state else ''}): "
+            f"{'; '.join(out.get(socket.id, [])[:8])}."
+        )
+    if len(graph.sockets) > 60:
+        sentences.append(f"And {len(graph.sockets) - 60} more sockets.")
+    for loop in graph.loops.values():
+        sentences.append(
+            f"Loop {shorten(loop.id, 64)}: {shorten(', '.join(loop.sockets), 200)}; "
+            f"{shorten(loop_words(loop, marks.progress.get(loop.id)), 160)}."
+        )
+    return " ".join(sentences)
+
+
+def _text(x: float, y: float, text: str, size: float, fill: str, extra: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{fill}"{extra}>{esc(text)}</text>'
+
+
+def _plate(x: float, y: float, text: str, ink: str, fill: str, rim: str) -> str:
+    """A short text on a plate of its own; ``x``, ``y`` is its upper left corner."""
+    width = text_width(text, SMALL_SIZE, bold=True) + 14
+    return (
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="18" rx="9" fill="{fill}" stroke="{rim}"/>'
+        + _text(
+            x + width / 2, y + 12.8, text, SMALL_SIZE, ink, ' font-weight="600" text-anchor="middle"'
+        )
+    )
+
+
+def _loop_box(loop_id: str, box: Box) -> str:
+    return (
+        f'<rect data-loop="{esc(shorten(loop_id, 200))}" x="{box.x:.1f}" y="{box.y:.1f}" width="{box.w:.1f}" '
+        f'height="{box.h:.1f}" rx="12" fill="{_LOOP}" fill-opacity="0.07" stroke="{_LOOP}" '
+        'stroke-width="1.6" stroke-dasharray="10 4 2 4"/>'
+    )
+
+
+def _loop_title(graph: Graph, loop_id: str, box: Box, marks: Marks) -> str:
+    first, second = loop_title(graph.loops[loop_id])
+    progress = marks.progress.get(loop_id)
+    if progress:
+        second = f"{second} · {progress[0]}/{progress[1]} done"
+    width = max(text_width(first, ID_SIZE, bold=True), text_width(second, SMALL_SIZE)) + 14
+    return (
+        f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{width:.1f}" height="{box.h:.1f}" rx="6" '
+        f'fill="{_PLATE}" stroke="{_LOOP}" stroke-opacity="0.6"/>'
+        + _text(box.x + 7, box.y + 14.5, first, ID_SIZE, "#4d3591", ' font-weight="600"')
+        + _text(box.x + 7, box.y + 29.5, second, SMALL_SIZE, _INK)
+    )
+
+
+def _taken(link: Link, marks: Marks) -> bool:
+    return link.route is not None and link.route == marks.last_route
+
+
+def _line(line: Line, marks: Marks) -> str:
+    link = line.link
+    taken = _taken(link, marks)
+    style = link.kind if link.kind in _DASHES else link.condition
+    dash = f' stroke-dasharray="{_DASHES[style]}"' if style in _DASHES else ""
+    key = esc(shorten(link.key, 400))
+    named = f' data-edge="{key}"' if link.kind in ("edge", "exit") else ""
+    if link.kind == "exit":
+        named = f' id="{key}"{named}'
+    return (
+        f'<path{named} d="{line.d}" fill="none" stroke="{_NOW if taken else _LINE_COLOURS[link.condition]}" '
+        f'stroke-width="{3.4 if taken else 1.7}"{dash} stroke-linecap="round"/>'
+    )
+
+
+def _arrow(line: Line, marks: Marks) -> str:
+    """The head of a line: hollow for a loop exit."""
+    taken = _taken(line.link, marks)
+    colour = _NOW if taken else _LINE_COLOURS[line.link.condition]
+    (x, y), (dx, dy) = line.tip, line.heading
+    length, half = (12.0, 6.0) if taken else (9.0, 4.5)
+    bx, by = x - dx * length, y - dy * length
+    points = f"{x:.1f},{y:.1f} {bx - dy * half:.1f},{by + dx * half:.1f} {bx + dy * half:.1f},{by - dx * half:.1f}"
+    fill = _PLATE if line.link.kind == "exit" else colour
+    return f'<polygon points="{points}" fill="{fill}" stroke="{colour}" stroke-width="1.4" stroke-linejoin="round"/>'
+
+
+def _label(line: Line, marks: Marks) -> str:
+    link, box = line.link, line.label
+    if box is None:
+        return ""
+    words = stub_label(link) if line.stub else link_words(link)
+    used = marks.budgets.get((link.source, link.place)) if link.place is not None else None
+    if used and link.limit is not None:
+        words = words.replace(budget_words(link.limit), budget_words(link.limit, used))
+    count = marks.traversals.get(link.traversal, 0) if link.kind == "edge" else 0
+    if count:
+        words += f" ×{count}"
+    taken = _taken(link, marks)
+    width = text_width(words, SMALL_SIZE) + 12
+    rim = _NOW if taken else _LINE_COLOURS[link.condition]
+    return (
+        f'<rect x="{box.cx - width / 2:.1f}" y="{box.y:.1f}" width="{width:.1f}" height="{box.h:.1f}" rx="5" '
+        f'fill="{_PLATE}" stroke="{rim}" stroke-width="{2.4 if taken else 0.9}"/>'
+        + _text(
+            box.cx,
+            box.y + 13.4,
+            words,
+            SMALL_SIZE,
+            _INK,
+            ' text-anchor="middle"' + (' font-weight="700"' if taken else ""),
+        )
+    )
+
+
+def _sign(key: str, box: Box, marks: Marks) -> str:
+    """The start or the end; the end says when it was reached."""
+    words = "start" if key == START else "end"
+    reached = key == END_SIGN and marks.last_route is not None and marks.last_route[1] == END
+    rim = f'stroke="{_NOW}" stroke-width="3"' if reached else f'stroke="{_RIM}"'
+    inner = ""
+    if key == END_SIGN:
+        inner = (
+            f'<rect x="{box.x + 3:.1f}" y="{box.y + 3:.1f}" width="{box.w - 6:.1f}" height="{box.h - 6:.1f}" '
+            f'rx="{(box.h - 6) / 2:.1f}" fill="none" stroke="{_RIM}"/>'
+        )
+    return (
+        f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.w:.1f}" height="{box.h:.1f}" rx="{box.h / 2:.1f}" '
+        f'fill="#2b313a" {rim}/>{inner}'
+        + _text(box.cx, box.cy + 4, words, SMALL_SIZE + 0.5, "#ffffff", ' text-anchor="middle" font-weight="600"')
+    )
+
+
+def _outline(box: Box, kind: str, fill: str, stroke: str, extra: str = "") -> str:
+    """The shape of a card: rounded for an agent, cut corners for a utility."""
+    if kind != "utility":
+        return (
+            f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.w:.1f}" height="{box.h:.1f}" rx="11" '
+            f'fill="{fill}" {stroke}{extra}/>'
+        )
+    x, y, r, b, c = box.x, box.y, box.right, box.bottom, 9
+    points = [(x + c, y), (r - c, y), (r, y + c), (r, b - c), (r - c, b), (x + c, b), (x, b - c), (x, y + c)]
+    joined = " ".join(f"{px:.1f},{py:.1f}" for px, py in points)
+    return f'<polygon points="{joined}" fill="{fill}" {stroke}{extra}/>'
+
+
+def _card(socket_id: str, content: Card, box: Box, marks: Marks) -> str:
+    """One socket: shape and words for its kind, marks for where a cast stands."""
+    fill = _FILLS[content.kind]
+    parts = [f'<g data-socket="{esc(shorten(socket_id, 200))}">']
+    state = state_words(socket_id, marks)
+    ring = {"✖ failed": _BAD}.get(state, _NOW) if state else ""
+    if ring:
+        grown = Box(box.x - 4.5, box.y - 4.5, box.w + 9, box.h + 9)
+        dash = ' stroke-dasharray="6 4"' if state == "✖ failed" else ""
+        parts.append(_outline(grown, content.kind, "none", f'stroke="{ring}" stroke-width="3.4"', dash))
+    if "generator" in content.badges:
+        behind = box.moved(4, 4)
+        parts.append(_outline(behind, content.kind, fill, f'stroke="{_PLATE}" stroke-opacity="0.7"'))
+    parts.append(_outline(box, content.kind, fill, f'stroke="{_PLATE}" stroke-opacity="0.7"'))
+    if content.kind == "utility":
+        inner = Box(box.x + 3, box.y + 3, box.w - 6, box.h - 6)
+        parts.append(_outline(inner, content.kind, "none", f'stroke="{_PLATE}" stroke-opacity="0.45"'))
+    left, right = box.x + PADDING, box.right - PADDING
+    y = box.y + (box.h - content.h) / 2 + 20
+    parts.append(_text(left, y, content.title, ID_SIZE, "#ffffff", ' font-weight="700"'))
+    parts.append(_text(right, y, content.kind, SMALL_SIZE, "#d5dde6", ' text-anchor="end" font-style="italic"'))
+    y += LINE
+    parts.append(_text(left, y, content.label, LABEL_SIZE, "#ffffff"))
+    visits = marks.visits.get(socket_id, 0)
+    if visits:
+        parts.append(_text(right, y, f"×{visits}", LABEL_SIZE, "#ffffff", ' text-anchor="end" font-weight="700"'))
+    if content.badges:
+        y += LINE + 2
+        x = left
+        for badge in content.badges:
+            parts.append(_badge(x, y, badge))
+            x += text_width(badge, SMALL_SIZE) + 20
+        y += 1
+    for note in content.notes:
+        y += LINE
+        parts.append(_text(left, y, note, SMALL_SIZE, "#e6ebf1"))
+    if state:
+        ink = "#ffffff" if ring == _BAD else _INK
+        parts.append(_plate(box.x - 8, box.y - 13, state, ink, ring, ring))
+    if socket_id in marks.breakpoints:
+        words = "● break"
+        width = text_width(words, SMALL_SIZE, bold=True) + 14
+        parts.append(_plate(box.right + 8 - width, box.y - 13, words, "#ffffff", "#a32035", _PLATE))
+    parts.append("</g>")
+    return "".join(parts)
+
+
+def _badge(x: float, y: float, words: str) -> str:
+    width = text_width(words, SMALL_SIZE) + 12
+    return (
+        f'<rect x="{x:.1f}" y="{y - 12.5:.1f}" width="{width:.1f}" height="16" rx="4" fill="{_PLATE}"/>'
+        + _text(x + width / 2, y - 0.8, words, SMALL_SIZE, _INK, ' text-anchor="middle"')
+    )

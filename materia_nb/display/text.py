@@ -1,0 +1,203 @@
+"""Plain text for terminals and ``text/plain``: tables, trees and the grid of a graph."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from typing import Final
+
+from materia_nb.display.escape import ELLIPSIS, plain, shorten
+from materia_nb.display.links import END_SIGN, links
+from materia_nb.display.marks import Marks
+from materia_nb.display.words import (
+    CONDITION_SIGNS,
+    budget_words,
+    kind_words,
+    loop_words,
+    reachable,
+    socket_notes,
+    state_words,
+    summary,
+)
+from materia_nb.jsonvalue import JSON, compact
+from materia_nb.loadout.graph import END, Graph, Socket
+
+_ZERO_WIDTH: Final = frozenset("\u200b\u200c\u200d\u2060\u2068\u2069\ufe0e\ufe0f")
+
+
+def display_width(text: str) -> int:
+    """Columns that one line of text takes in a terminal; wide East Asian letters and emoji take two."""
+    if text.isascii():
+        return len(text)
+    columns = 0
+    for char in text:
+        if char in _ZERO_WIDTH or unicodedata.category(char) in ("Mn", "Me"):
+            continue
+        columns += 2 if unicodedata.east_asian_width(char) in "WF" else 1
+    return columns
+
+
+def _cell(value: object, limit: int) -> str:
+    if value is None:
+        return ""
+    return plain(shorten(value, limit))
+
+
+def table(
+    rows: Sequence[Sequence[object]], headers: Sequence[str], *, limit: int = 400, indent: str = ""
+) -> str:
+    """Align ``rows`` under ``headers``; columns of numbers are aligned to the right.
+
+    Args:
+        rows: cells of any type; None is an empty cell. Short rows are filled up.
+        headers: one a column.
+        limit: the longest cell, in characters.
+        indent: put before every line.
+
+    Columns in which every cell is empty are left out.
+    """
+    count = len(headers)
+    cells = [[_cell(value, limit) for value in (*row, *[None] * (count - len(row)))][:count] for row in rows]
+    kept = [n for n in range(count) if not cells or any(row[n] for row in cells)]
+    numeric = {
+        n
+        for n in kept
+        if rows
+        and all(
+            row[n] is None or (isinstance(row[n], int | float) and not isinstance(row[n], bool))
+            for row in rows
+            if n < len(row)
+        )
+    }
+    heads = [plain(header) for header in headers]
+    widths = {n: max(display_width(cell) for cell in (heads[n], *(row[n] for row in cells))) for n in kept}
+
+    def line(row: Sequence[str]) -> str:
+        padded = []
+        for n in kept:
+            room = " " * (widths[n] - display_width(row[n]))
+            padded.append(room + row[n] if n in numeric else row[n] + room)
+        return (indent + "  ".join(padded)).rstrip()
+
+    rule = indent + "  ".join("─" * widths[n] for n in kept)
+    return "\n".join([line(heads), rule, *(line(row) for row in cells)])
+
+
+def tree(value: JSON, name: str = "", *, depth: int = 6, items: int = 50, width: int = 100) -> str:
+    """Write a JSON value as a tree, bounded in depth, in items of each list or object, and in line length."""
+    lines: list[str] = []
+    _branch(lines, name, value, "", "", depth=depth, items=items, width=width)
+    return "\n".join(lines)
+
+
+def _leaf(value: JSON, width: int) -> str:
+    """One value on one line; a long string says how long it is."""
+    if isinstance(value, str) and len(value) > width:
+        return f"{plain(compact(shorten(value, width)))} ({len(value):,} characters)"
+    if isinstance(value, dict | list):
+        return "{}" if isinstance(value, dict) else "[]"
+    return plain(compact(value))
+
+
+def _branch(
+    lines: list[str], name: str, value: JSON, lead: str, below: str, *, depth: int, items: int, width: int
+) -> None:
+    label = f"{plain(shorten(name, 60))}: " if name else ""
+    if not isinstance(value, dict | list) or not value:
+        lines.append(lead + label + _leaf(value, width))
+        return
+    size = len(value)
+    what = f"object of {size}" if isinstance(value, dict) else f"list of {size}"
+    if depth <= 0:
+        lines.append(f"{lead}{label}{what} {ELLIPSIS}")
+        return
+    lines.append(lead + label + what)
+    pairs = list(value.items()) if isinstance(value, dict) else [(str(n), v) for n, v in enumerate(value[:items])]
+    shown = pairs[:items]
+    rest = size - len(shown)
+    for index, (key, child) in enumerate(shown):
+        last = index == len(shown) - 1 and not rest
+        _branch(
+            lines,
+            str(key) or '""',
+            child,
+            below + ("└─ " if last else "├─ "),
+            below + ("   " if last else "│  "),
+            depth=depth - 1,
+            items=items,
+            width=width,
+        )
+    if rest:
+        lines.append(f"{below}└─ {ELLIPSIS} {rest} more")
+
+
+def _edges(socket: Socket, marks: Marks) -> str:
+    """The edges of a socket in evaluation order."""
+    words = []
+    for number, edge in enumerate(socket.edges, 1):
+        text = f"{number}. " if len(socket.edges) > 1 else ""
+        text += f"{CONDITION_SIGNS[edge.when]} → {shorten(edge.to, 64)}"
+        if edge.max_traversals is not None:
+            used = marks.budgets.get((socket.id, edge.place))
+            text += f" ({budget_words(edge.max_traversals, used)})"
+        taken = marks.traversals.get(f"{socket.id}->{edge.to}", 0)
+        if taken:
+            text += f" ×{taken}"
+        if marks.last_route == (socket.id, edge.place):
+            text += " ◂ taken last"
+        words.append(text)
+    return "; ".join(words) or "→ end"
+
+
+def graph_text(graph: Graph, marks: Marks | None = None) -> str:
+    """Write ``graph`` as a grid: a line a socket, then loops with their exits, then what was derived (R15)."""
+    marks = marks or Marks()
+    found = links(graph)
+    seen = reachable(graph.entry, found)
+    rows = []
+    for socket in graph.sockets.values():
+        flags = [state_words(socket.id, marks), "● break" if socket.id in marks.breakpoints else ""]
+        notes = list(socket_notes(socket))
+        if socket.id not in seen:
+            notes.append("not reachable")
+        rows.append(
+            [
+                "▸" if socket.id == graph.entry else "",
+                socket.id,
+                ", ".join(kind_words(socket)),
+                socket.materia.label,
+                socket.parse + (" (derived)" if socket.parse_derived else ""),
+                marks.visits.get(socket.id) or None,
+                " ".join(flag for flag in flags if flag),
+                ", ".join(shorten(loop, 64) for loop in socket.loops),
+                _edges(socket, marks),
+                "; ".join(notes),
+            ]
+        )
+    headers = ["", "socket", "kind", "materia", "parse", "visits", "cast", "loop", "edges, in order", "also"]
+    parts = [plain(shorten(summary(graph), 300)), table(rows, headers)]
+    parts += _loops(graph, marks)
+    if graph.derived:
+        facts = [f"  {plain(shorten(fact.source, 120))}: {plain(shorten(fact.text, 300))}" for fact in graph.derived]
+        parts.append("\n".join(["derived", *facts]))
+    return "\n\n".join(parts)
+
+
+def _loops(graph: Graph, marks: Marks) -> list[str]:
+    """Each loop with its members, list, cursor and exits."""
+    found = []
+    exits = [link for link in links(graph) if link.kind == "exit"]
+    for loop in graph.loops.values():
+        lines = [f"loop {loop.id}: {shorten(', '.join(loop.sockets), 400)}"]
+        words = loop_words(loop, marks.progress.get(loop.id))
+        if loop.iterator is not None:
+            words += f" · as {loop.iterator.alias} · cursor {loop.iterator.cursor}"
+        lines.append("  " + words)
+        for link in exits:
+            if link.loop != loop.id:
+                continue
+            target = END if link.target == END_SIGN else link.target
+            last = " ◂ taken last" if marks.last_route == link.route else ""
+            lines.append(f"  exit from {link.source}: {CONDITION_SIGNS[link.condition]} → {target}  [{link.key}]{last}")
+        found.append("\n".join(("  " if line.startswith("  ") else "") + plain(shorten(line, 500)) for line in lines))
+    return found

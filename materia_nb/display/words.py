@@ -1,0 +1,110 @@
+"""How the parts of a graph are put into words, the same in every rendering. Not escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from materia_nb.display.links import Link, may_fall_through
+from materia_nb.display.marks import Marks
+from materia_nb.loadout.graph import Advance, Condition, Edge, Graph, Loop, Socket
+
+CONDITION_SIGNS: dict[Condition, str] = {
+    "always": "always",
+    "satisfied": "✓ satisfied",
+    "not_satisfied": "✗ not_satisfied",
+}
+
+
+def kind_words(socket: Socket) -> tuple[str, ...]:
+    """Say what a socket is: agent or utility, then generator and multi-turn where they apply."""
+    words: list[str] = [socket.materia.kind]
+    if socket.is_generator:
+        words.append("generator")
+    if socket.materia.multi_turn:
+        words.append("multi-turn")
+    return tuple(words)
+
+
+def advance_words(advance: Advance) -> str:
+    """Say what an advance does, and whether it was derived (R15)."""
+    when = "" if advance.when == "always" else f" when {advance.when}"
+    return f"advance ▸ {advance.cursor}{when}{' (derived)' if advance.derived else ''}"
+
+
+def socket_notes(socket: Socket) -> tuple[str, ...]:
+    """List what else a picture should say at a socket: own foreach, advance, falling through to the end."""
+    notes = []
+    if socket.iterator is not None and socket.iterator.loop is None:
+        notes.append(f"for each {socket.iterator.items} as {socket.iterator.alias}")
+    if socket.advance is not None:
+        notes.append(advance_words(socket.advance))
+    if may_fall_through(socket):
+        notes.append("no match ▸ end")
+    return tuple(notes)
+
+
+def loop_words(loop: Loop, progress: tuple[int, int] | None = None) -> str:
+    """Say what a loop goes over and how far it has come."""
+    parts = []
+    if loop.generator is not None:
+        parts.append(f"consumes {loop.output or 'workItems'} of {loop.generator}")
+    elif loop.iterator is not None:
+        parts.append(f"for each {loop.iterator.items} as {loop.iterator.alias}")
+    if progress is not None:
+        parts.append(f"{progress[0]}/{progress[1]} done")
+    return " · ".join(parts) or "no list"
+
+
+def budget_words(limit: int, used: tuple[int, int] | None = None) -> str:
+    """Say how often an edge may be taken, or how often it was of how often it may be (R18)."""
+    return f"used {used[0]}/{used[1]}" if used else f"max {limit}"
+
+
+def link_words(link: Link, marks: Marks | None = None) -> str:
+    """Label of a line: number in evaluation order, condition, budget; empty for a single plain edge."""
+    if link.kind in ("start", "implied"):
+        return ""
+    parts = []
+    if link.kind == "exit":
+        parts.append("exit " + CONDITION_SIGNS[link.condition])
+    elif link.order or link.condition != "always" or link.limit is not None:
+        parts.append((f"{link.order} " if link.order else "") + CONDITION_SIGNS[link.condition])
+    if link.limit is not None and link.place is not None:
+        parts.append(budget_words(link.limit, marks.budgets.get((link.source, link.place)) if marks else None))
+    return " · ".join(parts)
+
+
+def edge_words(edge: Edge) -> str:
+    """Say when an edge is taken, to where, and how often it may be."""
+    limit = f" ({budget_words(edge.max_traversals)})" if edge.max_traversals is not None else ""
+    return f"{CONDITION_SIGNS[edge.when]} → {edge.to}{limit}"
+
+
+def state_words(socket_id: str, marks: Marks) -> str:
+    """Say where the cast stands with respect to a socket; empty when nowhere."""
+    if socket_id == marks.failed:
+        return "✖ failed"
+    if socket_id == marks.current:
+        return "▶ waiting" if marks.waiting else "▶ current"
+    return ""
+
+
+def reachable(entry: str, found: Iterable[Link]) -> set[str]:
+    """Return the keys that can be reached from ``entry`` over edges and exits."""
+    out: dict[str, list[str]] = {}
+    for link in found:
+        out.setdefault(link.source, []).append(link.target)
+    seen, todo = {entry}, [entry]
+    while todo:
+        for target in out.get(todo.pop(), ()):
+            if target not in seen:
+                seen.add(target)
+                todo.append(target)
+    return seen
+
+
+def summary(graph: Graph) -> str:
+    """One line about a loadout: its name, entry, and how many sockets and loops it has."""
+    sockets, loops = len(graph.sockets), len(graph.loops)
+    words = f"loadout {graph.name} · entry {graph.entry} · {sockets} socket{'s' if sockets != 1 else ''}"
+    return words + (f" · {loops} loop{'s' if loops != 1 else ''}" if loops else "")
