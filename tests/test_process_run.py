@@ -68,6 +68,14 @@ STUBBORN_PAIR = """
 """
 
 
+# One that does as it is told.
+SLEEPER = """
+    import os, time
+    with open("pids", "w") as file: file.write(str(os.getpid()))
+    time.sleep(60)
+"""
+
+
 def with_grandchild(before_ready: str) -> list[str]:
     """Build a command that starts a sleeping child, waits until that is ready, prints and ends."""
     return python(f"""
@@ -279,14 +287,14 @@ def test_missing_directory(tmp_path):
 def test_stop_event_from_another_thread(tmp_path):
     stop = threading.Event()
     found = []
-    worker = threading.Thread(target=lambda: found.append(run(python(STUBBORN_PAIR), tmp_path, stop=stop)))
+    worker = threading.Thread(target=lambda: found.append(run(python(SLEEPER), tmp_path, stop=stop)))
     worker.start()
-    pids = pids_in(tmp_path / "pids", 2)
+    pids = pids_in(tmp_path / "pids")
     stop.set()
     worker.join(10)
     assert found[0].stopped
     assert not found[0].ok
-    assert found[0].signal == "SIGKILL"
+    assert found[0].signal == "SIGTERM"
     assert_gone(*pids)
 
 
@@ -413,11 +421,11 @@ def test_another_exception_ends_the_group_too(tmp_path):
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.4)
         with pytest.raises(TimeoutError):
-            run(python(STUBBORN_PAIR), tmp_path)
+            run(python(SLEEPER), tmp_path)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
-    assert_gone(*pids_in(tmp_path / "pids", 2))
+    assert_gone(*pids_in(tmp_path / "pids"))
 
 
 def test_summary_is_one_plain_line():

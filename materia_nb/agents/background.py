@@ -6,7 +6,7 @@ import asyncio
 import concurrent.futures
 import threading
 from collections.abc import Awaitable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from materia_nb.agents.base import AgentError
 
@@ -43,15 +43,17 @@ class BackgroundLoop:
                 return inner.run(awaitable, stop)
             finally:
                 inner.close()
-        finished = threading.Event()
-        future = asyncio.run_coroutine_threadsafe(_guarded(awaitable, finished), loop)
+        call = _Call(awaitable)
+        stopped = False
         try:
-            stopped = False
+            # Inside, since an interrupt can arrive as soon as the call has begun.
+            future = asyncio.run_coroutine_threadsafe(call.run(), loop)
             while not stopped and not concurrent.futures.wait([future], timeout=_LOOK_S).done:
                 stopped = stop is not None and stop.is_set()
         finally:
-            if future.cancel():  # it is not done: stopped or interrupted
-                finished.wait(_CANCEL_S)
+            if not call.finished.is_set():
+                loop.call_soon_threadsafe(call.cancel)
+                call.finished.wait(_CANCEL_S)
         if stopped:
             raise AgentError("The agent was interrupted", kind="interrupted")
         return future.result()
@@ -77,13 +79,31 @@ class BackgroundLoop:
             return self._loop
 
 
-async def _guarded(awaitable: Awaitable[T], finished: threading.Event) -> T:
-    try:
-        return await awaitable
-    except (KeyboardInterrupt, SystemExit) as error:  # either would end the loop for everyone
-        raise AgentError(f"The agent raised {type(error).__name__}") from error
-    finally:
-        finished.set()
+class _Call(Generic[T]):
+    """One awaitable on the loop, which can be given up at any moment, also before it begins."""
+
+    def __init__(self, awaitable: Awaitable[T]) -> None:
+        self.finished = threading.Event()
+        self._awaitable = awaitable
+        self._task: asyncio.Task[Any] | None = None
+        self._given_up = False
+
+    async def run(self) -> T:
+        try:
+            self._task = asyncio.current_task()
+            if self._given_up:
+                raise AgentError("The agent was interrupted", kind="interrupted")
+            return await self._awaitable
+        except (KeyboardInterrupt, SystemExit) as error:  # either would end the loop for everyone
+            raise AgentError(f"The agent raised {type(error).__name__}") from error
+        finally:
+            self.finished.set()
+
+    def cancel(self) -> None:
+        """Give up; to be called in the loop's thread."""
+        self._given_up = True
+        if self._task is not None:
+            self._task.cancel()
 
 
 SHARED: Final[BackgroundLoop] = BackgroundLoop()

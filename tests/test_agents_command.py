@@ -1,0 +1,114 @@
+"""Programs as agents, with the guarantees of the utility runner (R23)."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import threading
+
+import pytest
+
+from materia_nb.agents import AgentError, CommandAgent, Message, Turn
+from materia_nb.agents.command_agent import as_text
+
+
+def agent(code: str, **more) -> CommandAgent:
+    return CommandAgent([sys.executable, "-S", "-c", code], **more)
+
+
+@pytest.fixture
+def turn(tmp_path):
+    return Turn(
+        socket_id="Socket-1",
+        materia_id="Build",
+        materia_label="Build",
+        visit=1,
+        kind="work",
+        prompt="päint it\n",
+        project=tmp_path,
+    )
+
+
+ECHO = "import sys; sys.stdout.write('  ' + sys.stdin.read() + '\\n\\n')"
+
+
+def test_prompt_in_answer_out_trimmed(turn):
+    reply = agent(ECHO).answer(turn)
+    assert reply.text == "päint it"
+    assert reply.usage is None
+    assert reply.meta["command"][0] == sys.executable
+    assert reply.meta["seconds"] > 0
+
+
+def test_later_turns_get_the_conversation(turn):
+    later = dataclasses.replace(
+        turn,
+        kind="repair",
+        prompt="again",
+        conversation=(Message("user", "do"), Message("assistant", "done")),
+    )
+    assert agent(ECHO).answer(later).text == "## User\n\ndo\n\n## Assistant\n\ndone\n\n## User\n\nagain"
+    assert as_text(turn) == turn.prompt
+
+
+def test_runs_in_the_project_or_where_it_is_told(turn, tmp_path):
+    where = "import os; print(os.getcwd())"
+    other = tmp_path / "other"
+    other.mkdir()
+    assert agent(where).answer(turn).text == str(tmp_path.resolve())
+    assert agent(where, cwd=other).answer(turn).text == str(other.resolve())
+
+
+def test_name_is_the_program():
+    assert CommandAgent(["/usr/bin/pi", "-p"]).name == "pi"
+    assert CommandAgent(["pi"], name="my pi").name == "my pi"
+
+
+def test_prompt_that_is_not_read(turn):
+    big = dataclasses.replace(turn, prompt="x" * 5_000_000)
+    assert agent("print('short')").answer(big).text == "short"
+
+
+def test_half_a_surrogate_pair_does_not_stop_it(turn):
+    assert agent(ECHO).answer(dataclasses.replace(turn, prompt="a\ud800b")).text == "a?b"
+
+
+@pytest.mark.parametrize(
+    "code, more, kind, said",
+    [
+        (
+            "import sys; sys.stderr.write('no\\n key'); sys.exit(4)",
+            {},
+            "agent_exit",
+            "code 4; stderr: no key",
+        ),
+        ("import os; os.kill(os.getpid(), 9)", {}, "agent_exit", "signal SIGKILL"),
+        ("import time; time.sleep(60)", {"timeout_s": 0.3}, "agent_timeout", "longer than 0.3 s"),
+        ("import sys; sys.stdout.write('x' * 9_000_000)", {}, "agent_reply_too_long", "8388608 bytes"),
+    ],
+)
+def test_failures(turn, code, more, kind, said):
+    with pytest.raises(AgentError, match=said) as caught:
+        agent(code, **more).answer(turn)
+    assert caught.value.kind == kind
+    assert caught.value.where == "Socket-1"
+
+
+def test_missing_program(turn):
+    with pytest.raises(AgentError, match="no-such-program was not found") as caught:
+        CommandAgent(["no-such-program"]).answer(turn)
+    assert caught.value.kind == "agent_not_started"
+
+
+def test_stop(turn):
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(AgentError) as caught:
+        agent("import time; time.sleep(60)").answer(dataclasses.replace(turn, stop=stop))
+    assert caught.value.kind == "interrupted"
+
+
+@pytest.mark.parametrize("argv", ["pi -p", [], ["pi", 5], [None]])
+def test_what_is_no_command_is_refused_at_once(argv):
+    with pytest.raises(AgentError, match="is not a command"):
+        CommandAgent(argv)

@@ -1,0 +1,245 @@
+"""Functions and coroutines as agents."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from materia_nb.agents import AgentError, FunctionAgent, Message, Reply, Turn, Usage
+from materia_nb.agents.background import SHARED
+
+TURN = Turn(
+    socket_id="Socket-1",
+    materia_id="Build",
+    materia_label="Build",
+    visit=2,
+    kind="repair",
+    prompt="again",
+    conversation=(Message("user", "do it"), Message("assistant", "no")),
+    request="ship",
+)
+
+
+def ask(function, turn=TURN) -> str:
+    return FunctionAgent(function).answer(turn).text
+
+
+class TestArguments:
+    @pytest.mark.parametrize(
+        "function, answer",
+        [
+            (lambda: "nothing", "nothing"),
+            (lambda prompt: prompt, "again"),
+            (lambda turn: turn.kind, "repair"),
+            (lambda anything: anything.prompt, "again"),
+            (lambda t, /: t.prompt, "again"),
+            (lambda prompt, visit, request: f"{prompt} {visit} {request}", "again 2 ship"),
+            (lambda turn, prompt: turn.prompt + prompt, "againagain"),
+            (lambda *, prompt: prompt, "again"),
+            (lambda prompt, model="mine": model, "mine"),
+            (lambda prompt, *rest, **more: f"{rest}{more}", "(){}"),
+            (functools.partial(lambda greeting, prompt: greeting + prompt, "hi "), "hi again"),
+        ],
+    )
+    def test_what_is_asked_for_is_given(self, function, answer):
+        assert ask(function) == answer
+
+    def test_methods_and_callable_objects(self):
+        class Builder:
+            def build(self, prompt):
+                return prompt
+
+            def __call__(self, turn):
+                return turn.kind
+
+        assert ask(Builder().build) == "again"
+        assert ask(Builder()) == "repair"
+        assert FunctionAgent(Builder()).name == "Builder"
+
+    def test_unknown_parameters_are_refused_at_once(self):
+        with pytest.raises(AgentError, match="asks for colour, which a turn does not have"):
+            FunctionAgent(lambda prompt, colour: "x", name="paint")
+
+
+class TestAnswers:
+    def test_dict_is_sent_as_json(self):
+        assert ask(lambda: {"satisfied": True, "context": "é"}) == '{"satisfied":true,"context":"é"}'
+
+    def test_reply_is_kept(self):
+        reply = Reply("x", Usage(1, 2), {"model": "m"})
+        assert FunctionAgent(lambda: reply).answer(TURN) is reply
+
+    @pytest.mark.parametrize(
+        "value, said",
+        [(None, "is a return missing"), (5, "returned int"), ([1], "returned list"), ({"a": {1}}, "JSON")],
+    )
+    def test_anything_else_is_refused(self, value, said):
+        with pytest.raises(AgentError, match=said):
+            ask(lambda: value)
+
+
+def broken(prompt):
+    raise ZeroDivisionError(prompt)
+
+
+async def broken_later(prompt):
+    await asyncio.sleep(0)
+    raise ZeroDivisionError(prompt)
+
+
+class TestFailures:
+    @pytest.mark.parametrize("function", [broken, broken_later])
+    def test_exception_names_function_file_and_line(self, function):
+        with pytest.raises(AgentError, match=f"Function {function.__name__} failed") as caught:
+            ask(function)
+        error = caught.value
+        assert isinstance(error.__cause__, ZeroDivisionError)
+        assert "ZeroDivisionError: again" in error.what
+        file, line = str(error.where).rsplit(":", 1)
+        assert Path(file) == Path(__file__)
+        assert "raise ZeroDivisionError" in Path(__file__).read_text().splitlines()[int(line) - 1]
+
+    def test_failure_inside_a_library_points_at_the_function(self):
+        def careless():
+            return int("x" * 3) or asyncio.run(None)
+
+        with pytest.raises(AgentError) as caught:
+            ask(careless)
+        assert str(caught.value.where).startswith(__file__)
+
+    def test_function_written_in_c(self):
+        with pytest.raises(AgentError, match="Function len failed"):
+            ask(len)
+
+    def test_errors_made_for_people_pass_through(self):
+        def refuse():
+            raise AgentError("no key", kind="no_key")
+
+        with pytest.raises(AgentError, match="no key") as caught:
+            ask(refuse)
+        assert caught.value.kind == "no_key"
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+    def test_interrupt_and_exit_pass_through(self, error):
+        def leave():
+            raise error
+
+        with pytest.raises(error):
+            ask(leave)
+
+
+async def slow_echo(prompt):
+    await asyncio.sleep(0.001)
+    return prompt
+
+
+class TestCoroutines:
+    def test_without_a_loop(self):
+        assert ask(slow_echo) == "again"
+
+    def test_inside_a_running_loop(self):
+        """As in a notebook, whose own loop runs while the cell does."""
+
+        async def cell():
+            return ask(slow_echo)
+
+        assert asyncio.run(cell()) == "again"
+
+    def test_from_another_thread(self):
+        found = []
+        worker = threading.Thread(target=lambda: found.append(ask(slow_echo)))
+        worker.start()
+        worker.join(10)
+        assert found == ["again"]
+
+    def test_object_and_partial_and_lambda_that_give_coroutines(self):
+        assert ask(functools.partial(slow_echo)) == "again"
+        assert ask(lambda prompt: slow_echo(prompt + "!")) == "again!"
+
+    def test_the_loop_stays_for_the_next_turn(self):
+        """A client that belongs to a loop can be kept between turns."""
+        loops = []
+
+        async def note():
+            loops.append(asyncio.get_running_loop())
+            return "x"
+
+        ask(note)
+        ask(note)
+        assert loops[0] is loops[1]
+
+    def test_agent_that_waits_for_another_agent(self):
+        async def outer():
+            return "outer " + ask(slow_echo)
+
+        assert ask(outer) == "outer again"
+
+    def test_context_variables_are_those_of_the_caller(self):
+        variable = contextvars.ContextVar("variable")
+        variable.set("mine")
+
+        async def read():
+            return variable.get()
+
+        assert ask(read) == "mine"
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+    def test_leaving_does_not_end_the_loop_for_others(self, error):
+        async def leave():
+            raise error
+
+        with pytest.raises(AgentError, match=error.__name__):
+            ask(leave)
+        assert ask(slow_echo) == "again"
+
+    def test_timeout_inside_is_a_failure_like_others(self):
+        async def late():
+            async with asyncio.timeout(0.001):
+                await asyncio.sleep(60)
+
+        with pytest.raises(AgentError, match="TimeoutError"):
+            ask(late)
+
+    def test_stop_cancels_and_waits_for_cleanup(self):
+        stop, cleaned = threading.Event(), threading.Event()
+
+        async def long():
+            stop.set()
+            try:
+                await asyncio.sleep(60)
+            finally:
+                cleaned.set()
+
+        turn = Turn(
+            socket_id="S", materia_id="M", materia_label="M", visit=1, kind="work", prompt="", stop=stop
+        )
+        with pytest.raises(AgentError) as caught:
+            ask(long, turn)
+        assert caught.value.kind == "interrupted"
+        assert cleaned.is_set()
+
+    def test_interrupt_cancels_and_waits_for_cleanup(self):
+        cleaned = threading.Event()
+
+        async def long():
+            os.kill(os.getpid(), signal.SIGINT)
+            try:
+                await asyncio.sleep(60)
+            finally:
+                cleaned.set()
+
+        with pytest.raises(KeyboardInterrupt):
+            ask(long)
+        assert cleaned.is_set()
+
+    def test_loop_starts_again_after_it_was_closed(self):
+        ask(slow_echo)
+        SHARED.close()
+        assert ask(slow_echo) == "again"

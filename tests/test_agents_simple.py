@@ -1,0 +1,193 @@
+"""The person, scripts, recordings, and the table that chooses among agents."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from materia_nb.agents import (
+    Agent,
+    AgentError,
+    AgentTable,
+    CommandAgent,
+    FunctionAgent,
+    PersonAgent,
+    RecordedAgent,
+    Reply,
+    ScriptedAgent,
+    Turn,
+    Usage,
+    agent_from,
+)
+
+
+def turn(socket="Socket-1", materia="Build", **more) -> Turn:
+    given = {"materia_label": materia, "visit": 1, "kind": "work", "prompt": "do it", **more}
+    return Turn(socket_id=socket, materia_id=materia, **given)
+
+
+def test_a_person_is_asked():
+    assert PersonAgent().answer(turn()) is None
+
+
+def test_every_kind_is_an_agent():
+    agents = [
+        PersonAgent(),
+        ScriptedAgent({}),
+        RecordedAgent({}),
+        CommandAgent(["x"]),
+        FunctionAgent(str.upper),
+    ]
+    assert all(isinstance(agent, Agent) and agent.name for agent in agents)
+
+
+def test_agents_can_be_sent_to_another_process():
+    for agent in (PersonAgent(), ScriptedAgent({"a": "b"}), CommandAgent(["x"]), FunctionAgent(json.dumps)):
+        assert pickle.loads(pickle.dumps(agent)).name == agent.name  # noqa: S301 - our own bytes
+
+
+class TestScripted:
+    def test_nth_turn_of_a_socket_gets_the_nth_reply(self):
+        agent = ScriptedAgent({"Socket-1": ["one", {"workItems": []}]})
+        assert agent.answer(turn(index=1)).text == '{"workItems":[]}'
+        assert agent.answer(turn(index=0, materia_index=7, visit=9)).text == "one"
+
+    def test_materia_counts_its_turns_over_all_sockets(self):
+        agent = ScriptedAgent({"Build": ["one", "two"]})
+        assert agent.answer(turn("Socket-4", index=0, materia_index=1)).text == "two"
+
+    def test_socket_comes_before_materia(self):
+        agent = ScriptedAgent({"Build": ["materia"], "Socket-1": ["socket"]})
+        assert agent.answer(turn()).text == "socket"
+        assert agent.answer(turn("Socket-2")).text == "materia"
+
+    def test_usage_and_the_words_of_a_person(self):
+        usage = {"input": 50, "output": 2, "cost": 0.5}
+        agent = ScriptedAgent({"Socket-1": [{"text": "a", "usage": usage}, {"user": "more", "text": "b"}]})
+        assert agent.answer(turn()) == Reply("a", Usage(50, 2, 0.5))
+        assert agent.answer(turn(index=1)) == Reply("b")
+
+    def test_an_object_with_a_text_among_other_fields_is_an_output(self):
+        output = {"text": "x", "context": "y"}
+        assert json.loads(ScriptedAgent({"Socket-1": [output]}).answer(turn()).text) == output
+
+    def test_one_reply_without_a_list(self):
+        assert ScriptedAgent({"Socket-1": "a"}).answer(turn()).text == "a"
+        assert ScriptedAgent({"Socket-1": {"satisfied": True}}).answer(turn()).text == '{"satisfied":true}'
+
+    def test_running_out_names_the_socket_and_the_count(self):
+        with pytest.raises(AgentError, match=r"Turn 3 of Socket-1 .* the script gives 2") as caught:
+            ScriptedAgent({"Socket-1": ["a", "b"]}).answer(turn(index=2))
+        assert caught.value.kind == "scripted_exhausted"
+
+    def test_a_socket_that_is_not_in_the_script(self):
+        with pytest.raises(AgentError, match="did you mean 'Socket-2'") as caught:
+            ScriptedAgent({"Socket-2": ["a"]}).answer(turn())
+        assert caught.value.kind == "scripted_exhausted"
+
+    @pytest.mark.parametrize(
+        "reply",
+        [5, None, ["nested"], {"a": {1}}, {"text": "a", "usage": 5}, {"text": "a", "usage": {"input": "1"}}],
+    )
+    def test_what_is_no_reply_is_refused_at_once(self, reply):
+        with pytest.raises(AgentError, match="Reply 2 of 'Socket-1'"):
+            ScriptedAgent({"Socket-1": ["fine", reply]})
+
+    @settings(max_examples=30)
+    @given(st.lists(st.text(max_size=5), min_size=1, max_size=5), st.data())
+    def test_the_place_depends_on_the_turn_alone(self, replies, data):
+        """A resumed cast asks a new agent and gets the same."""
+        index = data.draw(st.integers(0, len(replies) - 1))
+        used = ScriptedAgent({"Socket-1": replies})
+        for other in range(index):
+            used.answer(turn(index=other))
+        assert used.answer(turn(index=index)) == ScriptedAgent({"Socket-1": replies}).answer(
+            turn(index=index)
+        )
+
+
+class TestRecorded:
+    def test_same_turn_of_the_same_visit(self):
+        agent = RecordedAgent({("Socket-1", 2): ["broken", Reply("repaired", Usage(1, 2))]})
+        assert agent.answer(turn(visit=2)).text == "broken"
+        assert agent.answer(turn(visit=2, turn_of_visit=1)) == Reply("repaired", Usage(1, 2))
+
+    @pytest.mark.parametrize(
+        "asked, said",
+        [
+            (turn("Socket-9"), "no replies of Socket-9"),
+            (turn(visit=3), "no visit 3 of Socket-1, the last is 2"),
+            (turn(visit=2, turn_of_visit=1), r"Visit 2 of Socket-1 has 1 recorded replies, turn 2 \(work\)"),
+        ],
+    )
+    def test_what_was_not_said_is_not_made_up(self, asked, said):
+        with pytest.raises(AgentError, match=said) as caught:
+            RecordedAgent({("Socket-1", 2): ["a"]}).answer(asked)
+        assert caught.value.kind == "recorded_exhausted"
+
+
+class TestTable:
+    def test_socket_then_materia_then_default(self):
+        table = AgentTable()
+        materia = table.set("Build", {"Build": "x"})
+        assert table.for_turn("Socket-1", "Build") is materia
+        socket = table.set("Socket-1", lambda turn: "y")
+        assert table.for_turn("Socket-1", "Build") is socket
+        assert table.for_turn("Socket-2", "Build") is materia
+        assert isinstance(table.for_turn("Socket-2", "Plan"), PersonAgent)
+
+    def test_default_can_be_changed_and_names_removed(self):
+        table = AgentTable({"Build": ["a"]})
+        table.set("Socket-1", "person")
+        table.default = ["pi", "-p"]
+        table.remove("Socket-1")
+        table.remove("never set")
+        assert table.for_turn("Socket-1", "Build").name == "pi"
+
+    def test_describe_marks_names_that_are_not_there(self):
+        table = AgentTable()
+        table.set("Build", {"Build": "x"})
+        table.set("Bulid", "person")
+        assert [(a.name, a.agent, a.known) for a in table.describe(["Build", "Socket-1"])] == [
+            ("Build", "script", True),
+            ("Bulid", "person", False),
+            (None, "person", True),
+        ]
+        assert all(line.known for line in table.describe())
+
+    def test_copy_is_independent(self):
+        table = AgentTable()
+        other = table.copy()
+        other.set("Build", {"Build": "x"})
+        other.default = ["pi"]
+        assert isinstance(table.for_turn("Socket-1", "Build"), PersonAgent)
+        assert isinstance(table.default, PersonAgent)
+
+    def test_a_name_is_needed(self):
+        with pytest.raises(AgentError):
+            AgentTable().set("", "person")
+
+
+class TestAgentFrom:
+    def test_forms(self):
+        agent = PersonAgent()
+        assert agent_from(agent) is agent
+        assert isinstance(agent_from("person"), PersonAgent)
+        assert isinstance(agent_from({"Build": ["x"]}), ScriptedAgent)
+        assert isinstance(agent_from(lambda turn: "x"), FunctionAgent)
+        made = agent_from(["pi", "-p"])
+        assert isinstance(made, CommandAgent)
+        assert made.argv == ("pi", "-p")
+
+    def test_a_string_is_not_run_as_a_command(self):
+        with pytest.raises(AgentError, match=r"\['pi', '-p'\]"):
+            agent_from("pi -p")
+
+    @pytest.mark.parametrize("value", [None, 5, [], [1], PersonAgent, int, ("a", 2)])
+    def test_anything_else_is_refused(self, value):
+        with pytest.raises(AgentError, match="is not a"):
+            agent_from(value)
