@@ -21,7 +21,7 @@ from materia_nb.loadout.report import Report, shown
 from materia_nb.loadout.resolve import active_loadout, build_graph
 from materia_nb.loadout.validate import check_config
 
-LayerName: TypeAlias = Literal["bundled", "profile", "project", "environment", "given"]
+LayerName: TypeAlias = Literal["bundled", "profile", "project", "environment", "given", "notebook"]
 Kind: TypeAlias = Literal["loadout", "materia", "setting"]
 
 BUNDLED: Final = Path(__file__).with_name("bundled") / "default.json"
@@ -121,6 +121,7 @@ def load_layers(
     env: Mapping[str, str] | None = None,
     bundled: bool = True,
     label: str = "a document",
+    notebook: Mapping[str, JSON] | None = None,
 ) -> LayeredConfig:
     """Read and merge the layers of a config.
 
@@ -134,6 +135,7 @@ def load_layers(
         env: the environment; None reads the process's now.
         bundled: whether the bundled config is the lowest layer.
         label: what to call a document or text in messages.
+        notebook: what was defined in cells; it lies over everything else.
 
     Raises:
         MateriaError: ``path`` or the file in ``MATERIA_CONFIG`` cannot be read, since they were asked for.
@@ -158,6 +160,8 @@ def load_layers(
         merge.add("given", label, None, read_text(path, where=label))
     elif path is not None:
         merge.add_file("given", base / expanded(path))
+    if notebook:
+        merge.add("notebook", "this notebook", None, dict(notebook))
     return merge.result()
 
 

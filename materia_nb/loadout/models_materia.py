@@ -93,7 +93,10 @@ class UtilityMateria(_Materia):
 
 
 def _kind(value: JSON) -> str:
-    return materia_kind(as_object(value)) if isinstance(value, dict) else str(getattr(value, "type", "agent"))
+    """Tell the two apart, as definitions and as models."""
+    if isinstance(value, Model):
+        return "utility" if isinstance(value, UtilityMateria) else "agent"
+    return materia_kind(as_object(value))
 
 
 AnyMateria = Annotated[

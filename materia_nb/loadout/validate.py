@@ -89,7 +89,8 @@ def _check_top(findings: Findings, document: Object, loadout: str | None) -> Non
             INVALID_CONFIG, "loadouts", f"there is no loadout {loadout!r}", findings.near(loadout, loadouts)
         )
     active = document.get("activeLoadout")
-    if loadout is None and active is not None and not (isinstance(active, str) and active in loadouts):
+    named = loadout is None and active is not None and is_object(document.get("loadouts"))
+    if named and not (isinstance(active, str) and active in loadouts):
         findings.problem(
             INVALID_CONFIG,
             "activeLoadout",

@@ -1,0 +1,272 @@
+"""Config files: read strictly, every fault with its place; written back as they were read (R28)."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import same
+from materia_nb.loadout import read_config, read_text, write_config
+from materia_nb.loadout.models import Config
+
+
+def fault(text, format_=None):
+    with pytest.raises(MateriaError) as caught:
+        read_text(text, format_, where="cell")
+    assert caught.value.kind == "config"
+    assert caught.value.hint
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        ("a.json", '{"a": [1, 2.5, null, true, "x"]}'),
+        ("a.JSON", '\ufeff{"a": [1, 2.5, null, true, "x"]}'),
+        ("a.jsonc", '// note\n{"a": [1, 2.5, null, true, "x",], /* so */}'),
+        ("a.json5", "{a: [1, 2.5, null, true, 'x']}"),
+        ("a.yaml", "a: [1, 2.5, null, true, x]\n"),
+        ("a.yml", "# note\na:\n- 1\n- 2.5\n-\n- true\n- x\n"),
+    ],
+)
+def test_formats_by_ending(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    assert read_config(path) == {"a": [1, 2.5, None, True, "x"]}
+
+
+@pytest.mark.parametrize(
+    "text, document",
+    [
+        ('{"a": 1}', {"a": 1}),
+        ('\n  {"a": 1, // one\n}', {"a": 1}),
+        ("// one\n{a: 1}", {"a": 1}),
+        ("a: 1", {"a": 1}),
+        ("- 1", [1]),
+        ("", None),
+    ],
+)
+def test_the_format_of_text_is_guessed(text, document):
+    assert read_text(text) == document
+
+
+def test_words_stay_words_in_yaml():
+    assert read_text("{when: on, a: yes, b: off, c: 'no', d: 12:30, e: 010}", "yaml") == {
+        "when": "on",
+        "a": "yes",
+        "b": "off",
+        "c": "no",
+        "d": "12:30",
+        "e": 10,
+    }
+
+
+@pytest.mark.parametrize(
+    "text, place, hint",
+    [
+        ('{"a": 1,}', "cell:1:9", "comma"),
+        ('{"a": 1 // x\n}', "cell:1:9", "jsonc"),
+        ("{'a': 1}", "cell:1:2", "double quotes"),
+        ('{\n  "a": 1\n  "b": 2}', "cell:3:3", "comma"),
+        ('{"a": [1, 2', "cell:1:12", "bracket"),
+        ("", "cell:1:1", "empty"),
+        ('{"a": NaN}', "cell", "number"),
+        ('{"a": 1e999}', "cell", "number"),
+        ('{"a": ' + "1" * 5000 + "}", "cell", "number"),
+        ("[" * 100_000, "cell", "levels"),
+        ("[" * 600 + "]" * 600, "cell", "levels"),
+    ],
+)
+def test_faults_of_json_have_a_place_and_advice(text, place, hint):
+    error = fault(text, "json")
+    assert error.where == place
+    assert hint in error.hint
+
+
+@pytest.mark.parametrize(
+    "text, path",
+    [
+        ('{"loadouts": {"T": {"sockets": {"S": 1, "S": 2}}}}', "loadouts.T.sockets"),
+        ('{"a": [0, {"x": 1, "x": 1}]}', "a[1]"),
+        ('{"a": 1, "a": 2}', "the config"),
+    ],
+)
+@pytest.mark.parametrize("format_", ["json", "jsonc"])
+def test_a_key_said_twice_is_refused_with_its_path(text, path, format_):
+    error = fault(text, format_)
+    assert "twice" in error.what
+    assert path in error.what
+
+
+def test_the_second_of_two_keys_is_where_the_fault_is():
+    assert fault('{\n "a": 1,\n "a": 2}', "json").where == "cell:3:2"
+
+
+@pytest.mark.parametrize(
+    "text", ["{a: 1, a: 2} // x", "{a: NaN} // x", "{a 1}", "{a: 1", "{a: [1}", "{'a': 'x}"]
+)
+def test_faults_of_json_with_comments(text):
+    fault(text, "jsonc")
+
+
+@pytest.mark.parametrize(
+    "text, what",
+    [
+        ("a: 2024-01-01", "a is a date"),
+        ("a: {b: [2024-01-01T10:00:00Z]}", "a.b[0] is a datetime"),
+        ("a: !!binary aGk=", "a is a bytes"),
+        ("a: !!set {x, y}", "a is a set"),
+        ("a: .inf", "a is inf"),
+        ("a: .nan", "a is nan"),
+        ("1: x", "the key 1"),
+        ("[1, 2]: x", "the key"),
+        ("a: 1\na: 2", "duplicate key"),
+        ("a: [1\nb: 2", "expected"),
+        ("a: !!python/object:os.system {}", "tag"),
+        ("--- 1\n--- 2", "another document"),
+        ("a: &x [*x]", "too deeply"),
+        ("a: 2024-99-99", "month"),
+        ("\x01", "character"),
+        ("*nobody", "alias"),
+    ],
+)
+def test_faults_of_yaml(text, what):
+    error = fault(text, "yaml")
+    assert what.lower() in error.what.lower()
+
+
+def test_yaml_that_grows_without_end_is_refused():
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+    assert "more than" in fault("\n".join(lines), "yaml").what
+
+
+@given(st.text(), st.sampled_from([None, "json", "jsonc", "yaml"]))
+def test_any_text_is_read_or_refused_with_a_materia_error(text, format_):
+    try:
+        document = read_text(text, format_)
+    except MateriaError:
+        return
+    json.dumps(document, allow_nan=False)
+
+
+_documents = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(st.text(), _documents))
+def test_what_is_written_is_read_back_unchanged_r28(tmp_path_factory, document):
+    path = tmp_path_factory.mktemp("written") / "c.json"
+    write_config(path, document)
+    again = read_config(path)
+    assert same(again, document)
+    assert json.dumps(again) == json.dumps(document)  # order and spelling too
+
+
+def test_a_config_read_and_written_keeps_unknown_fields_order_and_spelling_r28(tmp_path):
+    text = '{\n  "zebra": 1.0,\n  "loadouts": {\n    "é": {\n      "later": [\n        1e-07\n      ]\n    }\n  },\n  "a": -0.0\n}\n'
+    first, second = tmp_path / "a.json", tmp_path / "b.json"
+    first.write_text(text, encoding="utf-8")
+    write_config(second, read_config(first))
+    assert second.read_text(encoding="utf-8") == text
+
+
+def test_the_models_keep_unknown_fields_too_r28():
+    document = {
+        "x": 1,
+        "loadouts": {
+            "T": {"entry": "Socket-1", "y": [], "sockets": {"Socket-1": {"materia": "P", "z": None}}}
+        },
+        "materia": {"P": {"prompt": "p", "tools": "none", "w": {}}},
+    }
+    assert Config.model_validate(document).model_dump(by_alias=True, exclude_unset=True) == document
+
+
+def test_half_a_surrogate_pair_survives(tmp_path):
+    path = tmp_path / "c.json"
+    path.write_text('{"a": "\\ud800"}', encoding="utf-8")
+    write_config(path, read_config(path))
+    assert read_config(path) == {"a": "\ud800"}
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "c.json"
+    write_config(path, {"a": 1})
+    with pytest.raises(MateriaError, match="not JSON"):
+        write_config(path, {"a": float("nan")})
+    with pytest.raises(MateriaError, match="not JSON"):
+        write_config(path, {"a": object()})
+    assert read_config(path) == {"a": 1}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["c.json"]
+
+
+def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    path = tmp_path / "c.json"
+    write_config(path, {"a": 1})
+
+    def interrupted(descriptor):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_config(path, {"a": 2})
+    assert read_config(path) == {"a": 1}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["c.json"]
+
+
+def test_writing_follows_links_and_keeps_permissions(tmp_path):
+    real, link = tmp_path / "real.json", tmp_path / "link.json"
+    write_config(real, {})
+    real.chmod(0o640)
+    link.symlink_to(real)
+    write_config(link, {"a": 1})
+    assert link.is_symlink()
+    assert read_config(real) == {"a": 1}
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+
+
+def test_configs_are_not_written_as_yaml(tmp_path):
+    with pytest.raises(MateriaError) as caught:
+        write_config(tmp_path / "c.yaml", {})
+    assert "c.json" in caught.value.hint
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    (tmp_path / "hello.json").write_text("{}")
+    (tmp_path / "note.txt").write_text("{}")
+    (tmp_path / "latin.json").write_bytes(b'{\n"a": "\xe9"}')
+    (tmp_path / "folder.json").mkdir()
+    os.mkfifo(tmp_path / "pipe.json")
+    for name, what, hint in [
+        ("helo.json", "no such file", "'hello.json'"),
+        ("hello", "no such file", "'hello.json'"),
+        ("nowhere/hello.json", "no such file", "no directory"),
+        ("note.txt", "ends with", "rename"),
+        ("latin.json", "UTF-8", "UTF-8"),
+        ("folder.json", "directory", "config files"),
+        ("pipe.json", "plain file", "config file"),
+        ("hello.json/x.json", "cannot be read", "path"),
+        ("nul\0.json", "file name", "config file"),
+        ("~nobody-of-that-name/x.json", "home", "in full"),
+    ]:
+        with pytest.raises(MateriaError) as caught:
+            read_config(name if name.startswith("~") else tmp_path / name)
+        assert what in caught.value.what, name
+        assert hint in caught.value.hint, name
+        assert caught.value.where
+    assert ":2" in _where(tmp_path / "latin.json")
+
+
+def _where(path):
+    with pytest.raises(MateriaError) as caught:
+        read_config(path)
+    return caught.value.where

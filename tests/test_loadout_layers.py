@@ -1,0 +1,210 @@
+"""Layers of configs: what wins, where it came from, and what a fault in one of them does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from materia_nb.errors import MateriaError
+from materia_nb.loadout import LoadoutError, check_config, load_layers, read_config
+from materia_nb.loadout.layers import BUNDLED
+
+AGENT = {"prompt": "p", "tools": "none"}
+
+
+def loadout(materia="P", **fields):
+    return {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": materia}}, **fields}
+
+
+def write(path, document):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(document if isinstance(document, str) else json.dumps(document), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def profile(tmp_path):
+    return tmp_path / "profile"
+
+
+@pytest.fixture
+def env(profile):
+    return {"MATERIA_PROFILE_DIR": str(profile)}
+
+
+def test_the_bundled_config_has_no_problems_and_no_hints():
+    report = check_config(read_config(BUNDLED))
+    assert str(report) == "no problems, no hints"
+
+
+def test_every_bundled_loadout_can_be_built(project, env):
+    config = load_layers(project=project, env=env)
+    assert {config.graph(name).name for name in config.loadout_names} == set(config.loadout_names)
+    assert config.active in config.loadout_names
+    graph = config.graph("Plan-Build-Eval")
+    assert graph.sockets["Socket-4"].advance.derived
+    assert graph.sockets["Socket-3"].edges[1].max_traversals == 3
+
+
+def test_higher_layers_win_by_name(tmp_path, project, profile, env):
+    write(
+        profile / "config.json", {"loadouts": {"A": loadout("p1"), "B": loadout()}, "materia": {"P": AGENT}}
+    )
+    write(project / ".pi/pi-materia.json", {"loadouts": {"B": loadout("p2", x=1), "C": loadout()}})
+    write(tmp_path / "env.json", {"loadouts": {"C": loadout("p3"), "D": loadout()}})
+    write(tmp_path / "mine.json", {"loadouts": {"D": loadout("p4")}})
+    env["MATERIA_CONFIG"] = str(tmp_path / "env.json")
+    config = load_layers(tmp_path / "mine.json", project=project, env=env, bundled=False)
+    assert config.loadout_names == ("A", "B", "C", "D")
+    placed = [raw["sockets"]["Socket-1"]["materia"] for raw in config.document["loadouts"].values()]
+    assert placed == ["p1", "p2", "p3", "p4"]
+    assert [layer.name for layer in config.layers] == ["profile", "project", "environment", "given"]
+    assert [config.origin("loadout", name).name for name in "ABCD"] == [
+        "profile",
+        "project",
+        "environment",
+        "given",
+    ]
+
+
+def test_a_materia_is_replaced_whole_and_null_removes_it(project, profile, env):
+    write(
+        profile / "config.json",
+        {"materia": {"P": {**AGENT, "label": "old"}, "Q": AGENT}, "loadouts": {"A": {}}},
+    )
+    config = load_layers(
+        {"materia": {"P": AGENT, "Q": None}, "loadouts": {"A": None}}, project=project, env=env, bundled=False
+    )
+    assert config.document["materia"] == {"P": AGENT}
+    assert config.loadout_names == ()
+    assert config.origin("materia", "P").name == "given"
+    assert "Q" not in config.owners
+    assert "P" not in config.owners  # a document has no directory to run scripts from
+
+
+def test_budget_and_limits_are_merged_by_key_and_settings_are_replaced(project, profile, env):
+    write(
+        profile / "config.json",
+        {"artifactDir": "a", "limits": {"repairAttempts": 5}, "budget": {"maxTokens": 1}, "extra": {"x": 1}},
+    )
+    given = {"limits": {"maxEdgeTraversals": 9}, "artifactDir": "b", "extra": {"y": 1}}
+    config = load_layers(given, project=project, env=env)
+    assert config.document["limits"] == {"repairAttempts": 5, "maxNoAdvanceCycles": 3, "maxEdgeTraversals": 9}
+    assert config.document["budget"] == {"warnAtPercent": 75, "maxTokens": 1}
+    assert (config.document["artifactDir"], config.document["extra"]) == ("b", {"y": 1})
+    assert config.origin("setting", "limits.repairAttempts").name == "profile"
+    assert config.origin("setting", "limits.maxNoAdvanceCycles").name == "bundled"
+    assert config.origin("setting", "artifactDir").name == "given"
+
+
+def test_what_is_loaded_is_what_is_cast(project, env):
+    given = {"loadouts": {"Mine": loadout(), "Other": loadout()}, "materia": {"P": AGENT}}
+    assert load_layers(given, project=project, env=env).active == "Mine"
+    assert load_layers({**given, "activeLoadout": "Other"}, project=project, env=env).active == "Other"
+    assert load_layers({"materia": {"P": AGENT}}, project=project, env=env).active == "Hello-Utility"
+
+
+def test_owners_are_the_directories_of_the_files_r24(tmp_path, project, profile, env):
+    write(profile / "config.yaml", "materia: {A: {command: [./a.sh]}, B: {command: [./b.sh]}}")
+    write(tmp_path / "sub" / "mine.json", {"materia": {"B": {"command": ["./b.sh"]}}})
+    config = load_layers(tmp_path / "sub" / "mine.json", project=project, env=env, bundled=False)
+    assert config.owners == {"A": profile, "B": tmp_path / "sub"}
+    config.document["loadouts"] = {"T": loadout("B")}
+    assert config.graph("T").sockets["Socket-1"].materia.owner == tmp_path / "sub"
+
+
+@pytest.mark.parametrize("text", ["{", '{"loadouts": []}', "[]", '{"budget": 5}', '{"a": 1, "a": 2}'])
+@pytest.mark.parametrize("where", ["profile", "project"])
+def test_a_broken_layer_is_told_and_hides_no_other(project, profile, env, text, where):
+    path = profile / "config.json" if where == "profile" else project / ".pi/pi-materia.json"
+    write(path, text)
+    config = load_layers({"loadouts": {"Mine": loadout("Hello")}}, project=project, env=env)
+    (error,) = config.faults
+    assert str(path) in error.where
+    assert error.hint
+    assert [layer.name for layer in config.layers if layer.fault] == [where]
+    assert config.active == "Mine"
+    assert config.graph().name == "Mine"
+
+
+def test_what_was_asked_for_must_be_readable(tmp_path, project, env):
+    write(tmp_path / "mine.json", "{}")
+    with pytest.raises(MateriaError, match="no such file") as caught:
+        load_layers(tmp_path / "mien.json", project=project, env=env)
+    assert "'mine.json'" in caught.value.hint
+    env["MATERIA_CONFIG"] = str(tmp_path / "gone.json")
+    with pytest.raises(MateriaError) as caught:
+        load_layers(project=project, env=env)
+    assert "MATERIA_CONFIG" in caught.value.hint
+
+
+def test_paths_are_relative_to_the_project(project, env):
+    write(project / "configs/mine.json", {"loadouts": {"Mine": loadout()}})
+    assert load_layers("configs/mine.json", project=project, env=env).active == "Mine"
+
+
+@pytest.mark.parametrize("text", ['{"loadouts": {"Mine": {}}}', "loadouts:\n  Mine: {}\n"])
+def test_text_of_a_cell_is_a_config(project, env, text):
+    config = load_layers(text, project=project, env=env, label="cell 3")
+    assert config.active == "Mine"
+    assert str(config.origin("loadout", "Mine")) == "given (cell 3)"
+    with pytest.raises(MateriaError) as caught:
+        load_layers("{\n 5", project=project, env=env, label="cell 3")
+    assert caught.value.where.startswith("cell 3:2")
+
+
+def test_a_given_document_is_checked_rather_than_half_merged(project, env):
+    config = load_layers({"loadouts": []}, project=project, env=env)
+    assert [problem.source for problem in config.check().problems] == ["loadouts"]
+    with pytest.raises(LoadoutError):
+        config.graph()
+
+
+def test_a_document_is_not_changed_by_loading(project, env):
+    given = {"limits": {"repairAttempts": 2}, "materia": {"Hello": None}, "loadouts": {"Mine": loadout()}}
+    before = json.dumps(given)
+    load_layers(given, project=project, env=env)
+    assert json.dumps(given) == before
+
+
+def test_alone_a_document_is_what_it_is(project, env):
+    given = {"activeLoadout": "A", "loadouts": {"A": loadout()}, "materia": {"P": AGENT}, "x": None}
+    assert load_layers(given, project=project, env=env, bundled=False).document == given
+
+
+def test_the_environment_is_read_at_each_load(project, profile, monkeypatch):
+    monkeypatch.setenv("MATERIA_PROFILE_DIR", str(profile))
+    assert "Mine" not in load_layers(project=project).loadout_names
+    write(profile / "config.json5", "{loadouts: {Mine: {}}}")
+    assert "Mine" in load_layers(project=project).loadout_names
+
+
+def test_without_a_variable_the_profile_is_the_platforms(project, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    home = Path("Library/Application Support") if sys.platform == "darwin" else Path("xdg")
+    path = write(tmp_path / home / "materia-nb" / "config.json", {"loadouts": {"Mine": {}}})
+    config = load_layers(project=project, env={})
+    assert config.origin("loadout", "Mine").path == path
+
+
+def test_an_unknown_name_has_no_origin(project, env):
+    with pytest.raises(MateriaError) as caught:
+        load_layers(project=project, env=env).origin("loadout", "Hello-Utilty")
+    assert "'Hello-Utility'" in caught.value.hint
+
+
+def test_importing_and_building_load_none_of_the_slow_libraries():
+    program = (
+        "import sys, materia_nb.loadout as loadout;"
+        "document = loadout.read_config(sys.argv[1]);"
+        "loadout.build_graph(document, 'Plan-Build-Eval');"
+        "slow = {'pydantic', 'json5', 'ruamel', 'jsonpath_ng', 'platformdirs'} & sys.modules.keys();"
+        "assert not slow, slow;"
+        "assert loadout.Config.__name__ == 'Config'"
+    )
+    subprocess.run([sys.executable, "-c", program, str(BUNDLED)], check=True)

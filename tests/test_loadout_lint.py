@@ -1,0 +1,219 @@
+"""Hints: each for what it is about, and none where nothing is odd (R4, R18, R21, R26, R28)."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadout_samples import AGENT, UTILITY, config, edge, looped, route
+from materia_nb.loadout import check_config
+from materia_nb.loadout.models import MODELS, Config, config_fields, config_schema
+
+ADVANCE = {"when": "satisfied"}
+
+
+def hints(document):
+    report = check_config(document)
+    assert report.ok, str(report)
+    assert all(hint.severity == "hint" for hint in report.hints)
+    return {(hint.code, hint.source) for hint in report.hints if hint.code != "unused-materia"}
+
+
+def plain(**fields):
+    return config({"Socket-1": {"materia": "P", **fields}})
+
+
+def reached(document):
+    """The loop config with its last socket reached, so that only what a test is about is left."""
+    document["loadouts"]["T"]["loops"]["L"].setdefault("exits", [route("Socket-3", "satisfied", "Socket-4")])
+    return document
+
+
+def test_nothing_odd_gives_no_hint():
+    assert hints(plain()) == set()
+    assert hints(reached(looped())) == set()
+
+
+@pytest.mark.parametrize(
+    "field, near",
+    [("edgse", "edges"), ("Parse", "parse"), ("banana", None)],
+)
+def test_unknown_fields_with_the_nearest_known_one_r28(field, near):
+    (hint,) = [hint for hint in check_config(plain(**{field: 1})).hints if hint.code == "unknown-field"]
+    assert hint.source == f"Socket-1.{field}"
+    assert (f"'{near}'" in hint.hint) if near else ("kept" in hint.hint)
+
+
+def test_unknown_fields_everywhere():
+    document = reached(looped({"exits": [route("Socket-3", "satisfied", "Socket-4", x=1)], "x": 1}))
+    loadout = document["loadouts"]["T"]
+    for place in (
+        document,
+        loadout,
+        loadout["loops"]["L"]["consumes"],
+        loadout["sockets"]["Socket-1"]["edges"][0],
+    ):
+        place["x"] = 1
+    document["materia"]["P"]["x"] = 1
+    document["limits"] = {"x": 1}
+    assert hints(document) == {
+        ("unknown-field", source)
+        for source in (
+            "x",
+            "limits.x",
+            "loops.L.x",
+            "loops.L.exits[0].x",
+            "loops.L.consumes.x",
+            "Socket-1.edges[0].x",
+            "materia.P.x",
+        )
+    }
+
+
+def test_fields_without_effect_r4_r21():
+    document = plain(
+        limits={"maxVisits": 1}, command=["x"], advance={"cursor": "c", "items": "state.x", "done": "end"}
+    )
+    document["limits"] = {"maxSocketVisits": 5}
+    document["budget"] = {"maxCostUsd": 3, "stopAtLimit": False}
+    document["eventing"] = {"enabled": False}
+    document["materia"]["P"]["parse"] = "json"
+    document["materia"]["P"]["timeoutMs"] = 5
+    assert hints(document) == {
+        ("no-effect", source)
+        for source in (
+            "Socket-1.limits.maxVisits",
+            "Socket-1.command",
+            "Socket-1.advance.done",
+            "limits.maxSocketVisits",
+            "budget.maxCostUsd",
+            "budget.stopAtLimit",
+            "materia.P.parse",
+            "materia.P.timeoutMs",
+        )
+    }
+
+
+def test_what_a_socket_says_for_a_utility_has_no_effect_r4():
+    document = config({"Socket-1": {"materia": "U", "parse": "text", "assign": {"x": "$"}}})
+    assert hints(document) == {("no-effect", "Socket-1.parse"), ("no-effect", "Socket-1.assign")}
+    assert hints(config({"Socket-1": {"materia": "U", "parse": "json"}})) == set()
+
+
+def test_free_socket_ids_r26():
+    assert hints(config({"hello": {"materia": "P"}}, entry="hello")) == {("socket-id", "sockets.hello")}
+
+
+def test_sockets_that_nothing_leads_to():
+    document = config(
+        {"Socket-1": {"materia": "P"}, "Socket-2": {"materia": "P", "edges": [edge("Socket-1")]}}
+    )
+    assert hints(document) == {("unreachable-socket", "Socket-2")}
+
+
+def test_materia_that_no_loadout_uses():
+    document = plain()
+    document["materia"] = {"P": AGENT, "Q": AGENT}
+    assert [hint.source for hint in check_config(document).hints] == ["materia.Q"]
+    assert check_config(document, "T").hints == ()
+
+
+def test_guards_on_text_r3():
+    document = config({"Socket-1": {"materia": "P", "edges": [edge("end", "satisfied")]}})
+    assert hints(document) == {("guard-on-text", "Socket-1.edges[0].when")}
+    document["materia"]["P"] = {**UTILITY, "parse": "text"}
+    assert hints(document) == {("guard-on-text", "Socket-1.edges[0].when")}
+    document["materia"]["P"]["parse"] = "json"
+    assert hints(document) == set()
+
+
+def test_an_advance_and_a_route_that_wait_for_a_text():
+    document = looped({"exits": [route("Socket-2", "satisfied", "Socket-4")]}, Socket_2={"advance": ADVANCE})
+    assert hints(document) == {
+        ("guard-on-text", "Socket-2.advance.when"),
+        ("guard-on-text", "loops.L.exits[0].condition"),
+    }
+
+
+def test_a_guarded_legacy_exit_makes_its_source_json_r15():
+    document = looped({"exit": {"from": "Socket-3", "when": "satisfied", "to": "Socket-4"}})
+    del document["loadouts"]["T"]["sockets"]["Socket-3"]["parse"]
+    assert hints(document) == {("legacy-exit", "loops.L.exit")}
+
+
+def test_an_edge_that_leaves_from_the_exit_socket():
+    document = reached(
+        looped(Socket_3={"edges": [edge("Socket-2", "satisfied"), edge("Socket-4", "not_satisfied")]})
+    )
+    assert hints(document) == {("leaves-loop", "Socket-3.edges[1]")}
+
+
+def test_a_retry_beside_an_always_exit_comes_too_late():
+    document = looped(
+        {"exits": [route("Socket-3", "always", "Socket-4")]},
+        Socket_3={"edges": [edge("Socket-2", "not_satisfied"), edge("Socket-2")]},
+    )
+    assert hints(document) == {("late-retry", "Socket-3.edges[0]")}
+
+
+def test_a_budget_on_an_edge_that_also_goes_on():
+    edges = [edge("Socket-2", "not_satisfied", maxTraversals=2), edge("Socket-2", maxTraversals=2)]
+    assert hints(reached(looped(Socket_3={"edges": edges}))) == {
+        ("budget-on-advance", "Socket-3.edges[1].maxTraversals")
+    }
+
+
+def test_loops_and_lists_that_never_move_on():
+    assert ("never-advances", "loops.L") in hints(looped(Socket_3={"edges": [edge("Socket-2")]}))
+    assert hints(plain(foreach={"items": "state.rows"})) == {("never-advances", "Socket-1.foreach")}
+    assert hints(plain(foreach={"items": "state.rows"}, advance={})) == set()
+
+
+def test_routes_that_are_never_taken():
+    other = looped({"exits": [route("Socket-2", "always", "Socket-4")]}, Socket_3={"advance": ADVANCE})
+    assert hints(other) == {("idle-route", "loops.L.exits[0]")}
+    opposite = looped(
+        {"exits": [route("Socket-3", "not_satisfied", "Socket-4")]}, Socket_3={"advance": ADVANCE}
+    )
+    assert hints(opposite) == {("idle-route", "loops.L.exits[0]")}
+
+
+def test_lists_and_members_said_twice():
+    loop = {"sockets": ["Socket-2", "Socket-3", "Socket-2"], "iterator": {"items": "state.rows"}}
+    document = looped(loop, Socket_3={"edges": [edge("Socket-2")], "advance": {"when": "satisfied"}})
+    found = hints(document)
+    assert {("duplicate-member", "loops.L.sockets[2]"), ("two-lists", "loops.L.iterator")} <= found
+    assert ("cursor-for-each", "loops.L.iterator") in found
+
+
+@pytest.mark.parametrize("source", ["$.tasks", "$.tasks[0]", "$.passed"])
+def test_obsolete_names_in_what_agents_hand_over(source):
+    document = plain(parse="json", assign={"x": source})
+    assert hints(document) == {("obsolete-field", "Socket-1.assign.x")}
+
+
+def test_an_assignment_to_nothing_fails_only_when_it_runs_r11():
+    assert hints(plain(parse="json", assign={".": "$.x"})) == {("assign-target", "Socket-1.assign..")}
+
+
+def test_several_loadouts_and_none_active():
+    document = plain()
+    document["loadouts"]["S"] = document["loadouts"]["T"]
+    assert hints(document) == set()
+    del document["activeLoadout"]
+    assert hints(document) == {("active-loadout", "activeLoadout")}
+
+
+def test_every_field_is_documented():
+    rows = config_fields()
+    assert {row.model for row in rows} == {model.__name__ for model in MODELS}
+    assert all(row.description.endswith(".") and row.shape for row in rows)
+    assert all(rule.startswith("R") for row in rows for rule in row.rules)
+    assert len({(row.model, row.field) for row in rows}) == len(rows)
+    assert {"from", "as", "targetSocketId", "maxTraversals", "timeoutMs", "maxCostUsd"} <= {
+        row.field for row in rows
+    }
+
+
+def test_the_schema_names_fields_as_the_config_does():
+    assert {"artifactDir", "loadouts", "materia"} <= config_schema()["properties"].keys()
+    assert config_schema()["title"] == Config.__name__

@@ -1,0 +1,272 @@
+"""The resolved graph: what is in effect, what is derived, and that it says so (R1, R4, R12-R15)."""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from loadout_samples import CONDITIONS, config, edge, looped, route, valid_configs
+from materia_nb.loadout import Advance, Budget, ExitRoute, Iterator, Limits, build_graph, check_config
+
+LEGACY = {"from": "Socket-3", "when": "satisfied", "to": "Socket-4"}
+
+
+def sockets_of(document):
+    return build_graph(document).sockets
+
+
+def told(graph):
+    return {fact.source: fact.text for fact in graph.derived}
+
+
+def undone(graph):
+    """The graph without the marks of what was derived."""
+    sockets = {
+        id_: replace(s, parse_derived=False, advance=s.advance and replace(s.advance, derived=False))
+        for id_, s in graph.sockets.items()
+    }
+    loops = {
+        id_: replace(loop, routes=tuple(replace(r, derived=False) for r in loop.routes))
+        for id_, loop in graph.loops.items()
+    }
+    return replace(graph, sockets=sockets, loops=loops, derived=())
+
+
+def test_an_agent_is_read_as_its_socket_says_and_a_utility_as_its_materia_says_r4():
+    document = config(
+        {
+            "Socket-1": {"materia": "P", "parse": "json", "assign": {"a": "$"}},
+            "Socket-2": {"materia": "P"},
+            "Socket-3": {"materia": "U", "parse": "text", "assign": {"ignored": "$"}},
+        }
+    )
+    document["materia"]["P"]["parse"] = "json"
+    document["materia"]["U"]["assign"] = {"kept": "$.x"}
+    sockets = sockets_of(document)
+    assert [s.parse for s in sockets.values()] == ["json", "text", "json"]
+    assert [s.assign for s in sockets.values()] == [(("a", "$"),), (), (("kept", "$.x"),)]
+
+
+@pytest.mark.parametrize("materia", ["G", "UG"])
+def test_a_generator_is_json_and_assigns_its_items_r4(materia):
+    document = config({"Socket-1": {"materia": materia}})
+    document["materia"]["UG"].update(parse="text", assign={"workItems": "$.tasks", "x": "$.y"})
+    graph = build_graph(document)
+    socket = graph.sockets["Socket-1"]
+    assert socket.parse == "json"
+    assert socket.assign[-1] == ("workItems", "$.workItems")
+    assert dict(socket.assign).get("x") == ("$.y" if materia == "UG" else None)
+    assert {"Socket-1.parse", "Socket-1.assign"} <= told(graph).keys()
+
+
+def test_iterators_r1_r12_r13():
+    document = looped()
+    document["loadouts"]["T"]["loops"]["M"] = {
+        "sockets": ["Socket-3", "Socket-4"],
+        "iterator": {"items": "state.rows", "cursor": "i"},
+    }
+    document["loadouts"]["T"]["loops"]["N"] = {"sockets": ["Socket-1"]}
+    document["loadouts"]["T"]["sockets"]["Socket-2"]["foreach"] = {"items": "state.parts", "as": "part"}
+    graph = build_graph(document)
+    iterators = {id_: s.iterator for id_, s in graph.sockets.items()}
+    assert iterators == {
+        "Socket-1": None,  # a plain group gives no items
+        "Socket-2": Iterator("state.parts", "part", "Socket-2Index"),  # its own beats the loop's
+        "Socket-3": Iterator(
+            "state.workItems", "workItem", "workItemIndex", "L"
+        ),  # the first loop that has one
+        "Socket-4": Iterator("state.rows", "item", "i", "M"),
+    }
+    assert graph.sockets["Socket-3"].loops == ("L", "M")
+    assert graph.loops["N"].iterator is None
+    assert graph.consumers == {"Socket-1": ("L",)}
+
+
+def test_names_that_consumes_gives_r12():
+    graph = build_graph(looped({"consumes": {"from": "Socket-1", "as": "todo", "cursor": "c"}}))
+    assert graph.sockets["Socket-2"].iterator == Iterator("state.workItems", "todo", "c", "L")
+    assert graph.sockets["Socket-2"].iterator.numbered_as_work_items
+
+
+@pytest.mark.parametrize(
+    "conditions, when",
+    [
+        (["satisfied"], "satisfied"),
+        (["not_satisfied"], "not_satisfied"),
+        (["always"], "always"),
+        (["satisfied", "not_satisfied"], "always"),
+        (["satisfied", "always"], "always"),
+    ],
+)
+def test_exits_derive_an_advance_r15(conditions, when):
+    graph = build_graph(
+        looped({"exits": [route("Socket-3", condition, "Socket-4") for condition in conditions]})
+    )
+    assert graph.sockets["Socket-3"].advance == Advance(
+        "workItemIndex", "state.workItems", when, derived=True
+    )
+    assert graph.sockets["Socket-2"].advance is None
+    assert "workItemIndex" in told(graph)["Socket-3.advance"]
+
+
+def test_each_source_of_exits_gets_an_advance_r15():
+    exits = [route("Socket-2", "always", "end"), route("Socket-3", "satisfied", "end")]
+    sockets = sockets_of(looped({"exits": exits}))
+    assert sockets["Socket-2"].advance.when == "always"
+    assert sockets["Socket-3"].advance.when == "satisfied"
+
+
+def test_exits_derive_nothing_where_a_member_advances_the_cursor_r15():
+    exits = {"exits": [route("Socket-3", "always", "Socket-4")]}
+    assert sockets_of(looped(exits, Socket_2={"advance": {}}))["Socket-3"].advance is None
+    other = looped(exits, Socket_2={"advance": {"cursor": "other", "items": "state.rows"}})
+    assert sockets_of(other)["Socket-3"].advance.derived
+
+
+def test_exits_do_not_set_parse_r15():
+    document = looped({"exits": [route("Socket-2", "satisfied", "end")]})
+    assert sockets_of(document)["Socket-2"].parse == "text"
+
+
+def test_exits_without_consumes_derive_nothing():
+    loop = {"iterator": {"items": "state.rows", "cursor": "i"}, "exits": [route("Socket-3", "always", "end")]}
+    document = looped(loop)
+    del document["loadouts"]["T"]["loops"]["L"]["consumes"]
+    assert all(s.advance is None for s in sockets_of(document).values())
+
+
+@pytest.mark.parametrize("when", CONDITIONS)
+@pytest.mark.parametrize("materia", ["P", "U"])
+def test_the_legacy_exit_derives_advance_route_and_parse_r15(when, materia):
+    document = looped(
+        {"exit": {**LEGACY, "when": when}}, Socket_3={"materia": materia, "edges": [edge("Socket-2")]}
+    )
+    del document["loadouts"]["T"]["sockets"]["Socket-3"]["parse"]
+    del document["materia"]["U"]["parse"]
+    graph = build_graph(document)
+    socket = graph.sockets["Socket-3"]
+    assert socket.advance == Advance("workItemIndex", "state.workItems", when, derived=True)
+    assert (socket.parse, socket.parse_derived) == (("text", False) if when == "always" else ("json", True))
+    assert graph.loops["L"].routes == (
+        ExitRoute(f"exit:Socket-3:{when}", "L", "Socket-3", when, "Socket-4", derived=True),
+    )
+    assert {"Socket-3.advance", "loops.L.exit"} <= told(graph).keys()
+
+
+def test_a_legacy_exit_to_end_adds_no_route_and_keeps_the_others_r15():
+    exits = [route("Socket-3", "always", "Socket-4")]
+    graph = build_graph(looped({"exit": {**LEGACY, "to": "end"}, "exits": exits}))
+    assert [r.target for r in graph.loops["L"].routes] == ["Socket-4"]
+    assert graph.sockets["Socket-3"].advance.when == "satisfied"  # its own, not that of the routes
+
+
+def test_a_legacy_exit_replaces_the_route_of_its_source_and_condition_r15():
+    exits = [route("Socket-3", "satisfied", "end", id="mine"), route("Socket-3", "always", "end", id="other")]
+    routes = build_graph(looped({"exit": LEGACY, "exits": exits})).loops["L"].routes
+    assert [(r.id, r.target, r.derived) for r in routes] == [
+        ("other", "end", False),
+        ("exit:Socket-3:satisfied", "Socket-4", True),
+    ]
+
+
+def test_a_config_that_carries_what_was_derived_gives_the_same_graph():
+    written = looped(
+        {"exit": LEGACY, "exits": [route("Socket-3", "satisfied", "Socket-4")]},
+        Socket_3={"advance": {"cursor": "workItemIndex", "items": "state.workItems", "when": "satisfied"}},
+    )
+    graph = build_graph(written)
+    assert graph == replace(undone(build_graph(looped({"exit": LEGACY}))), derived=graph.derived)
+    assert "Socket-3.advance" not in told(graph)
+
+
+def test_advance_takes_cursor_and_items_from_the_iterator_r13():
+    graph = build_graph(looped(Socket_3={"advance": {"when": "satisfied"}}))
+    assert graph.sockets["Socket-3"].advance == Advance("workItemIndex", "state.workItems", "satisfied")
+    assert "from its iterator" in told(graph)["Socket-3.advance"]
+
+
+def test_a_loop_iterator_without_cursor_counts_for_each_member_r13():
+    sockets = {
+        "Socket-1": {"materia": "P", "edges": [edge("Socket-2")]},
+        "Socket-2": {"materia": "P", "advance": {}},
+    }
+    graph = build_graph(
+        config(
+            sockets, loops={"L": {"sockets": ["Socket-1", "Socket-2"], "iterator": {"items": "state.rows"}}}
+        )
+    )
+    assert [s.iterator.cursor for s in graph.sockets.values()] == ["Socket-1Index", "Socket-2Index"]
+    assert graph.sockets["Socket-2"].advance.cursor == "Socket-2Index"
+
+
+def test_materia_limits_and_budget():
+    document = config(
+        {"Socket-1": {"materia": "U", "layout": {"x": 1}}},
+        limits={"repairAttempts": 0, "maxEdgeTraversals": 7.0},
+        budget={"maxTokens": 0, "warnAtPercent": 50},
+    )
+    document["materia"]["U"].update(label="Check", params={"a": 1}, timeoutMs=1.5)
+    graph = build_graph(document, owners={"U": Path("/somewhere")})
+    materia = graph.sockets["Socket-1"].materia
+    assert (materia.label, materia.command, materia.params) == ("Check", ("true",), {"a": 1})
+    assert (materia.timeout_ms, materia.owner) == (2, Path("/somewhere"))
+    assert graph.limits == Limits(repair_attempts=0, max_edge_traversals=7)
+    assert graph.budget == Budget(max_tokens=0, warn_at_percent=50)
+    assert graph.sockets["Socket-1"].layout == {"x": 1}
+
+
+def test_defaults_r18_r19_r20_r23():
+    graph = build_graph(config({"Socket-1": {"materia": "U"}}))
+    assert graph.limits == Limits(1, 3, 25)
+    assert graph.budget == Budget(None, 75)
+    assert graph.sockets["Socket-1"].materia.timeout_ms == 30_000
+
+
+def test_the_handoff_protocol_is_the_sockets_else_the_loadouts_else_sparse():
+    document = config({"Socket-1": {"materia": "P", "handoff": "envelope"}, "Socket-2": {"materia": "P"}})
+    assert [s.handoff for s in sockets_of(document).values()] == ["envelope", "sparse"]
+    document["loadouts"]["T"]["handoff"] = "other"
+    assert [s.handoff for s in sockets_of(document).values()] == ["envelope", "other"]
+
+
+def test_without_an_active_loadout_the_first_is_built():
+    document = config({"Socket-1": {"materia": "P"}})
+    del document["activeLoadout"]
+    assert build_graph(document).name == "T"
+
+
+@given(valid_configs())
+def test_a_valid_config_builds_and_is_not_changed(document):
+    before = copy.deepcopy(document)
+    report = check_config(document)
+    assert report.ok, str(report)
+    graph = build_graph(document)
+    assert document == before
+    assert set(graph.sockets) == set(document["loadouts"]["T"]["sockets"])
+    for loop in graph.loops.values():
+        assert any(graph.sockets[member].advance for member in loop.sockets)
+        for member in loop.sockets:
+            assert graph.sockets[member].iterator.loop == loop.id
+    json.dumps([[fact.source, fact.text] for fact in graph.derived])
+
+
+def test_a_thousand_sockets_build_in_no_time():
+    sockets = {f"Socket-{n}": {"materia": "P", "edges": [edge(f"Socket-{n + 1}")]} for n in range(2, 1000)}
+    sockets["Socket-1"] = {"materia": "G", "edges": [edge("Socket-2")]}
+    sockets["Socket-1000"] = {"materia": "P", "edges": [edge("Socket-2")]}
+    members = [f"Socket-{n}" for n in range(2, 1001)]
+    loop = {
+        "sockets": members,
+        "consumes": {"from": "Socket-1"},
+        "exits": [route("Socket-1000", "always", "end")],
+    }
+    document = config(sockets, loops={"L": loop})
+    start = time.process_time()
+    build_graph(document)
+    assert time.process_time() - start < 1
