@@ -1,3 +1,62 @@
-"""Materia NB: loadouts of agents and utilities, cast step by step in a notebook."""
+"""Materia NB: loadouts of agents and utilities, cast step by step in a notebook.
+
+In a notebook, ``%load_ext materia_nb`` brings ``%materia``; in any Python,
+:class:`Workbench` does the same work::
+
+    wb = materia_nb.Workbench()
+    wb.load("hello-utility.json")
+    cast = wb.cast("hi")
+    cast.run()
+    cast.state
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from materia_nb.cast import Cast
+    from materia_nb.errors import MateriaError
+    from materia_nb.workbench import Workbench
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Cast",
+    "MateriaError",
+    "Workbench",
+    "__version__",
+    "load_ipython_extension",
+    "unload_ipython_extension",
+]
+
+_HOMES = {
+    "Cast": "materia_nb.cast",
+    "MateriaError": "materia_nb.errors",
+    "Workbench": "materia_nb.workbench",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use, so that importing the package costs next to nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Bring ``%materia`` into a shell; called by ``%load_ext materia_nb``."""
+    from materia_nb.magics import load_ipython_extension as load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """Take ``%materia`` out again; called by ``%unload_ext materia_nb``."""
+    from materia_nb.magics import unload_ipython_extension as unload
+
+    unload(shell)

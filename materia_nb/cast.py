@@ -25,7 +25,7 @@ from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.store import derived
-from materia_nb.store.files import to_bytes
+from materia_nb.store.files import disk, replace_file, to_bytes
 from materia_nb.store.history import History, StepRecord
 from materia_nb.store.journal import Journal, read_journal, set_torn_aside
 from materia_nb.store.lock import CastLock
@@ -311,6 +311,27 @@ class Cast:
         item = f", item {record.item_key} ({record.item_label})" if record.item_key else ""
         title = f"Step {record.number}: {record.socket}, visit {record.visit}{item}"
         return explain(self.rules, title, record.decision, record.after, record.entry)
+
+    def __repr__(self) -> str:
+        """Say how the cast stands; stable from run to run, since notebooks are compared by it."""
+        from materia_nb.views import status_lines
+
+        return "\n".join(status_lines(self))
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:  # noqa: ARG002
+        from materia_nb.views import CastView
+
+        return CastView(self)._repr_mimebundle_()
+
+    def save_page(self, path: str | Path) -> Path:
+        """Write the cast as one HTML page that needs nothing else, and return its path."""
+        from materia_nb.views import cast_page_html
+
+        target = Path(path)
+        with disk(target, "write the page"):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(target, cast_page_html(self).encode("utf-8", "replace"))
+        return target
 
     def watch(self, watcher: Callable[[Cast], None]) -> Callable[[], None]:
         """Call ``watcher`` after every change; returns a function that ends it."""

@@ -1,0 +1,203 @@
+"""``make bench``: how fast casts are, as ratios to the same work done otherwise in the same run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import ours
+import peers
+
+SIZES = (10, 100, 1_000, 10_000)
+BURR_UP_TO = 1_000
+"""burr slows down with the length of a run; at 10,000 items it would take hours."""
+
+
+def per_visit(contender: Callable[[int], tuple[int, float]], items: int, least: float = 0.4) -> float:
+    """Median microseconds a visit over as many runs as fit into ``least`` seconds, at least three up to 1,000 items."""
+    found: list[float] = []
+    spent = 0.0
+    while spent < least or len(found) < (3 if items <= 1_000 else 1):
+        visits, seconds = contender(items)
+        found.append(seconds / visits * 1e6)
+        spent += seconds
+    return statistics.median(found)
+
+
+def show(headers: list[str], rows: list[list[str]]) -> None:
+    widths = [max(len(row[n]) for row in [headers, *rows]) for n in range(len(headers))]
+    for row in [headers, *rows]:
+        print(
+            "  "
+            + "  ".join(
+                cell.rjust(width) if n else cell.ljust(width)
+                for n, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+        )
+
+
+def rate(micros: float) -> str:
+    return f"{1e6 / micros:,.0f}"
+
+
+def visits() -> None:
+    print("Visits a second (plan, then build, evaluate, maintain for each item)\n")
+    memory: dict[int, dict[str, float]] = {}
+    disk: dict[int, dict[str, float]] = {}
+    size: dict[int, tuple[float, float | None]] = {}
+    for items in SIZES:
+        memory[items] = {
+            "materia_nb": per_visit(ours.in_memory, items),
+            "bare loop": per_visit(peers.bare_loop, items),
+            "transitions": per_visit(peers.transitions_machine, items),
+        }
+        runs = [ours.durable(items) for _ in range(3 if items <= 1_000 else 1)]
+        disk[items] = {
+            "materia_nb": statistics.median(run[1] / run[0] for run in runs) * 1e6,
+            "derived": statistics.median(run[2] / run[0] for run in runs) * 1e6,
+            "bare writes": per_visit(peers.bare_writes, items),
+        }
+        burr_bytes = None
+        if items <= BURR_UP_TO:
+            memory[items]["burr"] = per_visit(lambda n: peers.burr_machine(n, tracked=False)[:2], items, 0)
+            count, seconds, on_disk = peers.burr_machine(items, tracked=True)
+            disk[items]["burr"] = seconds / count * 1e6
+            burr_bytes = on_disk / count
+        size[items] = (runs[0][3] / runs[0][0], burr_bytes)
+    _memory_table(memory)
+    _disk_table(disk)
+    print("Bytes on disk a visit, beside the outputs themselves\n")
+    show(
+        ["items", "materia_nb", "burr tracker"],
+        [
+            [f"{items:,}", f"{mine:,.0f}", "-" if theirs is None else f"{theirs:,.0f}"]
+            for items, (mine, theirs) in size.items()
+        ],
+    )
+
+
+def _memory_table(found: dict[int, dict[str, float]]) -> None:
+    print("In memory\n")
+    flat = found[100]["materia_nb"]
+    rows = [
+        [
+            f"{items:,}",
+            *(
+                rate(row[name]) if name in row else "-"
+                for name in ("materia_nb", "bare loop", "transitions", "burr")
+            ),
+            f"{row['transitions'] / row['materia_nb']:.2f}",
+            f"{row['materia_nb'] / flat:.2f}",
+        ]
+        for items, row in found.items()
+    ]
+    show(
+        [
+            "items",
+            "materia_nb",
+            "bare loop",
+            "transitions",
+            "burr",
+            "speed / transitions",
+            "cost / cost at 100",
+        ],
+        rows,
+    )
+    print("  wanted: speed / transitions at least 0.25; cost at 10,000 at most 1.2 times that at 100\n")
+
+
+def _disk_table(found: dict[int, dict[str, float]]) -> None:
+    print("Durable: every step on disk before the next begins\n")
+    flat = found[100]["materia_nb"]
+    rows = [
+        [
+            f"{items:,}",
+            *(rate(row[name]) if name in row else "-" for name in ("materia_nb", "bare writes", "burr")),
+            f"{row['materia_nb'] / row['bare writes']:.2f}",
+            f"{row['materia_nb'] / flat:.2f}",
+            f"{row['derived']:,.0f} us",
+        ]
+        for items, row in found.items()
+    ]
+    show(
+        [
+            "items",
+            "materia_nb",
+            "bare writes",
+            "burr tracker",
+            "cost / bare writes",
+            "cost / cost at 100",
+            "derived files",
+        ],
+        rows,
+    )
+    print("  wanted: cost / bare writes at most 2; cost at 10,000 at most 1.2 times that at 100")
+    print("  derived files (prompts, parsed outputs, manifest, usage) are written once, when the cast ends\n")
+
+
+def imports() -> None:
+    print("\nImport, seconds of processor time (median of 7)\n")
+    rows = [[what, f"{_import_time(what):.3f}"] for what in ("materia_nb", "ipywidgets", "pydantic")]
+    show(["import", "seconds"], rows)
+    print("  wanted: import materia_nb under 0.3\n")
+
+
+def _import_time(module: str) -> float:
+    code = f"import time; begin = time.process_time(); import {module}; print(time.process_time() - begin)"
+    runs = [float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(7)]
+    return statistics.median(runs)
+
+
+def utility() -> None:
+    from materia_nb.cast import Cast, Plan
+    from materia_nb.loadout import build_graph
+
+    print("A utility step against a bare subprocess.run of the same command\n")
+    rows = []
+    for name, command in {
+        "true": ["true"],
+        "python3 -c": [sys.executable, "-c", "import sys; sys.stdin.read(); print('{}')"],
+    }.items():
+        document = {
+            "loadouts": {"U": {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "U"}}}},
+            "materia": {"U": {"type": "utility", "command": command, "parse": "text"}},
+        }
+        graph = build_graph(document)
+        bare, step = [], []
+        with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+            place = Path(folder)
+            given = json.dumps({"cwd": folder, "state": {}}).encode()
+            for _ in range(40):
+                begin = time.perf_counter()
+                subprocess.run(command, input=given, capture_output=True, check=False, cwd=folder)
+                bare.append(time.perf_counter() - begin)
+                cast = Cast.start(Plan(graph, document, "bench", place, place), "go")
+                begin = time.perf_counter()
+                cast.step()
+                step.append(time.perf_counter() - begin)
+                cast.close()
+        plain, ours_ = statistics.median(bare) * 1e3, statistics.median(step) * 1e3
+        rows.append([name, f"{plain:.2f}", f"{ours_:.2f}", f"{ours_ / plain:.2f}"])
+    show(["command", "bare ms", "step ms", "ratio"], rows)
+    print("  wanted: at most 1.3")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "part", nargs="*", choices=["visits", "import", "utility", []], help="which parts to run"
+    )
+    chosen = parser.parse_args().part or ["visits", "import", "utility"]
+    for part in chosen:
+        {"visits": visits, "import": imports, "utility": utility}[part]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""The magics of a notebook: ``%load_ext materia_nb`` calls :func:`load_ipython_extension`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Register the magics and the completion; doing so again replaces them."""
+    from materia_nb.magics.complete import make_matcher
+    from materia_nb.magics.magic import MateriaMagics
+
+    unload_ipython_extension(shell)
+    magics = MateriaMagics(shell)
+    shell.register_magics(magics)
+    completer = shell.Completer
+    if completer is not None:
+        completer.custom_matchers.append(make_matcher(lambda: magics.bench))
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """Take the magics and the completion out again; variables stay as they are."""
+    from materia_nb.magics.complete import IDENTIFIER
+
+    for kind in ("line", "cell"):
+        shell.magics_manager.magics[kind].pop("materia", None)
+    shell.magics_manager.registry.pop("MateriaMagics", None)
+    completer: Any = shell.Completer
+    if completer is not None:
+        completer.custom_matchers[:] = [
+            matcher
+            for matcher in completer.custom_matchers
+            if getattr(matcher, "matcher_identifier", "") != IDENTIFIER
+        ]

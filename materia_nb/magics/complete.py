@@ -1,0 +1,107 @@
+"""Tab completion of verbs, sockets, loadouts, materia, casts and files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
+
+from materia_nb.magics.registry import VERBS, Argument, Verb
+from materia_nb.workbench import Workbench
+
+IDENTIFIER = "materia_nb"
+_LINE = re.compile(r"(?:.*=\s*)?%{1,2}materia\s+(.*)", re.DOTALL)
+CONFIG_SUFFIXES = (".json", ".jsonc", ".json5", ".yaml", ".yml")
+
+
+def make_matcher(bench: Callable[[], Workbench]) -> Any:
+    """Return a matcher for IPython's completer; it answers for lines of ``%materia`` only."""
+
+    @context_matcher(identifier=IDENTIFIER)
+    def materia_matcher(context: CompletionContext) -> Any:
+        match = _LINE.fullmatch(context.text_until_cursor)
+        if match is None:
+            return {"completions": []}
+        words = match.group(1).split(" ")
+        typed = words[-1]
+        try:
+            offered = candidates(bench, words[:-1])
+        except Exception:  # noqa: BLE001 - completion must never disturb typing
+            offered = []
+        found = sorted({name for name in offered if name.startswith(typed)})
+        kind = "materia"
+        return {
+            "completions": [SimpleCompletion(name, type=kind) for name in found],
+            "suppress": True,
+            "matched_fragment": typed,
+        }
+
+    return materia_matcher
+
+
+def candidates(bench: Callable[[], Workbench], before: list[str]) -> list[str]:
+    """Offer what may stand behind the words ``before``."""
+    before = [word for word in before if word]
+    if not before:
+        return list(VERBS)
+    verb = VERBS.get(before[0])
+    if verb is None:
+        return []
+    options = {argument.name: argument for argument in verb.arguments if argument.kind in ("option", "flag")}
+    last = options.get(before[-1])
+    if last is not None and last.kind == "option":
+        return _names(bench, last)
+    return [*_names(bench, _place(verb, before[1:])), *(name for name in options if name not in before)]
+
+
+def _place(verb: Verb, given: list[str]) -> Argument | None:
+    """The positional argument that comes next."""
+    options = {argument.name: argument for argument in verb.arguments}
+    taken, skip = 0, False
+    for word in given:
+        if skip:
+            skip = False
+        elif word.startswith("--"):
+            argument = options.get(word)
+            skip = argument is not None and argument.kind == "option"
+        else:
+            taken += 1
+    places = [argument for argument in verb.arguments if argument.kind in ("word", "rest")]
+    return places[taken] if taken < len(places) else None
+
+
+def _names(bench: Callable[[], Workbench], argument: Argument | None) -> list[str]:
+    what = argument.completes if argument else None
+    if what is None:
+        return []
+    if what == "verb":
+        return list(VERBS)
+    wb = bench()
+    if what == "loadout":
+        return [_quoted(name) for name in wb.loadouts]
+    if what == "materia":
+        return [*map(_quoted, wb.config.document.get("materia", {})), *_sockets(wb)]
+    if what == "socket":
+        return _sockets(wb)
+    if what == "cast":
+        return [entry.id for entry in wb.casts()[:50]]
+    return list(_files(wb.project))
+
+
+def _sockets(wb: Workbench) -> list[str]:
+    if wb.cast_ is not None:
+        return list(wb.cast_.graph.sockets)
+    return list(wb.graph().sockets)
+
+
+def _files(project: Path) -> Iterable[str]:
+    for path in sorted(project.glob("*")) + sorted(project.glob("*/*")):
+        if path.suffix in CONFIG_SUFFIXES and path.is_file():
+            yield _quoted(str(path.relative_to(project)))
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if " " in name else name

@@ -1,0 +1,72 @@
+"""A progress bar while a cast is running, gone when it stops."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from materia_nb.cast import Cast
+
+SHOW_AFTER_S = 0.5
+"""Short runs show nothing, so that their cells hold only the result."""
+
+
+@contextmanager
+def running(cast: Cast) -> Iterator[None]:
+    """Show work items done and the current socket while the block runs, if it takes long enough."""
+    bar = _Bar()
+    unwatch = cast.watch(bar.update)
+    try:
+        yield
+    finally:
+        unwatch()
+        bar.close()
+
+
+class _Bar:
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+        self._last = 0.0
+        self._widgets: Any = None
+
+    def update(self, cast: Cast) -> None:
+        now = time.monotonic()
+        if now - self._since < SHOW_AFTER_S or now - self._last < 0.1:
+            return
+        self._last = now
+        if self._widgets is None:
+            self._widgets = _make()
+        bar, label = self._widgets.children
+        done, total = progress_of(cast)
+        bar.max, bar.value = max(total, 1), done
+        label.value = f"{done}/{total} items, {cast.next_socket or cast.status}, step {len(cast.steps)}"
+
+    def close(self) -> None:
+        if self._widgets is None:
+            return
+        from IPython.display import clear_output
+
+        clear_output(wait=True)
+        for widget in (*self._widgets.children, self._widgets):
+            widget.close()
+
+
+def _make() -> Any:
+    import ipywidgets
+    from IPython.display import display
+
+    box = ipywidgets.HBox([ipywidgets.IntProgress(min=0, max=1), ipywidgets.Label()])
+    display(box)
+    return box
+
+
+def progress_of(cast: Cast) -> tuple[int, int]:
+    """Return how many items of the current loop are done, and how many there are."""
+    from materia_nb.views import loop_progress
+
+    found = loop_progress(cast)
+    visit = cast.now.at
+    loops = cast.graph.sockets[visit.socket].loops if visit else ()
+    return next((found[loop] for loop in loops if loop in found), next(iter(found.values()), (0, 0)))

@@ -1,0 +1,116 @@
+"""The one list of verbs: dispatch, help, completion and the documentation all read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.workbench import Workbench
+
+Completes: TypeAlias = Literal["verb", "loadout", "socket", "materia", "cast", "file"]
+"""What kind of name an argument takes, for tab completion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a verb.
+
+    Attributes:
+        name: as it is called in help; an option is written ``--name``.
+        help: what it is, in a few words.
+        kind: ``word``; ``rest`` takes the remaining line as it stands; ``option`` takes a value; ``flag`` none.
+        required: whether the verb needs it (words and rest only).
+        whole: whether it must be a whole number.
+        completes: what tab completion offers for it.
+    """
+
+    name: str
+    help: str
+    kind: Literal["word", "rest", "option", "flag"] = "word"
+    required: bool = False
+    whole: bool = False
+    completes: Completes | None = None
+
+    @property
+    def key(self) -> str:
+        """Its name among the parsed arguments."""
+        return self.name.lstrip("-").replace("-", "_")
+
+    @property
+    def shown(self) -> str:
+        """How it is written in a usage line."""
+        text = self.name.upper() if self.kind in ("word", "rest") else self.name
+        if self.kind == "option":
+            text = f"{self.name} {self.key.upper()}"
+        if self.kind == "rest":
+            text += "..."
+        return text if self.required else f"[{text}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One use of a verb: the bench, the parsed arguments, the cell's body if there is one, the user's names."""
+
+    bench: Workbench
+    arguments: Mapping[str, Any]
+    body: str | None
+    names: Mapping[str, Any]
+
+    def get(self, key: str) -> Any:
+        """Return an argument, None when it was not given."""
+        return self.arguments.get(key)
+
+
+Handler: TypeAlias = Callable[[Call], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A verb of ``%materia``: ``cell`` says whether it takes the body of a ``%%materia`` cell."""
+
+    name: str
+    summary: str
+    handler: Handler
+    arguments: tuple[Argument, ...]
+    cell: Literal["never", "may", "must"]
+    example: str
+
+    @property
+    def usage(self) -> str:
+        """The usage line."""
+        words = " ".join([self.name, *(argument.shown for argument in self.arguments)])
+        return f"%%materia {words}" if self.cell == "must" else f"%materia {words}"
+
+
+VERBS: Final[dict[str, Verb]] = {}
+"""Every verb by name, in the order of the help."""
+
+
+def verb(
+    name: str,
+    summary: str,
+    *arguments: Argument,
+    cell: Literal["never", "may", "must"] = "never",
+    example: str = "",
+) -> Callable[[Handler], Handler]:
+    """Register a handler as a verb."""
+
+    def register(handler: Handler) -> Handler:
+        VERBS[name] = Verb(name, summary, handler, arguments, cell, example or f"%materia {name}")
+        return handler
+
+    return register
+
+
+def find_verb(name: str) -> Verb:
+    """Return the verb of that name; raises MateriaError with the nearest one otherwise."""
+    try:
+        return VERBS[name]
+    except KeyError:
+        raise MateriaError(
+            f"%materia has no verb {name!r}.",
+            hint=f"{did_you_mean(name, VERBS)} (%materia help lists them all)",
+            kind="unknown_verb",
+        ) from None

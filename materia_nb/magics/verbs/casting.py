@@ -1,0 +1,202 @@
+"""Verbs that go on with a cast: cast, step, run, reply, refine, continue, abort, recast, revive, budget, break."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from materia_nb import views
+from materia_nb.cast import Cast
+from materia_nb.errors import MateriaError
+from materia_nb.magics.progress import running
+from materia_nb.magics.registry import Argument, Call, verb
+
+
+@verb(
+    "cast",
+    "Start a cast of the chosen loadout; step or run goes on with it.",
+    Argument("--loadout", "another loadout than the chosen one", "option", completes="loadout"),
+    Argument("request", "what is asked for", "rest"),
+    cell="may",
+    example="%materia cast ship the widget",
+)
+def cast(call: Call) -> Any:
+    request = call.get("request") or ""
+    if call.body is not None:
+        request = f"{request}\n{call.body.strip()}".strip()
+    return call.bench.cast(str(request), loadout=call.get("loadout"))
+
+
+@verb(
+    "step",
+    "Run one socket, or as many as you say.",
+    Argument("count", "how many steps, 1 if left out", whole=True),
+    example="%materia step",
+)
+def step(call: Call) -> Any:
+    count = call.get("count")
+    current = call.bench.current
+    with running(current):
+        if count is None:
+            current.step()
+            current.write_derived()
+        else:
+            if count < 1:
+                raise MateriaError("The number of steps must be 1 or more.", kind="usage")
+            current.run(steps=count)
+    return views.StepView(current)
+
+
+@verb(
+    "run",
+    "Run until the cast ends, a person must answer, or a breakpoint is reached.",
+    Argument("--until", "stop in front of this socket", "option", completes="socket"),
+    Argument("--steps", "at most so many steps", "option", whole=True),
+    example="%materia run --until Socket-3",
+)
+def run(call: Call) -> Any:
+    current = call.bench.current
+    with running(current):
+        pause = current.run(call.get("until"), steps=call.get("steps"))
+    return views.StatusView(current, pause)
+
+
+@verb(
+    "reply",
+    "Answer the agent socket that waits for a person.",
+    Argument("answer", "the answer as text, or a $variable (text or a dict)", "rest"),
+    cell="may",
+    example='%%materia reply\n{"satisfied": true}',
+)
+def reply(call: Call) -> Any:
+    answer = call.body if call.body is not None else call.get("answer")
+    if answer is None:
+        raise MateriaError(
+            "The answer is missing.", hint="write it behind reply, or in a %%materia reply cell"
+        )
+    current = call.bench.current
+    current.reply(answer)
+    return views.StepView(current)
+
+
+@verb(
+    "refine",
+    "Ask a multi-turn agent to change its draft.",
+    Argument("message", "what should be different", "rest"),
+    cell="may",
+    example="%materia refine make it shorter",
+)
+def refine(call: Call) -> Any:
+    message = call.body if call.body is not None else call.get("message")
+    if not message:
+        raise MateriaError("Say what should be different.", hint="write it behind refine", kind="usage")
+    call.bench.current.refine(str(message))
+    return views.StepView(call.bench.current)
+
+
+@verb("continue", "Accept the draft of a multi-turn socket: its agent gives the final result.")
+def continue_(call: Call) -> Any:
+    call.bench.current.finalize()
+    return views.StepView(call.bench.current)
+
+
+@verb(
+    "break",
+    "Stop runs in front of a socket; without one, list the breakpoints.",
+    Argument("socket", "where to stop", completes="socket"),
+    Argument("--when", "only if this Python expression holds (state, item, cast)", "option"),
+    Argument("--clear", "take the breakpoint, or all of them, away", "flag"),
+    example="%materia break Socket-3 --when \"state.get('retries', 0) > 2\"",
+)
+def break_(call: Call) -> Any:
+    current, socket = call.bench.current, call.get("socket")
+    if call.get("clear"):
+        if socket is None:
+            current.breakpoints.clear()
+        else:
+            current.breakpoints.pop(socket, None)
+    elif socket is not None:
+        when = call.get("when")
+        current.break_at(socket, _condition(when, call) if when else None)
+    return views.breakpoints_view(current)
+
+
+def _condition(expression: str, call: Call) -> Any:
+    try:
+        code = compile(expression, "<breakpoint>", "eval")
+    except SyntaxError as error:
+        raise MateriaError(
+            f"The condition is not a Python expression: {error.msg}.", where=expression
+        ) from None
+
+    def holds(current: Cast) -> bool:
+        found = {
+            **call.names,
+            "state": dict(current.state),
+            "cast": current,
+            "item": current.state.get("item"),
+        }
+        try:
+            return bool(eval(code, found))  # noqa: S307 - the person's own expression, in their own kernel
+        except Exception as error:
+            raise MateriaError(
+                f"The condition of the breakpoint failed: {type(error).__name__}: {error}.",
+                where=expression,
+                hint="break SOCKET --clear takes it away",
+                kind="breakpoint",
+            ) from error
+
+    holds.__doc__ = expression
+    return holds
+
+
+@verb(
+    "abort",
+    "Stop the cast.",
+    Argument("reason", "why, for the journal", "rest"),
+)
+def abort(call: Call) -> Any:
+    reason = call.get("reason")
+    call.bench.current.abort(str(reason) if reason else "stopped by the person")
+    return views.StatusView(call.bench.current)
+
+
+@verb("recast", "Run the socket where a failed or aborted cast stopped once more.")
+def recast(call: Call) -> Any:
+    current = call.bench.current
+    with running(current):
+        current.recast()
+    return views.StepView(current)
+
+
+@verb("revive", "Go on with a failed cast, with the limit that stopped it granted once more.")
+def revive(call: Call) -> Any:
+    current = call.bench.current
+    with running(current):
+        current.revive()
+    return views.StepView(current)
+
+
+@verb(
+    "budget",
+    "Show the tokens used, or set the token budget of this cast.",
+    Argument("tokens", "the most tokens; none for no limit"),
+    example="%materia budget 200000",
+)
+def budget(call: Call) -> Any:
+    tokens = call.get("tokens")
+    current = call.bench.current
+    if tokens is not None:
+        current.set_budget(_tokens(tokens))
+    return views.budget_view(current)
+
+
+def _tokens(given: Any) -> int | None:
+    if given == "none":
+        return None
+    try:
+        tokens = int(str(given).replace("_", "").replace(",", ""))
+    except ValueError:
+        tokens = -1
+    if tokens < 0:
+        raise MateriaError(f"The budget must be a number of tokens or none, not {given!r}.", kind="usage")
+    return tokens

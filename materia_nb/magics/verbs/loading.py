@@ -1,0 +1,148 @@
+"""Verbs about loadouts and who answers: load, loadouts, use, grid, check, loadout, agent, utility."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from materia_nb import views
+from materia_nb.errors import MateriaError
+from materia_nb.magics.registry import Argument, Call, verb
+
+_NAMED = Argument("loadout", "a loadout, the chosen one if left out", "rest", completes="loadout")
+
+
+@verb(
+    "load",
+    "Load a config file and choose its active loadout.",
+    Argument(
+        "file", "a .json, .jsonc, .yaml or .yml file, or a variable", "rest", required=True, completes="file"
+    ),
+    example="%materia load hello-utility.json",
+)
+def load(call: Call) -> Any:
+    return call.bench.load(call.get("file"))
+
+
+@verb("loadouts", "List the loadouts and the layer that each comes from.")
+def loadouts(call: Call) -> Any:
+    return views.loadouts_view(call.bench.loadouts, call.bench.chosen, call.bench.config)
+
+
+@verb(
+    "use",
+    "Choose the loadout to cast.",
+    Argument("loadout", "its name", "rest", required=True, completes="loadout"),
+    example="%materia use Hello-Utility",
+)
+def use(call: Call) -> Any:
+    return call.bench.use(call.get("loadout"))
+
+
+@verb("grid", "Draw the graph of the cast, or of a loadout.", _NAMED, example="%materia grid")
+def grid(call: Call) -> Any:
+    name, cast = call.get("loadout"), call.bench.cast_
+    if name is None and cast is not None and cast.graph.name == call.bench.chosen:
+        return views.GraphView(cast.graph, views.marks_of(cast))
+    return call.bench.loadout(name)
+
+
+@verb(
+    "check",
+    "Show the problems of a loadout and, apart from them, hints.",
+    _NAMED,
+    example="%materia check",
+)
+def check(call: Call) -> Any:
+    name = call.get("loadout") or call.bench.chosen
+    return views.ReportView(name or "", call.bench.check(name))
+
+
+@verb(
+    "loadout",
+    "Define a loadout in this notebook, in JSON or YAML.",
+    Argument("name", "what it is called", "rest", required=True),
+    cell="must",
+    example="%%materia loadout Two-Steps\n"
+    "entry: Socket-1\n"
+    "sockets:\n"
+    "  Socket-1: {materia: Plan, edges: [{when: always, to: Socket-2}]}\n"
+    "  Socket-2: {materia: Build}",
+)
+def loadout(call: Call) -> Any:
+    return call.bench.define_loadout(call.get("name"), call.body or "")
+
+
+@verb(
+    "agent",
+    "Say who answers a materia or socket: person, a command, a variable, or the Python in the cell.",
+    Argument(
+        "name", "a materia or socket; * for everyone not set otherwise", required=True, completes="materia"
+    ),
+    Argument("who", "person, or command and its arguments, or a $variable; none with a cell", "rest"),
+    cell="may",
+    example="%%materia agent Build\nreturn f'built {turn.item_label}'",
+)
+def agent(call: Call) -> Any:
+    name, who = call.get("name"), call.get("who")
+    if call.body is not None:
+        call.bench.agent(name, _function(name, call.body, dict_of(call)))
+    elif who is None:
+        return views.agents_view(call.bench.agents)
+    elif isinstance(who, str) and who.split()[:1] == ["command"]:
+        call.bench.agent(name, who.split()[1:])
+    else:
+        call.bench.agent(name, who)
+    return views.agents_view(call.bench.agents)
+
+
+def dict_of(call: Call) -> dict[str, Any]:
+    """The user's names as the dict that a function defined in a cell uses as its globals."""
+    if not isinstance(call.names, dict):
+        raise TypeError("the names of a shell are a dict")
+    return call.names
+
+
+def _function(name: str, body: str, names: dict[str, Any]) -> Any:
+    """Make a function of a cell's body; ``turn`` and ``prompt`` are its arguments."""
+    source = "def answer(turn, prompt):\n" + textwrap.indent(body.strip("\n") + "\n", "    ")
+    if "await " in body:
+        source = "async " + source
+    made: dict[str, Any] = {}
+    try:
+        exec(compile(source, f"<agent {name}>", "exec"), names, made)  # noqa: S102 - the person's own cell
+    except SyntaxError as error:
+        raise MateriaError(
+            f"The body of the agent is not Python: {error.msg}.",
+            where=f"line {max((error.lineno or 2) - 1, 1)} of the cell",
+            hint="write the body of a function: it has turn and prompt, and returns text or a dict",
+            kind="bad_agent",
+        ) from None
+    function = made["answer"]
+    function.__name__ = function.__qualname__ = f"agent {name}"
+    return function
+
+
+@verb(
+    "utility",
+    "Define a utility materia whose script is the Python in the cell.",
+    Argument("name", "what the materia is called", required=True),
+    Argument("--text", "stdout is text, not JSON", "flag"),
+    Argument("--generator", "it produces workItems", "flag"),
+    Argument("--timeout-ms", "how long it may run", "option", whole=True),
+    cell="must",
+    example="%%materia utility Count-Files\n"
+    "import json, os, sys\n"
+    "context = json.load(sys.stdin)\n"
+    "print(json.dumps({'state': {'files': len(os.listdir(context['cwd']))}}))",
+)
+def utility(call: Call) -> Any:
+    fields = {"timeoutMs": call.get("timeout_ms")} if call.get("timeout_ms") is not None else {}
+    path = call.bench.define_utility(
+        call.get("name"),
+        call.body or "",
+        parse="text" if call.get("text") else "json",
+        generator=bool(call.get("generator")),
+        **fields,
+    )
+    return views.Text(f"Utility {call.get('name')} runs {path.name}.")

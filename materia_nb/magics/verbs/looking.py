@@ -1,0 +1,75 @@
+"""Verbs that only look: status, state, items, steps, handoff, prompt, why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from materia_nb import views
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import MISSING, get_path, split_path
+from materia_nb.magics.registry import Argument, Call, verb
+
+_STEP = Argument("step", "a step number; -1, the latest, if left out", whole=True)
+
+
+@verb("status", "Show how the cast stands and what comes next.")
+def status(call: Call) -> Any:
+    return views.StatusView(call.bench.current)
+
+
+@verb(
+    "state",
+    "Show the state, or what stands at a path in it.",
+    Argument("path", "a dotted path, such as workItems.0.title"),
+    Argument("--step", "the state after this step", "option", whole=True),
+    example="%materia state workItems.0",
+)
+def state(call: Call) -> Any:
+    current, number = call.bench.current, call.get("step")
+    data = dict(current.state if number is None else current.at_step(number).after.data)
+    path = call.get("path")
+    if path is None:
+        return views.JsonView("state", data)
+    value = get_path(data, split_path(str(path)))
+    if value is MISSING:
+        raise MateriaError(
+            f"There is nothing at {path!r} in the state.", hint=f"its fields: {', '.join(data)}"
+        )
+    return views.JsonView(f"state.{path}", value)
+
+
+@verb("items", "Show the work items, which are done and which is current.")
+def items(call: Call) -> Any:
+    return views.items_view(call.bench.current)
+
+
+@verb("steps", "List the steps so far.")
+def steps(call: Call) -> Any:
+    return views.steps_view(call.bench.current)
+
+
+@verb("handoff", "Show what a step handed on: raw, parsed, issues, requirements, assignments.", _STEP)
+def handoff(call: Call) -> Any:
+    current = call.bench.current
+    number = call.get("step")
+    return views.HandoffView(current, current.at_step(-1 if number is None else number))
+
+
+@verb("prompt", "Show the prompt that waits for an answer, or that of a step.", _STEP)
+def prompt(call: Call) -> Any:
+    current, number = call.bench.current, call.get("step")
+    if number is None and current.prompt is not None:
+        return views.PromptView(current, current.steps[-1], current.prompt)
+    record = current.at_step(-1 if number is None else number)
+    if record.prompt is None:
+        raise MateriaError(
+            f"{record.socket} is a utility and has no prompt.",
+            hint="handoff shows what it was given",
+            kind="no_prompt",
+        )
+    return views.PromptView(current, record, record.prompt)
+
+
+@verb("why", "Explain why a step went where it went.", _STEP, example="%materia why 3")
+def why(call: Call) -> Any:
+    return views.WhyView(call.bench.current.why(call.get("step")))

@@ -1,0 +1,509 @@
+"""What a person sees: each view holds values, and shows them as text, SVG or escaped HTML.
+
+Views know nothing of a kernel; IPython asks them for a MIME bundle. Their text is
+stable from run to run (no ids, no times), since notebooks are compared by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from materia_nb.display.bundle import Shown, bundle
+from materia_nb.display.escape import esc, plain, shorten
+from materia_nb.display.html import html_json, html_panel, html_table
+from materia_nb.display.marks import Marks
+from materia_nb.display.svg import graph_svg
+from materia_nb.display.text import graph_text, table
+from materia_nb.engine.items import list_at
+from materia_nb.engine.routing import edge_use
+from materia_nb.engine.step import short
+from materia_nb.insight.why import HEADERS
+from materia_nb.jsonvalue import JSON, pretty
+from materia_nb.loadout.graph import Graph
+from materia_nb.loadout.report import Report
+
+if TYPE_CHECKING:
+    from materia_nb.agents.registry import AgentTable
+    from materia_nb.cast import Cast
+    from materia_nb.engine.prompt import Prompt
+    from materia_nb.insight.why import Why
+    from materia_nb.loadout.layers import LayeredConfig
+    from materia_nb.store.catalogue import CastEntry
+    from materia_nb.store.history import StepRecord
+
+SHOWN_CHARS: Final = 4_000
+"""How much of a text a view shows; the whole is in the artifact."""
+
+
+class Text(Shown):
+    """Plain text, shown as it is."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return plain(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _bundle(self) -> dict[str, Any]:
+        return bundle(repr(self))
+
+
+class Table(Shown):
+    """Rows under headers; ``rows`` are the values to work with."""
+
+    def __init__(self, headers: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "(none)") -> None:
+        self.headers, self.rows, self.empty = tuple(headers), [tuple(row) for row in rows], empty
+
+    def __repr__(self) -> str:
+        return table(self.rows, self.headers) if self.rows else self.empty
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def _bundle(self) -> dict[str, Any]:
+        html = html_table(self.headers, self.rows) if self.rows else None
+        return bundle(repr(self), html=html)
+
+
+class JsonView(Shown):
+    """A JSON value under its name, as a tree that opens and closes."""
+
+    def __init__(self, name: str, value: JSON) -> None:
+        self.name, self.value = name, value
+
+    def __repr__(self) -> str:
+        text = pretty(self.value)
+        return f"{plain(self.name)} = {plain(_bounded(text))}"
+
+    def _bundle(self) -> dict[str, Any]:
+        return bundle(repr(self), html=html_panel(self.name, html_json(self.value, open_depth=2)))
+
+
+class GraphView(Shown):
+    """A graph with what a cast did to it."""
+
+    def __init__(self, graph: Graph, marks: Marks | None = None) -> None:
+        self.graph, self.marks = graph, marks or Marks()
+
+    def __repr__(self) -> str:
+        return graph_text(self.graph, self.marks)
+
+    def _bundle(self) -> dict[str, Any]:
+        return bundle(repr(self), svg=graph_svg(self.graph, self.marks))
+
+
+class ReportView(Shown):
+    """The problems of a loadout and, apart from them, the hints."""
+
+    def __init__(self, name: str, report: Report) -> None:
+        self.name, self.report = name, report
+
+    def __repr__(self) -> str:
+        report = self.report
+        lines = [
+            f"{plain(self.name)}: {_count(len(report.problems), 'problem')}, {_count(len(report.hints), 'hint')}"
+        ]
+        lines += [f"  problem {plain(_finding(one))}" for one in report.problems]
+        lines += [f"  hint    {plain(_finding(one))}" for one in report.hints]
+        return "\n".join(lines)
+
+    def _bundle(self) -> dict[str, Any]:
+        rows = [
+            ("problem", one.code, one.source, one.message, one.hint or "") for one in self.report.problems
+        ]
+        rows += [("hint", one.code, one.source, one.message, one.hint or "") for one in self.report.hints]
+        html = html_table(("", "code", "where", "what", "what to do"), rows) if rows else None
+        return bundle(repr(self), html=html)
+
+
+def _finding(one: Any) -> str:
+    advice = f" ({one.hint})" if one.hint else ""
+    return f"{one.code} at {one.source}: {one.message}{advice}"
+
+
+class LoadoutView(Shown):
+    """A loadout: its graph, or its problems when it cannot be cast."""
+
+    def __init__(self, name: str, origin: str, graph: Graph | None, report: Report) -> None:
+        self.name, self.origin, self.graph, self.report = name, origin, graph, report
+
+    def __repr__(self) -> str:
+        if self.graph is None:
+            return repr(ReportView(self.name, self.report))
+        lines = [f"{plain(self.name)} (from {plain(self.origin)})", graph_text(self.graph, Marks())]
+        if self.report.hints:
+            lines.append(f"{_count(len(self.report.hints), 'hint')}: %materia check shows them")
+        return "\n".join(lines)
+
+    def _bundle(self) -> dict[str, Any]:
+        if self.graph is None:
+            return ReportView(self.name, self.report)._bundle()
+        return bundle(repr(self), svg=graph_svg(self.graph, Marks()))
+
+
+class CastView(Shown):
+    """The picture of a cast: its graph with what happened on it, and its status as text."""
+
+    def __init__(self, cast: Cast) -> None:
+        self.lines = status_lines(cast)
+        self.graph, self.marks = cast.graph, marks_of(cast)
+
+    def __repr__(self) -> str:
+        return "\n".join(plain(line) for line in self.lines)
+
+    def _bundle(self) -> dict[str, Any]:
+        return bundle(repr(self), svg=graph_svg(self.graph, self.marks))
+
+
+class StatusView(Shown):
+    """How a cast stands, what comes next, and what a person can do."""
+
+    def __init__(self, cast: Cast, pause: str | None = None) -> None:
+        self.lines = status_lines(cast, pause)
+        self.steps = steps_view(cast)
+        self.prompt = cast.prompt
+
+    def __repr__(self) -> str:
+        lines = list(self.lines)
+        if self.prompt is not None:
+            lines += ["", _bounded(self.prompt.text)]
+        return "\n".join(plain(line) for line in lines)
+
+    def _bundle(self) -> dict[str, Any]:
+        body = "".join(f"<div>{esc(line)}</div>" for line in self.lines)
+        if self.steps.rows:
+            body += html_table(self.steps.headers, self.steps.rows[-12:])
+        if self.prompt is not None:
+            body += _layers(self.prompt)
+        return bundle(repr(self), html=html_panel("cast", body))
+
+
+class StepView(Shown):
+    """The latest step of a cast: what came, what was made of it, where it goes."""
+
+    def __init__(self, cast: Cast) -> None:
+        self.status = status_lines(cast)
+        self.step = cast.steps[-1] if cast.steps else None
+        self.why = cast.why() if self.step else None
+        self.prompt = cast.prompt
+
+    def __repr__(self) -> str:
+        lines = self._lines()
+        if self.prompt is not None:
+            lines += ["", _bounded(self.prompt.text)]
+        return "\n".join(plain(line) for line in lines)
+
+    def _lines(self) -> list[str]:
+        step = self.step
+        if step is None or self.why is None:
+            return list(self.status)
+        lines = [self.why.title]
+        if step.output is not None:
+            lines.append(f"  output: {shorten(step.output, 200)}")
+        if step.decision is not None:
+            lines += [f"  {line}" for line in self.why.lines]
+        return lines + list(self.status)
+
+    def _bundle(self) -> dict[str, Any]:
+        step = self.step
+        body = "".join(f"<div>{esc(line)}</div>" for line in self.status)
+        if step is None or self.why is None:
+            return bundle(repr(self), html=html_panel("cast", body))
+        parts = []
+        if step.output is not None:
+            parts.append(f"<pre>{esc(_bounded(step.output))}</pre>")
+        if step.decision is not None:
+            parts += [f"<div>{esc(line)}</div>" for line in self.why.lines]
+            if self.why.rows:
+                parts.append(html_table(HEADERS, self.why.rows))
+        if self.prompt is not None:
+            parts.append(_layers(self.prompt))
+        return bundle(repr(self), html=html_panel(self.why.title, "".join(parts) + body))
+
+
+class HandoffView(Shown):
+    """What a step handed on: raw, parsed, issues, requirements, assignments."""
+
+    def __init__(self, cast: Cast, step: StepRecord) -> None:
+        self.step = step
+        self.wanted = cast.rules.sockets[step.socket].wanted
+        self.title = f"Handoff of step {step.number}: {step.socket}, visit {step.visit}"
+
+    def __repr__(self) -> str:
+        lines = [self.title]
+        for turn in self.step.turns:
+            lines += [f"  {turn.mode}: {shorten(turn.text, 300)}"]
+            reading = turn.reading
+            if reading is None:
+                continue
+            lines += [f"  note: {note}" for note in reading.notes]
+            lines += [f"  {issue.path}: {issue.message} To mend it: {issue.fix}." for issue in reading.issues]
+        if not self.step.turns:
+            lines.append("  no output yet")
+        lines += [f"  required: {name}: {meaning}" for name, meaning in self.wanted.describe().items()]
+        lines += [
+            f"  assigned: state.{one.target} from {one.source}{'' if one.found else ' (not there)'}"
+            for one in self._assigned()
+        ]
+        return "\n".join(plain(line) for line in lines)
+
+    def _assigned(self) -> Sequence[Any]:
+        return self.step.decision.assigned if self.step.decision else ()
+
+    def _bundle(self) -> dict[str, Any]:
+        parts = []
+        for turn in self.step.turns:
+            parts.append(f"<div><b>{esc(turn.mode)}</b></div><pre>{esc(_bounded(turn.text))}</pre>")
+            reading = turn.reading
+            if reading is None:
+                continue
+            parts += [f"<div>{esc(note)}</div>" for note in reading.notes]
+            if reading.issues:
+                rows = [(issue.path, issue.message, issue.fix) for issue in reading.issues]
+                parts.append(html_table(("where", "issue", "what to do"), rows))
+            if isinstance(reading.value, dict):
+                parts.append(html_json(reading.value, open_depth=2))
+        wanted = list(self.wanted.describe().items())
+        if wanted:
+            parts.append(html_table(("required", "what it must be"), wanted))
+        if self._assigned():
+            rows = [
+                (f"state.{one.target}", one.source, "yes" if one.found else "no") for one in self._assigned()
+            ]
+            parts.append(html_table(("assigned to", "from", "there"), rows))
+        return bundle(repr(self), html=html_panel(self.title, "".join(parts) or "<div>no output yet</div>"))
+
+
+class PromptView(Shown):
+    """A prompt with each layer named."""
+
+    def __init__(self, cast: Cast, step: StepRecord, prompt: Prompt) -> None:
+        self.prompt = prompt
+        self.title = f"Prompt of step {step.number}: {step.socket}, visit {step.visit}"
+
+    def __repr__(self) -> str:
+        parts = [self.title, *(f"[{layer.name}]\n{_bounded(layer.text)}" for layer in self.prompt.layers)]
+        return plain("\n\n".join(parts))
+
+    def __str__(self) -> str:
+        return self.prompt.text
+
+    def _bundle(self) -> dict[str, Any]:
+        return bundle(repr(self), html=html_panel(self.title, _layers(self.prompt)))
+
+
+class WhyView(Shown):
+    """Why a step went where it went."""
+
+    def __init__(self, why: Why) -> None:
+        self.why = why
+
+    def __repr__(self) -> str:
+        text = str(self.why)
+        if self.why.rows:
+            text += "\n" + table(self.why.rows, HEADERS)
+        return plain(text)
+
+    def _bundle(self) -> dict[str, Any]:
+        body = "".join(f"<div>{esc(line)}</div>" for line in self.why.lines)
+        if self.why.rows:
+            body += html_table(HEADERS, self.why.rows)
+        return bundle(repr(self), html=html_panel(self.why.title, body))
+
+
+# -- what several views need ------------------------------------------------------------
+
+
+def status_lines(cast: Cast, pause: str | None = None) -> tuple[str, ...]:
+    """Say how a cast stands, one line a fact, the last one what to do next."""
+    now = cast.now
+    lines = [f"{cast.graph.name}: {now.status} after {_count(len(cast.steps), 'step')}"]
+    done = [
+        f"loop {loop}: {done} of {total} done" for loop, (done, total) in loop_progress(cast).items() if total
+    ]
+    if done:
+        lines[0] += f" ({', '.join(done)})"
+    if now.usage.tokens:
+        most = f" of {now.budget.max_tokens}" if now.budget.max_tokens is not None else ""
+        lines.append(f"tokens: {now.usage.tokens}{most}")
+    lines += cast.messages
+    lines += [f"differs: {difference}" for difference in cast.differences]
+    failure = now.failure
+    if failure is not None:
+        lines.append(f"{failure.kind}: {failure.message}")
+        if failure.hint:
+            lines.append(f"to go on: {failure.hint}")
+    elif now.status == "waiting":
+        lines.append(_waiting_for(cast))
+    elif now.status == "ready":
+        because = {"breakpoint": " (breakpoint)", "until": " (as asked)"}.get(pause or "", "")
+        lines.append(f"next: {now.next}{because}")
+    return tuple(lines)
+
+
+def _waiting_for(cast: Cast) -> str:
+    visit = cast.waiting_at
+    if visit is None:
+        return ""
+    socket = cast.graph.sockets[visit.socket]
+    if socket.is_utility:
+        return f"waiting: {visit.socket} was interrupted; step runs it again"
+    item = f" for {visit.item.key} ({short(visit.item.label)})" if visit.item else ""
+    if visit.mode == "draft" and visit.drafts:
+        return f"waiting: {visit.socket}{item} has a draft; refine it, or continue to the final result"
+    return f"waiting: {visit.socket} ({socket.materia.label}){item} needs an answer; reply, or step to ask its agent"
+
+
+def loop_progress(cast: Cast) -> dict[str, tuple[int, int]]:
+    """Return for every loop over items how many are done and how many there are."""
+    now = cast.now
+    found = {}
+    for loop in cast.graph.loops.values():
+        if loop.iterator is not None:
+            total = len(list_at(loop.iterator.items, now))
+            found[loop.id] = (min(now.cursors.get(loop.iterator.cursor, 0), total), total)
+    return found
+
+
+def marks_of(cast: Cast) -> Marks:
+    """What to lay over the picture of the cast's graph."""
+    now = cast.now
+    visit = cast.waiting_at
+    last = cast.steps[-1].decision if cast.steps else None
+    chosen = last.chosen if last else None
+    route: tuple[str, int | str] | None = None
+    if last is not None and last.socket is not None and last.target is not None:
+        way: int | str = "end"
+        if chosen is not None:
+            way = chosen.route or (0 if chosen.place is None else chosen.place)
+        route = (last.socket, way)
+    failed = now.failure.socket if now.failure and now.status == "failed" else None
+    current = visit.socket if visit else now.next if now.next in cast.graph.sockets else None
+    return Marks(
+        current=current,
+        waiting=visit is not None,
+        failed=failed,
+        visits=dict(now.visits),
+        traversals=dict(now.traversals),
+        last_route=route,
+        progress=loop_progress(cast),
+        breakpoints=frozenset(cast.breakpoints),
+        budgets=_budgets(cast),
+    )
+
+
+def _budgets(cast: Cast) -> dict[tuple[str, int], tuple[int, int]]:
+    visit = cast.now.at
+    found = {}
+    if visit is not None:
+        for edge in cast.graph.sockets[visit.socket].edges:
+            used, limit = edge_use(cast.rules, cast.now, visit, edge)
+            if limit is not None and edge.max_traversals is not None:
+                found[visit.socket, edge.place] = (used, limit)
+    return found
+
+
+def steps_view(cast: Cast) -> Table:
+    """The steps of a cast, one a row."""
+    rows = []
+    for step in cast.steps:
+        decision = step.decision
+        way = "waiting" if decision is None else decision.target or decision.by
+        if decision is not None and decision.failure is not None:
+            way = f"failed: {decision.failure.kind}"
+        materia = cast.graph.sockets[step.socket].materia.label
+        item = f"{step.item_key} {short(step.item_label or '', 40)}" if step.item_key else ""
+        output = shorten(step.output, 60) if step.output is not None else ""
+        rows.append((str(step.number), step.socket, materia, str(step.visit), item, output, way))
+    return Table(("step", "socket", "materia", "visit", "item", "output", "next"), rows, "no steps yet")
+
+
+def items_view(cast: Cast) -> Table:
+    """The work items, which are done and which is current."""
+    visit = cast.waiting_at
+    current = visit.item.position if visit and visit.item else None
+    done = max((done for done, _ in loop_progress(cast).values()), default=0)
+    rows = []
+    for index, item in enumerate(cast.work_items):
+        stands = "current" if index == current else "done" if index < done else "open"
+        title = item.get("title", "") if isinstance(item, dict) else pretty(item)
+        context = item.get("context", "") if isinstance(item, dict) else ""
+        rows.append((f"WI-{index + 1}", stands, shorten(str(title), 80), shorten(str(context), 120)))
+    return Table(("item", "", "title", "context"), rows, "no work items")
+
+
+def loadouts_view(loadouts: Mapping[str, str], chosen: str | None, config: LayeredConfig) -> Table:
+    """The loadouts, where each comes from, and which is chosen."""
+    rows = [
+        (
+            "*" if name == chosen else "",
+            name,
+            origin,
+            str(len(config.document["loadouts"][name].get("sockets", {}))),
+        )
+        for name, origin in loadouts.items()
+    ]
+    return Table(("", "loadout", "from", "sockets"), rows, "no loadouts")
+
+
+def agents_view(agents: AgentTable) -> Table:
+    """Who answers what."""
+    rows = [(one.name or "everyone else", one.agent) for one in agents.describe()]
+    return Table(("materia or socket", "answered by"), rows)
+
+
+def breakpoints_view(cast: Cast) -> Table:
+    """The breakpoints of a cast."""
+    rows = [
+        (name, condition.__doc__ or "condition" if condition else "always")
+        for name, condition in cast.breakpoints.items()
+    ]
+    return Table(("stops in front of", "when"), rows, "no breakpoints")
+
+
+def budget_view(cast: Cast) -> Table:
+    """The tokens used against the budget."""
+    usage, most = cast.now.usage, cast.now.budget.max_tokens
+    share = f"{usage.tokens / most:.0%}" if most else ""
+    return Table(
+        ("tokens in", "tokens out", "in all", "budget", "used"),
+        [
+            (
+                str(usage.input),
+                str(usage.output),
+                str(usage.tokens),
+                "none" if most is None else str(most),
+                share,
+            )
+        ],
+    )
+
+
+def casts_view(entries: Sequence[CastEntry]) -> Table:
+    """Casts on disk, newest first."""
+    rows = [
+        (one.id, one.loadout or "", one.status or "", str(one.steps), short(one.request or "", 60))
+        for one in entries
+    ]
+    return Table(("cast", "loadout", "status", "steps", "request"), rows, "no casts yet")
+
+
+def _layers(prompt: Prompt) -> str:
+    return "".join(
+        f"<div><b>{esc(layer.name)}</b></div><pre>{esc(_bounded(layer.text))}</pre>"
+        for layer in prompt.layers
+    )
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= SHOWN_CHARS:
+        return text
+    return f"{text[:SHOWN_CHARS]}… ({len(text)} characters in all; the artifact holds the whole)"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,330 @@
+"""One notebook's bench: the config in its layers, the loadouts, who answers, and the casts."""
+
+from __future__ import annotations
+
+import keyword
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+from materia_nb.agents.base import Agent
+from materia_nb.agents.registry import AgentTable
+from materia_nb.cast import Cast, Plan
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout import (
+    Graph,
+    LayeredConfig,
+    Report,
+    load_layers,
+    read_text,
+)
+from materia_nb.store.catalogue import CastEntry, find_cast, list_casts
+from materia_nb.store.files import disk, replace_file
+from materia_nb.views import LoadoutView
+
+DEFAULT_ARTIFACT_DIR = ".pi/pi-materia"
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class Workbench:
+    """Where a person works: load loadouts, say who answers, cast.
+
+    Args:
+        project: the directory that utilities and agents work in; where ``.pi/pi-materia.json`` is looked for.
+        sync: force every step of a cast to the disk (fsync). Slower; a power failure then loses nothing either.
+        bundled: whether the loadouts that come with the package are there too.
+    """
+
+    def __init__(self, project: str | Path = ".", *, sync: bool = False, bundled: bool = True) -> None:
+        self.project = Path(project).resolve()
+        self.sync = sync
+        self.agents = AgentTable()
+        self.cast_: Cast | None = None
+        self._bundled = bundled
+        self._given: str | Path | Mapping[str, JSON] | None = None
+        self._notebook: dict[str, dict[str, JSON]] = {"loadouts": {}, "materia": {}}
+        self._chosen: str | None = None
+        self._config: LayeredConfig | None = None
+        self._open: dict[Path, Cast] = {}
+
+    # -- config -------------------------------------------------------------------
+
+    @property
+    def config(self) -> LayeredConfig:
+        """The config of all layers, merged; read on first use and again by :meth:`load` and :meth:`reload`."""
+        if self._config is None:
+            self._config = self._read(self._given)
+        return self._config
+
+    def _read(self, given: str | Path | Mapping[str, JSON] | None) -> LayeredConfig:
+        notebook = self._notebook if any(self._notebook.values()) else None
+        return load_layers(given, project=self.project, bundled=self._bundled, notebook=notebook)
+
+    def load(self, path: str | Path | Mapping[str, JSON]) -> LoadoutView:
+        """Load a config file on top of the other layers and take its active loadout.
+
+        Args:
+            path: a ``.json``, ``.jsonc``, ``.json5``, ``.yaml`` or ``.yml`` file, relative to the
+                project directory or to the current one; or a config as a mapping.
+
+        Raises:
+            MateriaError: the file cannot be read; what was loaded before stays.
+        """
+        given = path if isinstance(path, Mapping) else self._find(Path(path))
+        config = self._read(given)
+        self._given, self._config, self._chosen = given, config, config.active
+        return self.loadout()
+
+    def reload(self) -> LoadoutView:
+        """Read every layer again, after a file was changed."""
+        self._config = self._read(self._given)
+        return self.loadout()
+
+    def _find(self, path: Path) -> Path:
+        path = path.expanduser()
+        inside = self.project / path
+        return inside if inside.exists() or not path.exists() else path.resolve()
+
+    @property
+    def loadouts(self) -> Mapping[str, str]:
+        """The name of every loadout and the layer that it comes from."""
+        return {name: self.config.origin("loadout", name).name for name in self.config.loadout_names}
+
+    @property
+    def chosen(self) -> str | None:
+        """The loadout that :meth:`cast` runs when it is not told another."""
+        if self._chosen in self.config.loadout_names:
+            return self._chosen
+        return self.config.active
+
+    def use(self, name: str) -> LoadoutView:
+        """Choose the loadout to cast."""
+        self._needs_loadout(name)
+        self._chosen = name
+        return self.loadout()
+
+    def loadout(self, name: str | None = None) -> LoadoutView:
+        """Show a loadout, the chosen one by default, with its problems if it has some."""
+        name = self._needs_loadout(name or self.chosen)
+        report = self.check(name)
+        graph = None if report.problems else self.graph(name)
+        return LoadoutView(name, self.config.origin("loadout", name).name, graph, report)
+
+    def check(self, name: str | None = None) -> Report:
+        """Return all problems and, apart from them, hints, of a loadout or of the chosen one."""
+        return self.config.check(self._needs_loadout(name or self.chosen))
+
+    def graph(self, name: str | None = None) -> Graph:
+        """Resolve a loadout; raises LoadoutError when it has problems."""
+        name = self._needs_loadout(name or self.chosen)
+        return self.config.graph(name)
+
+    def define_loadout(self, name: str, body: str | Mapping[str, JSON]) -> LoadoutView:
+        """Define a loadout in this notebook, from a mapping or from JSON or YAML text.
+
+        The body is a loadout (``entry``, ``sockets``, ``loops``); beside these it may hold
+        ``materia``, which are then defined in this notebook too.
+        """
+        _check_name(name, "loadout")
+        document = read_text(body, where=name) if isinstance(body, str) else dict(body)
+        if not isinstance(document, dict):
+            raise MateriaError("A loadout is an object.", where=name, hint="give it entry and sockets")
+        materia = document.pop("materia", {})
+        if not isinstance(materia, dict):
+            raise MateriaError("materia must be an object of definitions.", where=f"{name}.materia")
+        self._notebook["loadouts"][name] = document
+        self._notebook["materia"].update(materia)
+        self._config = None
+        self._chosen = name
+        return self.loadout()
+
+    def define_materia(self, name: str, definition: Mapping[str, JSON]) -> None:
+        """Define a materia in this notebook."""
+        _check_name(name, "materia")
+        self._notebook["materia"][name] = dict(definition)
+        self._config = None
+
+    def define_utility(
+        self, name: str, script: str, *, parse: str = "json", generator: bool = False, **fields: JSON
+    ) -> Path:
+        """Write a Python script beside the notebook and define a utility materia that runs it.
+
+        The script reads one JSON object on stdin and writes its result to stdout. Returns its path.
+        """
+        _check_name(name, "utility")
+        compile(script, f"<utility {name}>", "exec")
+        path = self.artifact_root / "notebook-utilities" / f"{name.replace(' ', '-')}.py"
+        with disk(path, "write the script of the utility"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, script.encode())
+        definition: dict[str, JSON] = {
+            "type": "utility",
+            "command": [sys.executable, str(path)],
+            "parse": parse,
+        }
+        if generator:
+            definition["generator"] = True
+        self.define_materia(name, {**definition, **fields})
+        return path
+
+    # -- who answers ----------------------------------------------------------------
+
+    @overload
+    def agent(self, name: str) -> Callable[[_Function], _Function]: ...
+    @overload
+    def agent(self, name: str, agent: object) -> Agent: ...
+    def agent(self, name: str, agent: object = None) -> Any:
+        """Say who answers a socket or materia; ``*`` means everyone not set otherwise.
+
+        Without ``agent`` it is a decorator for a function, sync or async, that returns text or a dict::
+
+            @wb.agent("Build")
+            def build(turn):
+                return f"built {turn.item_label}"
+        """
+        if agent is not None:
+            return self._set_agent(name, agent)
+
+        def decorate(function: _Function) -> _Function:
+            self._set_agent(name, function)
+            return function
+
+        return decorate
+
+    def _set_agent(self, name: str, agent: object) -> Agent:
+        if name == "*":
+            self.agents.default = agent
+            made = self.agents.default
+        else:
+            self._needs_answerer(name)
+            made = self.agents.set(name, agent)
+        for cast in {self.cast_, *self._open.values()} - {None}:
+            if cast.agents is not self.agents:
+                cast.agents.default = self.agents.default
+                if name != "*":
+                    cast.agents.set(name, made)
+        return made
+
+    def _needs_answerer(self, name: str) -> None:
+        materia = self.config.document.get("materia", {})
+        sockets = {
+            socket
+            for loadout in self.config.document.get("loadouts", {}).values()
+            if isinstance(loadout, dict)
+            for socket in loadout.get("sockets", {})
+        }
+        if name not in materia and name not in sockets:
+            raise MateriaError(
+                f"There is no materia or socket {name!r}.",
+                hint=did_you_mean(name, {*materia, *sockets}) + " (* is everyone)",
+                kind="unknown_materia",
+            )
+
+    # -- casts ----------------------------------------------------------------------
+
+    @property
+    def artifact_root(self) -> Path:
+        """Where run directories are made: ``artifactDir`` of the config, in the project directory."""
+        given = self.config.document.get("artifactDir")
+        return self.project / (given if isinstance(given, str) and given else DEFAULT_ARTIFACT_DIR)
+
+    def cast(
+        self, request: str, *, loadout: str | None = None, agents: Mapping[str, object] | None = None
+    ) -> Cast:
+        """Start a cast of a loadout. Nothing runs yet: ``step`` or ``run`` goes on.
+
+        Args:
+            request: what is asked for; prompts and utilities read it.
+            loadout: which loadout; the chosen one by default.
+            agents: who answers in this cast only, by socket or materia (``*`` for everyone else).
+        """
+        name = self._needs_loadout(loadout or self.chosen)
+        graph = self.graph(name)
+        table = self.agents
+        if agents is not None:
+            table = self.agents.copy()
+            for key, agent in agents.items():
+                if key == "*":
+                    table.default = agent
+                else:
+                    table.set(key, agent)
+        plan = Plan(
+            graph,
+            self._own_document(name, graph),
+            " < ".join(layer.label for layer in self.config.layers),
+            self.project,
+            self.artifact_root,
+            sync=self.sync,
+        )
+        return self._taken(Cast.start(plan, request, table))
+
+    def _own_document(self, name: str, graph: Graph) -> dict[str, JSON]:
+        """The config cut down to one loadout and what it uses, as a cast keeps it."""
+        document = self.config.document
+        used = {socket.materia.id for socket in graph.sockets.values()}
+        kept = {key: value for key, value in document.items() if key not in ("loadouts", "materia")}
+        kept["activeLoadout"] = name
+        kept["loadouts"] = {name: document["loadouts"][name]}
+        kept["materia"] = {key: value for key, value in document["materia"].items() if key in used}
+        return kept
+
+    @property
+    def current(self) -> Cast:
+        """The cast that verbs are about: the one started or opened last."""
+        if self.cast_ is None:
+            raise MateriaError(
+                "There is no cast yet.", hint="cast a request, or open one (casts)", kind="no_cast"
+            )
+        return self.cast_
+
+    def casts(self) -> Sequence[CastEntry]:
+        """List the casts of this project, newest first, without reading them whole."""
+        return list_casts(self.artifact_root)
+
+    def open(self, reference: str | Path) -> Cast:
+        """Open a cast to look at it: an id, the beginning of one, ``-1`` for the latest, or a directory."""
+        path = find_cast(self.artifact_root, str(reference))
+        if path in self._open and self._open[path].writable:
+            return self._taken(self._open[path])
+        return self._taken(Cast.open(path, self.agents))
+
+    def resume(self, reference: str | Path = "-1") -> Cast:
+        """Open a cast to go on with it; see :meth:`open` for ``reference``."""
+        path = find_cast(self.artifact_root, str(reference))
+        if path in self._open and self._open[path].writable:
+            return self._taken(self._open[path])
+        return self._taken(Cast.resume(path, self.agents, sync=self.sync))
+
+    def _taken(self, cast: Cast) -> Cast:
+        self.cast_ = cast
+        self._open[cast.run_dir.resolve()] = cast
+        return cast
+
+    def close(self) -> None:
+        """Let go of every cast that is open for writing."""
+        for cast in self._open.values():
+            cast.close()
+        self._open.clear()
+
+    def _needs_loadout(self, name: str | None) -> str:
+        names = self.config.loadout_names
+        if name is None:
+            raise MateriaError("No loadout is loaded.", hint="load a file", kind="no_loadout")
+        if name not in names:
+            raise MateriaError(
+                f"There is no loadout {name!r}.", hint=did_you_mean(name, names), kind="unknown_loadout"
+            )
+        return name
+
+
+def _check_name(name: str, what: str) -> None:
+    if not _NAME.fullmatch(name) or keyword.iskeyword(name):
+        raise MateriaError(
+            f"{name!r} cannot be the name of a {what}.",
+            hint="a letter, then letters, digits, spaces, dots, dashes or underscores, at most 64",
+            kind="bad_name",
+        )
