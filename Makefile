@@ -26,8 +26,8 @@ demo: env-lab ## run the quickstart notebook; print the route, the state, where 
 test: env-test lint ## all checks, all notebooks, all tests
 	@$(PY) scripts/chromium.py
 ifneq ($(NOTEBOOKS),)
-	$(PY) -m pytest -q -n $(WORKERS) --dist loadscope --nbval --nbval-current-env \
-		--nbval-sanitize-with notebooks/sanitize.cfg $(NOTEBOOKS)
+	MATERIA_PROFILE_DIR=$(CURDIR)/build/profile $(PY) -m pytest -q -n $(WORKERS) --dist loadscope \
+		--nbval --nbval-current-env --nbval-sanitize-with tests/nbval-sanitize.cfg $(NOTEBOOKS)
 endif
 	$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
@@ -39,7 +39,7 @@ lab: env-lab ## open JupyterLab on notebooks/
 	$(BIN)/jupyter lab --ServerApp.root_dir=notebooks
 
 bench: env-bench ## visits per second beside transitions, burr and the bare writes
-	$(PY) benchmarks/run.py
+	$(PY) benchmarks/bench.py
 
 lint: env-test ## ruff, mypy, the layers
 	$(BIN)/ruff check .

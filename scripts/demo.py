@@ -1,0 +1,81 @@
+"""Run the quickstart notebook without a browser and show what its cast did: ``make demo``."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOK = "00-quickstart.ipynb"
+DEMO = ROOT / "build" / "demo"
+
+
+def main() -> int:
+    """Run the notebook in a copy of notebooks/ and print the route, the state and the places."""
+    shutil.rmtree(DEMO, ignore_errors=True)
+    skip = shutil.ignore_patterns(".ipynb_checkpoints", ".pi")
+    shutil.copytree(ROOT / "notebooks", DEMO, ignore=skip)
+    # The demo shows the same on every machine, whatever loadouts its user has.
+    os.environ["MATERIA_PROFILE_DIR"] = str(DEMO / "profile")
+    os.environ.pop("MATERIA_CONFIG", None)
+
+    from nbclient.exceptions import CellExecutionError
+
+    try:
+        page = run_notebook(DEMO / NOTEBOOK)
+    except CellExecutionError as error:
+        print(f"A cell of {NOTEBOOK} failed:\n{error}", file=sys.stderr)
+        return 1
+    show_cast(page)
+    return 0
+
+
+def run_notebook(path: Path) -> Path:
+    """Run a notebook in its folder, keep it with its outputs, and return its HTML page."""
+    import nbformat
+    from nbclient import NotebookClient
+    from nbconvert import HTMLExporter
+
+    book = nbformat.read(path, as_version=4)
+    try:
+        NotebookClient(book, timeout=120, resources={"metadata": {"path": str(path.parent)}}).execute()
+    finally:
+        nbformat.write(book, path)
+    body, _ = HTMLExporter().from_notebook_node(book)
+    page = path.with_suffix(".html")
+    page.write_text(body, encoding="utf-8")
+    return page
+
+
+def show_cast(notebook_page: Path) -> None:
+    """Print what the newest cast of the demo did, read back from its run directory alone."""
+    from materia_nb import Workbench
+
+    cast = Workbench(project=DEMO).open("-1")
+    print(f"Route of the cast ({cast.status})")
+    for number, (socket, visit, _, label) in enumerate(cast.route, 1):
+        item = f"  item: {label}" if label else ""
+        print(f"  {number:>3}. {socket} (visit {visit}){item}")
+    print("State")
+    for line in json.dumps(dict(cast.state), indent=2, ensure_ascii=False).splitlines():
+        print(f"  {line}")
+    cast_page = DEMO / "cast.html"
+    cast.save_page(cast_page)
+    files = sorted(path for path in cast.run_dir.rglob("*") if path.is_file())
+    print(f"Artifacts: {shown(cast.run_dir)} ({len(files)} files)")
+    for path in files:
+        print(f"  {path.relative_to(cast.run_dir)}")
+    print(f"HTML page of the cast:     {shown(cast_page)}")
+    print(f"HTML page of the notebook: {shown(notebook_page)}")
+
+
+def shown(path: Path) -> str:
+    """The path as one would type it here."""
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

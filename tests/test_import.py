@@ -1,0 +1,15 @@
+"""What importing the package costs: slow libraries load on first use."""
+
+import subprocess
+import sys
+
+import pytest
+
+SLOW = ("ipycytoscape", "ipywidgets", "IPython", "jupyterlab", "pandas", "dask", "nbformat", "playwright")
+
+
+@pytest.mark.parametrize("statement", ["import materia_nb", "import materia_nb.workbench"])
+def test_importing_loads_no_slow_library(statement: str):
+    code = f"{statement}\nimport sys\nprint([name for name in {SLOW!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
