@@ -114,7 +114,8 @@ def rework() -> Graph:
         ],
     )
     last = replace(
-        made.sockets["Socket-6"], advance=Advance("workItemIndex", "state.workItems", "satisfied", derived=True)
+        made.sockets["Socket-6"],
+        advance=Advance("workItemIndex", "state.workItems", "satisfied", derived=True),
     )
     return replace(made, sockets={**made.sockets, "Socket-6": last})
 
@@ -124,7 +125,9 @@ def chain(length: int) -> Graph:
     return graph(
         "chain",
         [
-            socket(f"Socket-{n}", f"Step number {n}", *([("always", f"Socket-{n + 1}")] if n < length else []))
+            socket(
+                f"Socket-{n}", f"Step number {n}", *([("always", f"Socket-{n + 1}")] if n < length else [])
+            )
             for n in range(1, length + 1)
         ],
     )

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final, TypeAlias
 
-from materia_nb.display.rows import TURN, Cell, Rows
+from materia_nb.display.ports import widen_turns
+from materia_nb.display.rows import Cell, Join, Rows
 
 _CARD_GAP: Final = 34.0
 _LINE_GAP: Final = 22.0
+
+Run: TypeAlias = list[tuple[Cell, float]]
+"""Cells below each other, each with its distance from the run's x."""
 
 
 def gap(a: Cell, b: Cell) -> float:
@@ -18,7 +24,7 @@ def gap(a: Cell, b: Cell) -> float:
 def _offsets(row: list[Cell]) -> list[float]:
     """Distances of the cells' x from the first one's, packed as tightly as they may be."""
     at, found = 0.0, [0.0]
-    for a, b in zip(row, row[1:], strict=False):
+    for a, b in pairwise(row):
         at += a.right + gap(a, b) + b.left
         found.append(at)
     return found
@@ -41,17 +47,22 @@ def _settle(row: list[Cell], wanted: list[tuple[float, float]]) -> None:
             index += 1
 
 
+def _pulls(cell: Cell, *, above: bool = True, below: bool = True) -> Iterator[tuple[Join, float]]:
+    """Each join of a cell with the x at which the cell would make it straight."""
+    if above:
+        for join in cell.up:
+            yield join, join.upper.x + join.upper_at - join.lower_at
+    if below:
+        for join in cell.down:
+            yield join, join.lower.x + join.lower_at - join.upper_at
+
+
 def _wish(cell: Cell, *, above: bool, below: bool) -> tuple[float, float]:
     """Where a cell would like to be, and how much."""
     total = weight = 0.0
-    if above:
-        for join in cell.up:
-            total += join.weight * (join.upper.x + join.upper_at - join.lower_at)
-            weight += join.weight
-    if below:
-        for join in cell.down:
-            total += join.weight * (join.lower.x + join.lower_at - join.upper_at)
-            weight += join.weight
+    for join, x in _pulls(cell, above=above, below=below):
+        total += join.weight * x
+        weight += join.weight
     return (total / weight, weight) if weight else (cell.x, 0.01)
 
 
@@ -69,7 +80,7 @@ def _median(pairs: list[tuple[float, float]]) -> float:
     return pairs[-1][0]
 
 
-def _runs(rows: Rows) -> list[list[tuple[Cell, float]]]:
+def _runs(rows: Rows) -> list[Run]:
     """Chain cells into vertical runs along their heaviest joins: (cell, offset from the run's x)."""
     joins = [join for row in rows.rows for cell in row for join in cell.down]
     joins.sort(key=lambda join: (-join.weight, abs(join.upper_at) + abs(join.lower_at)))
@@ -111,38 +122,35 @@ def _room(cell: Cell, row: list[Cell]) -> tuple[float, float]:
     return low, high
 
 
-def _straighten(runs: list[list[tuple[Cell, float]]], grid: list[list[Cell]]) -> None:
-    """Put each run on one vertical where there is room, as near to its other neighbours as there is."""
-    for run in runs:
-        index = 0
-        while index < len(run):
-            low, high = float("-inf"), float("inf")
-            end = index
-            while end < len(run):
-                cell, shift = run[end]
-                least, most = _room(cell, grid[cell.row])
-                new_low, new_high = max(low, least - shift), min(high, most - shift)
-                if new_low > new_high + 1e-9:
-                    break
-                low, high = new_low, new_high
-                end += 1
-            if end == index:
-                index += 1
-                continue
-            part = run[index:end]
-            inside = {id(cell) for cell, _ in part}
-            wishes = [(cell.x - shift, 0.05) for cell, shift in part]
-            for cell, shift in part:
-                for join in cell.up:
-                    if id(join.upper) not in inside:
-                        wishes.append((join.upper.x + join.upper_at - join.lower_at - shift, join.weight))
-                for join in cell.down:
-                    if id(join.lower) not in inside:
-                        wishes.append((join.lower.x + join.lower_at - join.upper_at - shift, join.weight))
+def _fitting(run: Run, grid: list[list[Cell]]) -> tuple[Run, float, float]:
+    """Take the longest start of a run that fits on one vertical, and the least and greatest x for it."""
+    low, high = float("-inf"), float("inf")
+    for count, (cell, shift) in enumerate(run):
+        least, most = _room(cell, grid[cell.row])
+        new_low, new_high = max(low, least - shift), min(high, most - shift)
+        if new_low > new_high + 1e-9:
+            return run[:count], low, high
+        low, high = new_low, new_high
+    return run, low, high
+
+
+def _straighten(run: Run, grid: list[list[Cell]]) -> None:
+    """Put a run on one vertical where there is room, as near to its other neighbours as there is."""
+    while run:
+        part, low, high = _fitting(run, grid)
+        run = run[max(1, len(part)) :]
+        inside = {id(cell) for cell, _ in part}
+        wishes = [(cell.x - shift, 0.05) for cell, shift in part]
+        for cell, shift in part:
+            wishes += [
+                (x - shift, join.weight)
+                for join, x in _pulls(cell)
+                if id(join.upper if join.lower is cell else join.lower) not in inside
+            ]
+        if part:
             x = min(max(_median(wishes), low), high)
             for cell, shift in part:
                 cell.x = x + shift
-            index = end
 
 
 def set_columns(rows: Rows, *, sweeps: int) -> None:
@@ -160,9 +168,10 @@ def set_columns(rows: Rows, *, sweeps: int) -> None:
                 _settle(row, [_wish(cell, above=down or both, below=not down or both) for cell in row])
     runs = _runs(rows)
     for _ in range(6):
-        _straighten(runs, grid)
+        for run in runs:
+            _straighten(run, grid)
     _set_title(rows)
-    _widen_turns(rows)
+    widen_turns(rows, _LINE_GAP / 2)
 
 
 def _set_title(rows: Rows) -> None:
@@ -171,23 +180,3 @@ def _set_title(rows: Rows) -> None:
     if title is not None and title.place:
         other = rows.rows[title.row][title.place - 1]
         title.x = other.x + other.right + gap(other, title) + title.left
-
-
-def _widen_turns(rows: Rows) -> None:
-    """Let lines along the side of a card go straight to the column that they run in, where nothing is between."""
-    for row in rows.rows:
-        for cell in row:
-            if cell.item is None:
-                continue
-            limit = float("inf")
-            if cell.place + 1 < len(row):
-                other = row[cell.place + 1]
-                limit = other.x - other.left - _LINE_GAP / 2
-            leaving = [(join.lane, join, join.upper.x) for join in cell.up if join.lower_side]
-            reaching = [(join.lane, join, join.lower.x) for join in cell.down if join.upper_side]
-            for lines, which in ((leaving, "lower_at"), (reaching, "upper_at")):
-                least = cell.x + cell.item.w / 2
-                for lane, join, wanted in sorted(lines, key=lambda line: line[0]):
-                    most = limit - TURN * (len(lines) - lane)
-                    least = max(least + TURN, min(wanted, most))
-                    setattr(join, which, least - cell.x)

@@ -84,7 +84,8 @@ def order_rows(rows: Rows, *, sweeps: int) -> None:
         for row in grid if down else reversed(grid):
             _sort(row, by_upper=down, title=rows.title)
         for _ in range(4):
-            if not any([_swap_neighbours(row, rows.title) for row in grid]):
+            swapped = [_swap_neighbours(row, rows.title) for row in grid]
+            if not any(swapped):
                 break
         crossings = _total(grid)
         if crossings < best:

@@ -18,9 +18,13 @@ _FSI, _PDI = "\u2068", "\u2069"
 _UNSAFE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
 )
-_MAY_BE_RTL: Final = re.compile("[\u0590-\u08ff\u200f\u061c\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]")
+_MAY_BE_RTL: Final = re.compile(
+    "[\u0590-\u08ff\u200f\u061c\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]"
+)
 _SPACE: Final = re.compile(r"\s+")
-_CSS_VALUE: Final = re.compile(r"#[0-9A-Fa-f]{3,8}|[A-Za-z][A-Za-z-]{0,39}|-?\d{1,6}(\.\d{1,4})?(px|em|rem|ch|%)?")
+_CSS_VALUE: Final = re.compile(
+    r"#[0-9A-Fa-f]{3,8}|[A-Za-z][A-Za-z-]{0,39}|-?\d{1,6}(\.\d{1,4})?(px|em|rem|ch|%)?"
+)
 _JOINER, _KEYCAP = "\u200d", "\u20e3"
 
 

@@ -14,9 +14,10 @@ from materia_nb.display.columns import set_columns
 from materia_nb.display.crossings import order_rows
 from materia_nb.display.geometry import Box, Point
 from materia_nb.display.links import END_SIGN, START, Link, links
+from materia_nb.display.ports import set_ports
 from materia_nb.display.ranks import ranks, walk
 from materia_nb.display.regions import Region, regions
-from materia_nb.display.rows import Item, Wire, build_rows, set_ports
+from materia_nb.display.rows import Item, Wire, build_rows
 from materia_nb.display.strokes import Stroke
 from materia_nb.display.wiring import Drawing, Picture
 from materia_nb.display.words import reachable
@@ -27,6 +28,7 @@ _SIGNS: Final = {START: (58.0, 24.0), END_SIGN: (58.0, 26.0)}
 # Above this many rows crossed by all lines together, the longest ones only name their target.
 _MOST_ROWS_CROSSED: Final = 2500
 _SMALL: Final = 900
+_LOOP: Final = "\x00loop:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +97,17 @@ class _Planner:
         """Key of the item that holds ``socket`` in ``region``."""
         path = self.around[socket]
         depth = path.index(region)
-        return f"\x00loop:{path[depth + 1].loop}" if depth + 1 < len(path) else socket
+        return f"{_LOOP}{path[depth + 1].loop}" if depth + 1 < len(path) else socket
 
     def lay(self, region: Region, border: list[_Crossing]) -> Picture:
         """Lay out a region and everything in it."""
         local = self.local.get(id(region), [])
-        keys = [*region.sockets, *(f"\x00loop:{child.loop}" for child in region.children)]
+        keys = [*region.sockets, *(f"{_LOOP}{child.loop}" for child in region.children)]
         if region is self.root:
             keys = [START, *keys, END_SIGN]
-        entries = [self._stand_in(cross.socket, region) for cross in border if cross.entering and not cross.upward]
+        entries = [
+            self._stand_in(cross.socket, region) for cross in border if cross.entering and not cross.upward
+        ]
         flow = [(tail, head) for link, tail, head in local if link.target not in self.detached]
         met, back = walk(keys, flow, entries)
         rank = ranks(met, flow, back)
@@ -113,7 +117,7 @@ class _Planner:
 
         inner: dict[str, Picture] = {}
         for child in region.children:
-            key = f"\x00loop:{child.loop}"
+            key = f"{_LOOP}{child.loop}"
             crossings = [c for c in border if self._stand_in(c.socket, region) == key]
             for link, tail, head in local:
                 if key == tail != head:
@@ -133,11 +137,13 @@ class _Planner:
     def _put_end_below(self, rank: dict[str, int]) -> None:
         """Put the end below all that can be reached, and what cannot be below the end."""
         apart = {
-            f"\x00loop:{child.loop}"
+            f"{_LOOP}{child.loop}"
             for child in self.root.children
             if not any(child in self.around[socket] for socket in self.seen if socket in self.around)
         }
-        rank[END_SIGN] = 1 + max((n for key, n in rank.items() if key not in apart and key != END_SIGN), default=0)
+        rank[END_SIGN] = 1 + max(
+            (n for key, n in rank.items() if key not in apart and key != END_SIGN), default=0
+        )
         for key in apart:
             rank[key] += rank[END_SIGN] + 1
 
@@ -193,40 +199,36 @@ class _Planner:
         set_columns(rows, sweeps=24 if small else 8)
         drawing = Drawing(rows)
         picture = Picture(drawing.width, drawing.height)
-        inside: dict[str, dict[str, Stroke]] = {}
-        for key, child in inner.items():
-            box = drawing.boxes[key]
-            inside[key] = picture.take(child, box.x, box.y)
-            picture.loops[key.removeprefix("\x00loop:")] = box
-        picture.boxes |= {key: box for key, box in drawing.boxes.items() if key not in inner}
+        inside = self._take_inner(picture, drawing, inner)
         for wire in wires:
             stroke = drawing.stroke(wire)
             if wire.tail is not None and wire.tail.key in inside:
                 stroke = inside[wire.tail.key].pop(wire.link.key).then(stroke)
             if wire.head is not None and wire.head.key in inside:
                 stroke = stroke.then(inside[wire.head.key].pop(wire.link.key))
-            picture.strokes[wire.link.key] = stroke
-            label = drawing.label_box(wire)
-            if label is not None:
-                picture.labels[wire.link.key] = label
-            if wire.stub:
-                picture.stubs.add(wire.link.key)
-            elif wire.tail is None:
-                picture.ports[wire.link.key] = wire.cells[0].x
-            elif wire.head is None:
-                picture.ports[wire.link.key] = wire.cells[-1].x
+            picture.draw(wire, stroke, drawing.label_box(wire))
         for item in items.values():
             for index, (link, _) in enumerate(item.selves):
-                stroke, label = drawing.self_loop(item, index, label_size(link))
-                picture.strokes[link.key] = stroke
-                if label is not None:
-                    picture.labels[link.key] = label
+                picture.draw_self(link, *drawing.self_loop(item, index, label_size(link)))
         for strokes in inside.values():
             picture.strokes |= strokes
-        box_of_title = drawing.title_box()
-        if box_of_title is not None and region.loop is not None:
-            picture.titles[region.loop] = box_of_title
+        title_box = drawing.title_box()
+        if title_box is not None and region.loop is not None:
+            picture.titles[region.loop] = title_box
         return picture
+
+    @staticmethod
+    def _take_inner(
+        picture: Picture, drawing: Drawing, inner: dict[str, Picture]
+    ) -> dict[str, dict[str, Stroke]]:
+        """Put the pictures of the loops into theirs; their strokes are returned, by loop and link."""
+        inside: dict[str, dict[str, Stroke]] = {}
+        for key, child in inner.items():
+            box = drawing.boxes[key]
+            inside[key] = picture.take(child, box.x, box.y)
+            picture.loops[key.removeprefix(_LOOP)] = box
+        picture.boxes |= {key: box for key, box in drawing.boxes.items() if key not in inner}
+        return inside
 
 
 def place(graph: Graph) -> Placed:
@@ -246,7 +248,7 @@ def place(graph: Graph) -> Placed:
     everything = [*boxes.values(), *loops.values(), *titles.values(), *picture.labels.values()]
     dx = MARGIN - min(box.x for box in everything)
     dy = MARGIN - min(box.y for box in everything)
-    width = max(max(box.right for box in everything), picture.w)
+    width = max([picture.w, *(box.right for box in everything)])
     height = max(box.bottom for box in everything)
     lines = []
     for link in planner.links:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 Route: TypeAlias = tuple[str, int | str]
 """A route taken: its source socket, and the edge's place, an exit route's ``edge_id``, or ``"end"``."""
 
+
 def _nothing() -> Mapping[Any, Any]:
     return MappingProxyType({})
 

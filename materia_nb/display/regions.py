@@ -16,7 +16,9 @@ class Region:
     children: list[Region] = field(default_factory=list)
 
 
-def regions(graph: Graph, leave_out: frozenset[str]) -> tuple[Region, dict[str, tuple[Region, ...]], list[str]]:
+def regions(
+    graph: Graph, leave_out: frozenset[str]
+) -> tuple[Region, dict[str, tuple[Region, ...]], list[str]]:
     """Sort the sockets into regions.
 
     Returns the root; for each socket the regions around it, outermost first; and the ids of the loops that
@@ -28,7 +30,7 @@ def regions(graph: Graph, leave_out: frozenset[str]) -> tuple[Region, dict[str, 
     by_size = sorted((loop for loop in members if members[loop]), key=lambda loop: -len(members[loop]))
     root = Region(None)
     region_of: dict[str, Region] = {}
-    around: dict[str, tuple[Region, ...]] = {socket: (root,) for socket in graph.sockets}
+    around: dict[str, tuple[Region, ...]] = dict.fromkeys(graph.sockets, (root,))
     loose: list[str] = []
     for loop in by_size:
         places = {around[socket] for socket in members[loop]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final, TypeAlias
 
 from materia_nb.display.links import Link
@@ -10,8 +11,9 @@ from materia_nb.display.links import Link
 TURN: Final = 13.0
 """Pixels between the side of a card and the first line that runs along it."""
 
-# How much a line wants to be straight between two cards, a card and a bend, two bends.
-_CARDS, _CARD_BEND, _BENDS = 3.0, 2.0, 5.0
+# How much a line wants to be straight between two cards, a card and a bend, two bends,
+# the side of a card and a bend.
+_CARDS, _CARD_BEND, _BENDS, _ASIDE = 3.0, 2.0, 5.0, 0.2
 
 Ports: TypeAlias = dict[str, float]
 
@@ -55,7 +57,6 @@ class Join:
 
     upper: Cell
     lower: Cell
-    key: str
     upper_at: float = 0.0
     lower_at: float = 0.0
     upper_side: bool = False
@@ -66,15 +67,15 @@ class Join:
     @property
     def upper_place(self) -> float:
         """Where in its row the upper end is, for counting crossings."""
-        return self.upper.place + _fraction(self.upper, self.upper_at, self.upper_side)
+        return self.upper.place + _fraction(self.upper, self.upper_at, side=self.upper_side)
 
     @property
     def lower_place(self) -> float:
         """Where in its row the lower end is."""
-        return self.lower.place + _fraction(self.lower, self.lower_at, self.lower_side)
+        return self.lower.place + _fraction(self.lower, self.lower_at, side=self.lower_side)
 
 
-def _fraction(cell: Cell, at: float, side: bool) -> float:
+def _fraction(cell: Cell, at: float, *, side: bool) -> float:
     if side:
         return 0.45
     if cell.item is not None and cell.item.ports is not None:
@@ -109,69 +110,79 @@ class Rows:
     title: Cell | None
 
 
-def _turns(item: Item, wires: list[Wire]) -> tuple[int, int]:
-    """Count the lines that leave and reach a card along its right side."""
+class _Numbers:
+    """Which row each rank, the labels below it and the region's borders have."""
+
+    def __init__(self, wires: list[Wire], rank: dict[str, int], *, bordered: bool) -> None:
+        self.rank = rank
+        labelled = {self._labelled(wire, wire.tail) for wire in wires if wire.tail and wire.label[1]}
+        self.of_rank: list[int] = []
+        self.of_label: dict[int, int] = {}
+        count = 2 if bordered else 0
+        for number in range(max(rank.values(), default=0) + 1):
+            self.of_rank.append(count)
+            count += 1
+            if number in labelled:
+                self.of_label[number] = count
+                count += 1
+        self.bottom = count
+        self.count = count + bordered
+
+    def _labelled(self, wire: Wire, tail: Item) -> int:
+        """The rank under which the label of a wire stands: next to its tail."""
+        return self.rank[tail.key] - wire.upward
+
+    def of_item(self, item: Item) -> int:
+        return self.of_rank[self.rank[item.key]]
+
+    def label_row(self, wire: Wire) -> int | None:
+        if wire.tail is None or not wire.label[1]:
+            return None
+        return self.of_label[self._labelled(wire, wire.tail)]
+
+    def bends(self, wire: Wire) -> range:
+        """The rows in which a wire has a bend, from its tail to its head."""
+        step = -1 if wire.upward else 1
+        above, below = (self.bottom, 0) if wire.upward else (0, self.bottom)
+        first = self.of_item(wire.tail) + step if wire.tail else above
+        last = self.of_item(wire.head) - step if wire.head else below
+        if wire.stub:
+            last = self.label_row(wire) or first
+        return range(first, last + step, step)
+
+
+def _item_cell(item: Item, wires: list[Wire], row: int) -> Cell:
+    """Make the cell of a card or box, with room at its right for lines that run along it."""
     if item.ports is not None:
-        return 0, 0
+        return Cell(row, item.w / 2, item.w / 2, item.h, item)
     leaving = sum(1 for wire in wires if wire.upward and wire.tail is item)
-    return leaving, sum(1 for wire in wires if wire.upward and wire.head is item)
+    reaching = sum(1 for wire in wires if wire.upward and wire.head is item)
+    item.h = max(item.h, 14 + 12 * (leaving + reaching) + 22 * len(item.selves))
+    side = max([max(leaving, reaching) * TURN, *(26 + width for _, width in item.selves)])
+    return Cell(row, item.w / 2, item.w / 2 + side, item.h, item)
 
 
 def build_rows(
     items: list[Item], wires: list[Wire], rank: dict[str, int], title: tuple[float, float] | None
 ) -> Rows:
     """Make the rows of a region: a row a rank, label rows between, border rows if it has a ``title``."""
-    deepest = max(rank.values(), default=0)
-    labelled = {
-        rank[wire.tail.key] - (1 if wire.upward else 0) for wire in wires if wire.tail and wire.label[1]
-    }
-    row_of: dict[int, int] = {}
-    label_row: dict[int, int] = {}
-    count = 2 if title else 0
-    for number in range(deepest + 1):
-        row_of[number] = count
-        count += 1
-        if number in labelled:
-            label_row[number] = count
-            count += 1
-    bottom = count
-    rows: list[list[Cell]] = [[] for _ in range(count + (1 if title else 0))]
-
-    by_item: dict[int, list[Wire]] = {}
+    numbers = _Numbers(wires, rank, bordered=title is not None)
+    rows: list[list[Cell]] = [[] for _ in range(numbers.count)]
+    touching: dict[str, list[Wire]] = {item.key: [] for item in items}
     for wire in wires:
-        for end in {id(wire.tail): wire.tail, id(wire.head): wire.head}.values():
+        for end in (wire.tail, wire.head):
             if end is not None:
-                by_item.setdefault(id(end), []).append(wire)
+                touching[end.key].append(wire)
     cell_of: dict[str, Cell] = {}
     for item in items:
-        mine = by_item.get(id(item), [])
-        leaving, reaching = _turns(item, mine)
-        side = max(leaving, reaching) * TURN
-        if item.selves:
-            side = max(side, 26 + max(width for _, width in item.selves))
-        if item.ports is None:
-            item.h = max(item.h, 14 + 12 * (leaving + reaching) + 22 * len(item.selves))
-        cell = Cell(row_of[rank[item.key]], item.w / 2, item.w / 2 + side, item.h, item)
-        cell_of[item.key] = cell
+        cell = cell_of[item.key] = _item_cell(item, touching[item.key], numbers.of_item(item))
         rows[cell.row].append(cell)
-
     for wire in wires:
-        top = row_of[rank[wire.tail.key]] if wire.tail else (bottom if wire.upward else 0)
-        end = row_of[rank[wire.head.key]] if wire.head else (0 if wire.upward else bottom)
-        step = -1 if wire.upward else 1
-        first = top + step if wire.tail else top
-        last = end - step if wire.head else end
-        at = None
-        if wire.tail and wire.label[1]:
-            at = label_row[rank[wire.tail.key] - (1 if wire.upward else 0)]
-        if wire.stub:
-            last = at if at is not None else first
-        for row in range(first, last + step, step):
-            if row == at:
-                cell = Cell(row, wire.label[0] / 2, wire.label[0] / 2, wire.label[1])
-                wire.label_cell = cell
-            else:
-                cell = Cell(row, 0.0, 0.0, 0.0)
+        label_row = numbers.label_row(wire)
+        for row in numbers.bends(wire):
+            cell = Cell(row, 0.0, 0.0, 0.0)
+            if row == label_row:
+                cell = wire.label_cell = Cell(row, wire.label[0] / 2, wire.label[0] / 2, wire.label[1])
             wire.cells.append(cell)
             rows[row].append(cell)
         _join(wire, cell_of)
@@ -189,41 +200,22 @@ def _join(wire: Wire, cell_of: dict[str, Cell]) -> None:
         chain.insert(0, cell_of[wire.tail.key])
     if wire.head and not wire.stub:
         chain.append(cell_of[wire.head.key])
-    for a, b in zip(chain, chain[1:], strict=False):
+    for a, b in pairwise(chain):
         upper, lower = (b, a) if wire.upward else (a, b)
-        join = Join(upper, lower, wire.link.key)
-        for cell, which in ((upper, "upper"), (lower, "lower")):
-            if cell.item is None:
-                continue
-            if cell.item.ports is not None:
-                setattr(join, f"{which}_at", cell.item.ports[wire.link.key])
-            elif wire.upward:
-                setattr(join, f"{which}_side", True)
+        join = Join(upper, lower)
+        join.upper_at, join.upper_side = _end(wire, upper)
+        join.lower_at, join.lower_side = _end(wire, lower)
         bends = (upper.item is None) + (lower.item is None)
-        join.weight = 0.2 if join.upper_side or join.lower_side else (_CARDS, _CARD_BEND, _BENDS)[bends]
+        join.weight = _ASIDE if join.upper_side or join.lower_side else (_CARDS, _CARD_BEND, _BENDS)[bends]
         upper.down.append(join)
         lower.up.append(join)
         wire.joins.append(join)
 
 
-def set_ports(rows: Rows) -> None:
-    """Spread the lines at each card over its sides, in the order of their other ends."""
-    for cell in rows.cell_of.values():
-        item = cell.item
-        if item is None or item.ports is not None:
-            continue
-        below = sorted((join for join in cell.down if not join.upper_side), key=lambda join: join.lower_place)
-        above = sorted((join for join in cell.up if not join.lower_side), key=lambda join: join.upper_place)
-        for joins, which in ((below, "upper_at"), (above, "lower_at")):
-            if len(joins) > 1:
-                room = max(item.w - 124, item.w * 0.4)
-                step = min(30.0, room / (len(joins) - 1))
-                for index, join in enumerate(joins):
-                    setattr(join, which, (index - (len(joins) - 1) / 2) * step)
-        side = item.w / 2
-        leaving = sorted((join for join in cell.up if join.lower_side), key=lambda join: join.upper_place)
-        for index, join in enumerate(leaving):
-            join.lane, join.lower_at = index + 1, side + TURN * (index + 1)
-        reaching = sorted((join for join in cell.down if join.upper_side), key=lambda join: join.lower_place)
-        for index, join in enumerate(reaching):
-            join.lane, join.upper_at = index + 1, side + TURN * (index + 1)
+def _end(wire: Wire, cell: Cell) -> tuple[float, bool]:
+    """Where a wire meets a cell, as far as that is known, and whether it does so at the side of a card."""
+    if cell.item is None:
+        return 0.0, False
+    if cell.item.ports is not None:
+        return cell.item.ports[wire.link.key], False
+    return 0.0, wire.upward

@@ -25,7 +25,7 @@ from materia_nb.display.geometry import Box, text_width
 from materia_nb.display.layout import Line, Placed, place
 from materia_nb.display.links import END_SIGN, START, Link, links
 from materia_nb.display.marks import Marks
-from materia_nb.display.words import budget_words, link_words, loop_words, state_words, summary
+from materia_nb.display.words import TIMES, budget_words, link_words, loop_words, state_words, summary
 from materia_nb.loadout.graph import END, Graph
 
 _FONT: Final = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
@@ -48,10 +48,13 @@ def graph_svg(graph: Graph, marks: Marks | None = None, *, placed: Placed | None
     placed = placed or place(graph)
     width, height = placed.size
     title = shorten(summary(graph), 200)
-    parts = [
+    root = (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{esc(title)}" '
         f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'font-family="{_FONT}" font-size="{LABEL_SIZE:g}">',
+        f'font-family="{_FONT}" font-size="{LABEL_SIZE:g}">'
+    )
+    parts = [
+        root,
         f"<title>{esc(title)}</title>",
         f"<desc>{esc(_description(graph, marks))}</desc>",
     ]
@@ -92,11 +95,11 @@ def _description(graph: Graph, marks: Marks) -> str:
         )
     if len(graph.sockets) > 60:
         sentences.append(f"And {len(graph.sockets) - 60} more sockets.")
-    for loop in graph.loops.values():
-        sentences.append(
-            f"Loop {shorten(loop.id, 64)}: {shorten(', '.join(loop.sockets), 200)}; "
-            f"{shorten(loop_words(loop, marks.progress.get(loop.id)), 160)}."
-        )
+    sentences += [
+        f"Loop {shorten(loop.id, 64)}: {shorten(', '.join(loop.sockets), 200)}; "
+        f"{shorten(loop_words(loop, marks.progress.get(loop.id)), 160)}."
+        for loop in graph.loops.values()
+    ]
     return " ".join(sentences)
 
 
@@ -109,9 +112,7 @@ def _plate(x: float, y: float, text: str, ink: str, fill: str, rim: str) -> str:
     width = text_width(text, SMALL_SIZE, bold=True) + 14
     return (
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="18" rx="9" fill="{fill}" stroke="{rim}"/>'
-        + _text(
-            x + width / 2, y + 12.8, text, SMALL_SIZE, ink, ' font-weight="600" text-anchor="middle"'
-        )
+        + _text(x + width / 2, y + 12.8, text, SMALL_SIZE, ink, ' font-weight="600" text-anchor="middle"')
     )
 
 
@@ -163,7 +164,9 @@ def _arrow(line: Line, marks: Marks) -> str:
     (x, y), (dx, dy) = line.tip, line.heading
     length, half = (12.0, 6.0) if taken else (9.0, 4.5)
     bx, by = x - dx * length, y - dy * length
-    points = f"{x:.1f},{y:.1f} {bx - dy * half:.1f},{by + dx * half:.1f} {bx + dy * half:.1f},{by - dx * half:.1f}"
+    points = (
+        f"{x:.1f},{y:.1f} {bx - dy * half:.1f},{by + dx * half:.1f} {bx + dy * half:.1f},{by - dx * half:.1f}"
+    )
     fill = _PLATE if line.link.kind == "exit" else colour
     return f'<polygon points="{points}" fill="{fill}" stroke="{colour}" stroke-width="1.4" stroke-linejoin="round"/>'
 
@@ -178,7 +181,7 @@ def _label(line: Line, marks: Marks) -> str:
         words = words.replace(budget_words(link.limit), budget_words(link.limit, used))
     count = marks.traversals.get(link.traversal, 0) if link.kind == "edge" else 0
     if count:
-        words += f" ×{count}"
+        words += f" {TIMES}{count}"
     taken = _taken(link, marks)
     width = text_width(words, SMALL_SIZE) + 12
     rim = _NOW if taken else _LINE_COLOURS[link.condition]
@@ -210,7 +213,9 @@ def _sign(key: str, box: Box, marks: Marks) -> str:
     return (
         f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.w:.1f}" height="{box.h:.1f}" rx="{box.h / 2:.1f}" '
         f'fill="#2b313a" {rim}/>{inner}'
-        + _text(box.cx, box.cy + 4, words, SMALL_SIZE + 0.5, "#ffffff", ' text-anchor="middle" font-weight="600"')
+        + _text(
+            box.cx, box.cy + 4, words, SMALL_SIZE + 0.5, "#ffffff", ' text-anchor="middle" font-weight="600"'
+        )
     )
 
 
@@ -247,12 +252,16 @@ def _card(socket_id: str, content: Card, box: Box, marks: Marks) -> str:
     left, right = box.x + PADDING, box.right - PADDING
     y = box.y + (box.h - content.h) / 2 + 20
     parts.append(_text(left, y, content.title, ID_SIZE, "#ffffff", ' font-weight="700"'))
-    parts.append(_text(right, y, content.kind, SMALL_SIZE, "#d5dde6", ' text-anchor="end" font-style="italic"'))
+    parts.append(
+        _text(right, y, content.kind, SMALL_SIZE, "#d5dde6", ' text-anchor="end" font-style="italic"')
+    )
     y += LINE
     parts.append(_text(left, y, content.label, LABEL_SIZE, "#ffffff"))
     visits = marks.visits.get(socket_id, 0)
     if visits:
-        parts.append(_text(right, y, f"×{visits}", LABEL_SIZE, "#ffffff", ' text-anchor="end" font-weight="700"'))
+        parts.append(
+            _text(right, y, f"{TIMES}{visits}", LABEL_SIZE, "#ffffff", ' text-anchor="end" font-weight="700"')
+        )
     if content.badges:
         y += LINE + 2
         x = left

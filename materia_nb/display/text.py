@@ -11,6 +11,7 @@ from materia_nb.display.links import END_SIGN, links
 from materia_nb.display.marks import Marks
 from materia_nb.display.words import (
     CONDITION_SIGNS,
+    TIMES,
     budget_words,
     kind_words,
     loop_words,
@@ -112,7 +113,9 @@ def _branch(
         lines.append(f"{lead}{label}{what} {ELLIPSIS}")
         return
     lines.append(lead + label + what)
-    pairs = list(value.items()) if isinstance(value, dict) else [(str(n), v) for n, v in enumerate(value[:items])]
+    pairs = (
+        list(value.items()) if isinstance(value, dict) else [(str(n), v) for n, v in enumerate(value[:items])]
+    )
     shown = pairs[:items]
     rest = size - len(shown)
     for index, (key, child) in enumerate(shown):
@@ -142,7 +145,7 @@ def _edges(socket: Socket, marks: Marks) -> str:
             text += f" ({budget_words(edge.max_traversals, used)})"
         taken = marks.traversals.get(f"{socket.id}->{edge.to}", 0)
         if taken:
-            text += f" ×{taken}"
+            text += f" {TIMES}{taken}"
         if marks.last_route == (socket.id, edge.place):
             text += " ◂ taken last"
         words.append(text)
@@ -163,9 +166,9 @@ def graph_text(graph: Graph, marks: Marks | None = None) -> str:
         rows.append(
             [
                 "▸" if socket.id == graph.entry else "",
-                socket.id,
+                shorten(socket.id, 64),
                 ", ".join(kind_words(socket)),
-                socket.materia.label,
+                shorten(socket.materia.label, 60),
                 socket.parse + (" (derived)" if socket.parse_derived else ""),
                 marks.visits.get(socket.id) or None,
                 " ".join(flag for flag in flags if flag),
@@ -178,7 +181,10 @@ def graph_text(graph: Graph, marks: Marks | None = None) -> str:
     parts = [plain(shorten(summary(graph), 300)), table(rows, headers)]
     parts += _loops(graph, marks)
     if graph.derived:
-        facts = [f"  {plain(shorten(fact.source, 120))}: {plain(shorten(fact.text, 300))}" for fact in graph.derived]
+        facts = [
+            f"  {plain(shorten(fact.source, 120))}: {plain(shorten(fact.text, 300))}"
+            for fact in graph.derived
+        ]
         parts.append("\n".join(["derived", *facts]))
     return "\n\n".join(parts)
 
@@ -198,6 +204,10 @@ def _loops(graph: Graph, marks: Marks) -> list[str]:
                 continue
             target = END if link.target == END_SIGN else link.target
             last = " ◂ taken last" if marks.last_route == link.route else ""
-            lines.append(f"  exit from {link.source}: {CONDITION_SIGNS[link.condition]} → {target}  [{link.key}]{last}")
-        found.append("\n".join(("  " if line.startswith("  ") else "") + plain(shorten(line, 500)) for line in lines))
+            lines.append(
+                f"  exit from {link.source}: {CONDITION_SIGNS[link.condition]} → {target}  [{link.key}]{last}"
+            )
+        found.append(
+            "\n".join(("  " if line.startswith("  ") else "") + plain(shorten(line, 500)) for line in lines)
+        )
     return found

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from materia_nb.display.geometry import Box
+from materia_nb.display.links import Link
 from materia_nb.display.rows import Cell, Item, Rows, Wire
 from materia_nb.display.strokes import Stroke
 
@@ -39,6 +40,25 @@ class Picture:
         self.stubs |= other.stubs
         return {key: stroke.moved(dx, dy) for key, stroke in other.strokes.items()}
 
+    def draw(self, wire: Wire, stroke: Stroke, label: Box | None) -> None:
+        """Take a drawn wire, and remember where it crosses the border."""
+        key = wire.link.key
+        self.strokes[key] = stroke
+        if label is not None:
+            self.labels[key] = label
+        if wire.stub:
+            self.stubs.add(key)
+        elif wire.tail is None:
+            self.ports[key] = wire.cells[0].x
+        elif wire.head is None:
+            self.ports[key] = wire.cells[-1].x
+
+    def draw_self(self, link: Link, stroke: Stroke, label: Box | None) -> None:
+        """Take a line from a card to itself."""
+        self.strokes[link.key] = stroke
+        if label is not None:
+            self.labels[link.key] = label
+
 
 def _tops(rows: Rows) -> list[tuple[float, float]]:
     """Give each row its (top, bottom); steep lines get a wider gap to swing in."""
@@ -48,7 +68,8 @@ def _tops(rows: Rows) -> list[tuple[float, float]]:
         height = max((cell.height for cell in row), default=0.0)
         found.append((y, y + height))
         swing = max(
-            (abs(j.upper.x + j.upper_at - j.lower.x - j.lower_at) for cell in row for j in cell.down), default=0.0
+            (abs(j.upper.x + j.upper_at - j.lower.x - j.lower_at) for cell in row for j in cell.down),
+            default=0.0,
         )
         below = rows.rows[index + 1] if index + 1 < len(rows.rows) else []
         base = 24.0 if any(cell.item for cell in below) else 13.0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from materia_nb.display.links import Link, may_fall_through
 from materia_nb.display.marks import Marks
 from materia_nb.loadout.graph import Advance, Condition, Edge, Graph, Loop, Socket
 
+TIMES: Final = "\N{MULTIPLICATION SIGN}"
 CONDITION_SIGNS: dict[Condition, str] = {
     "always": "always",
     "satisfied": "✓ satisfied",
@@ -70,7 +72,9 @@ def link_words(link: Link, marks: Marks | None = None) -> str:
     elif link.order or link.condition != "always" or link.limit is not None:
         parts.append((f"{link.order} " if link.order else "") + CONDITION_SIGNS[link.condition])
     if link.limit is not None and link.place is not None:
-        parts.append(budget_words(link.limit, marks.budgets.get((link.source, link.place)) if marks else None))
+        parts.append(
+            budget_words(link.limit, marks.budgets.get((link.source, link.place)) if marks else None)
+        )
     return " · ".join(parts)
 
 
