@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
 import socket
 import time
 from pathlib import Path
+from typing import Final
 
 from materia_nb.errors import MateriaError
 from materia_nb.store.files import disk
+
+_NAME: Final = "cast.lock"
+_TRIES: Final = 10  # whoever lists the casts looks at a lock for an instant, see lock_owner
+_PAUSE_S: Final = 0.002
 
 
 class CastLock:
@@ -18,30 +24,64 @@ class CastLock:
 
     def __init__(self, run_dir: Path) -> None:
         """Take the lock; raises MateriaError (kind ``locked``) naming the owner when another has it."""
-        self.path = run_dir / "cast.lock"
+        self.path = run_dir / _NAME
+        self._process = os.getpid()
         with disk(self.path, "open the lock of the cast"):
             self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            owner = _owner(self._handle)
-            os.close(self._handle)
-            self._handle = -1
-            raise MateriaError(
-                f"This cast is being written by {owner}.",
-                where=str(run_dir),
-                hint="go on there, shut that kernel down, or open the cast here read-only (open)",
-                kind="locked",
-            ) from None
-        with disk(self.path, "write the lock of the cast"):
-            os.ftruncate(self._handle, 0)
-            os.pwrite(self._handle, _myself(), 0)
+            with disk(self.path, "lock the cast"):
+                _take(self._handle, run_dir)
+                os.ftruncate(self._handle, 0)
+                os.pwrite(self._handle, _myself(), 0)
+        except BaseException:
+            self.release()
+            raise
 
     def release(self) -> None:
         """Let go of the lock; the file stays, since removing it would race with the next owner."""
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
+        handle, self._handle = self._handle, -1
+        if handle < 0:
+            return
+        if os.getpid() == self._process:
+            # Closing is not enough while a forked child holds a copy of the handle; and a child
+            # that lets go of its copy must not unlock what its parent still writes.
+            with contextlib.suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_UN)
+        os.close(handle)
+
+
+def lock_owner(run_dir: Path) -> str | None:
+    """Say who is writing a cast, None when nobody is. The lock is not kept."""
+    try:
+        handle = os.open(run_dir / _NAME, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _owner(handle)
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+    return None
+
+
+def _take(handle: int, run_dir: Path) -> None:
+    for left in reversed(range(_TRIES)):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if left:
+                time.sleep(_PAUSE_S)
+        else:
+            return
+    raise MateriaError(
+        f"This cast is being written by {_owner(handle)}.",
+        where=str(run_dir),
+        hint="go on there, shut that kernel down, or open the cast here read-only (open)",
+        kind="locked",
+    )
 
 
 def _myself() -> bytes:

@@ -1,0 +1,277 @@
+"""The casts under an artifact directory, listed without reading their journals whole (R29, R30)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.jsonvalue import JSON
+from materia_nb.store.lock import lock_owner
+from materia_nb.store.rundir import is_cast_id
+
+CastStatus: TypeAlias = Literal["ready", "waiting", "complete", "failed", "aborted", "broken"]
+
+REQUEST_CHARS: Final = 200
+_PIECE: Final = 8_192  # how much of a journal is read at its beginning and at its end ...
+_LONGEST: Final = 262_144  # ... unless a single line there is longer than that
+_CAST_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d")
+_MANIFEST_FIELD = re.compile(rb'^  "(status|steps|journalBytes)": "?(\w+)"?,?$', re.MULTILINE)
+
+_STANDS: Final[Mapping[str, CastStatus]] = {
+    "cast_start": "ready",
+    "socket_start": "waiting",
+    "utility_input": "waiting",
+    "utility_command": "waiting",
+    "socket_refinement": "waiting",
+    "refinement_message": "waiting",
+    "refinement_final": "waiting",
+    "same_socket_recovery_start": "waiting",
+    "same_socket_recovery_retry": "waiting",
+    "same_socket_recovery_exhausted": "failed",
+    "socket_refused": "failed",
+    "budget_limit": "failed",
+    "cast_recast": "waiting",
+    "socket_complete": "ready",
+}
+"""How a cast stands after an event, where the event alone says it."""
+
+_MANIFEST_STATUS: Final[tuple[CastStatus, ...]] = ("ready", "waiting", "complete", "failed", "aborted")
+_GOES_ON: Final = frozenset({"edge_traversals_exhausted", "no_advance_cycles_exhausted", "budget"})
+
+
+@dataclass(frozen=True, slots=True)
+class CastEntry:
+    """One cast in the list.
+
+    Attributes:
+        id: the name of its directory.
+        path: its directory.
+        loadout: the name of its loadout, None when the journal does not say.
+        request: what was asked for, on one line, at most 200 characters.
+        status: as of a cast, or ``broken`` when the directory cannot be read as one.
+        steps: how many sockets it entered; None where only the whole journal would tell.
+        started: milliseconds since the epoch, None when unknown.
+        last_event: the time of its last event, in the same unit.
+        ours: whether this engine wrote it; else it is a recording, which cannot be resumed.
+        locked_by: who is writing it now, in words; None when nobody is.
+        problem: what is wrong with a broken one.
+    """
+
+    id: str
+    path: Path
+    loadout: str | None = None
+    request: str | None = None
+    status: CastStatus = "broken"
+    steps: int | None = None
+    started: int | None = None
+    last_event: int | None = None
+    ours: bool = False
+    locked_by: str | None = None
+    problem: str | None = None
+
+
+def list_casts(root: Path) -> list[CastEntry]:
+    """List the casts under ``root``, the one started last first. Never raises: broken ones are listed as such."""
+    entries = [_entry(path) for path in _run_dirs(root)]
+    return sorted(entries, key=lambda entry: (entry.started or 0, entry.id), reverse=True)
+
+
+def find_cast(root: Path, reference: str) -> Path:
+    """Find a run directory.
+
+    Args:
+        root: the artifact directory.
+        reference: a cast id or its unique beginning, ``latest`` or ``-1`` for the one started last
+            (``-2`` for the one before), or the path of a run directory.
+
+    Raises:
+        MateriaError: kinds ``no_cast`` and ``ambiguous_cast``.
+    """
+    reference = reference.strip()
+    if reference == "latest" or re.fullmatch(r"-[1-9]\d{0,6}", reference):
+        return _counted(root, 1 if reference == "latest" else int(reference[1:]))
+    if is_cast_id(reference) and (root / reference).is_dir():
+        return (root / reference).resolve()
+    given = _as_path(reference)
+    if given is not None:
+        return given
+    names = [path.name for path in _run_dirs(root)]
+    found = [name for name in names if reference and name.startswith(reference)]
+    if len(found) == 1:
+        return (root / found[0]).resolve()
+    if found:
+        shown = ", ".join(sorted(found)[-5:])
+        raise MateriaError(
+            f"{len(found)} casts begin with {reference!r}.",
+            where=str(root),
+            hint=f"write more of the id: {shown}",
+            kind="ambiguous_cast",
+        )
+    raise MateriaError(
+        f"There is no cast {reference!r}.",
+        where=str(root),
+        hint=did_you_mean(reference, names)
+        if names
+        else "cast something first, or give the path of a run directory",
+        kind="no_cast",
+    )
+
+
+def _counted(root: Path, back: int) -> Path:
+    whole = [entry for entry in list_casts(root) if entry.status != "broken"]
+    if back <= len(whole):
+        return whole[back - 1].path.resolve()
+    what = "There is no cast yet." if not whole else f"There are only {len(whole)} casts."
+    raise MateriaError(
+        what,
+        where=str(root),
+        hint="cast something first, or give the path of a run directory",
+        kind="no_cast",
+    )
+
+
+def _as_path(reference: str) -> Path | None:
+    if not reference or "\0" in reference:
+        return None
+    path = Path(reference).expanduser()
+    try:
+        if path.is_file() and path.name == "events.jsonl":
+            path = path.parent
+        # A bare word that names some directory here is taken only if a cast is in it.
+        if path.is_dir() and (len(path.parts) > 1 or path.is_absolute() or _is_run_dir(path)):
+            return path.resolve()
+    except OSError:
+        pass
+    return None
+
+
+def _run_dirs(root: Path) -> list[Path]:
+    try:
+        return [path for path in root.iterdir() if not path.name.startswith(".") and _is_run_dir(path)]
+    except OSError:
+        return []
+
+
+def _is_run_dir(path: Path) -> bool:
+    try:
+        return path.is_dir() and (_CAST_NAME.match(path.name) is not None or (path / "events.jsonl").exists())
+    except OSError:
+        return False
+
+
+def _entry(path: Path) -> CastEntry:
+    try:
+        return _readable_entry(path)
+    except (OSError, ValueError, RecursionError) as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        return CastEntry(path.name, path, problem=f"The journal cannot be read: {reason}.")
+
+
+def _readable_entry(path: Path) -> CastEntry:
+    journal = path / "events.jsonl"
+    if not journal.is_file():
+        raise FileNotFoundError(2, "there is none")
+    with journal.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        head = _first_line(file.read(_PIECE), lambda: file.read(_LONGEST))
+        begun = _event(head)
+        tail, whole = b"", False
+        for length in (_PIECE, _LONGEST):
+            file.seek(max(size - length, 0))
+            tail, whole = file.read(length), length >= size
+            if whole or tail.count(b"\n") > 1:
+                break
+    if begun is None or begun["type"] != "cast_start":
+        return CastEntry(path.name, path, problem="The journal does not begin with cast_start.")
+    lines = tail.splitlines()[0 if whole else 1 :]
+    events = [event for line in lines if (event := _event(line)) is not None]
+    data = begun["data"]
+    status, steps = _from_manifest(path, size) or _from_events(events, whole=whole)
+    request, loadout = data.get("request"), data.get("loadout")
+    return CastEntry(
+        id=path.name,
+        path=path,
+        loadout=loadout if isinstance(loadout, str) else None,
+        request=_shortened(request) if isinstance(request, str) else None,
+        status=status,
+        steps=steps,
+        started=begun["ts"],
+        last_event=events[-1]["ts"] if events else begun["ts"],
+        ours=data.get("engine") == "materia_nb",
+        locked_by=lock_owner(path),
+    )
+
+
+def _first_line(piece: bytes, more: Callable[[], bytes]) -> bytes:
+    if b"\n" not in piece:
+        piece += more()
+    return piece.partition(b"\n")[0]
+
+
+def _event(line: bytes) -> dict[str, JSON] | None:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("type"), str):
+        return None
+    ts, data = value.get("ts"), value.get("data")
+    return {
+        "type": value["type"],
+        "ts": ts if isinstance(ts, int) else None,
+        "data": data if isinstance(data, dict) else {},
+    }
+
+
+def _from_manifest(path: Path, size: int) -> tuple[CastStatus, int] | None:
+    """Read status and steps from the beginning of our manifest, if it was written at the journal's end."""
+    try:
+        with (path / "manifest.json").open("rb") as file:
+            found = dict(_MANIFEST_FIELD.findall(file.read(_LONGEST)))
+        if int(found[b"journalBytes"]) != size:
+            return None
+        status = found[b"status"].decode()
+        steps = int(found[b"steps"])
+    except (OSError, ValueError, KeyError):
+        return None
+    known = next((one for one in _MANIFEST_STATUS if one == status), None)
+    return None if known is None else (known, steps)
+
+
+def _from_events(events: list[dict[str, JSON]], *, whole: bool) -> tuple[CastStatus, int | None]:
+    status: CastStatus = next(_statuses(events), "ready")
+    counted = next(
+        (event["data"]["step"] for event in reversed(events) if isinstance(event["data"].get("step"), int)),
+        None,
+    )
+    if counted is None and whole:
+        counted = sum(event["type"] == "socket_start" for event in events)
+    return status, counted
+
+
+def _statuses(events: list[dict[str, JSON]]) -> Iterator[CastStatus]:
+    for event in reversed(events):
+        kind, data = event["type"], event["data"]
+        if kind == "cast_end":
+            yield (
+                "complete"
+                if data.get("ok") is True
+                else "aborted"
+                if data.get("kind") == "aborted"
+                else "failed"
+            )
+        elif kind == "cast_revive":
+            yield "ready" if data.get("kind") in _GOES_ON else "waiting"
+        elif kind in _STANDS:
+            yield _STANDS[kind]
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text[: REQUEST_CHARS * 4].split())
+    return line if len(line) <= REQUEST_CHARS else line[: REQUEST_CHARS - 1] + "…"
