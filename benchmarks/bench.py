@@ -32,6 +32,7 @@ def per_visit(contender: Callable[[int], tuple[int, float]], items: int, least: 
 
 
 def show(headers: list[str], rows: list[list[str]]) -> None:
+    """Print a table."""
     widths = [max(len(row[n]) for row in [headers, *rows]) for n in range(len(headers))]
     for row in [headers, *rows]:
         print(
@@ -44,10 +45,12 @@ def show(headers: list[str], rows: list[list[str]]) -> None:
 
 
 def rate(micros: float) -> str:
+    """Turn microseconds a visit into visits a second."""
     return f"{1e6 / micros:,.0f}"
 
 
 def visits() -> None:
+    """Compare visits in memory and on disk."""
     print("Visits a second (plan, then build, evaluate, maintain for each item)\n")
     memory: dict[int, dict[str, float]] = {}
     disk: dict[int, dict[str, float]] = {}
@@ -143,6 +146,7 @@ def _disk_table(found: dict[int, dict[str, float]]) -> None:
 
 
 def imports() -> None:
+    """Show what importing costs."""
     print("\nImport, seconds of processor time (median of 7)\n")
     rows = [[what, f"{_import_time(what):.3f}"] for what in ("materia_nb", "ipywidgets", "pydantic")]
     show(["import", "seconds"], rows)
@@ -156,6 +160,7 @@ def _import_time(module: str) -> float:
 
 
 def utility() -> None:
+    """Compare a utility step with a bare process."""
     from materia_nb.cast import Cast, Plan
     from materia_nb.loadout import build_graph
 
@@ -190,6 +195,7 @@ def utility() -> None:
 
 
 def main() -> None:
+    """Run the parts that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "part", nargs="*", choices=["visits", "import", "utility", []], help="which parts to run"

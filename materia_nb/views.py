@@ -13,6 +13,7 @@ from materia_nb.display.bundle import Shown, bundle
 from materia_nb.display.escape import esc, plain, shorten
 from materia_nb.display.html import html_json, html_panel, html_table
 from materia_nb.display.marks import Marks
+from materia_nb.display.page import PageStep, cast_page
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text, table
 from materia_nb.engine.items import list_at
@@ -48,7 +49,8 @@ class Text(Shown):
     def __str__(self) -> str:
         return self.text
 
-    def _bundle(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
+        """Return the forms that it is shown in."""
         return bundle(repr(self))
 
 
@@ -64,7 +66,8 @@ class Table(Shown):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def _bundle(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
+        """Return the forms that it is shown in."""
         html = html_table(self.headers, self.rows) if self.rows else None
         return bundle(repr(self), html=html)
 
@@ -79,7 +82,8 @@ class JsonView(Shown):
         text = pretty(self.value)
         return f"{plain(self.name)} = {plain(_bounded(text))}"
 
-    def _bundle(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
+        """Return the forms that it is shown in."""
         return bundle(repr(self), html=html_panel(self.name, html_json(self.value, open_depth=2)))
 
 
@@ -92,7 +96,8 @@ class GraphView(Shown):
     def __repr__(self) -> str:
         return graph_text(self.graph, self.marks)
 
-    def _bundle(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
+        """Return the forms that it is shown in."""
         return bundle(repr(self), svg=graph_svg(self.graph, self.marks))
 
 
@@ -111,7 +116,8 @@ class ReportView(Shown):
         lines += [f"  hint    {plain(_finding(one))}" for one in report.hints]
         return "\n".join(lines)
 
-    def _bundle(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
+        """Return the forms that it is shown in."""
         rows = [
             ("problem", one.code, one.source, one.message, one.hint or "") for one in self.report.problems
         ]
@@ -139,9 +145,10 @@ class LoadoutView(Shown):
             lines.append(f"{_count(len(self.report.hints), 'hint')}: %materia check shows them")
         return "\n".join(lines)
 
-    def _bundle(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
+        """Return the forms that it is shown in."""
         if self.graph is None:
-            return ReportView(self.name, self.report)._bundle()
+            return ReportView(self.name, self.report).content()
         return bundle(repr(self), svg=graph_svg(self.graph, Marks()))
 
 
@@ -155,7 +162,8 @@ class CastView(Shown):
     def __repr__(self) -> str:
         return "\n".join(plain(line) for line in self.lines)
 
-    def _bundle(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
+        """Return the forms that it is shown in."""
         return bundle(repr(self), svg=graph_svg(self.graph, self.marks))
 
 
@@ -173,7 +181,8 @@ class StatusView(Shown):
             lines += ["", _bounded(self.prompt.text)]
         return "\n".join(plain(line) for line in lines)
 
-    def _bundle(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
+        """Return the forms that it is shown in."""
         body = "".join(f"<div>{esc(line)}</div>" for line in self.lines)
         if self.steps.rows:
             body += html_table(self.steps.headers, self.steps.rows[-12:])
@@ -208,7 +217,8 @@ class StepView(Shown):
             lines += [f"  {line}" for line in self.why.lines]
         return lines + list(self.status)
 
-    def _bundle(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
+        """Return the forms that it is shown in."""
         step = self.step
         body = "".join(f"<div>{esc(line)}</div>" for line in self.status)
         if step is None or self.why is None:
@@ -254,7 +264,8 @@ class HandoffView(Shown):
     def _assigned(self) -> Sequence[Any]:
         return self.step.decision.assigned if self.step.decision else ()
 
-    def _bundle(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
+        """Return the forms that it is shown in."""
         parts = []
         for turn in self.step.turns:
             parts.append(f"<div><b>{esc(turn.mode)}</b></div><pre>{esc(_bounded(turn.text))}</pre>")
@@ -281,7 +292,7 @@ class HandoffView(Shown):
 class PromptView(Shown):
     """A prompt with each layer named."""
 
-    def __init__(self, cast: Cast, step: StepRecord, prompt: Prompt) -> None:
+    def __init__(self, step: StepRecord, prompt: Prompt) -> None:
         self.prompt = prompt
         self.title = f"Prompt of step {step.number}: {step.socket}, visit {step.visit}"
 
@@ -292,7 +303,8 @@ class PromptView(Shown):
     def __str__(self) -> str:
         return self.prompt.text
 
-    def _bundle(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
+        """Return the forms that it is shown in."""
         return bundle(repr(self), html=html_panel(self.title, _layers(self.prompt)))
 
 
@@ -308,7 +320,8 @@ class WhyView(Shown):
             text += "\n" + table(self.why.rows, HEADERS)
         return plain(text)
 
-    def _bundle(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
+        """Return the forms that it is shown in."""
         body = "".join(f"<div>{esc(line)}</div>" for line in self.why.lines)
         if self.why.rows:
             body += html_table(HEADERS, self.why.rows)
@@ -407,6 +420,38 @@ def _budgets(cast: Cast) -> dict[tuple[str, int], tuple[int, int]]:
     return found
 
 
+def cast_page_html(cast: Cast) -> str:
+    """Return one static HTML page about the whole cast."""
+    timeline = steps_view(cast)
+    steps = []
+    for step, row in zip(cast.steps, timeline.rows, strict=True):
+        why = cast.why(step.number)
+        parsed = step.reading.value if step.reading is not None else None
+        steps.append(
+            PageStep(
+                step.number,
+                why.title,
+                row[-1],
+                step.output,
+                parsed,
+                why.lines,
+                step.prompt.text if step.prompt else None,
+                step.artifact,
+            )
+        )
+    files = sorted(str(path.relative_to(cast.run_dir)) for path in cast.run_dir.rglob("*") if path.is_file())
+    return cast_page(
+        title=f"{cast.graph.name}: {cast.status}",
+        request=cast.request,
+        status=status_lines(cast),
+        svg=graph_svg(cast.graph, marks_of(cast)),
+        timeline=(timeline.headers, timeline.rows),
+        steps=steps,
+        state=dict(cast.state),
+        files=files[:2_000],
+    )
+
+
 def steps_view(cast: Cast) -> Table:
     """The steps of a cast, one a row."""
     rows = []
@@ -486,7 +531,13 @@ def budget_view(cast: Cast) -> Table:
 def casts_view(entries: Sequence[CastEntry]) -> Table:
     """Casts on disk, newest first."""
     rows = [
-        (one.id, one.loadout or "", one.status or "", str(one.steps), short(one.request or "", 60))
+        (
+            one.id,
+            one.loadout or "",
+            one.status,
+            "" if one.steps is None else str(one.steps),
+            short(one.request or "", 60),
+        )
         for one in entries
     ]
     return Table(("cast", "loadout", "status", "steps", "request"), rows, "no casts yet")

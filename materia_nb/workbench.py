@@ -202,11 +202,9 @@ class Workbench:
         else:
             self._needs_answerer(name)
             made = self.agents.set(name, agent)
-        for cast in {self.cast_, *self._open.values()} - {None}:
-            if cast.agents is not self.agents:
-                cast.agents.default = self.agents.default
-                if name != "*":
-                    cast.agents.set(name, made)
+        for cast in self._open.values():
+            if cast.agents is not self.agents and name != "*":
+                cast.agents.set(name, made)
         return made
 
     def _needs_answerer(self, name: str) -> None:

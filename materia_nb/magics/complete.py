@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
@@ -74,21 +73,15 @@ def _place(verb: Verb, given: list[str]) -> Argument | None:
 
 
 def _names(bench: Callable[[], Workbench], argument: Argument | None) -> list[str]:
-    what = argument.completes if argument else None
-    if what is None:
+    if argument is None or argument.completes is None:
         return []
-    if what == "verb":
+    if argument.completes == "verb":
         return list(VERBS)
-    wb = bench()
-    if what == "loadout":
-        return [_quoted(name) for name in wb.loadouts]
-    if what == "materia":
-        return [*map(_quoted, wb.config.document.get("materia", {})), *_sockets(wb)]
-    if what == "socket":
-        return _sockets(wb)
-    if what == "cast":
-        return [entry.id for entry in wb.casts()[:50]]
-    return list(_files(wb.project))
+    return _NAMES[argument.completes](bench())
+
+
+def _materia(wb: Workbench) -> list[str]:
+    return [*map(_quoted, wb.config.document.get("materia", {})), *_sockets(wb)]
 
 
 def _sockets(wb: Workbench) -> list[str]:
@@ -97,11 +90,23 @@ def _sockets(wb: Workbench) -> list[str]:
     return list(wb.graph().sockets)
 
 
-def _files(project: Path) -> Iterable[str]:
-    for path in sorted(project.glob("*")) + sorted(project.glob("*/*")):
-        if path.suffix in CONFIG_SUFFIXES and path.is_file():
-            yield _quoted(str(path.relative_to(project)))
+def _files(wb: Workbench) -> list[str]:
+    found = [*sorted(wb.project.glob("*")), *sorted(wb.project.glob("*/*"))]
+    return [
+        _quoted(str(path.relative_to(wb.project)))
+        for path in found
+        if path.suffix in CONFIG_SUFFIXES and path.is_file()
+    ]
 
 
 def _quoted(name: str) -> str:
     return f'"{name}"' if " " in name else name
+
+
+_NAMES: Final[Mapping[str, Callable[[Workbench], list[str]]]] = {
+    "loadout": lambda wb: [_quoted(name) for name in wb.loadouts],
+    "materia": _materia,
+    "socket": _sockets,
+    "cast": lambda wb: [entry.id for entry in wb.casts()[:50]],
+    "file": _files,
+}

@@ -29,6 +29,7 @@ class MateriaMagics(Magics):
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
         self.namespace = shell.user_ns
+        self._push = shell.push
 
     @property
     def bench(self) -> Workbench:
@@ -42,7 +43,7 @@ class MateriaMagics(Magics):
                     kind="no_bench",
                 )
             found = Workbench()
-            self.shell.push({BENCH_NAME: found})
+            self._push({BENCH_NAME: found})
         return found
 
     @line_cell_magic

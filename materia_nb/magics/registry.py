@@ -90,14 +90,14 @@ VERBS: Final[dict[str, Verb]] = {}
 
 def verb(
     name: str,
-    summary: str,
     *arguments: Argument,
     cell: Literal["never", "may", "must"] = "never",
     example: str = "",
 ) -> Callable[[Handler], Handler]:
-    """Register a handler as a verb."""
+    """Register a handler as a verb; its docstring is what the help says of it."""
 
     def register(handler: Handler) -> Handler:
+        summary = (handler.__doc__ or "").strip()
         VERBS[name] = Verb(name, summary, handler, arguments, cell, example or f"%materia {name}")
         return handler
 

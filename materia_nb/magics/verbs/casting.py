@@ -13,13 +13,13 @@ from materia_nb.magics.registry import Argument, Call, verb
 
 @verb(
     "cast",
-    "Start a cast of the chosen loadout; step or run goes on with it.",
     Argument("--loadout", "another loadout than the chosen one", "option", completes="loadout"),
     Argument("request", "what is asked for", "rest"),
     cell="may",
     example="%materia cast ship the widget",
 )
 def cast(call: Call) -> Any:
+    """Start a cast of the chosen loadout; step or run goes on with it."""
     request = call.get("request") or ""
     if call.body is not None:
         request = f"{request}\n{call.body.strip()}".strip()
@@ -28,11 +28,11 @@ def cast(call: Call) -> Any:
 
 @verb(
     "step",
-    "Run one socket, or as many as you say.",
     Argument("count", "how many steps, 1 if left out", whole=True),
     example="%materia step",
 )
 def step(call: Call) -> Any:
+    """Run one socket, or as many as you say."""
     count = call.get("count")
     current = call.bench.current
     with running(current):
@@ -48,12 +48,12 @@ def step(call: Call) -> Any:
 
 @verb(
     "run",
-    "Run until the cast ends, a person must answer, or a breakpoint is reached.",
     Argument("--until", "stop in front of this socket", "option", completes="socket"),
     Argument("--steps", "at most so many steps", "option", whole=True),
     example="%materia run --until Socket-3",
 )
 def run(call: Call) -> Any:
+    """Run until the cast ends, a person must answer, or a breakpoint is reached."""
     current = call.bench.current
     with running(current):
         pause = current.run(call.get("until"), steps=call.get("steps"))
@@ -62,12 +62,12 @@ def run(call: Call) -> Any:
 
 @verb(
     "reply",
-    "Answer the agent socket that waits for a person.",
     Argument("answer", "the answer as text, or a $variable (text or a dict)", "rest"),
     cell="may",
     example='%%materia reply\n{"satisfied": true}',
 )
 def reply(call: Call) -> Any:
+    """Answer the agent socket that waits for a person."""
     answer = call.body if call.body is not None else call.get("answer")
     if answer is None:
         raise MateriaError(
@@ -80,12 +80,12 @@ def reply(call: Call) -> Any:
 
 @verb(
     "refine",
-    "Ask a multi-turn agent to change its draft.",
     Argument("message", "what should be different", "rest"),
     cell="may",
     example="%materia refine make it shorter",
 )
 def refine(call: Call) -> Any:
+    """Ask a multi-turn agent to change its draft."""
     message = call.body if call.body is not None else call.get("message")
     if not message:
         raise MateriaError("Say what should be different.", hint="write it behind refine", kind="usage")
@@ -93,21 +93,22 @@ def refine(call: Call) -> Any:
     return views.StepView(call.bench.current)
 
 
-@verb("continue", "Accept the draft of a multi-turn socket: its agent gives the final result.")
+@verb("continue")
 def continue_(call: Call) -> Any:
+    """Accept the draft of a multi-turn socket: its agent gives the final result."""
     call.bench.current.finalize()
     return views.StepView(call.bench.current)
 
 
 @verb(
     "break",
-    "Stop runs in front of a socket; without one, list the breakpoints.",
     Argument("socket", "where to stop", completes="socket"),
     Argument("--when", "only if this Python expression holds (state, item, cast)", "option"),
     Argument("--clear", "take the breakpoint, or all of them, away", "flag"),
     example="%materia break Socket-3 --when \"state.get('retries', 0) > 2\"",
 )
 def break_(call: Call) -> Any:
+    """Stop runs in front of a socket; without one, list the breakpoints."""
     current, socket = call.bench.current, call.get("socket")
     if call.get("clear"):
         if socket is None:
@@ -151,25 +152,27 @@ def _condition(expression: str, call: Call) -> Any:
 
 @verb(
     "abort",
-    "Stop the cast.",
     Argument("reason", "why, for the journal", "rest"),
 )
 def abort(call: Call) -> Any:
+    """Stop the cast."""
     reason = call.get("reason")
     call.bench.current.abort(str(reason) if reason else "stopped by the person")
     return views.StatusView(call.bench.current)
 
 
-@verb("recast", "Run the socket where a failed or aborted cast stopped once more.")
+@verb("recast")
 def recast(call: Call) -> Any:
+    """Run the socket where a failed or aborted cast stopped once more."""
     current = call.bench.current
     with running(current):
         current.recast()
     return views.StepView(current)
 
 
-@verb("revive", "Go on with a failed cast, with the limit that stopped it granted once more.")
+@verb("revive")
 def revive(call: Call) -> Any:
+    """Go on with a failed cast, with the limit that stopped it granted once more."""
     current = call.bench.current
     with running(current):
         current.revive()
@@ -178,11 +181,11 @@ def revive(call: Call) -> Any:
 
 @verb(
     "budget",
-    "Show the tokens used, or set the token budget of this cast.",
     Argument("tokens", "the most tokens; none for no limit"),
     example="%materia budget 200000",
 )
 def budget(call: Call) -> Any:
+    """Show the tokens used, or set the token budget of this cast."""
     tokens = call.get("tokens")
     current = call.bench.current
     if tokens is not None:

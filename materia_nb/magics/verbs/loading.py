@@ -14,33 +14,35 @@ _NAMED = Argument("loadout", "a loadout, the chosen one if left out", "rest", co
 
 @verb(
     "load",
-    "Load a config file and choose its active loadout.",
     Argument(
         "file", "a .json, .jsonc, .yaml or .yml file, or a variable", "rest", required=True, completes="file"
     ),
     example="%materia load hello-utility.json",
 )
 def load(call: Call) -> Any:
+    """Load a config file and choose its active loadout."""
     return call.bench.load(call.get("file"))
 
 
-@verb("loadouts", "List the loadouts and the layer that each comes from.")
+@verb("loadouts")
 def loadouts(call: Call) -> Any:
+    """List the loadouts and the layer that each comes from."""
     return views.loadouts_view(call.bench.loadouts, call.bench.chosen, call.bench.config)
 
 
 @verb(
     "use",
-    "Choose the loadout to cast.",
     Argument("loadout", "its name", "rest", required=True, completes="loadout"),
     example="%materia use Hello-Utility",
 )
 def use(call: Call) -> Any:
+    """Choose the loadout to cast."""
     return call.bench.use(call.get("loadout"))
 
 
-@verb("grid", "Draw the graph of the cast, or of a loadout.", _NAMED, example="%materia grid")
+@verb("grid", _NAMED, example="%materia grid")
 def grid(call: Call) -> Any:
+    """Draw the graph of the cast, or of a loadout."""
     name, cast = call.get("loadout"), call.bench.cast_
     if name is None and cast is not None and cast.graph.name == call.bench.chosen:
         return views.GraphView(cast.graph, views.marks_of(cast))
@@ -49,18 +51,17 @@ def grid(call: Call) -> Any:
 
 @verb(
     "check",
-    "Show the problems of a loadout and, apart from them, hints.",
     _NAMED,
     example="%materia check",
 )
 def check(call: Call) -> Any:
+    """Show the problems of a loadout and, apart from them, hints."""
     name = call.get("loadout") or call.bench.chosen
     return views.ReportView(name or "", call.bench.check(name))
 
 
 @verb(
     "loadout",
-    "Define a loadout in this notebook, in JSON or YAML.",
     Argument("name", "what it is called", "rest", required=True),
     cell="must",
     example="%%materia loadout Two-Steps\n"
@@ -70,12 +71,12 @@ def check(call: Call) -> Any:
     "  Socket-2: {materia: Build}",
 )
 def loadout(call: Call) -> Any:
+    """Define a loadout in this notebook, in JSON or YAML."""
     return call.bench.define_loadout(call.get("name"), call.body or "")
 
 
 @verb(
     "agent",
-    "Say who answers a materia or socket: person, a command, a variable, or the Python in the cell.",
     Argument(
         "name", "a materia or socket; * for everyone not set otherwise", required=True, completes="materia"
     ),
@@ -84,6 +85,7 @@ def loadout(call: Call) -> Any:
     example="%%materia agent Build\nreturn f'built {turn.item_label}'",
 )
 def agent(call: Call) -> Any:
+    """Say who answers a materia or socket: person, a command, a variable, or the Python in the cell."""
     name, who = call.get("name"), call.get("who")
     if call.body is not None:
         call.bench.agent(name, _function(name, call.body, dict_of(call)))
@@ -125,7 +127,6 @@ def _function(name: str, body: str, names: dict[str, Any]) -> Any:
 
 @verb(
     "utility",
-    "Define a utility materia whose script is the Python in the cell.",
     Argument("name", "what the materia is called", required=True),
     Argument("--text", "stdout is text, not JSON", "flag"),
     Argument("--generator", "it produces workItems", "flag"),
@@ -137,6 +138,7 @@ def _function(name: str, body: str, names: dict[str, Any]) -> Any:
     "print(json.dumps({'state': {'files': len(os.listdir(context['cwd']))}}))",
 )
 def utility(call: Call) -> Any:
+    """Define a utility materia whose script is the Python in the cell."""
     fields = {"timeoutMs": call.get("timeout_ms")} if call.get("timeout_ms") is not None else {}
     path = call.bench.define_utility(
         call.get("name"),

@@ -12,19 +12,20 @@ from materia_nb.magics.registry import Argument, Call, verb
 _STEP = Argument("step", "a step number; -1, the latest, if left out", whole=True)
 
 
-@verb("status", "Show how the cast stands and what comes next.")
+@verb("status")
 def status(call: Call) -> Any:
+    """Show how the cast stands and what comes next."""
     return views.StatusView(call.bench.current)
 
 
 @verb(
     "state",
-    "Show the state, or what stands at a path in it.",
     Argument("path", "a dotted path, such as workItems.0.title"),
     Argument("--step", "the state after this step", "option", whole=True),
     example="%materia state workItems.0",
 )
 def state(call: Call) -> Any:
+    """Show the state, or what stands at a path in it."""
     current, number = call.bench.current, call.get("step")
     data = dict(current.state if number is None else current.at_step(number).after.data)
     path = call.get("path")
@@ -38,28 +39,32 @@ def state(call: Call) -> Any:
     return views.JsonView(f"state.{path}", value)
 
 
-@verb("items", "Show the work items, which are done and which is current.")
+@verb("items")
 def items(call: Call) -> Any:
+    """Show the work items, which are done and which is current."""
     return views.items_view(call.bench.current)
 
 
-@verb("steps", "List the steps so far.")
+@verb("steps")
 def steps(call: Call) -> Any:
+    """List the steps so far."""
     return views.steps_view(call.bench.current)
 
 
-@verb("handoff", "Show what a step handed on: raw, parsed, issues, requirements, assignments.", _STEP)
+@verb("handoff", _STEP)
 def handoff(call: Call) -> Any:
+    """Show what a step handed on: raw, parsed, issues, requirements, assignments."""
     current = call.bench.current
     number = call.get("step")
     return views.HandoffView(current, current.at_step(-1 if number is None else number))
 
 
-@verb("prompt", "Show the prompt that waits for an answer, or that of a step.", _STEP)
+@verb("prompt", _STEP)
 def prompt(call: Call) -> Any:
+    """Show the prompt that waits for an answer, or that of a step."""
     current, number = call.bench.current, call.get("step")
     if number is None and current.prompt is not None:
-        return views.PromptView(current, current.steps[-1], current.prompt)
+        return views.PromptView(current.steps[-1], current.prompt)
     record = current.at_step(-1 if number is None else number)
     if record.prompt is None:
         raise MateriaError(
@@ -67,9 +72,10 @@ def prompt(call: Call) -> Any:
             hint="handoff shows what it was given",
             kind="no_prompt",
         )
-    return views.PromptView(current, record, record.prompt)
+    return views.PromptView(record, record.prompt)
 
 
-@verb("why", "Explain why a step went where it went.", _STEP, example="%materia why 3")
+@verb("why", _STEP, example="%materia why 3")
 def why(call: Call) -> Any:
+    """Explain why a step went where it went."""
     return views.WhyView(call.bench.current.why(call.get("step")))
