@@ -7,15 +7,18 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NoReturn, TypeAlias
+from typing import Final, Literal, NoReturn, TypeAlias
 
 from materia_nb.jsonvalue import JSON
 
 Where: TypeAlias = Literal["whole", "fence", "prose"]
 
+MAX_DEPTH: Final = 256
+"""How deep objects and arrays may be nested. Fixed, since what the interpreter bears depends on its stack."""
+
 _STRUCTURE = re.compile(r'["{}]')
 _STRING_END = re.compile(r'["\\]')
-_WHITE = " \t\r\n"
+_TOO_DEEP: Final = f"it is nested too deeply (more than {MAX_DEPTH} levels)"
 
 
 class NotJson(ValueError):
@@ -42,6 +45,12 @@ def _finite(text: str) -> float:
     return number
 
 
+def _whole(text: str) -> int:
+    if len(text) > 300:  # 1e400 with its zeros written out is no more finite than 1e400
+        _finite(text)
+    return int(text)
+
+
 def _pairs(duplicates: list[str]) -> Callable[[list[tuple[str, JSON]]], dict[str, JSON]]:
     def build(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
         made = dict(pairs)
@@ -58,8 +67,25 @@ def _pairs(duplicates: list[str]) -> Callable[[list[tuple[str, JSON]]], dict[str
 
 def _decoder(duplicates: list[str]) -> json.JSONDecoder:
     return json.JSONDecoder(
-        parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_pairs(duplicates)
+        parse_constant=_refuse_constant,
+        parse_float=_finite,
+        parse_int=_whole,
+        object_pairs_hook=_pairs(duplicates),
     )
+
+
+def _too_deep(value: JSON) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            child
+            for node in level
+            for child in (node.values() if isinstance(node, dict) else node)
+            if isinstance(child, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
 
 
 def strict_json(text: str) -> tuple[JSON, tuple[str, ...]]:
@@ -67,19 +93,20 @@ def strict_json(text: str) -> tuple[JSON, tuple[str, ...]]:
 
     Returns the value and the keys that some object gave twice (the last one wins, R5).
     Raises NotJson for anything else: NaN, comments, trailing commas, infinite numbers,
-    nesting too deep to parse.
+    more than :data:`MAX_DEPTH` levels.
     """
     duplicates: list[str] = []
     try:
-        return _decoder(duplicates).decode(text), tuple(duplicates)
+        value = _decoder(duplicates).decode(text)
     except NotJson:
         raise
     except RecursionError:
-        raise NotJson("it is nested too deeply") from None
+        raise NotJson(_TOO_DEEP) from None
     except json.JSONDecodeError as error:
         raise NotJson(f"{error.msg} (line {error.lineno}, column {error.colno})") from None
-    except ValueError as error:
-        raise NotJson(str(error)) from None
+    if text.count("{") + text.count("[") > MAX_DEPTH and isinstance(value, (dict, list)) and _too_deep(value):
+        raise NotJson(_TOO_DEEP)
+    return value, tuple(dict.fromkeys(duplicates))
 
 
 def utility_object(text: str) -> Found:
@@ -131,20 +158,22 @@ def _in_first_fence(text: str) -> Found | None:
 
 
 def _in_prose(text: str) -> Found | None:
+    """Try every outermost ``{`` in turn; each character is parsed once, so the time is linear.
+
+    An inner object must never stand in for a broken outer one, so the search goes on
+    behind the brace that closes what failed, and ends when nothing closes it.
+    """
     position = text.find("{")
     while position >= 0:
-        duplicates: list[str] = []
+        closing = _closing_brace(text, position)
+        if closing is None:
+            return None
         try:
-            value, _ = _decoder(duplicates).raw_decode(text, position)
-        except (ValueError, RecursionError):
-            # An inner object must never stand in for a broken outer one, so the
-            # search goes on behind the brace that closes what failed.
-            closing = _closing_brace(text, position)
-            if closing is None:
-                return None
+            value, duplicates = strict_json(text[position : closing + 1])
+        except NotJson:
             position = text.find("{", closing + 1)
         else:
-            return Found(value, "prose", tuple(duplicates))
+            return Found(value, "prose", duplicates)
     return None
 
 

@@ -36,7 +36,10 @@ def reader(source: str) -> Callable[[JSON], JSON]:
         ) from error
 
     def read(value: JSON) -> JSON:
-        matches = [match.value for match in expression.find(value)]
+        try:
+            matches = [match.value for match in expression.find(value)]
+        except Exception:  # noqa: BLE001 - filters raise all sorts for values that they were not written for
+            return MISSING
         if not matches:
             return MISSING
         return matches[0] if len(matches) == 1 else matches

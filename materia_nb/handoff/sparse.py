@@ -80,8 +80,14 @@ def accepted(value: dict[str, JSON], notes: tuple[str, ...] = ()) -> Reading:
 
 def _notes(found: Found) -> tuple[str, ...]:
     notes = [_WHERE_NOTE[found.where]] if found.where in _WHERE_NOTE else []
-    notes += [f"the key {key!r} was given twice; the last one counts" for key in found.duplicates]
+    notes += [f"the key {_short(key)} was given twice; the last one counts" for key in found.duplicates[:8]]
+    if len(found.duplicates) > 8:
+        notes.append(f"so were {len(found.duplicates) - 8} more keys")
     return tuple(notes)
+
+
+def _short(name: str) -> str:
+    return repr(name if len(name) <= 60 else f"{name[:59]}…")
 
 
 def _issues(value: dict[str, JSON], wanted: Requirements) -> Iterator[Issue]:
@@ -89,7 +95,7 @@ def _issues(value: dict[str, JSON], wanted: Requirements) -> Iterator[Issue]:
         for name in value:
             if name not in wanted.fields:
                 fix = _LEGACY.get(name, "leave it out, or say it in context")
-                yield Issue(f"$.{name}", f"The field {name!r} is not part of this handoff.", fix)
+                yield Issue(f"$.{name}", f"The field {_short(name)} is not part of this handoff.", fix)
         if "context" in value and not isinstance(value["context"], str):
             yield Issue("$.context", "context must be a string.", "write it as plain text")
     if "satisfied" in value:
@@ -154,4 +160,6 @@ def item_issues(items: JSON, path: str = "$.workItems") -> Iterator[Issue]:
         for name in item:
             if name not in ("title", "context"):
                 fix = _ITEM_LEGACY.get(name, "leave it out, or put it into context as text")
-                yield Issue(f"{here}.{name}", f"A work item has title and context only, not {name!r}.", fix)
+                yield Issue(
+                    f"{here}.{name}", f"A work item has title and context only, not {_short(name)}.", fix
+                )
