@@ -7,6 +7,9 @@ from typing import Literal, NamedTuple, TypeAlias
 from materia_nb.engine.state import Failure
 from materia_nb.handoff.protocol import Issue
 
+Said: TypeAlias = bool | None
+"""What an output said in ``satisfied``; None when it said nothing."""
+
 
 class Look(NamedTuple):
     """One edge or exit route that was looked at, in order, and whether it matched."""
@@ -20,10 +23,10 @@ class Look(NamedTuple):
     used: int | None = None
     limit: int | None = None
 
-    def reason(self, satisfied: bool | None) -> str:
+    def reason(self, satisfied: Said) -> str:
         """Say in words why it matched or not, for an output that said ``satisfied``."""
         if self.when == "always":
-            return "always matches"
+            return "always matches" if self.matched else "always would match, but a guarded exit goes first"
         said = "no satisfied" if satisfied is None else f"satisfied: {str(satisfied).lower()}"
         wants = "true" if self.when == "satisfied" else "false"
         return f"the output says {said}; {self.when} needs satisfied: {wants}"

@@ -61,7 +61,7 @@ def shown_to(kept: tuple[FollowUp, ...], target: str, item: Item | None) -> list
     for entry in reversed(matching):
         if room <= 0:
             break
-        reason = _cut(entry.reason, room)
+        reason = cut(entry.reason, room)
         chosen.append(entry if reason == entry.reason else entry._replace(reason=reason))
         room -= len(reason)
     return chosen[::-1]
@@ -70,12 +70,13 @@ def shown_to(kept: tuple[FollowUp, ...], target: str, item: Item | None) -> list
 def _reason(context: str | None, output: str) -> str:
     said = " ".join(context.split()) if context else ""
     if said:
-        return _cut(said, REASON_CHARS)
+        return cut(said, REASON_CHARS)
     excerpt = " ".join(output.split())
     if not excerpt:
         return "(no context and no output were given)"
-    return f"(no context was given; excerpt of the output) {_cut(excerpt, REASON_CHARS)}"
+    return cut(f"(no context was given; excerpt of the output) {excerpt}", REASON_CHARS)
 
 
-def _cut(text: str, most: int) -> str:
+def cut(text: str, most: int) -> str:
+    """Cut ``text`` to at most ``most`` characters, the last one an ellipsis when something is left out."""
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from materia_nb.engine.followup import shown_to
+from materia_nb.engine.followup import cut, shown_to
 from materia_nb.engine.state import FollowUp, Item, View
 from materia_nb.engine.values import template
 from materia_nb.handoff.protocol import Issue
@@ -16,6 +16,8 @@ from materia_nb.jsonvalue import JSON, pretty
 
 LayerName: TypeAlias = Literal["materia", "work item", "follow-up", "multi-turn", "repair", "return"]
 EXCERPT_CHARS: Final = 600
+ISSUES_TOLD: Final = 40
+ISSUE_CHARS: Final = 300
 
 
 class Layer(NamedTuple):
@@ -73,18 +75,32 @@ def final_prompt(before: Prompt, wanted: str) -> Prompt:
 
 def repair_prompt(before: Prompt, wanted: str, issues: Sequence[Issue], output: str) -> Prompt:
     """Assemble a repair turn: what was wrong, an excerpt of at most 600 characters, what to return (R19)."""
-    lines = ["That answer could not be used:"]
-    lines += [f"- {issue.path}: {issue.message} To mend it: {issue.fix}." for issue in issues]
-    excerpt = output.strip()
-    if len(excerpt) > EXCERPT_CHARS:
-        excerpt = excerpt[: EXCERPT_CHARS - 1] + "…"
-    if excerpt:
-        lines += ["It began:" if excerpt.endswith("…") else "It was:", excerpt]
-    lines.append("Give the whole answer again, corrected.")
-    layers = [Layer("repair", "\n".join(lines))]
+    layers = [_repair_layer(issues, output)]
     if wanted:
         layers.append(Layer("return", wanted))
     return before._replace(layers=tuple(layers))
+
+
+def repair_again(first: Prompt, issues: Sequence[Issue], output: str) -> Prompt:
+    """Assemble the repair turn of a revived cast: whoever answers it may not have seen the first turn."""
+    before = [layer for layer in first.layers if layer.name != "return"]
+    wanted = [layer for layer in first.layers if layer.name == "return"]
+    return first._replace(layers=(*before, _repair_layer(issues, output), *wanted))
+
+
+def _repair_layer(issues: Sequence[Issue], output: str) -> Layer:
+    lines = ["That answer could not be used:"]
+    lines += [
+        "- " + cut(f"{issue.path}: {issue.message} To mend it: {issue.fix}.", ISSUE_CHARS)
+        for issue in issues[:ISSUES_TOLD]
+    ]
+    if len(issues) > ISSUES_TOLD:
+        lines.append(f"- and {len(issues) - ISSUES_TOLD} more of this sort")
+    excerpt = cut(output.strip(), EXCERPT_CHARS)
+    if excerpt:
+        lines += ["It began:" if excerpt.endswith("…") else "It was:", excerpt]
+    lines.append("Give the whole answer again, corrected.")
+    return Layer("repair", "\n".join(lines))
 
 
 def _item_text(item: Item) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from materia_nb.engine.decision import By, Look
+from materia_nb.engine.decision import By, Look, Said
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import Draft, EdgeId, Failure, ItemRecord, View, Visit
 from materia_nb.loadout.graph import END, Edge, ExitRoute
@@ -19,12 +19,12 @@ class Choice(NamedTuple):
     edge: Edge | None = None
 
 
-def matches(when: str, satisfied: bool | None) -> bool:
+def matches(when: str, satisfied: Said) -> bool:
     """Whether a canonical condition holds for what the output said (R3)."""
     return when == "always" or satisfied is (when == "satisfied")
 
 
-def choose_exit(routes: tuple[ExitRoute, ...], satisfied: bool | None) -> Choice:
+def choose_exit(routes: tuple[ExitRoute, ...], satisfied: Said) -> Choice:
     """Leave an exhausted loop: the guarded route that fits, then ``always``, then the end (R16)."""
     guarded = None if satisfied is None else ("satisfied" if satisfied else "not_satisfied")
     taken = next((route for route in routes if route.condition == guarded), None)
@@ -37,7 +37,7 @@ def choose_exit(routes: tuple[ExitRoute, ...], satisfied: bool | None) -> Choice
     return Choice(taken.target, "exit", looks)
 
 
-def choose_edge(rules: Rules, here: SocketRules, state: View, visit: Visit, satisfied: bool | None) -> Choice:
+def choose_edge(rules: Rules, here: SocketRules, state: View, visit: Visit, satisfied: Said) -> Choice:
     """Take the first edge that matches, else the implied end (R3)."""
     looks: list[Look] = []
     for edge in here.socket.edges:
@@ -87,10 +87,11 @@ def count_edge(rules: Rules, draft: Draft, visit: Visit, edge: Edge) -> Failure 
         record = draft.items.get(visit.item.id, ItemRecord())
         record = record._replace(used={**record.used, edge_id: used + 1})
         draft.items = {**draft.items, visit.item.id: record}
-    return None if used < limit else _over(visit, edge, limit)
+    return None if used < limit else _over(rules, visit, edge, limit)
 
 
-def _over(visit: Visit, edge: Edge, limit: int) -> Failure:
+def _over(rules: Rules, visit: Visit, edge: Edge, limit: int) -> Failure:
+    granted = rules.graph.limits.max_edge_traversals if edge.max_traversals is None else edge.max_traversals
     where = f" for item {visit.item.key}" if visit.item else ""
     bound = "maxTraversals" if edge.max_traversals is not None else "limits.maxEdgeTraversals"
     return Failure(
@@ -100,7 +101,7 @@ def _over(visit: Visit, edge: Edge, limit: int) -> Failure:
         visit.socket,
         "look at why it keeps coming back (why), then revive to allow it again, or raise the limit in the loadout",
         edge.to,
-        (("edge", visit.socket, edge.place, visit.item.id if visit.item else None), limit),
+        (("edge", visit.socket, edge.place, visit.item.id if visit.item else None), granted),
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
+from materia_nb.handoff.protocol import Issue
 from materia_nb.jsonvalue import JSON, MISSING
 from materia_nb.loadout.graph import Budget
 
@@ -79,6 +80,7 @@ class Failure(NamedTuple):
 
     ``blocked`` is the target that a revived cast goes on to, where there is one, and
     ``allow`` the allowance (a key of ``CastState.extra``) and how much of it reviving grants.
+    ``refused`` keeps the issues and the text of an answer that was the last to be refused.
     """
 
     kind: str
@@ -87,6 +89,7 @@ class Failure(NamedTuple):
     hint: str | None = None
     blocked: str | None = None
     allow: tuple[tuple[object, ...], int] | None = None
+    refused: tuple[tuple[Issue, ...], str] | None = None
 
 
 class Usage(NamedTuple):
@@ -103,13 +106,16 @@ class Usage(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """A completed socket whose way on has not been chosen, because the budget stopped the cast first."""
+    """A completed socket whose way on has not been chosen, because the budget stopped the cast first.
+
+    ``advanced`` is the item that ``advance`` moved on from, None when it did not move.
+    """
 
     satisfied: bool | None
     text: str
     context: str | None
     exhausted: bool
-    advanced: bool
+    advanced: ItemId | None
 
 
 class CastState(NamedTuple):

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from materia_nb.engine import followup
 from materia_nb.engine.decision import AdvanceFact, Assigned, By, Decision
+from materia_nb.engine.followup import cut
 from materia_nb.engine.items import find_item, list_at, with_aliases, without_aliases
-from materia_nb.engine.prompt import Prompt, final_prompt, repair_prompt, work_prompt
+from materia_nb.engine.prompt import Prompt, final_prompt, repair_again, repair_prompt, work_prompt
 from materia_nb.engine.routing import choose_edge, choose_exit, count_edge, enter_path, matches
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
@@ -21,6 +22,7 @@ from materia_nb.engine.state import (
     Draft,
     Failure,
     Item,
+    ItemId,
     ItemRecord,
     Mode,
     Pending,
@@ -59,6 +61,12 @@ def begin(rules: Rules, request: str) -> CastState:
 
 def enter(rules: Rules, state: CastState) -> Step:
     """Enter ``state.next``: find its item or pass over an empty loop, count the visit, ask for output (R1)."""
+    if state.status != "ready":
+        raise MateriaError(
+            f"The cast is {state.status}, so no socket can be entered.",
+            hint="reply to the socket that waits, or recast or revive a cast that stopped",
+            kind="not_ready",
+        )
     draft = Draft(state)
     passed: list[str] = []
     while True:
@@ -102,7 +110,10 @@ def _visit(rules: Rules, here: SocketRules, draft: Draft, item: Item | None, pas
         record = enter_path(draft, socket.id, draft.items.get(item.id, ItemRecord()), step)
         limit = rules.graph.limits.max_no_advance_cycles + draft.extra.get(("cycles", item.id), 0)
         if record.cycles > limit:
-            return _stopped(draft, _no_advance(draft, socket.id, item, limit))
+            stopped = _stopped(draft, _no_advance(rules, draft, socket.id, item, limit))
+            if passed and stopped.decision:
+                return stopped._replace(decision=stopped.decision._replace(passed_over=tuple(passed)))
+            return stopped
         draft.items = {**draft.items, item.id: record}
     mode: Mode = "draft" if socket.materia.multi_turn and not socket.is_utility else "work"
     visit = Visit(socket.id, number, step, item, mode)
@@ -113,7 +124,7 @@ def _visit(rules: Rules, here: SocketRules, draft: Draft, item: Item | None, pas
     return Step(draft.done(), (started,), _passed_over(step, passed, socket.id), prompt)
 
 
-def _no_advance(state: View, socket: str, item: Item, limit: int) -> Failure:
+def _no_advance(rules: Rules, state: View, socket: str, item: Item, limit: int) -> Failure:
     path = [seen for seen, _ in state.items[item.id].path]
     cycle = " -> ".join([*path[path.index(socket) :], socket])
     return Failure(
@@ -122,7 +133,7 @@ def _no_advance(state: View, socket: str, item: Item, limit: int) -> Failure:
         socket,
         "see why the item is not done; revive to allow more rounds, or give the retry edge a maxTraversals",
         socket,
-        (("cycles", item.id), max(limit, 1)),
+        (("cycles", item.id), max(rules.graph.limits.max_no_advance_cycles, 1)),
     )
 
 
@@ -195,7 +206,7 @@ def _refused(
     *,
     prompt: Prompt | None,
 ) -> Step:
-    told = "; ".join(f"{issue.path}: {issue.message}" for issue in reading.issues[:8])
+    told = "; ".join(cut(f"{issue.path}: {issue.message}", 300) for issue in reading.issues[:8])
     refused = Event("socket_refused", {**_about(here, visit), "visit": visit.visit})
     if here.socket.is_utility:
         failure = Failure(
@@ -212,6 +223,7 @@ def _refused(
             f"{visit.socket} gave an unusable answer {visit.repairs + 1} times. {told}",
             visit.socket,
             "recast to ask again, revive for another repair turn, or correct the answer yourself",
+            refused=(reading.issues, text),
         )
         exhausted = Event(
             "same_socket_recovery_exhausted", {**refused.data, "error": told, "attempt": visit.repairs}
@@ -256,7 +268,7 @@ def _complete(
         kept,
         reading.context,
         fact is not None and fact.exhausted,
-        fact is not None and fact.moved and visit.item is not None and fact.cursor == visit.item.cursor,
+        _advanced(fact, visit.item),
     )
     if fact is not None:
         decision = decision._replace(advance=fact)
@@ -278,7 +290,7 @@ def _canonical(here: SocketRules, data: Mapping[str, JSON], reading: Reading) ->
             (key, part) for key, part in value["state"].items() if key not in ("workItems", "satisfied")
         )
     items = reading.work_items
-    if isinstance(items, list) and (socket.is_generator or changed.get("workItems", []) == []):
+    if isinstance(items, list) and (socket.is_generator or changed.get("workItems") in (None, [])):
         changed["workItems"] = items
     if reading.context and reading.context.strip():
         entry = f"[{socket.id} {socket.materia.label}] {reading.context}"
@@ -340,6 +352,13 @@ def _advance(advance: Advance | None, draft: Draft, visit: Visit, reading: Readi
     )
 
 
+def _advanced(fact: AdvanceFact | None, item: Item | None) -> ItemId | None:
+    """The item that ``advance`` moved on from: the visit's own, or that of another iterator's cursor."""
+    if fact is None or not fact.moved:
+        return None
+    return item.id if item is not None and item.cursor == fact.cursor else (fact.cursor, fact.before)
+
+
 def _check_budget(draft: Draft, visit: Visit) -> tuple[tuple[Event, ...], Failure | None]:
     """Warn once, and stop at the maximum; the step's own changes are kept (R20)."""
     most, used = draft.budget.max_tokens, draft.usage.tokens
@@ -379,16 +398,17 @@ def _route(
         choice = choose_edge(rules, here, draft, visit, pending.satisfied)
     reworked = choice.edge is not None and choice.edge.when == "not_satisfied"
     failure = count_edge(rules, draft, visit, choice.edge) if choice.edge is not None else None
-    if reworked and not pending.advanced:
+    done = pending.advanced
+    if reworked and (item is None or item.id != done):
         draft.follow_up = followup.capture(
             draft.follow_up, here.socket, choice.target, item, pending.context, pending.text
         )
     if not reworked and draft.follow_up:
         draft.follow_up = followup.without_target(draft.follow_up, visit.socket)
-    if pending.advanced and item is not None:
+    if done is not None:
         if draft.follow_up:
-            draft.follow_up = followup.without_items(draft.follow_up, [item.id])
-        draft.items = {key: record for key, record in draft.items.items() if key != item.id}
+            draft.follow_up = followup.without_items(draft.follow_up, [done])
+        draft.items = {key: record for key, record in draft.items.items() if key != done}
     draft.pending = None
     decision = decision._replace(by=choice.by, target=choice.target, looks=choice.looks)
     if failure:
@@ -449,8 +469,11 @@ def revive(rules: Rules, state: CastState) -> Step:
     if kind == "repair_exhausted":
         turn = ("repair", visit.step)
         state = state._replace(extra={**state.extra, turn: state.extra.get(turn, 0) + 1})
-        visit = visit._replace(repairs=visit.repairs + 1, turn=visit.turn + 1)
-    return _waiting_again(here, state, visit, event)
+        visit = visit._replace(mode="repair", repairs=visit.repairs + 1, turn=visit.turn + 1)
+    again = _waiting_again(here, state, visit, event)
+    if failure and failure.refused and again.prompt:
+        return again._replace(prompt=repair_again(again.prompt, *failure.refused))
+    return again
 
 
 def _waiting_again(here: SocketRules, state: CastState, visit: Visit, event: Event) -> Step:
@@ -535,8 +558,7 @@ def _about(here: SocketRules, visit: Visit) -> dict[str, JSON]:
 
 def short(label: str, most: int = 60) -> str:
     """A label on one line, at most ``most`` characters."""
-    text = " ".join(label.split())
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return cut(" ".join(label.split()), most)
 
 
 def _waiting(state: CastState) -> Visit:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from materia_nb.engine.state import Item, View
+from materia_nb.errors import MateriaError
 from materia_nb.handoff.sources import reader
 from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty
 
@@ -29,7 +30,7 @@ def source(text: str) -> Source:
     """
     if text.startswith("$"):
         read = reader(text)
-        return lambda state, item, parsed: MISSING if parsed is MISSING else read(parsed)
+        return lambda _state, _item, parsed: MISSING if parsed is MISSING else read(parsed)
     return _path(text)
 
 
@@ -37,15 +38,15 @@ def _path(text: str) -> Source:
     head, _, rest = text.partition(".")
     segments = rest.split(".") if rest else []
     if head == "state":
-        return lambda state, item, parsed: get_path(state.data, segments)
+        return lambda state, _item, _parsed: get_path(state.data, segments)
     if head == "item":
-        return lambda state, item, parsed: MISSING if item is None else get_path(item.value, segments)
+        return lambda _state, item, _parsed: MISSING if item is None else get_path(item.value, segments)
     if head == "lastJson":
-        return lambda state, item, parsed: get_path(state.last_json, segments)
+        return lambda state, _item, _parsed: get_path(state.last_json, segments)
     if text == "lastOutput":
-        return lambda state, item, parsed: MISSING if state.last_output is None else state.last_output
+        return lambda state, _item, _parsed: MISSING if state.last_output is None else state.last_output
     whole = text.split(".")
-    return lambda state, item, parsed: get_path(state.data, whole)
+    return lambda state, _item, _parsed: get_path(state.data, whole)
 
 
 @lru_cache(maxsize=1024)
@@ -53,7 +54,7 @@ def template(text: str) -> Template:
     """Compile a materia prompt; what is put in for a variable is not expanded again (R31)."""
     pieces = VARIABLE.split(text)
     if len(pieces) == 1:
-        return lambda state, item: text
+        return lambda _state, _item: text
     # split() alternates the text between variables with the names of the variables
     parts: list[str | Source] = [
         piece if index % 2 == 0 or not piece.strip() else _variable(piece.strip())
@@ -69,14 +70,16 @@ def template(text: str) -> Template:
 
 def _variable(name: str) -> Source:
     if name == "request":
-        return lambda state, item, parsed: state.request
+        return lambda state, _item, _parsed: state.request
     if name == "stateJson":
-        return lambda state, item, parsed: pretty(state.data)
+        return lambda state, _item, _parsed: _pretty(state.data)
     if name == "itemJson":
-        return lambda state, item, parsed: None if item is None or item.value is None else pretty(item.value)
+        return lambda _state, item, _parsed: (
+            None if item is None or item.value is None else _pretty(item.value)
+        )
     if name.startswith("cursor."):
         cursor = name[len("cursor.") :]
-        return lambda state, item, parsed: state.cursors.get(cursor)
+        return lambda state, _item, _parsed: state.cursors.get(cursor)
     return _path(name)
 
 
@@ -84,4 +87,16 @@ def as_text(value: JSON) -> str:
     """Write a value the way a template does: text as it is, nothing for null or missing, else JSON."""
     if isinstance(value, str):
         return value
-    return "" if value is None or value is MISSING else pretty(value)
+    return "" if value is None or value is MISSING else _pretty(value)
+
+
+def _pretty(value: JSON) -> str:
+    # Outputs have bounded nesting, but a state that is assigned into itself grows with each step.
+    try:
+        return pretty(value)
+    except RecursionError:
+        raise MateriaError(
+            "The state is nested too deeply to be written into a prompt.",
+            hint="see which assignment puts the state into itself again and again",
+            kind="too_deep",
+        ) from None
