@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from materia_nb.engine.decision import Decision, Look
-from materia_nb.engine.rules import Rules
+from materia_nb.engine.decision import AdvanceFact, Decision, Look, Said
+from materia_nb.engine.routing import choose_exit, matches
+from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import CastState
+from materia_nb.loadout.graph import END
 
 HEADERS = ("kind", "when", "to", "taken", "reason", "used")
 
@@ -60,7 +62,7 @@ def explain(
     ]
     if decision.advance is not None:
         lines.append(_advance(decision))
-    lines += _way(decision)
+    lines += _way(rules, decision)
     rows = tuple(_row(look, decision) for look in _all_looks(rules, decision))
     return Why(title, tuple(lines), rows, decision)
 
@@ -89,7 +91,7 @@ def _said(decision: Decision) -> str:
     return f"the output says satisfied: {str(decision.satisfied).lower()}"
 
 
-def _way(decision: Decision) -> list[str]:
+def _way(rules: Rules, decision: Decision) -> list[str]:
     by, target, chosen = decision.by, decision.target, decision.chosen
     if decision.failure is not None and by in ("failure", "budget"):
         lines = [f"The cast stopped ({decision.failure.kind}): {decision.failure.message}"]
@@ -103,7 +105,7 @@ def _way(decision: Decision) -> list[str]:
     if by == "implied end":
         return [
             f"Nothing matches ({_said(decision)}), so the cast ends, as a success.",
-            *_otherwise(decision),
+            *_otherwise(rules, decision),
         ]
     if chosen is None:
         return [f"It goes on to {target}."]
@@ -112,18 +114,30 @@ def _way(decision: Decision) -> list[str]:
     lines = [f"The {what}{place} to {chosen.to} was taken: {chosen.reason(decision.satisfied)}."]
     if chosen.limit is not None and chosen.used is not None:
         lines.append(f"It has been used {chosen.used + 1} of {chosen.limit} times here.")
-    return lines + _otherwise(decision)
+    return lines + _otherwise(rules, decision)
 
 
-def _otherwise(decision: Decision) -> list[str]:
-    """Say which other answers would have led elsewhere."""
-    chosen = decision.chosen
-    others = [look for look in decision.looks if not look.matched and look.when != "always"]
+def _otherwise(rules: Rules, decision: Decision) -> list[str]:
+    """Say where other answers would have led, where that is elsewhere."""
+    if decision.socket is None:
+        return []
+    here = rules.sockets[decision.socket]
+    unknown = decision.advance is None and here.socket.advance is not None
+    if here.wanted.parse == "text" or unknown:
+        return []
+    others = [said for said in (True, False) if said is not decision.satisfied]
+    ways = [(said, _target_if(here, decision.advance, said)) for said in others]
     return [
-        f"With satisfied: {'true' if look.when == 'satisfied' else 'false'} it would have gone to {look.to}."
-        for look in others
-        if chosen is None or look.to != chosen.to
+        f"With satisfied: {str(said).lower()} it would have gone to {target}."
+        for said, target in ways
+        if target != decision.target
     ]
+
+
+def _target_if(here: SocketRules, fact: AdvanceFact | None, said: Said) -> str:
+    if fact is not None and matches(fact.when, said) and fact.before + 1 >= fact.length:
+        return choose_exit(here.exits, said).target
+    return next((edge.to for edge in here.socket.edges if matches(edge.when, said)), END)
 
 
 def _all_looks(rules: Rules, decision: Decision) -> tuple[Look, ...]:
@@ -140,7 +154,7 @@ def _all_looks(rules: Rules, decision: Decision) -> tuple[Look, ...]:
 
 def _row(look: Look, decision: Decision) -> tuple[str, ...]:
     reached = look in decision.looks
-    used = "" if look.limit is None else f"{look.used} of {look.limit}"
+    used = "" if look.limit is None else f"{(look.used or 0) + look.matched} of {look.limit}"
     reason = look.reason(decision.satisfied) if reached else "not looked at: an earlier one matched"
     kind = look.route or f"edge {0 if look.place is None else look.place + 1}"
     return (kind, look.when, look.to, "yes" if look.matched else "no", reason, used)
