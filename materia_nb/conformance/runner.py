@@ -23,12 +23,14 @@ _LONG = re.compile(r"(.*)…\[string of (\d+) chars\]", re.DOTALL)
 def run_vector(vector: Mapping[str, Any]) -> list[str]:
     """Run one vector and say what differed from what it expects."""
     kind = vector.get("kind")
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         return [f"kind: {kind!r} is not one of {', '.join(KINDS)}"]
     try:
         return KINDS[kind](vector)
     except MateriaError as error:
         return [f"stopped by an error: {error.what}"]
+    except Exception as error:  # noqa: BLE001 - a crash on one vector is a failure of that vector
+        return [f"stopped by an unexpected error: {error!r}"]
 
 
 def run_validate(vector: Mapping[str, Any]) -> list[str]:
@@ -125,10 +127,11 @@ def run_cast(vector: Mapping[str, Any]) -> list[str]:
         agent = _VectorAgent(vector.get("replies", {}))
         cast = Cast.start(plan, vector.get("request", ""), AgentTable(agent))
         agent.cast = cast
-        _play(cast, agent)
-        wrong = _compare(cast, agent, expect)
-        cast.close()
-    return wrong
+        try:
+            _play(cast, agent)
+            return _compare(cast, agent, expect)
+        finally:
+            cast.close()
 
 
 def _play(cast: Cast, agent: _VectorAgent) -> None:
@@ -163,7 +166,9 @@ def _compare(cast: Cast, agent: _VectorAgent, expect: Mapping[str, Any]) -> list
     }
     wrong = []
     for name, wanted in expect.items():
-        if not same(_abbreviated(found[name], wanted), wanted):
+        if name not in found:
+            wrong.append(f"{name}: there is nothing of that name to compare")
+        elif not same(_abbreviated(found[name], wanted), wanted):
             wrong.append(f"{name}: expected {compact(wanted)}, found {compact(found[name])[:2000]}")
     return wrong
 
@@ -190,3 +195,10 @@ KINDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "handoff": run_handoff,
 }
 """The kinds of vectors that can be run, with the function that runs one."""
+
+NEEDED: dict[str, tuple[str, ...]] = {
+    "cast": ("config",),
+    "validate": ("config",),
+    "handoff": ("text", "materia", "socket"),
+}
+"""The fields that a vector of each kind must have, beside id, kind and expect."""
