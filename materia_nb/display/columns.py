@@ -80,9 +80,19 @@ def _median(pairs: list[tuple[float, float]]) -> float:
     return pairs[-1][0]
 
 
+def _fans(join: Join) -> bool:
+    """Whether a join is one of several forward ones at the same card or box: those spread to both sides."""
+    if join.upper_side or join.lower_side:
+        return False
+    from_card = join.upper.item is not None and sum(not other.upper_side for other in join.upper.down) > 1
+    return from_card or (
+        join.lower.item is not None and sum(not other.lower_side for other in join.lower.up) > 1
+    )
+
+
 def _runs(rows: Rows) -> list[Run]:
     """Chain cells into vertical runs along their heaviest joins: (cell, offset from the run's x)."""
-    joins = [join for row in rows.rows for cell in row for join in cell.down]
+    joins = [join for row in rows.rows for cell in row for join in cell.down if not _fans(join)]
     joins.sort(key=lambda join: (-join.weight, abs(join.upper_at) + abs(join.lower_at)))
     down: dict[int, tuple[Cell, float]] = {}
     has_upper: set[int] = set()
@@ -157,7 +167,7 @@ def set_columns(rows: Rows, *, sweeps: int) -> None:
     """Give every cell its ``x``; rows must be ordered and ports set."""
     grid = rows.rows
     for row in grid:
-        offsets = _offsets(row)
+        offsets = _offsets(row) if row else []
         for cell, offset in zip(row, offsets, strict=True):
             cell.x = offset - offsets[-1] / 2
     for sweep in range(sweeps):

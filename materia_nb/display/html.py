@@ -9,7 +9,9 @@ from materia_nb.display.escape import clip, esc
 from materia_nb.jsonvalue import JSON
 
 _BORDER: Final = "1px solid var(--jp-border-color2, #8884)"
-_CELL: Final = f"text-align:left;vertical-align:top;padding:2px 8px;border-bottom:{_BORDER};white-space:pre-wrap"
+_CELL: Final = (
+    f"text-align:left;vertical-align:top;padding:2px 8px;border-bottom:{_BORDER};white-space:pre-wrap"
+)
 _MUTED: Final = "opacity:.7"
 TEXT_CHARS: Final = 2_000
 """How much of one string is shown."""
@@ -23,7 +25,9 @@ def html_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return a table; every cell is escaped."""
     head = "".join(f'<th style="{_CELL};{_MUTED}">{esc(header)}</th>' for header in headers)
     body = "".join(
-        "<tr>" + "".join(f'<td style="{_CELL}">{esc(clip(str(cell), TEXT_CHARS))}</td>' for cell in row) + "</tr>"
+        "<tr>"
+        + "".join(f'<td style="{_CELL}">{esc(clip(str(cell), TEXT_CHARS))}</td>' for cell in row)
+        + "</tr>"
         for row in rows
     )
     return f'<table style="border-collapse:collapse;margin:4px 0"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'

@@ -28,6 +28,8 @@ _SIGNS: Final = {START: (58.0, 24.0), END_SIGN: (58.0, 26.0)}
 # Above this many rows crossed by all lines together, the longest ones only name their target.
 _MOST_ROWS_CROSSED: Final = 2500
 _SMALL: Final = 900
+# Cards beside each other; more than this cannot be read in a notebook's width.
+_MOST_ABREAST: Final = 4
 _LOOP: Final = "\x00loop:"
 
 
@@ -110,7 +112,7 @@ class _Planner:
         ]
         flow = [(tail, head) for link, tail, head in local if link.target not in self.detached]
         met, back = walk(keys, flow, entries)
-        rank = ranks(met, flow, back)
+        rank = ranks(met, flow, back, most=_MOST_ABREAST)
         if region is self.root:
             self._put_end_below(rank)
         upward = {link.key: rank[tail] > rank.get(head, 1 << 30) for link, tail, head in local}
@@ -235,14 +237,8 @@ def place(graph: Graph) -> Placed:
     """Lay out ``graph``. The ``layout`` that a loadout may hold is the host's and not used."""
     planner = _Planner(graph)
     picture = planner.lay(planner.root, [])
-    loops, titles = dict(picture.loops), dict(picture.titles)
-    for loop_id in planner.loose:
-        loop = graph.loops[loop_id]
-        inside = [picture.boxes[socket] for socket in loop.sockets if socket in picture.boxes]
-        x, y = min(box.x for box in inside) - 14, min(box.y for box in inside) - 52
-        right, bottom = max(box.right for box in inside) + 14, max(box.bottom for box in inside) + 14
-        loops[loop_id] = Box(x, y, right - x, bottom - y)
-        titles[loop_id] = Box(x + 8, y + 6, *title_size(loop))
+    _place_loose(graph, planner.loose, picture)
+    loops, titles = picture.loops, picture.titles
     boxes = dict(picture.boxes)
     _place_detached(graph, planner.detached, boxes, picture)
     everything = [*boxes.values(), *loops.values(), *titles.values(), *picture.labels.values()]
@@ -266,6 +262,20 @@ def place(graph: Graph) -> Placed:
         detached=planner.detached,
         size=(width + dx + MARGIN, height + dy + MARGIN),
     )
+
+
+def _place_loose(graph: Graph, loose: list[str], picture: Picture) -> None:
+    """Frame the members of loops that overlap others; their titles stand to the right of everything."""
+    edge, free = picture.w + 24, 0.0
+    for loop_id in loose:
+        loop = graph.loops[loop_id]
+        members = [picture.boxes[socket] for socket in loop.sockets if socket in picture.boxes]
+        x, y = min(box.x for box in members) - 14, min(box.y for box in members) - 16
+        right, bottom = max(box.right for box in members) + 14, max(box.bottom for box in members) + 14
+        picture.loops[loop_id] = Box(x, y, right - x, bottom - y)
+        free = max(free, y + 8)
+        picture.titles[loop_id] = Box(edge, free, *title_size(loop))
+        free += picture.titles[loop_id].h + 10
 
 
 def _place_detached(graph: Graph, detached: tuple[str, ...], boxes: dict[str, Box], picture: Picture) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -43,8 +44,11 @@ def walk(items: Sequence[str], arcs: Sequence[Arc], roots: Sequence[str]) -> tup
     return met, back
 
 
-def ranks(order: Sequence[str], arcs: Sequence[Arc], back: set[int]) -> dict[str, int]:
-    """Give each item the length of the longest way to it, counting backward arcs the other way round."""
+def ranks(order: Sequence[str], arcs: Sequence[Arc], back: set[int], *, most: int) -> dict[str, int]:
+    """Give each item a rank below all that lead to it, with at most ``most`` items on a rank.
+
+    Backward arcs count the other way round.
+    """
     after: dict[str, list[str]] = {item: [] for item in order}
     waiting = dict.fromkeys(order, 0)
     for index, (tail, head) in enumerate(arcs):
@@ -54,8 +58,12 @@ def ranks(order: Sequence[str], arcs: Sequence[Arc], back: set[int]) -> dict[str
         after[first].append(then)
         waiting[then] += 1
     rank = dict.fromkeys(order, 0)
+    taken: Counter[int] = Counter()
     todo = [item for item in order if not waiting[item]]
     for item in todo:
+        while taken[rank[item]] >= most:
+            rank[item] += 1
+        taken[rank[item]] += 1
         for then in after[item]:
             rank[then] = max(rank[then], rank[item] + 1)
             waiting[then] -= 1

@@ -11,6 +11,9 @@ from materia_nb.display.links import Link
 TURN: Final = 13.0
 """Pixels between the side of a card and the first line that runs along it."""
 
+LANE: Final = 12.0
+"""Pixels between two lines that meet the side of a card."""
+
 # How much a line wants to be straight between two cards, a card and a bend, two bends,
 # the side of a card and a bend.
 _CARDS, _CARD_BEND, _BENDS, _ASIDE = 3.0, 2.0, 5.0, 0.2
@@ -23,6 +26,8 @@ class Item:
     """Something with a box: a socket's card, a loop's box, the start or the end.
 
     ``ports`` gives, for a loop's box, where each line crosses its border, relative to its centre.
+    ``selves`` are its lines to itself with their labels' widths; ``leaving`` and ``reaching`` count the
+    lines that run upwards along its right side.
     """
 
     key: str
@@ -30,6 +35,8 @@ class Item:
     h: float
     ports: Ports | None = None
     selves: list[tuple[Link, float]] = field(default_factory=list)
+    leaving: int = 0
+    reaching: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -155,10 +162,10 @@ def _item_cell(item: Item, wires: list[Wire], row: int) -> Cell:
     """Make the cell of a card or box, with room at its right for lines that run along it."""
     if item.ports is not None:
         return Cell(row, item.w / 2, item.w / 2, item.h, item)
-    leaving = sum(1 for wire in wires if wire.upward and wire.tail is item)
-    reaching = sum(1 for wire in wires if wire.upward and wire.head is item)
-    item.h = max(item.h, 14 + 12 * (leaving + reaching) + 22 * len(item.selves))
-    side = max([max(leaving, reaching) * TURN, *(26 + width for _, width in item.selves)])
+    item.leaving = sum(1 for wire in wires if wire.upward and wire.tail is item)
+    item.reaching = sum(1 for wire in wires if wire.upward and wire.head is item)
+    item.h = max(item.h, 14 + LANE * (item.leaving + item.reaching) + 22 * len(item.selves))
+    side = max([max(item.leaving, item.reaching) * TURN, *(26 + width for _, width in item.selves)])
     return Cell(row, item.w / 2, item.w / 2 + side, item.h, item)
 
 

@@ -63,7 +63,7 @@ def graph_svg(graph: Graph, marks: Marks | None = None, *, placed: Placed | None
     parts += [_line(line, marks) for line in placed.edges]
     parts += [_label(line, marks) for line in placed.edges if line.label]
     for loop_id, box in placed.titles.items():
-        parts.append(_loop_title(graph, loop_id, box, marks))
+        parts.append(_loop_title(graph, loop_id, box, placed.loops[loop_id], marks))
     parts += [_sign(key, box, marks) for key, box in placed.signs.items()]
     if placed.detached:
         box = placed.nodes[placed.detached[0]]
@@ -124,14 +124,20 @@ def _loop_box(loop_id: str, box: Box) -> str:
     )
 
 
-def _loop_title(graph: Graph, loop_id: str, box: Box, marks: Marks) -> str:
+def _loop_title(graph: Graph, loop_id: str, box: Box, region: Box, marks: Marks) -> str:
     first, second = loop_title(graph.loops[loop_id])
     progress = marks.progress.get(loop_id)
     if progress:
         second = f"{second} · {progress[0]}/{progress[1]} done"
     width = max(text_width(first, ID_SIZE, bold=True), text_width(second, SMALL_SIZE)) + 14
+    leader = ""
+    if box.x > region.right:  # the title of a loop that overlaps another stands apart
+        leader = (
+            f'<path d="M{region.right:.1f} {box.cy:.1f}L{box.x:.1f} {box.cy:.1f}" stroke="{_LOOP}" '
+            'stroke-dasharray="10 4 2 4"/>'
+        )
     return (
-        f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{width:.1f}" height="{box.h:.1f}" rx="6" '
+        leader + f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{width:.1f}" height="{box.h:.1f}" rx="6" '
         f'fill="{_PLATE}" stroke="{_LOOP}" stroke-opacity="0.6"/>'
         + _text(box.x + 7, box.y + 14.5, first, ID_SIZE, "#4d3591", ' font-weight="600"')
         + _text(box.x + 7, box.y + 29.5, second, SMALL_SIZE, _INK)
@@ -185,11 +191,12 @@ def _label(line: Line, marks: Marks) -> str:
     taken = _taken(link, marks)
     width = text_width(words, SMALL_SIZE) + 12
     rim = _NOW if taken else _LINE_COLOURS[link.condition]
+    centre = box.x + width / 2 if link.source == link.target else box.cx
     return (
-        f'<rect x="{box.cx - width / 2:.1f}" y="{box.y:.1f}" width="{width:.1f}" height="{box.h:.1f}" rx="5" '
+        f'<rect x="{centre - width / 2:.1f}" y="{box.y:.1f}" width="{width:.1f}" height="{box.h:.1f}" rx="5" '
         f'fill="{_PLATE}" stroke="{rim}" stroke-width="{2.4 if taken else 0.9}"/>'
         + _text(
-            box.cx,
+            centre,
             box.y + 13.4,
             words,
             SMALL_SIZE,

@@ -7,11 +7,10 @@ from typing import Final
 
 from materia_nb.display.geometry import Box
 from materia_nb.display.links import Link
-from materia_nb.display.rows import Cell, Item, Rows, Wire
+from materia_nb.display.rows import LANE, Cell, Item, Rows, Wire
 from materia_nb.display.strokes import Stroke
 
 PAD: Final = 18.0
-_SIDE_STEP: Final = 12.0
 
 
 @dataclass(slots=True)
@@ -138,7 +137,7 @@ class Drawing:
             stroke.line(x, bottom)
         elif join.lower_side:
             x = cell.x + join.lower_at
-            stroke.line(box.right, box.y + _SIDE_STEP * join.lane)
+            stroke.line(box.right, box.y + LANE * join.lane)
             stroke.corner(x, top, sideways_first=True)
         else:
             x = cell.x + join.lower_at
@@ -156,7 +155,7 @@ class Drawing:
             x = cell.x + join.upper_at
             stroke.swing(x, bottom)
             if join.upper_side:
-                y = box.bottom - _SIDE_STEP * join.lane
+                y = box.bottom - LANE * join.lane
                 stroke.corner(box.right, y, sideways_first=False)
             else:
                 stroke.line(x, box.bottom)
@@ -164,7 +163,8 @@ class Drawing:
     def self_loop(self, item: Item, index: int, label: tuple[float, float]) -> tuple[Stroke, Box | None]:
         """Draw a line from a card to itself, at its right side, with its label beyond."""
         box = self.boxes[item.key]
-        y = box.cy + (index - (len(item.selves) - 1) / 2) * 22
+        middle = box.cy + (item.leaving - item.reaching) * LANE / 2
+        y = middle + (index - (len(item.selves) - 1) / 2) * 22
         stroke = Stroke()
         out = box.right + 20
         stroke.line(box.right, y - 6)
