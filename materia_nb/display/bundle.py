@@ -1,12 +1,32 @@
-"""MIME bundles for notebooks: what IPython is given to show, made so that showing never raises."""
+"""MIME bundles for notebooks, and objects that show themselves without ever raising."""
 
 from __future__ import annotations
 
-from collections.abc import Container
-from typing import Any
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
 
-from materia_nb.display.escape import plain
+from materia_nb.display.marks import Marks
+from materia_nb.display.mermaid import graph_mermaid
+from materia_nb.display.svg import graph_svg
+from materia_nb.display.text import graph_text
 from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.graph import Graph
+
+MimeBundle: TypeAlias = dict[str, Any]
+_SURROGATES: Final = re.compile("[\ud800-\udfff]")
+
+
+def _sendable(value: JSON) -> JSON:
+    """Replace lone surrogates, which no kernel message can carry."""
+    if isinstance(value, str):
+        return _SURROGATES.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {_sendable(key): _sendable(child) for key, child in value.items()}
+    if isinstance(value, list | tuple):
+        return [_sendable(child) for child in value]
+    return value
 
 
 def bundle(
@@ -16,39 +36,75 @@ def bundle(
     html: str | None = None,
     json: JSON = None,
     mermaid: str | None = None,
-) -> dict[str, Any]:
-    """Put the forms of one thing together; ``text`` is for terminals and for comparing notebooks.
+) -> MimeBundle:
+    """Make a MIME bundle; ``text`` is what a reader without a richer view sees.
 
-    Mermaid beside SVG makes JupyterLab write an SVG of its own into the notebook, so
-    only one of them should be given.
+    Give ``mermaid`` only when it is to be the picture: JupyterLab writes its own SVG over one beside it.
     """
-    forms = {
+    parts = {
         "text/plain": text,
         "image/svg+xml": svg,
         "text/html": html,
         "application/json": json,
         "text/vnd.mermaid": mermaid,
     }
-    return {kind: content for kind, content in forms.items() if content is not None}
+    return {kind: _sendable(part) for kind, part in parts.items() if part is not None}
 
 
 class Shown:
-    """Something that a notebook shows. A subclass says how in :meth:`content`."""
+    """Gives a class its notebook display: it writes ``_show``, and this keeps errors out of the output."""
 
-    def content(self) -> dict[str, Any]:
-        """Return the MIME bundle; an error here is shown as text instead."""
-        return bundle(plain(repr(self)))
+    __slots__ = ()
+
+    def _show(self) -> MimeBundle:
+        raise NotImplementedError
 
     def _repr_mimebundle_(
-        self, include: Container[str] | None = None, exclude: Container[str] | None = None
-    ) -> dict[str, Any]:
+        self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
+    ) -> MimeBundle:
+        """Return the bundle, with only what ``include`` names and without what ``exclude`` names."""
         try:
-            found = self.content()
-        except Exception as error:  # noqa: BLE001 - a repr that raises hides the cell's own result
-            what = plain(f"{type(self).__name__} cannot be shown: {type(error).__name__}: {error}")
-            found = {"text/plain": what}
+            shown = self._show()
+        except Exception as error:  # noqa: BLE001 - a display that raises hides the value that it is for
+            shown = {"text/plain": f"<{type(self).__name__}: cannot be shown ({_reason(error)})>"}
         return {
-            kind: content
-            for kind, content in found.items()
-            if (include is None or kind in include) and (exclude is None or kind not in exclude)
+            kind: part
+            for kind, part in shown.items()
+            if (not include or kind in include) and (not exclude or kind not in exclude)
         }
+
+
+def _reason(error: Exception) -> str:
+    try:
+        return f"{type(error).__name__}: {str(error)[:300]}"
+    except Exception:  # noqa: BLE001 - even the message of an error may fail
+        return type(error).__name__
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GraphPicture(Shown):
+    """A graph with marks laid over it, to be the value of a cell: SVG, and text where that is not drawn."""
+
+    graph: Graph
+    marks: Marks = field(default_factory=Marks)
+
+    @property
+    def svg(self) -> str:
+        """The picture as SVG."""
+        return graph_svg(self.graph, self.marks)
+
+    @property
+    def text(self) -> str:
+        """The graph as a grid of text."""
+        return graph_text(self.graph, self.marks)
+
+    @property
+    def mermaid(self) -> str:
+        """The graph as mermaid source."""
+        return graph_mermaid(self.graph, self.marks)
+
+    def __repr__(self) -> str:
+        return f"<GraphPicture {self.graph.name!r}, {len(self.graph.sockets)} sockets>"
+
+    def _show(self) -> MimeBundle:
+        return bundle(self.text, svg=self.svg)

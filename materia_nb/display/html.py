@@ -1,78 +1,149 @@
-"""Escaped HTML fragments in the colours of the notebook's theme, with fallbacks for other readers."""
+"""Small builders of escaped HTML for notebooks: tables, JSON trees, panels, badges.
+
+Text given to them is escaped. Only an :class:`Html`, which these builders return, goes in as it is; adding
+to it with ``+`` gives an ordinary string again, which the next builder escapes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from materia_nb.display.escape import clip, esc
-from materia_nb.jsonvalue import JSON
+from materia_nb.display.escape import clip, css_safe, esc, shorten
+from materia_nb.jsonvalue import JSON, compact
 
-_BORDER: Final = "1px solid var(--jp-border-color2, #8884)"
-_CELL: Final = (
-    f"text-align:left;vertical-align:top;padding:2px 8px;border-bottom:{_BORDER};white-space:pre-wrap"
-)
-_MUTED: Final = "opacity:.7"
-TEXT_CHARS: Final = 2_000
-"""How much of one string is shown."""
-CHILDREN: Final = 200
-"""How many members of one object or array are shown."""
-DEPTH: Final = 40
-"""How deep a value is shown."""
+_FG: Final = "var(--jp-ui-font-color1, inherit)"
+_SOFT: Final = "var(--jp-ui-font-color2, #7d8590)"
+_RULE: Final = "var(--jp-border-color2, #9aa3ad66)"
+_MONO: Final = "var(--jp-code-font-family, ui-monospace, Menlo, Consolas, monospace)"
+_CELL: Final = f"padding:3px 10px;text-align:left;vertical-align:top;border-bottom:1px solid {_RULE};"
+_LONGEST_CELL: Final = 2000
+_LONGEST_STRING: Final = 2000
+_MOST_CHILDREN: Final = 200
+_MOST_NODES: Final = 4000
+_DEEPEST: Final = 40
 
 
-def html_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a table; every cell is escaped."""
-    head = "".join(f'<th style="{_CELL};{_MUTED}">{esc(header)}</th>' for header in headers)
+class Html(str):
+    """Markup that is safe to insert: every text in it has been escaped."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
+def html_text(value: object, limit: int = _LONGEST_CELL) -> Html:
+    """Escape ``value``, keeping its line breaks and at most ``limit`` characters; None is empty."""
+    if isinstance(value, Html):
+        return value
+    text = "" if value is None else value if isinstance(value, str) else str(value)
+    return Html(f'<bdi style="white-space:pre-wrap;overflow-wrap:anywhere">{esc(clip(text, limit))}</bdi>')
+
+
+def html_join(parts: Iterable[object]) -> Html:
+    """Put parts one after the other, escaping those that are not markup."""
+    return Html("".join(html_text(part) for part in parts))
+
+
+def html_pre(text: str, limit: int = 20_000) -> Html:
+    """Show text as it is, in a fixed font, at most ``limit`` characters of it."""
+    return Html(
+        f'<pre style="margin:4px 0;padding:6px 8px;border:1px solid {_RULE};border-radius:4px;color:{_FG};'
+        f"background:transparent;font-family:{_MONO};font-size:0.92em;white-space:pre-wrap;"
+        f'overflow-wrap:anywhere;max-height:32em;overflow:auto"><bdi>{esc(clip(text, limit))}</bdi></pre>'
+    )
+
+
+def html_table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, caption: str = "") -> Html:
+    """Build a table; cells are escaped text or :class:`Html`."""
+    head = "".join(f'<th scope="col" style="{_CELL}color:{_SOFT}">{html_text(name)}</th>' for name in headers)
     body = "".join(
-        "<tr>"
-        + "".join(f'<td style="{_CELL}">{esc(clip(str(cell), TEXT_CHARS))}</td>' for cell in row)
-        + "</tr>"
+        "<tr>" + "".join(f'<td style="{_CELL}">{html_text(cell)}</td>' for cell in row) + "</tr>"
         for row in rows
     )
-    return f'<table style="border-collapse:collapse;margin:4px 0"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-
-
-def html_json(value: JSON, open_depth: int = 1) -> str:
-    """Return a JSON value as a tree that opens and closes; ``open_depth`` levels are open at first."""
-    return f'<div style="font-family:var(--jp-code-font-family, monospace)">{_tree(value, open_depth, DEPTH)}</div>'
-
-
-def _tree(value: JSON, open_depth: int, left: int) -> str:
-    if isinstance(value, dict):
-        members = [(esc(key), child) for key, child in list(value.items())[:CHILDREN]]
-        size, noun = len(value), "field"
-    elif isinstance(value, list):
-        members = [(str(index), child) for index, child in enumerate(value[:CHILDREN])]
-        size, noun = len(value), "entry"
-    else:
-        return _scalar(value)
-    if not size:
-        return "{}" if isinstance(value, dict) else "[]"
-    if left == 0:
-        return "…"
-    lines = "".join(
-        f'<div style="margin-left:1.2em"><span style="{_MUTED}">{name}:</span> '
-        f"{_tree(child, open_depth - 1, left - 1)}</div>"
-        for name, child in members
+    title = (
+        f'<caption style="text-align:left;color:{_SOFT}">{html_text(caption)}</caption>' if caption else ""
     )
-    more = f'<div style="margin-left:1.2em">… {size - CHILDREN:,} more</div>' if size > CHILDREN else ""
-    plural = noun if size == 1 else {"field": "fields", "entry": "entries"}[noun]
-    state = " open" if open_depth > 0 else ""
-    return f"<details{state}><summary>{size:,} {plural}</summary>{lines}{more}</details>"
-
-
-def _scalar(value: JSON) -> str:
-    if isinstance(value, str):
-        return f'<span style="white-space:pre-wrap">"{esc(clip(value, TEXT_CHARS))}"</span>'
-    shown = "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-    return esc(shown)
-
-
-def html_panel(title: str, body: str) -> str:
-    """Put a fragment, which must be escaped already, under an escaped title."""
-    style = (
-        f"border:{_BORDER};border-radius:4px;padding:6px 10px;margin:2px 0;max-width:70em;overflow:auto;"
-        "color:var(--jp-ui-font-color1, inherit);background:var(--jp-layout-color1, transparent)"
+    return Html(
+        f'<table style="border-collapse:collapse;color:{_FG};font-size:0.95em">{title}'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     )
-    return f'<div class="materia-nb" style="{style}"><div><b>{esc(title)}</b></div>{body}</div>'
+
+
+class _Tree:
+    """Writes one JSON value as nested ``<details>``, until it has written enough."""
+
+    def __init__(self, open_depth: int) -> None:
+        self.open_depth = open_depth
+        self.left = _MOST_NODES
+
+    def leaf(self, value: JSON) -> str:
+        if isinstance(value, str):
+            cut = value[:_LONGEST_STRING]
+            note = (
+                "" if len(cut) == len(value) else f' <i style="color:{_SOFT}">… {len(value):,} characters</i>'
+            )
+            quoted = esc(compact(cut))
+            return (
+                f'<bdi style="color:#2e9e62;white-space:pre-wrap;overflow-wrap:anywhere">{quoted}</bdi>{note}'
+            )
+        return f'<span style="color:#b06fd1">{esc(compact(value))}</span>'
+
+    def node(self, name: str, value: JSON, depth: int) -> str:
+        self.left -= 1
+        label = f'<bdi style="color:#3b82c4">{esc(shorten(name, 120))}</bdi>: ' if name else ""
+        if not isinstance(value, dict | list) or not value:
+            return f"<div>{label}{self.leaf(value)}</div>"
+        what = f"object of {len(value)}" if isinstance(value, dict) else f"list of {len(value)}"
+        if depth >= _DEEPEST:
+            return f"<div>{label}{what} …</div>"
+        pairs = value.items() if isinstance(value, dict) else ((str(n), item) for n, item in enumerate(value))
+        children: list[str] = []
+        for key, child in pairs:
+            if len(children) >= _MOST_CHILDREN or self.left <= 0:
+                break
+            children.append(self.node(key or '""', child, depth + 1))
+        rest = len(value) - len(children)
+        more = f'<div style="color:{_SOFT}">… {rest:,} more</div>' if rest else ""
+        opened = " open" if depth < self.open_depth else ""
+        return (
+            f'<details{opened}><summary>{label}<span style="color:{_SOFT}">{what}</span></summary>'
+            f'<div style="margin-left:1.2em">{"".join(children)}{more}</div></details>'
+        )
+
+
+def html_json(value: JSON, open_depth: int = 1, *, name: str = "") -> Html:
+    """Show a JSON value as a tree that folds, ``open_depth`` levels of it open; long parts are cut, and say so."""
+    body = _Tree(open_depth).node(name, value, 0)
+    return Html(f'<div style="font-family:{_MONO};font-size:0.92em;color:{_FG}">{body}</div>')
+
+
+def html_panel(title: str, body: object) -> Html:
+    """Frame ``body`` under a title."""
+    return Html(
+        f'<section aria-label="{esc(shorten(title, 200))}" style="border:1px solid {_RULE};border-radius:6px;'
+        f'padding:8px 12px;margin:6px 0;color:{_FG}"><div style="font-weight:600;margin-bottom:4px">'
+        f"{html_text(shorten(title, 200))}</div>{html_text(body)}</section>"
+    )
+
+
+_BADGES: Final = {
+    "complete": ("✓", "#2e9e62"),
+    "ok": ("✓", "#2e9e62"),
+    "failed": ("✖", "#d5404d"),
+    "running": ("▶", "#3b82c4"),
+    "waiting": ("▶", "#b97f00"),
+    "paused": ("▮", "#b97f00"),
+    "aborted": ("■", "#7d8590"),
+    "stopped": ("■", "#7d8590"),
+}
+
+
+def status_badge(status: str) -> Html:
+    """Show a status as a word with a sign; colour only repeats what the sign says."""
+    sign, colour = _BADGES.get(status, ("●", "#7d8590"))
+    return Html(
+        f'<span style="border:1.5px solid {css_safe(colour)};border-radius:9px;padding:0 8px;white-space:nowrap">'
+        f'<span aria-hidden="true" style="color:{css_safe(colour)}">{sign}</span> {esc(shorten(status, 60))}</span>'
+    )
