@@ -104,9 +104,9 @@ def strict_json(text: str) -> tuple[JSON, tuple[str, ...]]:
         raise NotJson(_TOO_DEEP) from None
     except json.JSONDecodeError as error:
         raise NotJson(f"{error.msg} (line {error.lineno}, column {error.colno})") from None
-    if text.count("{") + text.count("[") > MAX_DEPTH and isinstance(value, (dict, list)) and _too_deep(value):
+    if len(text) > 2 * MAX_DEPTH and isinstance(value, (dict, list)) and _too_deep(value):
         raise NotJson(_TOO_DEEP)
-    return value, tuple(dict.fromkeys(duplicates))
+    return value, tuple(dict.fromkeys(duplicates)) if duplicates else ()
 
 
 def utility_object(text: str) -> Found:
