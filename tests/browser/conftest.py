@@ -13,7 +13,7 @@ from playwright.sync_api import sync_playwright
 
 from browser.lab import Lab
 from browser.server import LabServer
-from chromium import find_chromium
+from chromium import driver_starts, find_chromium
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ REPORT = pytest.StashKey[pytest.TestReport]()
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
     path = find_chromium()
-    if path is None:
+    if path is None or not driver_starts():
         (pytest.fail if os.environ.get("CI") else pytest.skip)("no Chromium; `make test` says how to get one")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
