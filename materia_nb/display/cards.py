@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from materia_nb.display.escape import shorten
+from materia_nb.display.escape import part
 from materia_nb.display.geometry import fit, text_width
 from materia_nb.display.links import END_SIGN, Link
 from materia_nb.display.words import edge_words, kind_words, link_words, loop_words, socket_notes
@@ -40,11 +40,11 @@ def card(socket: Socket, *, detached: bool = False) -> Card:
     inner = CARD_MAX - 2 * PADDING
     kind, *rest = kind_words(socket)
     kind_width = text_width(kind, SMALL_SIZE)
-    title = fit(shorten(socket.id, 64), ID_SIZE, inner - kind_width - 14, bold=True)
-    label = fit(shorten(socket.materia.label, 64), LABEL_SIZE, inner - COUNT_ROOM)
+    title = fit(part(socket.id), ID_SIZE, inner - kind_width - 14, bold=True)
+    label = fit(part(socket.materia.label), LABEL_SIZE, inner - COUNT_ROOM)
     badges = tuple(rest)
     words = [*socket_notes(socket), *(edge_words(edge) for edge in socket.edges[:6] if detached)]
-    notes = tuple(fit(shorten(note, 90), SMALL_SIZE, inner) for note in words)
+    notes = tuple(fit(part(note, 120), SMALL_SIZE, inner) for note in words)
     widths = [
         text_width(title, ID_SIZE, bold=True) + 14 + kind_width,
         text_width(label, LABEL_SIZE) + COUNT_ROOM,
@@ -66,7 +66,7 @@ def card(socket: Socket, *, detached: bool = False) -> Card:
 def stub_label(link: Link) -> str:
     """Label of a line that only names its target."""
     words = link_words(link)
-    target = "end" if link.target == END_SIGN else shorten(link.target, 40)
+    target = "end" if link.target == END_SIGN else part(link.target, 40)
     return f"{words} ▸ {target}" if words else f"▸ {target}"
 
 
@@ -88,8 +88,8 @@ def label_size(link: Link) -> tuple[float, float]:
 def loop_title(loop: Loop) -> tuple[str, str]:
     """The two lines over a loop region, bounded; the second without progress."""
     return (
-        fit("loop " + shorten(loop.id, 64), ID_SIZE, 300, bold=True),
-        fit(shorten(loop_words(loop), 120), SMALL_SIZE, 300),
+        fit("loop " + part(loop.id), ID_SIZE, 300, bold=True),
+        fit(part(loop_words(loop), 200), SMALL_SIZE, 300),
     )
 
 

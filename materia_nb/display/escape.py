@@ -16,10 +16,16 @@ _FSI, _PDI = "\u2068", "\u2069"
 
 # Everything that XML 1.0 forbids, plus what a terminal or a bidirectional renderer would act upon.
 _UNSAFE: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066\u2067\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
 )
 _MAY_BE_RTL: Final = re.compile(
     "[\u0590-\u08ff\u200f\u061c\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]"
+)
+_ISOLATES: Final = re.compile(f"[{_FSI}{_PDI}]")
+# A pile of accents on one letter grows over the lines around it; real text has at most three or four.
+_PILE: Final = re.compile(
+    "([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4})"
+    "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
 )
 _SPACE: Final = re.compile(r"\s+")
 _CSS_VALUE: Final = re.compile(
@@ -40,15 +46,28 @@ def _visible(match: re.Match[str]) -> str:
     return f"[U+{code:04X}]"
 
 
+def _open_isolates(text: str) -> int | None:
+    """Count the isolates left open at the end of ``text``; None if one is closed that was not opened."""
+    depth = 0
+    for mark in _ISOLATES.findall(text):
+        depth += 1 if mark == _FSI else -1
+        if depth < 0:
+            return None
+    return depth
+
+
 def plain(text: object) -> str:
     """Return ``text`` with control characters, lone surrogates and bidi controls made visible.
 
-    Line feeds and tabs stay, carriage returns become line feeds. Text with right-to-left letters is put
-    between isolates, so that it cannot reorder what stands beside it.
+    Line feeds and tabs stay, carriage returns become line feeds, more than four accents on one letter are
+    dropped. Text with right-to-left letters is put between isolates, so that it cannot reorder what stands
+    beside it; isolates that are closed again are kept, so text that went through here may be put into more.
     """
     value = text if isinstance(text, str) else str(text)
     value = value.replace("\r\n", "\n").replace("\r", "\n")
-    value = _UNSAFE.sub(_visible, value)
+    value = _PILE.sub(r"\1", _UNSAFE.sub(_visible, value))
+    if _open_isolates(value) != 0:
+        value = _ISOLATES.sub(_visible, value)
     return f"{_FSI}{value}{_PDI}" if _MAY_BE_RTL.search(value) else value
 
 
@@ -101,7 +120,18 @@ def shorten(text: object, limit: int) -> str:
     line = _SPACE.sub(" ", head).strip()
     if len(line) <= limit and len(head) == len(value):
         return line
-    return line[: _safe_cut(line, max(0, limit - 1))].rstrip() + ELLIPSIS
+    return cut_off(line, max(0, limit - 1))
+
+
+def cut_off(line: str, at: int) -> str:
+    """Keep ``at`` characters of a line and an ellipsis; isolates that the cut left open are closed."""
+    cut = line[: _safe_cut(line, at)].rstrip()
+    return cut + ELLIPSIS + _PDI * (_open_isolates(cut) or 0)
+
+
+def part(text: object, limit: int = 64) -> str:
+    """Bound one piece of foreign text and make it harmless, to be put between words of our own."""
+    return plain(shorten(text, limit))
 
 
 def clip(text: str, limit: int) -> str:

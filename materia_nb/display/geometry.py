@@ -6,6 +6,8 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from materia_nb.display.escape import cut_off
+
 
 @dataclass(frozen=True, slots=True)
 class Box:
@@ -82,7 +84,7 @@ def fit(text: str, size: float, room: float, *, bold: bool = False) -> str:
     """Cut one line of text so that it takes at most ``room`` pixels."""
     if text_width(text, size, bold=bold) <= room:
         return text
-    cut = text
-    while cut and text_width(cut, size, bold=bold) > room - size * 0.86:
-        cut = cut[:-1]
-    return cut.rstrip() + "…"
+    at = len(text)
+    while at and text_width(text[:at], size, bold=bold) > room - size * 0.86:
+        at -= 1
+    return cut_off(text, at)

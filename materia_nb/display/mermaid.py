@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from materia_nb.display.escape import plain, shorten
+from materia_nb.display.escape import part
 from materia_nb.display.links import END_SIGN, START, Link, links
 from materia_nb.display.marks import Marks
 from materia_nb.display.regions import Region, regions
@@ -18,9 +18,9 @@ _LIST: Final = re.compile(r"^(\d*)([.\-)])")
 _BREAK: Final = "<br/>"
 
 
-def mermaid_text(text: object, limit: int = 120) -> str:
+def mermaid_text(text: object, limit: int = 300) -> str:
     """Bound ``text`` and encode it for use inside a quoted mermaid label."""
-    encoded = _ENCODED.sub(lambda match: f"#{ord(match.group())};", plain(shorten(text, limit)))
+    encoded = _ENCODED.sub(lambda match: f"#{ord(match.group())};", part(text, limit))
     # "1. x" and "- x" would be taken for lists.
     return _LIST.sub(lambda match: f"{match.group(1)}#{ord(match.group(2))};", encoded)
 
@@ -44,8 +44,8 @@ class _Writer:
         socket = self.graph.sockets[key]
         visits = self.marks.visits.get(key, 0)
         label = _label(
-            socket.id + (f" {TIMES}{visits}" if visits else ""),
-            socket.materia.label,
+            part(socket.id) + (f" {TIMES}{visits}" if visits else ""),
+            part(socket.materia.label),
             ", ".join(kind_words(socket)),
             *socket_notes(socket),
             state_words(key, self.marks),
@@ -65,7 +65,7 @@ class _Writer:
             words = ""
             if child.loop is not None:
                 loop = self.graph.loops[child.loop]
-                words = _label("loop " + loop.id, loop_words(loop, self.marks.progress.get(loop.id)))
+                words = _label("loop " + part(loop.id), loop_words(loop, self.marks.progress.get(loop.id)))
             self.lines.append(f"{indent}subgraph g{counter[0]}[{words}]")
             self.region(child, indent + "  ", counter)
             self.lines.append(f"{indent}end")
@@ -90,7 +90,7 @@ def graph_mermaid(graph: Graph, marks: Marks | None = None) -> str:
     writer.region(root, "  ", [0])
     for number, loop_id in enumerate(loose, 1):
         loop = graph.loops[loop_id]
-        words = _label(f"loop {loop.id}", loop_words(loop, marks.progress.get(loop.id)))
+        words = _label(f"loop {part(loop.id)}", loop_words(loop, marks.progress.get(loop.id)))
         writer.lines.append(f"  o{number}>{words}]")
         writer.lines += [f"  o{number} -.- {writer.ids[key]}" for key in loop.sockets if key in graph.sockets]
     for link in links(graph):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import quote
 
-from materia_nb.display.escape import esc, shorten
+from materia_nb.display.escape import esc, part, shorten
 from materia_nb.display.html import Html, html_json, html_pre, html_table, html_text, status_badge
 from materia_nb.jsonvalue import JSON, MISSING
 
@@ -19,7 +19,7 @@ _STYLE: Final = """
 body{font-family:system-ui,-apple-system,"Segoe UI",sans-serif;color:var(--fg);background:var(--bg);
 max-width:70rem;margin:2rem auto;padding:0 1rem;line-height:1.5;
 --jp-ui-font-color1:var(--fg);--jp-ui-font-color2:var(--soft);--jp-border-color2:var(--rule)}
-h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}img{max-width:100%;height:auto}
+h1{font-size:1.5rem}h2{font-size:1.2rem;margin-top:2rem}h3{font-size:1rem;margin:.8rem 0 .2rem}img{max-width:100%;height:auto}
 dt{color:var(--soft)}dd{margin:0 0 .5rem 0}summary{cursor:pointer}a{color:#3b82c4}
 article{border-left:3px solid var(--rule);padding-left:.8rem;margin:.6rem 0}
 div.wide{overflow-x:auto}
@@ -70,7 +70,7 @@ def cast_page(page: CastPage, *, most_steps: int = 1000) -> str:
     """Write the page; of a long cast the last ``most_steps`` steps are shown."""
     shown = list(page.steps)[-most_steps:] if most_steps else []
     left_out = len(page.steps) - len(shown)
-    title = esc(f"Cast {shorten(page.cast_id, 80)}: {shorten(page.loadout, 80)}")
+    title = esc(f"Cast {part(page.cast_id, 80)}: {part(page.loadout, 80)}")
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
@@ -107,7 +107,7 @@ def _graph(page: CastPage) -> str:
     parts = ["<h2>Graph</h2>"]
     if page.svg:
         data = base64.b64encode(page.svg.encode("utf-8", "replace")).decode("ascii")
-        alt = esc(f"Graph of loadout {shorten(page.loadout, 80)}; the same as text below")
+        alt = esc(f"Graph of loadout {part(page.loadout, 80)}; the same as text below")
         parts.append(f'<div class="wide"><img alt="{alt}" src="data:image/svg+xml;base64,{data}"></div>')
     if page.graph_text:
         opened = "" if page.svg else " open"
@@ -120,8 +120,8 @@ def _graph(page: CastPage) -> str:
 def _item(step: PageStep) -> str:
     if step.item_key is None:
         return ""
-    label = shorten(step.item_label or "", 80)
-    return f"{step.item_key} {label}".rstrip() if label != step.item_key else label
+    label = part(step.item_label or "", 80)
+    return f"{part(step.item_key)} {label}".rstrip() if step.item_label != step.item_key else label
 
 
 def _timeline(steps: list[PageStep]) -> str:
@@ -144,7 +144,7 @@ def _timeline(steps: list[PageStep]) -> str:
 def _step(step: PageStep) -> str:
     """One step, folded; a failed one is open."""
     opened = " open" if step.outcome == "failed" else ""
-    head = f"{step.number}. {shorten(step.socket, 80)} (visit {step.visit}) {_item(step)}"
+    head = f"{step.number}. {part(step.socket, 80)} (visit {step.visit}) {_item(step)}"
     parts = [f'<article id="step-{step.number:d}"><details{opened}><summary>{esc(head)}</summary>']
     if step.decision_lines:
         lines = "".join(f"<li>{html_text(line)}</li>" for line in step.decision_lines)

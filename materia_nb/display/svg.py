@@ -20,12 +20,12 @@ from materia_nb.display.cards import (
     loop_title,
     stub_label,
 )
-from materia_nb.display.escape import esc, shorten
+from materia_nb.display.escape import esc, part, shorten
 from materia_nb.display.geometry import Box, text_width
 from materia_nb.display.layout import Line, Placed, place
 from materia_nb.display.links import END_SIGN, START, Link, links
 from materia_nb.display.marks import Marks
-from materia_nb.display.words import TIMES, budget_words, link_words, loop_words, state_words, summary
+from materia_nb.display.words import budget_words, count_words, link_words, loop_words, state_words, summary
 from materia_nb.loadout.graph import END, Graph
 
 _FONT: Final = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
@@ -47,7 +47,7 @@ def graph_svg(graph: Graph, marks: Marks | None = None, *, placed: Placed | None
     marks = marks or Marks()
     placed = placed or place(graph)
     width, height = placed.size
-    title = shorten(summary(graph), 200)
+    title = part(summary(graph), 300)
     root = (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{esc(title)}" '
         f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" '
@@ -67,7 +67,7 @@ def graph_svg(graph: Graph, marks: Marks | None = None, *, placed: Placed | None
     parts += [_sign(key, box, marks) for key, box in placed.signs.items()]
     if placed.detached:
         box = placed.nodes[placed.detached[0]]
-        words = f"not reachable from {shorten(graph.entry, 64)}"
+        words = f"not reachable from {part(graph.entry)}"
         parts.append(_plate(box.x, box.y - 30, words, _INK, _PLATE, _RIM))
     for socket_id, box in placed.nodes.items():
         content = card(graph.sockets[socket_id], detached=socket_id in placed.detached)
@@ -84,20 +84,20 @@ def _description(graph: Graph, marks: Marks) -> str:
     for link in links(graph):
         target = END if link.target == END_SIGN else link.target
         words = link_words(link) or ("ends" if link.kind == "implied" else "always")
-        out.setdefault(link.source, []).append(f"{words} to {shorten(target, 40)}")
+        out.setdefault(link.source, []).append(f"{words} to {part(target, 40)}")
     for socket in list(graph.sockets.values())[:60]:
         state = state_words(socket.id, marks)
         visits = marks.visits.get(socket.id, 0)
         sentences.append(
-            f"{shorten(socket.id, 64)} ({socket.materia.kind} {shorten(socket.materia.label, 40)}"
+            f"{part(socket.id)} ({socket.materia.kind} {part(socket.materia.label, 40)}"
             f"{', visits ' + str(visits) if visits else ''}{', ' + state if state else ''}): "
             f"{'; '.join(out.get(socket.id, [])[:8])}."
         )
     if len(graph.sockets) > 60:
         sentences.append(f"And {len(graph.sockets) - 60} more sockets.")
     sentences += [
-        f"Loop {shorten(loop.id, 64)}: {shorten(', '.join(loop.sockets), 200)}; "
-        f"{shorten(loop_words(loop, marks.progress.get(loop.id)), 160)}."
+        f"Loop {part(loop.id)}: {part(', '.join(map(part, loop.sockets[:20])), 400)}; "
+        f"{loop_words(loop, marks.progress.get(loop.id))}."
         for loop in graph.loops.values()
     ]
     return " ".join(sentences)
@@ -187,7 +187,7 @@ def _label(line: Line, marks: Marks) -> str:
         words = words.replace(budget_words(link.limit), budget_words(link.limit, used))
     count = marks.traversals.get(link.traversal, 0) if link.kind == "edge" else 0
     if count:
-        words += f" {TIMES}{count}"
+        words += f" {count_words(count)}"
     taken = _taken(link, marks)
     width = text_width(words, SMALL_SIZE) + 12
     rim = _NOW if taken else _LINE_COLOURS[link.condition]
@@ -267,7 +267,9 @@ def _card(socket_id: str, content: Card, box: Box, marks: Marks) -> str:
     visits = marks.visits.get(socket_id, 0)
     if visits:
         parts.append(
-            _text(right, y, f"{TIMES}{visits}", LABEL_SIZE, "#ffffff", ' text-anchor="end" font-weight="700"')
+            _text(
+                right, y, count_words(visits), LABEL_SIZE, "#ffffff", ' text-anchor="end" font-weight="700"'
+            )
         )
     if content.badges:
         y += LINE + 2

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
-from materia_nb.display.escape import ELLIPSIS, plain, shorten
+from materia_nb.display.escape import ELLIPSIS, part, plain, shorten
 from materia_nb.display.links import END_SIGN, links
 from materia_nb.display.marks import Marks
 from materia_nb.display.words import (
@@ -41,7 +41,7 @@ def display_width(text: str) -> int:
 def _cell(value: object, limit: int) -> str:
     if value is None:
         return ""
-    return plain(shorten(value, limit))
+    return part(value, limit)
 
 
 def table(
@@ -103,7 +103,7 @@ def _leaf(value: JSON, width: int) -> str:
 def _branch(
     lines: list[str], name: str, value: JSON, lead: str, below: str, *, depth: int, items: int, width: int
 ) -> None:
-    label = f"{plain(shorten(name, 60))}: " if name else ""
+    label = f"{part(name, 60)}: " if name else ""
     if not isinstance(value, dict | list) or not value:
         lines.append(lead + label + _leaf(value, width))
         return
@@ -139,7 +139,7 @@ def _edges(socket: Socket, marks: Marks) -> str:
     words = []
     for number, edge in enumerate(socket.edges, 1):
         text = f"{number}. " if len(socket.edges) > 1 else ""
-        text += f"{CONDITION_SIGNS[edge.when]} → {shorten(edge.to, 64)}"
+        text += f"{CONDITION_SIGNS[edge.when]} → {part(edge.to)}"
         if edge.max_traversals is not None:
             used = marks.budgets.get((socket.id, edge.place))
             text += f" ({budget_words(edge.max_traversals, used)})"
@@ -166,25 +166,22 @@ def graph_text(graph: Graph, marks: Marks | None = None) -> str:
         rows.append(
             [
                 "▸" if socket.id == graph.entry else "",
-                shorten(socket.id, 64),
+                part(socket.id),
                 ", ".join(kind_words(socket)),
-                shorten(socket.materia.label, 60),
+                part(socket.materia.label),
                 socket.parse + (" (derived)" if socket.parse_derived else ""),
                 marks.visits.get(socket.id) or None,
                 " ".join(flag for flag in flags if flag),
-                ", ".join(shorten(loop, 64) for loop in socket.loops),
+                ", ".join(part(loop) for loop in socket.loops),
                 _edges(socket, marks),
                 "; ".join(notes),
             ]
         )
     headers = ["", "socket", "kind", "materia", "parse", "visits", "cast", "loop", "edges, in order", "also"]
-    parts = [plain(shorten(summary(graph), 300)), table(rows, headers)]
+    parts = [summary(graph), table(rows, headers)]
     parts += _loops(graph, marks)
     if graph.derived:
-        facts = [
-            f"  {plain(shorten(fact.source, 120))}: {plain(shorten(fact.text, 300))}"
-            for fact in graph.derived
-        ]
+        facts = [f"  {part(fact.source, 120)}: {part(fact.text, 300)}" for fact in graph.derived]
         parts.append("\n".join(["derived", *facts]))
     return "\n\n".join(parts)
 
@@ -194,20 +191,20 @@ def _loops(graph: Graph, marks: Marks) -> list[str]:
     found = []
     exits = [link for link in links(graph) if link.kind == "exit"]
     for loop in graph.loops.values():
-        lines = [f"loop {loop.id}: {shorten(', '.join(loop.sockets), 400)}"]
+        members = part(", ".join(part(socket) for socket in loop.sockets[:60]), 1000)
+        lines = [f"loop {part(loop.id)}: {members}"]
         words = loop_words(loop, marks.progress.get(loop.id))
         if loop.iterator is not None:
-            words += f" · as {loop.iterator.alias} · cursor {loop.iterator.cursor}"
+            words += f" · as {part(loop.iterator.alias)} · cursor {part(loop.iterator.cursor)}"
         lines.append("  " + words)
         for link in exits:
             if link.loop != loop.id:
                 continue
-            target = END if link.target == END_SIGN else link.target
+            target = END if link.target == END_SIGN else part(link.target)
             last = " ◂ taken last" if marks.last_route == link.route else ""
             lines.append(
-                f"  exit from {link.source}: {CONDITION_SIGNS[link.condition]} → {target}  [{link.key}]{last}"
+                f"  exit from {part(link.source)}: {CONDITION_SIGNS[link.condition]} → {target}"
+                f"  [{part(link.key, 300)}]{last}"
             )
-        found.append(
-            "\n".join(("  " if line.startswith("  ") else "") + plain(shorten(line, 500)) for line in lines)
-        )
+        found.append("\n".join(lines))
     return found

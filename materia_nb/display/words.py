@@ -1,10 +1,14 @@
-"""How the parts of a graph are put into words, the same in every rendering. Not escaped."""
+"""How the parts of a graph are put into words, the same in every rendering.
+
+Foreign text in them is bounded and harmless as text, but not yet escaped for HTML.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final
 
+from materia_nb.display.escape import part
 from materia_nb.display.links import Link, may_fall_through
 from materia_nb.display.marks import Marks
 from materia_nb.loadout.graph import Advance, Condition, Edge, Graph, Loop, Socket
@@ -27,17 +31,25 @@ def kind_words(socket: Socket) -> tuple[str, ...]:
     return tuple(words)
 
 
+def count_words(count: int) -> str:
+    """Write a count in few characters: 12, 12k, 3M."""
+    for size, unit in ((1_000_000, "M"), (10_000, "k")):
+        if count >= size:
+            return f"{TIMES}{count // (1000 if unit == 'k' else size)}{unit}"
+    return f"{TIMES}{count}"
+
+
 def advance_words(advance: Advance) -> str:
     """Say what an advance does, and whether it was derived (R15)."""
     when = "" if advance.when == "always" else f" when {advance.when}"
-    return f"advance ▸ {advance.cursor}{when}{' (derived)' if advance.derived else ''}"
+    return f"advance ▸ {part(advance.cursor)}{when}{' (derived)' if advance.derived else ''}"
 
 
 def socket_notes(socket: Socket) -> tuple[str, ...]:
     """List what else a picture should say at a socket: own foreach, advance, falling through to the end."""
     notes = []
     if socket.iterator is not None and socket.iterator.loop is None:
-        notes.append(f"for each {socket.iterator.items} as {socket.iterator.alias}")
+        notes.append(f"for each {part(socket.iterator.items)} as {part(socket.iterator.alias)}")
     if socket.advance is not None:
         notes.append(advance_words(socket.advance))
     if may_fall_through(socket):
@@ -49,9 +61,9 @@ def loop_words(loop: Loop, progress: tuple[int, int] | None = None) -> str:
     """Say what a loop goes over and how far it has come."""
     parts = []
     if loop.generator is not None:
-        parts.append(f"consumes {loop.output or 'workItems'} of {loop.generator}")
+        parts.append(f"consumes {part(loop.output or 'workItems')} of {part(loop.generator)}")
     elif loop.iterator is not None:
-        parts.append(f"for each {loop.iterator.items} as {loop.iterator.alias}")
+        parts.append(f"for each {part(loop.iterator.items)} as {part(loop.iterator.alias)}")
     if progress is not None:
         parts.append(f"{progress[0]}/{progress[1]} done")
     return " · ".join(parts) or "no list"
@@ -81,7 +93,7 @@ def link_words(link: Link, marks: Marks | None = None) -> str:
 def edge_words(edge: Edge) -> str:
     """Say when an edge is taken, to where, and how often it may be."""
     limit = f" ({budget_words(edge.max_traversals)})" if edge.max_traversals is not None else ""
-    return f"{CONDITION_SIGNS[edge.when]} → {edge.to}{limit}"
+    return f"{CONDITION_SIGNS[edge.when]} → {part(edge.to)}{limit}"
 
 
 def state_words(socket_id: str, marks: Marks) -> str:
@@ -110,5 +122,5 @@ def reachable(entry: str, found: Iterable[Link]) -> set[str]:
 def summary(graph: Graph) -> str:
     """One line about a loadout: its name, entry, and how many sockets and loops it has."""
     sockets, loops = len(graph.sockets), len(graph.loops)
-    words = f"loadout {graph.name} · entry {graph.entry} · {sockets} socket{'s' if sockets != 1 else ''}"
+    words = f"loadout {part(graph.name, 120)} · entry {part(graph.entry)} · {sockets} socket{'s' if sockets != 1 else ''}"
     return words + (f" · {loops} loop{'s' if loops != 1 else ''}" if loops else "")
