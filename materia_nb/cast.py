@@ -7,6 +7,8 @@ believed, so the journal always rebuilds what this object holds.
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 import threading
 import weakref
 from collections import Counter
@@ -15,22 +17,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
-from materia_nb.agents.base import Agent, AgentError, Message, Reply, Turn, TurnKind, reply_from
+from materia_nb.agents.base import Agent, Message, Turn, TurnKind
 from materia_nb.agents.registry import AgentTable
+from materia_nb.agents.sound import SoundReply, agent_failure, sound
 from materia_nb.engine import step as engine
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import CastState, Failure, Mode, Usage, Visit
+from materia_nb.engine.state import CastState, Failure, Mode, Status, Visit
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.store import derived
-from materia_nb.store.files import disk, replace_file, to_bytes
+from materia_nb.store.files import DiskError, disk, replace_file, sync_folder, to_bytes
 from materia_nb.store.history import History, StepRecord
-from materia_nb.store.journal import Journal, read_journal, set_torn_aside
+from materia_nb.store.journal import Journal, mend, read_journal
 from materia_nb.store.lock import CastLock
-from materia_nb.store.recorded import read_recorded
-from materia_nb.store.replay import Difference, replay
+from materia_nb.store.recorded import ENGINE, cast_start, read_contents, read_recorded
+from materia_nb.store.replay import Difference, Replay, replay
 from materia_nb.store.rundir import RunDir, new_run_dir, output_name
 from materia_nb.utilities.runner import command_record, run_utility, stdin_document
 
@@ -46,6 +49,9 @@ _TURN_KIND: Final[Mapping[Mode, TurnKind]] = {
     "draft": "refine",
     "final": "finalize",
 }
+
+
+_OVER: Final[Mapping[Status, Pause]] = {"complete": "complete", "failed": "failed", "aborted": "aborted"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +93,6 @@ class Cast:
         lock: CastLock | None = None,
         differences: Sequence[Difference] = (),
         messages: Sequence[str] = (),
-        conversation: Sequence[Message] = (),
     ) -> None:
         """Put the parts together; used by :meth:`start`, :meth:`open` and :meth:`resume`."""
         self.run_dir = run_dir.path
@@ -103,10 +108,11 @@ class Cast:
         self._history = history
         self._utilities = utilities
         self._journal = journal
-        self._conversation = list(conversation)
         self._turns = _turn_counts(history, rules)
         self._derived = 0
-        self._writer = threading.RLock()
+        self._writer = threading.Lock()
+        self._holder = 0
+        self._astray = False
         self._watchers: list[Callable[[Cast], None]] = []
         self._close = weakref.finalize(self, _let_go, journal, lock)
 
@@ -117,9 +123,6 @@ class Cast:
         """Make the run directory, write how the cast begins, and return it before its first step."""
         path = new_run_dir(plan.root)
         files = RunDir(path, sync=plan.sync)
-        lock = CastLock(path)
-        files.replace_json("config.resolved.json", dict(plan.document))
-        journal = Journal(files.journal, sync=plan.sync)
         owners = {m.id: str(m.owner) for s in plan.graph.sockets.values() if (m := s.materia).owner}
         start: dict[str, JSON] = {
             "request": request,
@@ -128,11 +131,25 @@ class Cast:
             "loadout": plan.graph.name,
             "project": str(plan.project),
             "owners": owners,
-            "engine": "materia_nb",
+            "engine": ENGINE,
         }
-        journal.append([("cast_start", start)])
         rules = Rules(plan.graph)
         history = History(engine.begin(rules, request))
+        lock: CastLock | None = None
+        journal: Journal | None = None
+        try:
+            lock = CastLock(path)
+            files.replace_json("config.resolved.json", dict(plan.document))
+            journal = Journal(files.journal, sync=plan.sync)
+            journal.append([("cast_start", start)])
+            if plan.sync:
+                with disk(path, "make the directory of the cast"):
+                    sync_folder(str(path))
+                    sync_folder(str(plan.root))
+        except BaseException:
+            _let_go(journal, lock)
+            shutil.rmtree(path, ignore_errors=True)  # nothing of the cast is recorded
+            raise
         return cls(
             files,
             rules,
@@ -148,9 +165,31 @@ class Cast:
     def open(cls, path: Path, agents: AgentTable | None = None) -> Self:
         """Open a run directory to look at it, one of the reference engine too. Nothing is written.
 
-        ``differences`` says where our engine would not have taken the recorded route.
+        ``differences`` says where our engine would not have taken the recorded route, and
+        ``messages`` what of the recording could not be read.
+
+        Raises:
+            MateriaError: there is no cast (``no_cast``, ``no_journal``, ``no_config``), its loadout is
+                invalid, or its journal is damaged (``damaged_journal``).
         """
-        return cls._rebuilt(RunDir(path), agents)
+        files = RunDir(path)
+        recorded = read_recorded(files)
+        rules = Rules(recorded.graph)
+        done = replay(rules, recorded.contents.lines, files.read_text)
+        messages = list(done.messages)
+        if not cast_start(recorded.contents):
+            messages.append("The journal does not say how the cast began.")
+        if recorded.contents.torn:
+            messages.append("The last line of the journal is torn; it was left out.")
+        return cls(
+            files,
+            rules,
+            done.history,
+            project=recorded.project,
+            agents=agents,
+            differences=done.differences,
+            messages=messages,
+        )
 
     @classmethod
     def resume(
@@ -161,50 +200,45 @@ class Cast:
         utilities: tuple[Path, ...] = (),
         sync: bool = False,
     ) -> Self:
-        """Open a run directory to go on with it: takes its lock and sets a torn last line aside."""
-        files = RunDir(path, sync=sync)
-        recorded = read_recorded(files)
-        if not recorded.ours:
-            raise MateriaError(
-                "This cast was recorded by another engine; it can be looked at but not gone on with.",
-                where=str(path),
-                hint="open it, or cast its loadout anew",
-                kind="not_ours",
-            )
-        lock = CastLock(path)
-        contents = read_journal(files.journal)
-        aside = set_torn_aside(files.journal, contents)
-        journal = Journal(files.journal, sync=sync)
-        cast = cls._rebuilt(files, agents, utilities=utilities, journal=journal, lock=lock)
-        if aside:
-            cast.messages.append(f"The last line of the journal was torn; it was set aside in {aside.name}.")
-        return cast
+        """Open a run directory to go on with it: takes its lock and sets a torn last line aside.
 
-    @classmethod
-    def _rebuilt(cls, files: RunDir, agents: AgentTable | None, **parts: Any) -> Self:
-        recorded = read_recorded(files)
-        rules = Rules(recorded.graph)
-        done = replay(rules, recorded.lines, files.read_text)
-        messages = list(done.messages)
-        if recorded.torn and "journal" not in parts:
-            messages.append("The last line of the journal is torn; it was left out.")
+        Raises:
+            DiskError: the directory cannot be written.
+            MateriaError: as :meth:`open`; also ``not_ours``, ``not_begun``, ``locked`` (naming the
+                owner), and ``missing_artifact`` when an output that the journal names cannot be
+                read, since going on without it would silently lose a step.
+        """
+        files = RunDir(path, sync=sync)
+        _check_resumable(files)
+        lock = CastLock(path)
+        journal: Journal | None = None
+        try:
+            recorded = read_recorded(files)
+            rules = Rules(recorded.graph)
+            done = replay(rules, recorded.contents.lines, files.read_text, strict=True)
+            aside = mend(files.journal, recorded.contents)
+            journal = Journal(files.journal, sync=sync)
+        except BaseException:
+            _let_go(journal, lock)
+            raise
+        if aside:
+            done.messages.append(f"The last line of the journal was torn; it was set aside in {aside.name}.")
         return cls(
             files,
             rules,
             done.history,
             project=recorded.project,
             agents=agents,
+            utilities=utilities,
+            journal=journal,
+            lock=lock,
             differences=done.differences,
-            messages=messages,
-            conversation=[
-                Message("user" if who == "user" else "assistant", text) for who, text in done.conversation
-            ],
-            **parts,
+            messages=done.messages,
         )
 
     def close(self) -> None:
         """Let go of the journal and the lock; the cast can still be looked at."""
-        with self._writer:
+        with self._hold():
             self._journal = None
             self._close()
 
@@ -273,7 +307,7 @@ class Cast:
     def next_socket(self) -> str | None:
         """The socket that the next step runs, None when the cast is over; ``end`` when only the end is left."""
         visit = self.waiting_at
-        return visit.socket if visit else self.now.next
+        return visit.socket if visit else self._upcoming()
 
     @property
     def ended_by(self) -> Any:
@@ -288,7 +322,7 @@ class Cast:
     @property
     def conversation(self) -> tuple[Message, ...]:
         """What was said in the current visit."""
-        return tuple(self._conversation)
+        return tuple(Message(role, text) for role, text in self._history.said)
 
     def at_step(self, number: int) -> StepRecord:
         """Return the step of that number; negative numbers count from the end."""
@@ -334,7 +368,10 @@ class Cast:
         return target
 
     def watch(self, watcher: Callable[[Cast], None]) -> Callable[[], None]:
-        """Call ``watcher`` after every change; returns a function that ends it."""
+        """Call ``watcher`` after every change; returns a function that ends it.
+
+        A watcher that raises is not called again, and ``messages`` tells why.
+        """
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
 
@@ -346,68 +383,95 @@ class Cast:
         A person's socket is entered and left waiting. Interrupting leaves the socket
         waiting as well; the next step runs it again.
         """
-        with self._writer:
-            self._needs_writable()
-            if self.status == "ready":
-                self._enter()
-            elif self.status != "waiting":
-                raise self._over()
-            if self.status != "waiting":
-                return None
-            visit = self._visit()
-            if self.rules.sockets[visit.socket].socket.is_utility:
-                self._run_utility(visit)
-            else:
-                self._ask(visit)
-            if self.status in ("complete", "failed"):
-                self.write_derived()
-            return self.steps[-1]
+        self.stop.clear()
+        return self._step()
 
     def run(self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None) -> Pause:
         """Step until the cast is over or must stop, and say why it stopped.
 
+        Breakpoints and a socket given as ``until`` stop the run in front of a socket, but not
+        in front of the one where it starts.
+
         Args:
-            until: a socket to stop in front of, or a condition looked at between steps.
+            until: a socket to stop in front of (``end`` for the end), or a condition looked at
+                before each step.
             steps: the most steps to take.
+
+        Raises:
+            MateriaError: the cast is over; the failure itself when it failed.
         """
         if isinstance(until, str):
             self._known(until, also_end=True)
+        if self.status not in ("ready", "waiting"):
+            raise self._over()
         self.stop.clear()
         taken = 0
         try:
-            while True:
-                pause = self._pause(until, steps, taken)
-                if pause:
-                    return pause
-                self.step()
+            while not (pause := self._pause(until, steps, taken)):
+                self._step()
                 taken += 1
-                if self.waiting_at and self.status == "waiting":
-                    return "person"
-        finally:
+        except BaseException:
+            # What went wrong is told; that the derived files are not there yet follows from it.
+            with contextlib.suppress(MateriaError):
+                self.write_derived()
+            raise
+        self.write_derived()
+        return pause
+
+    def _step(self) -> StepRecord | None:
+        with self._hold():
+            self._begin()
+            return self._advance()
+
+    def _advance(self) -> StepRecord | None:
+        if self.status == "ready":
+            self._enter()
+        elif self.status != "waiting":
+            raise self._over()
+        record = None
+        if (visit := self.waiting_at) is not None:
+            if self.rules.sockets[visit.socket].socket.is_utility:
+                self._run_utility(visit)
+            else:
+                self._ask()
+            record = self.steps[-1]
+        if self.status != "ready":
             self.write_derived()
+        return record
 
     def _pause(
         self, until: str | Callable[[Cast], bool] | None, steps: int | None, taken: int
     ) -> Pause | None:
-        status = self.status
-        if status in ("complete", "failed", "aborted"):
-            if not taken:
-                raise self._over()
-            return status  # type: ignore[return-value]  # the three are among Pause
+        status = self.now.status
+        if status in _OVER:
+            return _OVER[status]
         if self.stop.is_set():
             return "stopped"
+        if status == "waiting" and taken:
+            return "person"
         if steps is not None and taken >= steps:
             return "steps"
-        if status == "ready" and taken and self._breaks():
+        if taken and self._breaks():
             return "breakpoint"
-        if until is not None and (taken or callable(until)):
-            here = until(self) if callable(until) else self.now.next == until
-            if here:
-                return "until"
-        return None
+        if callable(until):
+            there = until(self)
+        else:
+            there = taken > 0 and until is not None and self._upcoming() == until
+        return "until" if there else None
+
+    def _upcoming(self) -> str | None:
+        """The socket that is entered next: behind the loops that are passed over because they are empty."""
+        target = self.now.next
+        socket = self.graph.sockets.get(target) if target else None
+        if socket is None or socket.iterator is None:
+            return target
+        entered = engine.enter(self.rules, self.now).state
+        if entered.status == "complete":
+            return END
+        return entered.at.socket if entered.status == "waiting" and entered.at else target
 
     def _breaks(self) -> bool:
-        target = self.now.next
+        target = self._upcoming() if self.breakpoints else None
         if target is None or target not in self.breakpoints:
             return False
         condition = self.breakpoints[target]
@@ -419,8 +483,8 @@ class Cast:
         An answer that breaks the handoff's rules is refused as an agent's would be: the
         step stays open for a repair turn, and fails when there is none left (R19).
         """
-        with self._writer:
-            self._needs_writable()
+        with self._hold():
+            self._begin()
             if self.status == "ready":
                 self._enter()
             visit = self._visit()
@@ -430,15 +494,15 @@ class Cast:
                     hint="step runs it",
                     kind="not_an_agent",
                 )
-            given = reply_from(dict(answer) if isinstance(answer, Mapping) else answer, "The reply")
-            self._arrived(given)
+            self._arrived(sound(dict(answer) if isinstance(answer, Mapping) else answer, "The reply"))
             self.write_derived()
             return self.steps[-1]
 
     def refine(self, message: str) -> StepRecord:
         """Ask a multi-turn agent to change its draft, in the conversation of this visit."""
-        with self._writer:
-            self._needs_writable()
+        self.stop.clear()
+        with self._hold():
+            self._begin()
             visit = self._visit()
             if visit.mode != "draft" or not visit.drafts:
                 raise MateriaError(
@@ -446,32 +510,33 @@ class Cast:
                     hint="only a multi-turn socket that has answered can be refined",
                     kind="no_draft",
                 )
-            name = output_name(visit.socket, visit.visit, _key(visit), f".message-{visit.drafts}.md")
-            self._files.write_text(name, message)
-            self._log([("refinement_message", {**engine.about(self.rules, visit), "artifact": name})])
-            self._ask(visit, message)
+            said = to_bytes(message).decode()
+            event = ("refinement_message", {**engine.about(self.rules, visit), "text": said})
+            self._commit([event], lambda _: self._history.refined(said))
+            self._ask()
             self.write_derived()
             return self.steps[-1]
 
     def finalize(self) -> StepRecord:
         """Accept the draft of a multi-turn socket: its agent is asked for the final result."""
-        with self._writer:
-            self._needs_writable()
+        self.stop.clear()
+        with self._hold():
+            self._begin()
             visit, prompt = self._visit(), self._history.prompt
             step = engine.finalize(self.rules, self.now, prompt or engine.prompt_for(self.rules, self.now))
-            ts = self._log([("refinement_final", engine.about(self.rules, visit))])
-            self._history.moved(step, ts)
-            self._ask(self._visit())
+            event = ("refinement_final", engine.about(self.rules, visit))
+            self._commit([event], lambda ts: self._history.moved(step, ts))
+            self._ask()
             self.write_derived()
             return self.steps[-1]
 
     def abort(self, reason: str = "stopped by the person") -> None:
-        """Stop the cast; recast or revive goes on with it."""
-        with self._writer:
-            self._needs_writable()
+        """Stop the cast; recast or revive goes on with it. A step that another thread runs is ended first."""
+        self.stop.set()
+        with self._hold():
+            self._begin()
             if self.status not in ("ready", "waiting"):
                 raise self._over()
-            self.stop.set()
             self._move(engine.abort(self.now, reason))
 
     def recast(self) -> StepRecord | None:
@@ -483,19 +548,33 @@ class Cast:
         return self._again(engine.revive)
 
     def _again(self, transition: Callable[[Rules, CastState], engine.Step]) -> StepRecord | None:
-        with self._writer:
-            self._needs_writable()
-            self._conversation.clear()
-            self.stop.clear()
-            self._move(transition(self.rules, self.now))
-            return self.step()
+        self.stop.clear()
+        with self._hold():
+            self._begin()
+            step = transition(self.rules, self.now)
+            self._commit(step.events, lambda ts: self._history.again(step, ts))
+            self._told()
+            if self.status in ("ready", "waiting"):
+                return self._advance()
+            self.write_derived()
+            return self.steps[-1] if self.steps else None
 
     def set_budget(self, max_tokens: int | None) -> None:
         """Change the token budget of this cast only; None takes it away (R20)."""
-        with self._writer:
-            self._needs_writable()
-            self._log([("budget_set", {"maxTokens": max_tokens})])
-            self._history.state = engine.set_budget(self.now, max_tokens)
+        # what comes from a notebook need not be what the annotation says
+        if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 0):
+            raise MateriaError(
+                f"A budget is a whole number of tokens, not {max_tokens!r}.",
+                hint="give a number from 0, or None for no limit",
+                kind="bad_budget",
+            )
+        with self._hold():
+            self._begin()
+            state = engine.set_budget(self.now, max_tokens)
+            self._commit(
+                [("budget_set", {"maxTokens": max_tokens})], lambda _: self._history.rebudgeted(state)
+            )
+            self._told()
 
     def break_at(self, socket: str, condition: Callable[[Cast], bool] | None = None) -> None:
         """Make runs stop in front of ``socket``, whenever ``condition`` holds if one is given."""
@@ -513,11 +592,54 @@ class Cast:
 
     # -- how a step is made -----------------------------------------------------------
 
+    def _hold(self) -> threading.Lock:
+        """The lock to write under; an error when this thread holds it already and would wait for itself."""
+        if self._writer.locked() and self._holder == threading.get_ident():
+            raise MateriaError(
+                "The cast is in the middle of a step.",
+                hint="an agent, a watcher or a utility's caller cannot go on with the cast that waits for it",
+                kind="busy",
+            )
+        return self._writer
+
+    def _begin(self) -> None:
+        """Begin to write, under the lock."""
+        self._holder = threading.get_ident()
+        self._needs_writable()
+        if self._astray:
+            self._recover()
+
+    def _commit(self, events: Sequence[tuple[str, Mapping[str, JSON]]], keep: Callable[[int], None]) -> None:
+        """Write events to the journal, then believe them: ``keep`` gets their time stamp.
+
+        An interrupt between the two would leave this object behind its journal, so it is
+        then rebuilt from there.
+        """
+        self._needs_writable()
+        assert self._journal is not None  # noqa: S101 - _needs_writable raises otherwise
+        try:
+            self._astray = True
+            keep(self._journal.append(events))
+            self._astray = False
+        except DiskError:
+            self._astray = False  # nothing of the events stayed, and nothing was believed
+            raise
+        except BaseException:
+            self._recover()
+            raise
+
+    def _recover(self) -> None:
+        """Rebuild the history from the journal."""
+        done: Replay = replay(self.rules, read_journal(self._files.journal).lines, self._files.read_text)
+        self._history = done.history
+        self._turns = _turn_counts(done.history, self.rules)
+        self._astray = False
+
     def _enter(self) -> None:
         step = engine.enter(self.rules, self.now)
-        ts = self._log(step.events)
-        self._history.entered(step, ts)
-        self._conversation.clear()
+        number = {"step": step.state.steps}
+        events = [(event.type, {**event.data, **number}) for event in step.events]
+        self._commit(events, lambda ts: self._history.entered(step, ts))
         self._told()
 
     def _run_utility(self, visit: Visit) -> None:
@@ -541,7 +663,7 @@ class Cast:
         about = engine.about(self.rules, visit)
         base = output_name(visit.socket, visit.visit, None, "")
         name = self._files.write_json(f"{base}.input.json", document)
-        self._log([("utility_input", {**about, "artifact": name, "visit": visit.visit})])
+        self._commit([("utility_input", {**about, "artifact": name, "visit": visit.visit})], _nothing)
         names = (f"{base}.command.stdout.txt", f"{base}.command.stderr.txt")
         result = run_utility(
             materia,
@@ -555,40 +677,37 @@ class Cast:
         self._files.write(names[0], result.process.stdout)
         self._files.write(names[1], result.process.stderr)
         self._files.write_json(f"{base}.command.json", record)
-        self._log([("utility_command", {**about, **record, "visit": visit.visit})])
+        self._commit([("utility_command", {**about, **record, "visit": visit.visit})], _nothing)
         if result.failure is None:
-            self._arrived(Reply(result.stdout))
+            self._arrived(SoundReply(result.stdout, None, {}))
         elif result.failure.kind != "interrupted":
-            failure = Failure(
-                result.failure.kind, result.failure.message, visit.socket, "correct the utility, then recast"
-            )
-            self._move(engine.fail(self.now, failure))
+            self._fail(result.failure.kind, result.failure.message, "correct the utility, then recast")
 
-    def _ask(self, visit: Visit, message: str | None = None) -> None:
-        """Ask the agent until the visit is done or a person must answer."""
-        while True:
-            if self.stop.is_set():
-                return
+    def _ask(self) -> None:
+        """Ask the agent until the visit is done or a person must answer.
+
+        Whatever an agent raises, short of an interrupt, fails the cast: the journal says why,
+        and recast asks again.
+        """
+        while (visit := self.waiting_at) is not None and not self.stop.is_set():
+            drafts = visit.drafts
             agent = self.agents.for_turn(visit.socket, self._materia(visit).id)
             try:
-                reply = agent.answer(self._turn(visit, message))
-            except AgentError as error:
-                failure = Failure(
-                    error.kind, str(error.what), visit.socket, error.hint or "put it right, then recast"
-                )
-                self._move(engine.fail(self.now, failure))
+                answer = agent.answer(self._turn(visit))
+                reply = None if answer is None else sound(answer, f"The agent {agent.name}")
+            except Exception as error:  # noqa: BLE001 - agents are other people's code
+                if self.stop.is_set() and getattr(error, "kind", None) == "interrupted":
+                    return
+                self._fail(*agent_failure(agent, visit.socket, error))
                 return
             if reply is None:
                 return
-            self._arrived(reply, message)
-            waiting = self.waiting_at
-            if waiting is None or waiting.mode == "draft":
-                return
-            visit, message = waiting, None
+            self._arrived(reply)
+            if (now := self.waiting_at) is not None and now.drafts > drafts:
+                return  # a draft is for the person to judge
 
-    def _turn(self, visit: Visit, message: str | None) -> Turn:
+    def _turn(self, visit: Visit) -> Turn:
         materia = self._materia(visit)
-        prompt = self._history.prompt
         item = visit.item
         return Turn(
             socket_id=visit.socket,
@@ -596,8 +715,8 @@ class Cast:
             materia_label=materia.label,
             visit=visit.visit,
             kind=_TURN_KIND[visit.mode] if not (visit.mode == "draft" and not visit.drafts) else "work",
-            prompt=message if message is not None else (prompt.text if prompt else ""),
-            conversation=tuple(self._conversation),
+            prompt=self._history.asked,
+            conversation=self.conversation,
             item_key=item.key if item else None,
             item_label=item.label if item else None,
             tools=materia.tools,
@@ -613,63 +732,67 @@ class Cast:
             turn_of_visit=visit.turn,
         )
 
-    def _arrived(self, reply: Reply, message: str | None = None) -> None:
+    def _arrived(self, reply: SoundReply) -> None:
         """An output is there: decide, keep it on disk, then in the journal, then here."""
-        visit, prompt = self._visit(), self._history.prompt
+        visit = self._visit()
         text = to_bytes(reply.text).decode()
-        usage = None
-        if reply.usage is not None:
-            usage = Usage(reply.usage.input, reply.usage.output, reply.usage.cost or 0.0)
-        step = engine.output(self.rules, self.now, text, usage, prompt)
+        step = engine.output(self.rules, self.now, text, reply.usage, self._history.prompt)
         name = self._files.write_text(self._output_name(visit, step), text)
-        events = [(event.type, self._with_output(event, name, usage, reply, step)) for event in step.events]
-        ts = self._log(events)
-        if not self.rules.sockets[visit.socket].socket.is_utility:
-            asked = message if message is not None else (prompt.text if prompt else "")
-            self._conversation += [Message("user", asked), Message("assistant", text)]
-            self._turns[visit.socket] += 1
-            self._turns[f"materia {self._materia(visit).id}"] += 1
-        self._history.answered(step, text, name, usage, ts)
+        events = [(event.type, self._with_output(event, name, reply, step)) for event in step.events]
+
+        def keep(ts: int) -> None:
+            if not self.rules.sockets[visit.socket].socket.is_utility:
+                self._turns[visit.socket] += 1
+                self._turns[f"materia {self._materia(visit).id}"] += 1
+            self._history.answered(step, text, name, reply.usage, ts)
+
+        self._commit(events, keep)
         self._told()
 
     def _output_name(self, visit: Visit, step: engine.Step) -> str:
         kind = step.events[0].type
         if kind == "socket_refinement":
-            return output_name(visit.socket, visit.visit, _key(visit), f".refinement-{visit.drafts + 1}.md")
+            return output_name(visit.socket, visit.visit, _key(visit), f".refinement-{visit.turn + 1}.md")
         if kind == "socket_complete":
             return output_name(visit.socket, visit.visit, _key(visit))
         return output_name(visit.socket, visit.visit, _key(visit), f".refused-{visit.turn + 1}.md")
 
     def _with_output(
-        self, event: engine.Event, name: str, usage: Usage | None, reply: Reply, step: engine.Step
+        self, event: engine.Event, name: str, reply: SoundReply, step: engine.Step
     ) -> Mapping[str, JSON]:
         if event.type not in derived.OUTPUT_TYPES:
             return event.data
         data = {**event.data, "artifact": name}
-        if usage is not None:
-            data["usage"] = {"input": usage.input, "output": usage.output, "cost": usage.cost}
+        if reply.usage is not None:
+            data["usage"] = reply.usage._asdict()
         if reply.meta:
-            data["meta"] = dict(reply.meta)
+            data["meta"] = reply.meta
         if event.type == "socket_complete" and step.decision is not None and step.decision.target:
             data["next"] = step.decision.target
         return data
 
+    def _fail(self, kind: str, message: str, hint: str) -> None:
+        """The waiting visit failed for a reason that the engine cannot know."""
+        visit = self._visit()
+        step = engine.fail(self.now, Failure(kind, to_bytes(message).decode(), visit.socket, hint))
+        events = tuple(event._replace(data={**event.data, "hint": hint}) for event in step.events)
+        self._move(step._replace(events=events))
+
     def _move(self, step: engine.Step) -> None:
-        ts = self._log(step.events)
-        self._history.moved(step, ts)
+        self._commit(step.events, lambda ts: self._history.moved(step, ts))
+        self._told()
         if step.state.status in ("failed", "aborted"):
             self.write_derived()
-        self._told()
-
-    def _log(self, events: Sequence[tuple[str, Mapping[str, JSON]]]) -> int:
-        if self._journal is None:
-            self._needs_writable()
-        assert self._journal is not None  # noqa: S101 - _needs_writable raises otherwise
-        return self._journal.append(events)
 
     def _told(self) -> None:
         for watcher in tuple(self._watchers):
-            watcher(self)
+            try:
+                watcher(self)
+            except Exception as error:  # noqa: BLE001 - a view must not break the cast
+                if watcher in self._watchers:
+                    self._watchers.remove(watcher)
+                told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+                self.messages.append(f"A view stopped following the cast: {told}")
 
     def _visit(self) -> Visit:
         visit = self.waiting_at
@@ -706,6 +829,29 @@ class Cast:
         if failure is None:
             return MateriaError("The cast is complete.", hint="cast again to start another", kind="over")
         return MateriaError(failure.message, where=failure.socket, hint=failure.hint, kind=failure.kind)
+
+
+def _check_resumable(files: RunDir) -> None:
+    """Refuse what can never be gone on with, before a lock file is left in its directory."""
+    start = cast_start(read_contents(files))
+    if start is None:
+        raise MateriaError(
+            "Nothing of this cast was recorded: its journal does not say how it began.",
+            where=str(files.journal),
+            hint="cast again",
+            kind="not_begun",
+        )
+    if start.get("engine") != ENGINE:
+        raise MateriaError(
+            "This cast was recorded by another engine; it can be looked at but not gone on with.",
+            where=str(files.path),
+            hint="open it, or cast its loadout anew",
+            kind="not_ours",
+        )
+
+
+def _nothing(_: int) -> None:
+    """What a line means for the history that only says what was run."""
 
 
 def _key(visit: Visit) -> str | None:

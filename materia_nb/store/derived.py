@@ -23,7 +23,7 @@ def write(files: RunDir, rules: Rules, history: History, since: int) -> int:
     """
     for step in history.steps[since:]:
         _write_step(files, rules, step)
-    files.replace_json("manifest.json", manifest(files.path.name, rules, history))
+    files.replace_json("manifest.json", manifest(files.path.name, rules, history, files.journal_bytes()))
     files.replace_json("usage.json", usage_report(rules, history))
     return max(len(history.steps) - 1, 0)
 
@@ -47,8 +47,8 @@ def _write_step(files: RunDir, rules: Rules, step: StepRecord) -> None:
         files.write_json(output_name(step.socket, step.visit, None, ".json"), reading.value)
 
 
-def manifest(cast_id: str, rules: Rules, history: History) -> dict[str, JSON]:
-    """List what the cast left behind, with how it stands."""
+def manifest(cast_id: str, rules: Rules, history: History, journal_bytes: int = 0) -> dict[str, JSON]:
+    """List what the cast left behind, with how it stood when its journal had ``journal_bytes``."""
     state = history.state
     entries: list[JSON] = []
     for step in history.steps:
@@ -74,6 +74,8 @@ def manifest(cast_id: str, rules: Rules, history: History) -> dict[str, JSON]:
         "request": state.request,
         "loadout": rules.graph.name,
         "status": state.status,
+        "steps": len(history.steps),
+        "journalBytes": journal_bytes,
         "next": state.next,
         "cursors": dict(state.cursors),
         "visits": dict(state.visits),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from materia_nb.errors import MateriaError
@@ -61,12 +61,22 @@ def write_file(path: str, content: bytes, *, sync: bool = False) -> None:
         os.close(handle)
 
 
-def replace_file(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes, *, sync: bool = False) -> None:
     """Write beside ``path`` and rename over it, so that readers see the old or the new, never a part."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        write_file(str(beside), content, sync=True)
+        write_file(str(beside), content, sync=sync)
         beside.replace(path)
-    except OSError:
-        beside.unlink(missing_ok=True)
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
         raise
+
+
+def sync_folder(path: str) -> None:
+    """Force to the disk which files a folder holds; a new file is there after a power failure only then."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from materia_nb.engine.decision import Decision
 from materia_nb.engine.prompt import Prompt
@@ -10,12 +11,16 @@ from materia_nb.engine.state import CastState, Mode, Usage
 from materia_nb.engine.step import Step
 from materia_nb.handoff.protocol import Reading
 
+Role: TypeAlias = Literal["user", "assistant"]
+"""Who said something in a visit."""
+
 
 @dataclass(frozen=True, slots=True)
 class TurnRecord:
     """One output of a visit: what was asked, what came, where it is kept, what was made of it.
 
-    ``prompt`` and ``reading`` are None for a utility and for a draft respectively.
+    ``prompt`` and ``reading`` are None for a utility and for a draft respectively; ``message``
+    is what the person said when that was asked in place of the prompt (refinement).
     """
 
     mode: Mode
@@ -24,6 +29,7 @@ class TurnRecord:
     artifact: str | None
     reading: Reading | None
     usage: Usage | None
+    message: str | None = None
 
 
 @dataclass(slots=True)
@@ -76,11 +82,21 @@ class History:
         self.prompt: Prompt | None = None
         self.ending: Decision | None = None
         self.mode_asked: Mode = "work"
+        self.message: str | None = None
+        self.said: list[tuple[Role, str]] = []
+
+    @property
+    def asked(self) -> str:
+        """The text that the waiting agent is to answer: the person's last message, else the prompt."""
+        if self.message is not None:
+            return self.message
+        return self.prompt.text if self.prompt else ""
 
     def entered(self, step: Step, ts: int) -> None:
         """Keep the outcome of entering a socket, or of coming to the end."""
         before, state = self.state, step.state
         self.state = state
+        self._forget()
         visit = state.at
         if state.status == "waiting" and visit is not None:
             item = visit.item
@@ -106,11 +122,32 @@ class History:
     def answered(self, step: Step, text: str, artifact: str | None, usage: Usage | None, ts: int) -> None:
         """Keep an output and what followed from it."""
         record = self.steps[-1]
-        record.turns.append(TurnRecord(self.mode_asked, self.prompt, text, artifact, step.reading, usage))
+        turn = TurnRecord(self.mode_asked, self.prompt, text, artifact, step.reading, usage, self.message)
+        record.turns.append(turn)
+        if self.prompt is not None:
+            self.said += [("user", self.asked), ("assistant", text)]
+        self.message = None
         self.moved(step, ts)
 
+    def refined(self, message: str) -> None:
+        """Keep what the person wants changed; it is asked in place of the prompt."""
+        self.message = message
+
+    def rebudgeted(self, state: CastState) -> None:
+        """Keep another budget."""
+        self.state = state
+
+    def again(self, step: Step, ts: int) -> None:
+        """Keep a recast or a revival: the visit's conversation begins anew."""
+        self._forget()
+        self.moved(step, ts)
+
+    def _forget(self) -> None:
+        self.message = None
+        self.said = []
+
     def moved(self, step: Step, ts: int) -> None:
-        """Keep a transition that is no output: a failure, a request for the final result, recast, revive."""
+        """Keep a transition that is no output: a failure, an abort, a request for the final result."""
         self.state = step.state
         if self.steps:
             record = self.steps[-1]
@@ -119,5 +156,6 @@ class History:
             record.ended = None if step.state.status == "waiting" else ts
         if step.prompt is not None:
             self.prompt = step.prompt
+            self.message = None
         if step.state.status == "waiting" and step.state.at is not None:
             self.mode_asked = step.state.at.mode

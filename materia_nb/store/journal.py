@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import os
 import time
@@ -25,26 +27,36 @@ class Line(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """The events of a journal, where the good part ends (bytes), and what a torn last line held."""
+    """The events of a journal, where the good part ends (bytes), and what a torn last line held.
+
+    ``unended`` says that the last line is whole but for its line break.
+    """
 
     lines: tuple[Line, ...]
     end: int
     torn: bytes
+    unended: bool = False
 
 
 class Journal:
-    """Appends events. Opening it sets a torn last line aside, so that appending goes on after the good part."""
+    """Appends events. Set a torn last line aside first (:func:`mend`), so that they go behind the good part."""
 
     def __init__(self, path: Path, *, sync: bool = False) -> None:
         """Open ``path`` for appending; ``sync`` asks for an fsync at every append."""
         self.path = path
         self.sync = sync
+        self._unsure = False
         with disk(path, "open the journal"):
             self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
             self._end = os.fstat(self._handle).st_size
 
     def append(self, events: Sequence[tuple[str, Mapping[str, JSON]]]) -> int:
-        """Append events in one write and return their time stamp; on failure nothing of them stays."""
+        """Append events in one write and return their time stamp.
+
+        Raises:
+            DiskError: nothing of the events stays, unless the disk refuses even to cut the file; then
+                the next append cuts it before it writes.
+        """
         ts = time.time_ns() // 1_000_000
         text = "".join(
             f'{{"ts":{ts},"type":{_encode(kind)},"data":{_encode(data)}}}\n' for kind, data in events
@@ -56,17 +68,31 @@ class Journal:
                 json_bytes({"ts": ts, "type": kind, "data": data}) + b"\n" for kind, data in events
             )
         with disk(self.path, "write the journal"):
+            if self._unsure:
+                self._cut()
+            self._unsure = True
             try:
                 written = os.write(self._handle, block)
                 while written < len(block):
                     written += os.write(self._handle, block[written:])
                 if self.sync:
                     os.fsync(self._handle)
-            except OSError:
-                os.ftruncate(self._handle, self._end)
+                self._end += len(block)
+                self._unsure = False
+            except BaseException:  # an interrupt, too, must not leave half a line
+                with contextlib.suppress(OSError):
+                    self._cut()
                 raise
-        self._end += len(block)
         return ts
+
+    @property
+    def end(self) -> int:
+        """How many bytes of the journal are known to be good."""
+        return self._end
+
+    def _cut(self) -> None:
+        os.ftruncate(self._handle, self._end)
+        self._unsure = False
 
     def close(self) -> None:
         """Close the file; appending afterwards is an error."""
@@ -76,7 +102,7 @@ class Journal:
 
 
 def read_journal(path: Path) -> Contents:
-    """Read every event. A last line that is not whole is returned as ``torn``, not parsed.
+    """Read every event. A last line that is not whole is returned as ``torn``; blank lines are passed over.
 
     Raises MateriaError (kind ``damaged_journal``) when a line before the last is not an event.
     """
@@ -92,27 +118,41 @@ def read_journal(path: Path) -> Contents:
     lines: list[Line] = []
     position = 0
     for number, raw in enumerate(content.splitlines(keepends=True), start=1):
+        start, position = position, position + len(raw)
         line = _event(raw)
-        last = position + len(raw) == len(content)
-        if line is None or not raw.endswith(b"\n"):
-            if last:
-                return Contents(tuple(lines), position, raw)
+        if line is not None:
+            lines.append(line)
+        elif position == len(content):
+            if raw.isspace():
+                return Contents(tuple(lines), start, b"")
+            return Contents(tuple(lines), start, raw)
+        elif not raw.isspace():
             raise MateriaError(
                 "The journal is damaged: a line in the middle is not an event.",
                 where=f"{path}:{number}",
                 hint="restore the file, or cut it off before that line to go on from there",
                 kind="damaged_journal",
             )
-        lines.append(line)
-        position += len(raw)
-    return Contents(tuple(lines), position, b"")
+    # A beginning of a JSON object is never one itself, so a last line that can be read is whole.
+    return Contents(tuple(lines), position, b"", unended=bool(content) and not content.endswith(b"\n"))
 
 
-def set_torn_aside(path: Path, contents: Contents) -> Path | None:
-    """Move a torn last line into a file of its own beside the journal; returns that file, or None."""
+def mend(path: Path, contents: Contents) -> Path | None:
+    """Make a journal ready to be appended to.
+
+    A torn last line is moved into a file of its own beside the journal, which is returned;
+    a last line that lacks only its line break gets it.
+    """
+    if contents.unended:
+        with disk(path, "end the last line of the journal"), path.open("ab") as file:
+            file.write(b"\n")
     if not contents.torn:
         return None
-    aside = path.with_name(f"{path.stem}.torn-{contents.end}.txt")
+    aside = next(
+        name
+        for number in itertools.count(1)
+        if not (name := path.with_name(f"{path.stem}.torn-{contents.end}-{number}.txt")).exists()
+    )
     with disk(path, "set the torn last line of the journal aside"):
         aside.write_bytes(contents.torn)
         os.truncate(path, contents.end)

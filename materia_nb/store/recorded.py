@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,24 +11,26 @@ from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.resolve import build_graph
-from materia_nb.store.journal import Line, read_journal
+from materia_nb.store.journal import Contents, read_journal
 from materia_nb.store.rundir import RunDir
+
+ENGINE = "materia_nb"
+"""What our journals name as their engine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a run directory holds. ``ours`` says whether this engine wrote it, ``torn`` whether its end is torn."""
+    """What a run directory holds. ``ours`` says whether this engine wrote it."""
 
     graph: Graph
     document: JSON
-    lines: tuple[Line, ...]
+    contents: Contents
     ours: bool
     project: Path
-    torn: bool
 
 
-def read_recorded(files: RunDir) -> Recorded:
-    """Read the config and the journal; raises MateriaError when one of them is not there or not readable."""
+def read_contents(files: RunDir) -> Contents:
+    """Read the journal of a run directory; raises MateriaError when there is none or it is damaged."""
     if not files.path.is_dir():
         raise MateriaError(
             "There is no such run directory.",
@@ -35,25 +38,56 @@ def read_recorded(files: RunDir) -> Recorded:
             hint="list the casts of this project (casts), or give the path of a run directory",
             kind="no_cast",
         )
-    contents = read_journal(files.journal)
+    return read_journal(files.journal)
+
+
+def cast_start(contents: Contents) -> Mapping[str, JSON] | None:
+    """Return what the cast was started with; None when the journal does not hold it."""
+    return next((line.data for line in contents.lines if line.type == "cast_start"), None)
+
+
+def read_recorded(files: RunDir, contents: Contents | None = None) -> Recorded:
+    """Read the config and the journal; raises MateriaError when one of them is not there or not readable.
+
+    Args:
+        files: the run directory.
+        contents: its journal, when that has been read already.
+    """
+    contents = contents or read_contents(files)
+    start = cast_start(contents) or {}
     document = _document(files.path / "config.resolved.json")
-    start = next((line.data for line in contents.lines if line.type == "cast_start"), {})
-    name = start.get("loadout")
+    document, name = _with_pipeline(document, start)
     owners = start.get("owners")
     graph = build_graph(
         document,
-        name if isinstance(name, str) else None,
-        {key: Path(path) for key, path in owners.items()} if isinstance(owners, dict) else None,
+        name,
+        {key: Path(path) for key, path in owners.items() if isinstance(path, str)}
+        if isinstance(owners, dict)
+        else None,
     )
     project = start.get("project")
     return Recorded(
         graph=graph,
         document=document,
-        lines=contents.lines,
-        ours=start.get("engine") == "materia_nb",
+        contents=contents,
+        ours=start.get("engine") == ENGINE,
         project=Path(project) if isinstance(project, str) else files.path,
-        torn=bool(contents.torn),
     )
+
+
+def _with_pipeline(document: JSON, start: Mapping[str, JSON]) -> tuple[JSON, str | None]:
+    """Take the loadout from ``cast_start`` when the config lacks it: the reference keeps it in both places."""
+    name, pipeline = start.get("loadout"), start.get("pipeline")
+    if not isinstance(document, dict):
+        return document, name if isinstance(name, str) else None
+    loadouts = document.get("loadouts")
+    known = loadouts if isinstance(loadouts, dict) else {}
+    if isinstance(name, str) and name in known:
+        return document, name
+    if isinstance(pipeline, dict):
+        name = name if isinstance(name, str) else "recorded"
+        return {**document, "loadouts": {**known, name: pipeline}}, name
+    return document, name if isinstance(name, str) else None
 
 
 def _document(path: Path) -> JSON:
@@ -61,9 +95,15 @@ def _document(path: Path) -> JSON:
         return json.loads(path.read_bytes())
     except OSError as error:
         raise MateriaError(
-            f"The config of the cast cannot be read: {error.strerror}.", where=str(path), kind="no_cast"
+            f"The config of the cast cannot be read: {error.strerror}.",
+            where=str(path),
+            hint="restore it from a copy; without its loadout a cast cannot be rebuilt",
+            kind="no_config",
         ) from error
     except (ValueError, RecursionError) as error:
         raise MateriaError(
-            f"The config of the cast is not JSON: {error}.", where=str(path), kind="no_cast"
+            f"The config of the cast is not JSON: {error}.",
+            where=str(path),
+            hint="restore it from a copy; without its loadout a cast cannot be rebuilt",
+            kind="no_config",
         ) from error

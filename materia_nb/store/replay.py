@@ -8,7 +8,7 @@ engine's reason, and the rebuilding goes on along the recorded route.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,8 +18,13 @@ from materia_nb.engine.state import CastState, Failure, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
+from materia_nb.store.detour import finalized, towards
+from materia_nb.store.differences import Difference, our_reason, our_way
 from materia_nb.store.history import History
 from materia_nb.store.journal import Line
+from materia_nb.store.rundir import output_name
+
+__all__ = ["OUTPUT_TYPES", "Difference", "Replay", "replay"]
 
 OUTPUT_TYPES: Final = frozenset(
     {
@@ -32,18 +37,7 @@ OUTPUT_TYPES: Final = frozenset(
 )
 """Events that name the artifact of an output which arrived."""
 
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """Where the engine's route is not the recorded one: at which step, what each did, and why."""
-
-    step: int
-    recorded: str
-    ours: str
-    why: str
-
-    def __str__(self) -> str:
-        return f"step {self.step}: recorded {self.recorded}; ours {self.ours}: {self.why}"
+_RECOVERY: Final = frozenset({"same_socket_recovery_start", "same_socket_recovery_exhausted"})
 
 
 @dataclass(slots=True)
@@ -53,198 +47,314 @@ class Replay:
     history: History
     differences: list[Difference] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
-    conversation: list[tuple[str, str]] = field(default_factory=list)
-    ended: bool = False
 
 
-def replay(rules: Rules, lines: Sequence[Line], read: Callable[[str], str]) -> Replay:
-    """Run the engine over recorded events; ``read`` gives the text of an artifact by name."""
-    request = next((str(line.data.get("request", "")) for line in lines if line.type == "cast_start"), "")
-    done = Replay(History(engine.begin(rules, request)))
-    player = _Player(rules, read, done)
+def replay(
+    rules: Rules, lines: Sequence[Line], read: Callable[[str], str], *, strict: bool = False
+) -> Replay:
+    """Run the engine over recorded events.
+
+    Args:
+        rules: those of the recorded loadout.
+        lines: the events.
+        read: gives the text of an artifact by name; raises MateriaError when it cannot.
+        strict: whether an artifact that cannot be read is an error rather than a message.
+
+    Raises:
+        MateriaError: kind ``damaged_journal``, or what ``read`` raised if strict.
+    """
+    request = next((line.data.get("request") for line in lines if line.type == "cast_start"), "")
+    done = Replay(History(engine.begin(rules, request if isinstance(request, str) else "")))
+    player = _Player(rules, read, done, strict=strict)
     for line in lines:
         player.play(line)
     return done
 
 
 class _Player:
-    def __init__(self, rules: Rules, read: Callable[[str], str], done: Replay) -> None:
+    def __init__(self, rules: Rules, read: Callable[[str], str], done: Replay, *, strict: bool) -> None:
         self.rules = rules
         self.read = read
         self.done = done
+        self.strict = strict
         self.history = done.history
         self.command: Line | None = None
+        self.recovery: Line | None = None
+        self.budget: Line | None = None
+        self.free = False  # the next start need not be where the engine would go: recast, or a lost output
+        self.handlers: Mapping[str, Callable[[Line], None]] = {
+            **dict.fromkeys(OUTPUT_TYPES, self._output),
+            "socket_start": self._start,
+            "utility_command": self._command,
+            "cast_end": self._end,
+            "refinement_message": self._say,
+            "refinement_final": self._finalize,
+            "budget_limit": self._over_budget,
+            "budget_set": self._set_budget,
+            "budget_updated": self._set_budget,
+            "cast_recast": self._again,
+            "cast_revive": self._again,
+        }
 
     def play(self, line: Line) -> None:
-        if line.type == "socket_start":
-            self._start(line)
-        elif line.type in OUTPUT_TYPES:
-            self._output(line)
-        elif line.type == "utility_command":
-            self.command = line
-        elif line.type == "cast_end":
-            self._end(line)
-        elif line.type == "refinement_message":
-            self._say(line)
-        elif line.type == "refinement_final":
-            self._finalize(line)
-        elif line.type == "budget_set":
-            most = line.data.get("maxTokens")
-            self.history.state = engine.set_budget(
-                self.history.state, most if isinstance(most, int) else None
-            )
-        elif line.type in ("cast_recast", "cast_revive"):
-            self._again(line)
+        handler = self.handlers.get(line.type)
+        if handler is not None:
+            handler(line)
+
+    # -- starting a socket ------------------------------------------------------------
 
     def _start(self, line: Line) -> None:
-        recorded = str(line.data.get("socket"))
-        if recorded not in self.rules.sockets:
+        recorded, key = line.data.get("socket"), line.data.get("itemKey")
+        if not isinstance(recorded, str) or recorded not in self.rules.sockets:
             raise MateriaError(
                 f"The journal visits {recorded!r}, which the recorded loadout does not have.",
+                hint="the config or the journal of this run directory was exchanged or changed",
                 kind="damaged_journal",
             )
-        state, number = self.history.state, len(self.history.steps) + 1
+        state, visit = self.history.state, line.data.get("visit")
+        if state.at and state.status == "waiting" and (state.at.socket, state.at.visit) == (recorded, visit):
+            return  # the same visit once more
         step = engine.enter(self.rules, state) if state.status == "ready" else None
-        entered = step.state.at.socket if step and step.state.status == "waiting" and step.state.at else None
-        if entered == recorded and step is not None:
-            item = step.state.at.item.key if step.state.at and step.state.at.item else None
-            if item != line.data.get("itemKey"):
-                self._differs(
-                    number, f"item {line.data.get('itemKey')}", f"item {item}", "the cursors differ"
-                )
-        else:
-            self._differs(number, f"went to {recorded}", self._our_way(step), self._our_reason(step))
-            self.history.state = state._replace(status="ready", next=recorded, failure=None, pending=None)
-            step = engine.enter(self.rules, self.history.state)
+        at = step.state.at if step and step.state.status == "waiting" else None
+        if step is None or at is None or at.socket != recorded:
+            if not self.free:
+                self._differs(f"went to {recorded}", step)
+        elif (found := at.item.key if at.item else None) != key and not self.free:
+            why = (
+                "the cursors differ"
+                if at.item is None
+                else f"the cursor {at.item.cursor} is at {at.item.position}"
+            )
+            difference = Difference(at.step, f"took item {key}", f"takes item {found}", why)
+            self.done.differences.append(difference)
+        elif found == key and visit in (at.visit, None):
+            self._entered(step, line)
+            return
+        self._entered(towards(self.rules, state, recorded, line.data), line)
+
+    def _entered(self, step: engine.Step, line: Line) -> None:
         self.history.entered(step, line.ts)
-        self.done.conversation.clear()
-        self.command = None
+        self.command = self.recovery = self.budget = None
+        self.free = False
+
+    # -- outputs ------------------------------------------------------------------------
 
     def _output(self, line: Line) -> None:
-        if line.type == "same_socket_recovery_start" and "artifact" not in line.data:
-            return  # the reference overwrites a refused answer, so there is nothing to read
-        if line.type == "same_socket_recovery_exhausted" and "artifact" not in line.data:
+        artifact = line.data.get("artifact")
+        if artifact is None and line.type in _RECOVERY:
+            self._unkept(line)
             return
-        artifact = str(line.data.get("artifact"))
+        visit = self.history.state.at
+        if self.history.state.status != "waiting" or visit is None:
+            self._note(
+                f"an output of {line.data.get('socket')} was recorded that nothing asked for; it is left out"
+            )
+            return
+        if line.data.get("socket", visit.socket) != visit.socket:
+            self._note(f"an output of {line.data.get('socket')} was recorded while {visit.socket} was asked")
+            return
+        self.free = False
         try:
-            text = self.read(artifact)
+            text = self.read(artifact if isinstance(artifact, str) else "")
         except MateriaError as error:
-            self.done.messages.append(str(error))
-            text = ""
-        if self.history.state.status != "waiting":
+            if self.strict:
+                raise
+            self._note(" ".join(str(error).split()))
+            self._lost(line, artifact)
             return
-        if (
-            line.data.get("finalizedRefinement")
-            and self.history.state.at
-            and self.history.state.at.mode == "draft"
-        ):
+        self._answered(line, text, artifact)
+
+    def _answered(self, line: Line, text: str, artifact: JSON) -> None:
+        visit = self.history.state.at
+        if line.type == "socket_complete" and visit is not None and visit.mode == "draft":
             self._finalize(line)
         usage = _usage(line.data.get("usage"))
         step = engine.output(self.rules, self.history.state, text, usage, self.history.prompt)
-        self.done.conversation.append(("user", self.history.prompt.text if self.history.prompt else ""))
-        self.done.conversation.append(("assistant", text))
-        self.history.answered(step, text, artifact, usage, line.ts)
+        self.history.answered(step, text, artifact if isinstance(artifact, str) else None, usage, line.ts)
+
+    def _lost(self, line: Line, artifact: JSON) -> None:
+        """Go on without an output that cannot be read: the step is shown, what it did is not known."""
+        if line.type != "socket_complete":
+            self._answered(line, "", artifact)
+            return
+        target = line.data.get("next")
+        known = target if target in self.rules.sockets else END
+        state = self.history.state._replace(status="ready", next=known)
+        self.history.answered(engine.Step(state), "", str(artifact), _usage(line.data.get("usage")), line.ts)
+        self.free = True
+
+    def _unkept(self, line: Line) -> None:
+        """Note a refused answer of the reference: the next answer of the visit overwrote its artifact."""
+        self.recovery = line
+        if line.type == "same_socket_recovery_start":
+            error = str(line.data.get("error", "no reason given"))
+            self._note(
+                f"an answer was refused and asked for again; the recording does not keep it ({error[:300]})"
+            )
+
+    # -- turns of a visit ---------------------------------------------------------------
+
+    def _command(self, line: Line) -> None:
+        self.command = line
 
     def _say(self, line: Line) -> None:
-        text = (
-            self.read(str(line.data["artifact"]))
-            if "artifact" in line.data
-            else str(line.data.get("text", ""))
-        )
-        self.done.conversation.append(("user", text))
+        self.history.refined(str(line.data.get("text", "")))
 
     def _finalize(self, line: Line) -> None:
-        state, prompt = self.history.state, self.history.prompt
-        if prompt is not None and state.at is not None and state.at.drafts:
-            self.history.moved(engine.finalize(self.rules, state, prompt), line.ts)
+        state = self.history.state
+        if state.status == "waiting" and state.at is not None and state.at.mode == "draft":
+            self.history.moved(finalized(self.rules, state, self.history.prompt), line.ts)
+
+    def _set_budget(self, line: Line) -> None:
+        most = line.data.get("maxTokens")
+        limit = most if isinstance(most, int) and not isinstance(most, bool) else None
+        self.history.state = engine.set_budget(self.history.state, limit)
+
+    def _over_budget(self, line: Line) -> None:
+        self.budget = line
+
+    # -- the end, and going on after it -------------------------------------------------
 
     def _again(self, line: Line) -> None:
-        if self.history.state.status not in ("failed", "aborted"):
+        state = self.history.state
+        self.free = True
+        if line.type == "cast_recast" and state.status != "waiting" and state.at is not None:
+            failure = state.failure._replace(blocked=None) if state.failure else None
+            state = state._replace(status="failed", next=None, pending=None, failure=failure)
+        elif state.status not in ("failed", "aborted"):
             return
         transition = engine.recast if line.type == "cast_recast" else engine.revive
-        self.history.moved(transition(self.rules, self.history.state), line.ts)
-        self.done.conversation.clear()
-        self.done.ended = False
+        try:
+            step = transition(self.rules, state)
+        except MateriaError as error:
+            self._note(f"the recording went on where this engine would not: {error.what}")
+            return
+        self.history.again(step, line.ts)
 
     def _end(self, line: Line) -> None:
-        state = self.history.state
-        ok = line.data.get("ok") is True
-        self.done.ended = True
-        if not ok:
-            self._failed(line, state)
+        self.free, free = False, self.free
+        state = self._with_usage(line)
+        if line.data.get("ok") is not True:
+            self._failed(line, state, free=free)
             return
         if state.status == "ready":
             step = engine.enter(self.rules, state)
             if step.state.status == "complete":
                 self.history.entered(step, line.ts)
                 return
-            self._differs(len(self.history.steps), "ended", self._our_way(step), self._our_reason(step))
+            if not free:
+                self._differs("ended", step)
         elif state.status != "complete":
-            ours = f"is {state.status}"
-            self._differs(len(self.history.steps), "ended", ours, self._our_reason(None))
+            self._differs("ended", None)
         self.history.state = state._replace(status="complete", next=None, failure=None)
 
-    def _failed(self, line: Line, state: CastState) -> None:
-        message = str(line.data.get("error", "it failed"))
+    def _with_usage(self, line: Line) -> CastState:
+        """Take the totals of a recording that does not keep them for each output."""
+        state, usage = self.history.state, line.data.get("usage")
+        if isinstance(usage, dict) and not state.usage.tokens:
+            tokens, cost = usage.get("tokens"), usage.get("cost")
+            total = (
+                {**tokens, "cost": cost.get("total") if isinstance(cost, dict) else 0}
+                if isinstance(tokens, dict)
+                else None
+            )
+            state = state._replace(usage=_usage(total) or state.usage)
+            self.history.state = state
+        return state
+
+    def _failed(self, line: Line, state: CastState, *, free: bool) -> None:
+        message = str(line.data.get("error", "the recording does not say why"))
         kind = line.data.get("kind")
-        if kind == "aborted":
-            self.history.moved(engine.abort(state, message), line.ts)
-            return
-        if state.status == "waiting":
-            kind = kind if isinstance(kind, str) else _utility_kind(self.command)
-            failure = Failure(kind, message, state.at.socket if state.at else None, "recast to run it again")
-            self.history.moved(engine.fail(state, failure), line.ts)
+        if kind == "aborted" or (kind is None and message.strip().lower() == "aborted"):
+            if state.status in ("ready", "waiting"):
+                self.history.moved(engine.abort(state, message), line.ts)
+        elif state.status == "waiting":
+            self._failed_visit(line, message, kind)
         elif state.status == "ready":
+            self._failed_between(line, message, kind, free=free)
+
+    def _failed_visit(self, line: Line, message: str, kind: JSON) -> None:
+        """Fail the visit that owes an output: by the output that the recording refused, if it kept that."""
+        if kind is None and self._refused_last(line):
+            state = self.history.state
+            if state.failure is not None:
+                self.history.state = state._replace(failure=state.failure._replace(message=message))
+                return
+            self._differs(
+                f"failed ({message})", engine.enter(self.rules, state) if state.status == "ready" else None
+            )
+        state = self.history.state
+        hint, socket = line.data.get("hint"), state.at.socket if state.at else None
+        failure = Failure(
+            kind if isinstance(kind, str) else self._kind(),
+            message,
+            socket,
+            hint if isinstance(hint, str) else "recast to run it again",
+        )
+        if state.status == "waiting":
+            self.history.moved(engine.fail(state, failure), line.ts)
+        else:
+            self.history.state = state._replace(status="failed", next=None, failure=failure)
+
+    def _refused_last(self, line: Line) -> bool:
+        """Read the output that a recording stopped at. The reference keeps only the last one of a visit."""
+        state = self.history.state
+        visit = state.at
+        if visit is None or visit.mode == "draft" or (self.command and self._kind() != "invalid_output"):
+            return False
+        name = output_name(visit.socket, visit.visit, visit.item.key if visit.item else None)
+        try:
+            text = self.read(name)
+        except MateriaError:
+            return False
+        self.history.state = state._replace(
+            at=visit._replace(repairs=self.rules.graph.limits.repair_attempts)
+        )
+        self._answered(line, text, name)
+        return True
+
+    def _failed_between(self, line: Line, message: str, kind: JSON, *, free: bool) -> None:
+        state = self.history.state
+        socket = state.at.socket if state.at else None
+        if self.budget is None:
             step = engine.enter(self.rules, state)
             if step.state.status == "failed":
                 self.history.entered(step, line.ts)
                 return
-            ours = self._our_way(step)
-            self._differs(len(self.history.steps), f"failed ({message})", ours, self._our_reason(step))
-            failure = Failure(
-                str(kind or "recorded_failure"), message, None, "the reason is the recorded one"
-            )
-            self.history.state = state._replace(status="failed", next=None, failure=failure)
+            if not free:
+                self._differs(f"failed ({message})", step, message)
+        given = kind if isinstance(kind, str) else "budget" if self.budget else "recorded_failure"
+        failure = Failure(given, message, socket, "the reason is the recorded one")
+        self.history.state = state._replace(status="failed", next=None, failure=failure)
 
-    def _our_way(self, step: engine.Step | None) -> str:
-        state = step.state if step else self.history.state
-        if state.status == "waiting" and state.at is not None:
-            return f"goes on to {state.at.socket}"
-        if state.status == "failed" and state.failure is not None:
-            return f"fails ({state.failure.kind})"
-        return "ends" if state.status in ("complete", "ready") else f"is {state.status}"
+    def _kind(self) -> str:
+        if self.command is not None:
+            data = self.command.data
+            if data.get("timedOut"):
+                return "utility_timeout"
+            if data.get("startError"):
+                return "utility_not_started"
+            return "utility_exit" if data.get("code") != 0 else "invalid_output"
+        if self.recovery is None:
+            return "recorded_failure"
+        return "repair_exhausted" if self.recovery.data.get("validationKind") else "agent_error"
 
-    def _our_reason(self, step: engine.Step | None) -> str:
-        state = step.state if step else self.history.state
-        if state.failure is not None:
-            return state.failure.message
-        decision = self.history.steps[-1].decision if self.history.steps else None
-        if decision is None:
-            return "the entry socket of the loadout comes first"
-        chosen = decision.chosen
-        if chosen is None:
-            return f"{decision.socket} has no matching edge or exit, so {decision.target or END} follows"
-        room = "" if chosen.limit is None else f"; used {chosen.used} of {chosen.limit} times here"
-        return (
-            f"the {chosen.kind} of {decision.socket} to {chosen.to} is the first that matches: "
-            f"{chosen.reason(decision.satisfied)}{room}"
-        )
+    def _differs(self, recorded: str, step: engine.Step | None, error: str = "") -> None:
+        number = max(len(self.history.steps), 1)
+        why = our_reason(self.history, step, error)
+        self.done.differences.append(Difference(number, recorded, our_way(self.history, step), why))
 
-    def _differs(self, step: int, recorded: str, ours: str, why: str) -> None:
-        self.done.differences.append(Difference(step, recorded, ours, why))
-
-
-def _utility_kind(command: Line | None) -> str:
-    if command is None:
-        return "recorded_failure"
-    if command.data.get("timedOut"):
-        return "utility_timeout"
-    if command.data.get("startError"):
-        return "utility_not_started"
-    return "utility_exit" if command.data.get("code") != 0 else "invalid_output"
+    def _note(self, message: str) -> None:
+        self.done.messages.append(f"Step {len(self.history.steps)}: {message}.".replace("..", "."))
 
 
 def _usage(value: JSON) -> Usage | None:
+    """Read the usage of an output; anything that is not a number counts as none."""
     if not isinstance(value, dict):
         return None
-    return Usage(int(value.get("input", 0)), int(value.get("output", 0)), float(value.get("cost", 0.0)))
+    given = [value.get(name) for name in ("input", "output", "cost")]
+    numbers = [n if isinstance(n, (int, float)) and not isinstance(n, bool) else 0 for n in given]
+    try:
+        return Usage(int(numbers[0]), int(numbers[1]), float(numbers[2]))
+    except (ValueError, OverflowError):  # not finite
+        return None

@@ -6,11 +6,12 @@ import datetime as dt
 import os
 import re
 import time
+from functools import cached_property
 from pathlib import Path
 
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
-from materia_nb.store.files import disk, json_bytes, replace_file, to_bytes, write_file
+from materia_nb.store.files import disk, json_bytes, replace_file, sync_folder, to_bytes, write_file
 
 _CAST_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]*")
 
@@ -35,10 +36,19 @@ class RunDir:
         folder = name.rpartition("/")[0]
         with disk(self.path / name, "write an artifact"):
             if folder not in self._made:
-                os.makedirs(os.path.join(self._root, folder), exist_ok=True)  # noqa: PTH103, PTH118 - hot path
-                self._made.add(folder)
+                self._make(folder)
             write_file(f"{self._root}/{name}", content, sync=self.sync)
+            if self.sync:
+                sync_folder(f"{self._root}/{folder}")
         return name
+
+    def _make(self, folder: str) -> None:
+        os.makedirs(f"{self._root}/{folder}", exist_ok=True)  # noqa: PTH103 - hot path
+        if self.sync:
+            steps = folder.split("/")
+            for depth in range(len(steps)):
+                sync_folder("/".join([self._root, *steps[:depth]]))
+        self._made.add(folder)
 
     def write_text(self, name: str, text: str) -> str:
         """Write an artifact of text."""
@@ -51,18 +61,34 @@ class RunDir:
     def replace_json(self, name: str, value: JSON) -> None:
         """Write a derived file such as manifest.json anew, atomically."""
         with disk(self.path / name, f"write {name}"):
-            replace_file(self.path / name, json_bytes(value, indent=2) + b"\n")
+            replace_file(self.path / name, json_bytes(value, indent=2) + b"\n", sync=self.sync)
+
+    def journal_bytes(self) -> int:
+        """How long the journal is, 0 when there is none."""
+        try:
+            return self.journal.stat().st_size
+        except OSError:
+            return 0
 
     def read_text(self, name: str) -> str:
         """Read an artifact; raises MateriaError when it is not there or leads out of the directory."""
-        path = (self.path / name).resolve()
-        if not path.is_relative_to(self.path.resolve()):
+        path = self.path / name
+        try:
+            path = path.resolve()
+            inside = path.is_relative_to(self._resolved)
+            is_file = inside and path.is_file()  # a pipe would be waited for, a device read for ever
+        except (OSError, ValueError, RuntimeError):  # names that no file can have, loops of links
+            inside = is_file = False
+        if not inside:
             raise MateriaError(
-                "The artifact named in the journal lies outside the run directory.",
-                where=name,
+                "The journal names an artifact that cannot be in the run directory.",
+                where=name[:200],
+                hint="do not trust this recording",
                 kind="bad_artifact",
             )
         try:
+            if not is_file:
+                raise FileNotFoundError(2, "there is no such file")
             return path.read_bytes().decode("utf-8", "replace")
         except OSError as error:
             raise MateriaError(
@@ -71,6 +97,10 @@ class RunDir:
                 hint="restore it from a copy of the run directory",
                 kind="missing_artifact",
             ) from error
+
+    @cached_property
+    def _resolved(self) -> Path:
+        return self.path.resolve()
 
 
 def visit_name(visit: int, item_key: str | None) -> str:
