@@ -96,7 +96,7 @@ def _safe_cut(text: str, at: int) -> int:
     cut = at
     for _ in range(16):
         if cut <= 0 or cut >= len(text):
-            break
+            return max(cut, 0)
         if _joins_previous(text[cut]) or text[cut - 1] == _JOINER:
             cut -= 1
             continue

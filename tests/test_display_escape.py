@@ -1,0 +1,103 @@
+"""Text that tries to be more than text."""
+
+import html
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from display_hostile import HOSTILE
+from materia_nb.display.escape import clip, css_safe, esc, plain, shorten
+
+ANY_TEXT = st.text(st.characters(codec=None), max_size=200)  # lone surrogates and control characters too
+
+
+@given(ANY_TEXT)
+def test_escaped_text_is_one_text_node_and_one_attribute_value(text):
+    root = ET.fromstring(f'<a b="{esc(text)}">{esc(text)}</a>')  # noqa: S314 - a small document of our own
+    assert list(root) == []
+    assert root.attrib.keys() == {"b"}
+    assert root.text or not plain(text)
+
+
+@given(ANY_TEXT)
+def test_plain_text_is_encodable_and_has_no_controls(text):
+    result = plain(text)
+    result.encode("utf-8")
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066\u2067]", result)
+
+
+@given(ANY_TEXT)
+def test_isolates_are_always_closed(text):
+    depth = 0
+    for char in plain(text):
+        depth += {"\u2068": 1, "\u2069": -1}.get(char, 0)
+        assert depth >= 0
+    assert depth == 0
+
+
+@given(ANY_TEXT, st.integers(1, 60))
+def test_shortened_text_is_one_bounded_line(text, limit):
+    result = shorten(text, limit)
+    assert len(result) <= limit + result.count("\u2069")
+    assert not re.search(r"[\n\t\x0b\u2028]", result)
+
+
+@given(st.text("abc <&\"'>é漢", max_size=80))
+def test_escaping_ordinary_text_loses_nothing(text):
+    assert html.unescape(esc(text)) == text
+
+
+def test_controls_become_visible():
+    assert plain("a\x00b\x1bc\x7f") == "a␀b␛c␡"
+    assert plain("\ud800") == "\ufffd"
+    assert plain("x\u202ey") == "x[U+202E]y"
+    assert plain("a\r\nb\rc\td") == "a\nb\nc\td"
+
+
+def test_an_unbalanced_isolate_is_not_let_through():
+    assert "\u2069" not in plain("a\u2069b")
+    assert "\u2068" not in plain("a\u2068b")
+
+
+def test_right_to_left_text_is_isolated_once_put_in():
+    word = "\u05e9\u05dc\u05dd"
+    inner = plain(word)
+    assert inner == f"\u2068{word}\u2069"
+    assert plain(f"of {inner} · 1/2").count("\u2068") == 2
+
+
+@pytest.mark.parametrize(
+    "text, limit, kept",
+    [
+        ("ab👩‍👩‍👧cd", 6, "ab…"),
+        ("ab🇩🇪🇫🇷x", 6, "ab🇩🇪…"),
+        ("cafe\u0301s", 5, "caf…"),
+        ("👍🏽👍🏽", 2, "…"),
+        ("abcdef", 4, "abc…"),
+        ("abcd", 4, "abcd"),
+    ],
+)
+def test_a_cut_falls_between_what_is_seen_as_characters(text, limit, kept):
+    assert shorten(text, limit) == kept
+
+
+def test_a_pile_of_accents_is_cut_down():
+    assert len(plain("e" + "\u0301" * 5000)) == 5
+
+
+def test_a_cut_text_says_how_long_it_was():
+    assert clip("x" * 1_000_000, 10) == "xxxxxxxxxx… [1,000,000 characters in all]"
+    assert clip("a\nb", 10) == "a\nb"
+
+
+@pytest.mark.parametrize("value", ["#fff", "#d5404d", "red", "12px", "1.5em", "50%"])
+def test_single_css_values_pass(value):
+    assert css_safe(value) == value
+
+
+@pytest.mark.parametrize("value", [*HOSTILE[:8], "url(x)", "red;x:y", "var(--x)", "#ff", "1px 2px", "red\n"])
+def test_anything_else_is_not_css(value):
+    assert css_safe(value, "gray") == "gray"

@@ -1,0 +1,163 @@
+"""The SVG of a graph: well-formed, self-contained, complete, and nothing told by colour alone."""
+
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import display_graphs as graphs
+from display_hostile import HOSTILE, hostile_graph, hostile_marks
+from materia_nb.display.layout import place
+from materia_nb.display.marks import Marks
+from materia_nb.display.svg import graph_svg
+from materia_nb.display.words import TIMES
+
+ELEMENTS = {"svg", "title", "desc", "g", "rect", "path", "polygon", "text"}
+ATTRIBUTES = {
+    "role", "aria-label", "width", "height", "viewBox", "font-family", "font-size", "font-weight", "font-style",
+    "x", "y", "rx", "d", "points", "fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray",
+    "stroke-linecap", "stroke-linejoin", "stroke-opacity", "text-anchor", "id", "data-edge", "data-socket",
+    "data-loop",
+}  # fmt: skip
+RUNNING = Marks(
+    current="Socket-5",
+    waiting=True,
+    failed="Socket-7",
+    visits={"Socket-4": 3},
+    traversals={"Socket-5->Socket-4": 1},
+    last_route=("Socket-5", 1),
+    progress={"workItemIteration": (2, 5)},
+    breakpoints=frozenset({"Socket-6"}),
+    budgets={("Socket-5", 1): (2, 3)},
+)
+
+
+def parse(svg):
+    """Parse, and check that only our own elements and attributes are there."""
+    root = ET.fromstring(svg)  # noqa: S314 - a document of our own
+    for element in root.iter():
+        assert element.tag.removeprefix("{http://www.w3.org/2000/svg}") in ELEMENTS
+        assert element.attrib.keys() <= ATTRIBUTES
+    return root
+
+
+def texts(root):
+    return [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+@pytest.mark.parametrize("start", range(len(HOSTILE)))
+def test_hostile_text_in_every_field_stays_text(start):
+    graph = hostile_graph(HOSTILE[start:] + HOSTILE[:start])
+    for marks in (Marks(), hostile_marks(graph)):
+        svg = graph_svg(graph, marks)
+        root = parse(svg)
+        assert len(svg) < 60_000
+        plain = root.find("{http://www.w3.org/2000/svg}title")
+        assert plain is not None
+        assert len(list(plain)) == 0
+
+
+@given(st.lists(st.text(st.characters(codec=None), max_size=30), min_size=1, max_size=20))
+@settings(max_examples=60)
+def test_any_text_in_every_field_is_well_formed(strings):
+    graph = hostile_graph(strings)
+    parse(graph_svg(graph, hostile_marks(graph)))
+
+
+def test_it_needs_nothing_from_elsewhere():
+    svg = graph_svg(graphs.rework(), RUNNING)
+    assert not re.search(r"url\(|href|@import|<script|<style|foreignObject|var\(", svg)
+
+
+def test_each_kind_has_a_word_and_a_shape():
+    root = parse(graph_svg(graphs.rework()))
+    found = texts(root)
+    for word in ("agent", "utility", "generator", "multi-turn", "start", "end"):
+        assert word in found
+    cards = {group.get("data-socket"): group for group in root.iter("{http://www.w3.org/2000/svg}g")}
+    assert cards["Socket-1"].find("{http://www.w3.org/2000/svg}polygon") is not None
+    assert cards["Socket-4"].find("{http://www.w3.org/2000/svg}polygon") is None
+
+
+def test_edges_say_their_condition_order_and_budget_r3_r18():
+    found = texts(parse(graph_svg(graphs.rework())))
+    assert "1 ✓ satisfied" in found
+    assert "2 ✗ not_satisfied · max 3" in found
+
+
+def test_conditions_differ_in_more_than_colour():
+    root = parse(graph_svg(graphs.rework()))
+    lines = {
+        p.get("data-edge"): p for p in root.iter("{http://www.w3.org/2000/svg}path") if p.get("data-edge")
+    }
+    assert lines["edge:0:Socket-5"].get("stroke-dasharray") is None
+    assert lines["edge:1:Socket-5"].get("stroke-dasharray")
+
+
+def test_exits_are_dashed_and_have_their_stable_id():
+    root = parse(graph_svg(graphs.rework()))
+    exits = [
+        p
+        for p in root.iter("{http://www.w3.org/2000/svg}path")
+        if (p.get("id") or "").startswith("loop-exit:")
+    ]
+    assert [p.get("id") for p in exits] == [
+        "loop-exit:workItemIteration:exit:Socket-6:satisfied",
+        "loop-exit:workItemIteration:exit:Socket-6:not_satisfied",
+    ]
+    assert all(p.get("stroke-dasharray") for p in exits)
+    assert {"exit ✓ satisfied", "exit ✗ not_satisfied"} <= set(texts(root))
+
+
+def test_a_derived_advance_is_shown_r15():
+    assert "advance ▸ workItemIndex when satisfied (derived)" in texts(parse(graph_svg(graphs.rework())))
+
+
+def test_a_loop_says_what_it_consumes_and_its_progress():
+    assert "consumes workItems of Socket-3" in texts(parse(graph_svg(graphs.rework())))
+    found = texts(parse(graph_svg(graphs.rework(), RUNNING)))
+    assert "consumes workItems of Socket-3 · 2/5 done" in found
+
+
+def test_marks_are_told_in_words():
+    found = texts(parse(graph_svg(graphs.rework(), RUNNING)))
+    for words in ("▶ waiting", "✖ failed", "● break", f"{TIMES}3", f"2 ✗ not_satisfied · used 2/3 {TIMES}1"):
+        assert words in found
+
+
+def test_the_route_taken_last_is_thicker():
+    def width(marks):
+        root = parse(graph_svg(graphs.rework(), marks))
+        line = next(p for p in root.iter() if p.get("data-edge") == "edge:1:Socket-5")
+        return float(line.get("stroke-width"))
+
+    assert width(RUNNING) > width(Marks())
+
+
+def test_marks_move_nothing():
+    graph = graphs.rework()
+    box = re.compile(r'viewBox="[^"]*"')
+    bare, running = graph_svg(graph), graph_svg(graph, RUNNING)
+    assert box.search(bare)[0] == box.search(running)[0]
+    assert re.findall(r' d="[^"]*"', bare) == re.findall(r' d="[^"]*"', running)
+
+
+def test_a_layout_may_be_given():
+    graph = graphs.rework()
+    assert graph_svg(graph, RUNNING, placed=place(graph)) == graph_svg(graph, RUNNING)
+
+
+def test_the_description_names_every_way_on():
+    root = parse(graph_svg(graphs.rework(), RUNNING))
+    words = root.find("{http://www.w3.org/2000/svg}desc").text
+    assert "Socket-5 (agent Auto-Eval, ▶ waiting): 1 ✓ satisfied to Socket-6; 2 ✗ not_satisfied" in words
+    assert (
+        "Loop workItemIteration: Socket-4, Socket-5, Socket-6; consumes workItems of Socket-3 · 2/5 done"
+        in words
+    )
+
+
+def test_marks_of_sockets_that_do_not_exist_are_ignored():
+    graph_svg(graphs.hello(), Marks(current="x", failed="y", last_route=("z", 3), progress={"l": (1, 2)}))

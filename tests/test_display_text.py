@@ -1,0 +1,140 @@
+"""Tables, trees, the grid of a graph, and its mermaid source."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import display_graphs as graphs
+from display_hostile import HOSTILE, hostile_graph, hostile_marks
+from materia_nb.display.marks import Marks
+from materia_nb.display.mermaid import graph_mermaid, mermaid_text
+from materia_nb.display.text import display_width, graph_text, table, tree
+
+
+def test_columns_are_aligned_wide_letters_included():
+    lines = table([["漢字", 1], ["ab", 200], ["👍🏽", None]], ["name", "n"]).splitlines()
+    assert lines[0] == "name    n"
+    assert lines[2] == "漢字    1"
+    assert lines[3] == "ab    200"
+
+
+def test_empty_columns_are_left_out():
+    assert table([["a", None, "b"], ["c", "", "d"]], ["x", "y", "z"]).splitlines()[0] == "x  z"
+
+
+def test_a_table_without_rows_has_its_headers():
+    assert table([], ["x", "y"]).splitlines()[0] == "x  y"
+
+
+@given(
+    st.lists(st.lists(st.text(st.characters(codec=None), max_size=20), min_size=1, max_size=3), max_size=5)
+)
+def test_a_row_is_one_line_whatever_is_in_it(rows):
+    result = table(rows, ["a", "b", "c"])
+    assert len(result.split("\n")) == 2 + len(rows)
+    result.encode()
+
+
+@pytest.mark.parametrize("text, columns", [("abc", 3), ("漢字", 4), ("e\u0301", 1), ("\u2068x\u2069", 1)])
+def test_width_in_columns(text, columns):
+    assert display_width(text) == columns
+
+
+def test_a_tree_shows_structure_and_bounds_it():
+    value = {"a": [1, True, None], "b": {}, "c": "x" * 500}
+    assert tree(value, "state", width=10) == (
+        "state: object of 3\n├─ a: list of 3\n│  ├─ 0: 1\n│  ├─ 1: true\n│  └─ 2: null\n├─ b: {}\n"
+        '└─ c: "xxxxxxxxx…" (500 characters)'
+    )
+    assert tree(list(range(100)), items=2).splitlines()[-1] == "└─ … 98 more"
+    assert tree([[[1]]], depth=1) == "list of 1\n└─ 0: list of 1 …"
+
+
+def test_a_tree_keeps_terminal_codes_out():
+    assert "\x1b" not in tree({"\x1b[31m": "\x1b]0;x\x07", "k": ["\x9b0m"]})
+
+
+def test_the_grid_has_a_line_a_socket_with_its_edges_in_order_r3_r18():
+    text = graph_text(graphs.rework(), Marks(visits={"Socket-5": 2}, budgets={("Socket-5", 1): (1, 3)}))
+    line = next(line for line in text.splitlines() if "Auto-Eval" in line)
+    assert re.search(
+        r"Socket-5 +agent +Auto-Eval +json +2 +workItemIteration +"
+        r"1\. ✓ satisfied → Socket-6; 2\. ✗ not_satisfied → Socket-4 \(used 1/3\)",
+        line,
+    )
+
+
+def test_the_grid_tells_loops_exits_and_derived_facts_r15():
+    text = graph_text(graphs.rework(), Marks(progress={"workItemIteration": (2, 5)}))
+    assert "advance ▸ workItemIndex when satisfied (derived)" in text
+    assert "loop workItemIteration: Socket-4, Socket-5, Socket-6\n" in text
+    assert "consumes workItems of Socket-3 · 2/5 done · as workItem · cursor workItemIndex" in text
+    assert (
+        "exit from Socket-6: ✓ satisfied → Socket-7  [loop-exit:workItemIteration:exit:Socket-6:satisfied]"
+        in text
+    )
+
+
+def test_the_grid_says_where_the_cast_is():
+    text = graph_text(graphs.rework(), Marks(current="Socket-4", last_route=("Socket-3", 0)))
+    assert re.search(r"Socket-4 .*▶ current", text)
+    assert "always → Socket-4 ◂ taken last" in text
+
+
+def test_a_guard_without_a_match_is_said_to_end_r3():
+    graph = graphs.graph("g", [graphs.socket("A", "A", ("satisfied", "A"))])
+    assert "no match ▸ end" in graph_text(graph)
+    covered = graphs.graph("g", [graphs.socket("A", "A", ("satisfied", "A"), ("not_satisfied", "A"))])
+    assert "no match" not in graph_text(covered)
+
+
+@pytest.mark.parametrize("start", range(len(HOSTILE)))
+def test_hostile_text_cannot_break_lines_or_reach_the_terminal(start):
+    graph = hostile_graph(HOSTILE[start:] + HOSTILE[:start])
+    text = graph_text(graph, hostile_marks(graph))
+    text.encode()
+    assert len(text) < 20_000
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text)
+
+
+SAFE_LINE = re.compile(
+    r'flowchart TD|  (s0|e0)\(\["(start|end)"\]\)|\s+n\d+(\(|\{\{|\[\[)"[^"]*"(\)|\}\}|\]\])|\s+subgraph g\d+\["[^"]*"\]'
+    r'|\s+end|  \w+ (-->|-\.->|==>)(\|"[^"]*"\|)? \w+|  style n\d+ stroke:#[0-9a-f]{6},stroke-width:4px'
+)
+
+
+@pytest.mark.parametrize("start", range(len(HOSTILE)))
+def test_mermaid_source_is_ours_line_by_line(start):
+    graph = hostile_graph(HOSTILE[start:] + HOSTILE[:start])
+    source = graph_mermaid(graph, hostile_marks(graph))
+    source.encode()
+    for line in source.rstrip("\n").split("\n"):
+        assert SAFE_LINE.fullmatch(line), line
+        for label in re.findall(r'"([^"]*)"', line):
+            assert not re.search(r"[<>`&\\{}\[\]|]", label.replace("<br/>", ""))
+
+
+def test_mermaid_labels_are_encoded():
+    assert mermaid_text('a"b<c>#1;') == "a#34;b#60;c#62;#35;1#59;"
+    assert mermaid_text("1. x") == "1#46; x"
+    assert mermaid_text("- x") == "#45; x"
+
+
+def test_mermaid_shows_loops_exits_and_the_route():
+    source = graph_mermaid(graphs.rework(), Marks(last_route=("Socket-5", 1), current="Socket-4"))
+    assert 'subgraph g1["loop workItemIteration<br/>consumes workItems of Socket-3"]' in source
+    assert 'n6 -.->|"exit ✓ satisfied"| n7' in source
+    assert 'n5 ==>|"2 ✗ not_satisfied · max 3 (taken last)"| n4' in source
+    assert "style n4" in source
+
+
+def test_mermaid_draws_loops_that_overlap():
+    make = graphs.socket
+    graph = graphs.graph(
+        "overlapping",
+        [make("A", "A", ("always", "B")), make("B", "B", ("always", "C")), make("C", "C", ("always", "A"))],
+        [graphs.loop("one", ["A", "B"], None), graphs.loop("two", ["B", "C"], None)],
+    )
+    assert 'o1>"loop two<br/>no list"]' in graph_mermaid(graph)
