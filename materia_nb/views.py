@@ -10,17 +10,17 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.display.bundle import Shown, bundle
-from materia_nb.display.escape import esc, plain, shorten
-from materia_nb.display.html import html_json, html_panel, html_table
+from materia_nb.display.escape import plain, shorten
+from materia_nb.display.html import Html, html_join, html_json, html_panel, html_pre, html_table, html_text
 from materia_nb.display.marks import Marks
-from materia_nb.display.page import PageStep, cast_page
+from materia_nb.display.page import CastPage, PageStep, cast_page
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text, table
 from materia_nb.engine.items import list_at
 from materia_nb.engine.routing import edge_use
 from materia_nb.engine.step import short
 from materia_nb.insight.why import HEADERS
-from materia_nb.jsonvalue import JSON, pretty
+from materia_nb.jsonvalue import JSON, MISSING, pretty
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.report import Report
 
@@ -49,8 +49,7 @@ class Text(Shown):
     def __str__(self) -> str:
         return self.text
 
-    def content(self) -> dict[str, Any]:
-        """Return the forms that it is shown in."""
+    def _show(self) -> dict[str, Any]:
         return bundle(repr(self))
 
 
@@ -66,8 +65,7 @@ class Table(Shown):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def content(self) -> dict[str, Any]:
-        """Return the forms that it is shown in."""
+    def _show(self) -> dict[str, Any]:
         html = html_table(self.headers, self.rows) if self.rows else None
         return bundle(repr(self), html=html)
 
@@ -82,8 +80,7 @@ class JsonView(Shown):
         text = pretty(self.value)
         return f"{plain(self.name)} = {plain(_bounded(text))}"
 
-    def content(self) -> dict[str, Any]:
-        """Return the forms that it is shown in."""
+    def _show(self) -> dict[str, Any]:
         return bundle(repr(self), html=html_panel(self.name, html_json(self.value, open_depth=2)))
 
 
@@ -96,8 +93,7 @@ class GraphView(Shown):
     def __repr__(self) -> str:
         return graph_text(self.graph, self.marks)
 
-    def content(self) -> dict[str, Any]:
-        """Return the forms that it is shown in."""
+    def _show(self) -> dict[str, Any]:
         return bundle(repr(self), svg=graph_svg(self.graph, self.marks))
 
 
@@ -116,8 +112,7 @@ class ReportView(Shown):
         lines += [f"  hint    {plain(_finding(one))}" for one in report.hints]
         return "\n".join(lines)
 
-    def content(self) -> dict[str, Any]:
-        """Return the forms that it is shown in."""
+    def _show(self) -> dict[str, Any]:
         rows = [
             ("problem", one.code, one.source, one.message, one.hint or "") for one in self.report.problems
         ]
@@ -145,10 +140,9 @@ class LoadoutView(Shown):
             lines.append(f"{_count(len(self.report.hints), 'hint')}: %materia check shows them")
         return "\n".join(lines)
 
-    def content(self) -> dict[str, Any]:
-        """Return the forms that it is shown in."""
+    def _show(self) -> dict[str, Any]:
         if self.graph is None:
-            return ReportView(self.name, self.report).content()
+            return ReportView(self.name, self.report)._repr_mimebundle_()
         return bundle(repr(self), svg=graph_svg(self.graph, Marks()))
 
 
@@ -162,8 +156,7 @@ class CastView(Shown):
     def __repr__(self) -> str:
         return "\n".join(plain(line) for line in self.lines)
 
-    def content(self) -> dict[str, Any]:
-        """Return the forms that it is shown in."""
+    def _show(self) -> dict[str, Any]:
         return bundle(repr(self), svg=graph_svg(self.graph, self.marks))
 
 
@@ -181,14 +174,13 @@ class StatusView(Shown):
             lines += ["", _bounded(self.prompt.text)]
         return "\n".join(plain(line) for line in lines)
 
-    def content(self) -> dict[str, Any]:
-        """Return the forms that it is shown in."""
-        body = "".join(f"<div>{esc(line)}</div>" for line in self.lines)
+    def _show(self) -> dict[str, Any]:
+        parts = _lines(self.lines)
         if self.steps.rows:
-            body += html_table(self.steps.headers, self.steps.rows[-12:])
+            parts.append(html_table(self.steps.headers, self.steps.rows[-12:]))
         if self.prompt is not None:
-            body += _layers(self.prompt)
-        return bundle(repr(self), html=html_panel("cast", body))
+            parts += _layers(self.prompt)
+        return bundle(repr(self), html=html_panel("cast", html_join(parts)))
 
 
 class StepView(Shown):
@@ -217,22 +209,20 @@ class StepView(Shown):
             lines += [f"  {line}" for line in self.why.lines]
         return lines + list(self.status)
 
-    def content(self) -> dict[str, Any]:
-        """Return the forms that it is shown in."""
-        step = self.step
-        body = "".join(f"<div>{esc(line)}</div>" for line in self.status)
+    def _show(self) -> dict[str, Any]:
+        step, status = self.step, _lines(self.status)
         if step is None or self.why is None:
-            return bundle(repr(self), html=html_panel("cast", body))
-        parts = []
+            return bundle(repr(self), html=html_panel("cast", html_join(status)))
+        parts: list[Html] = []
         if step.output is not None:
-            parts.append(f"<pre>{esc(_bounded(step.output))}</pre>")
+            parts.append(html_pre(step.output, SHOWN_CHARS))
         if step.decision is not None:
-            parts += [f"<div>{esc(line)}</div>" for line in self.why.lines]
+            parts += _lines(self.why.lines)
             if self.why.rows:
                 parts.append(html_table(HEADERS, self.why.rows))
         if self.prompt is not None:
-            parts.append(_layers(self.prompt))
-        return bundle(repr(self), html=html_panel(self.why.title, "".join(parts) + body))
+            parts += _layers(self.prompt)
+        return bundle(repr(self), html=html_panel(self.why.title, html_join(parts + status)))
 
 
 class HandoffView(Shown):
@@ -264,20 +254,19 @@ class HandoffView(Shown):
     def _assigned(self) -> Sequence[Any]:
         return self.step.decision.assigned if self.step.decision else ()
 
-    def content(self) -> dict[str, Any]:
-        """Return the forms that it is shown in."""
-        parts = []
+    def _show(self) -> dict[str, Any]:
+        parts: list[Html] = []
         for turn in self.step.turns:
-            parts.append(f"<div><b>{esc(turn.mode)}</b></div><pre>{esc(_bounded(turn.text))}</pre>")
+            parts += [_heading(turn.mode), html_pre(turn.text, SHOWN_CHARS)]
             reading = turn.reading
             if reading is None:
                 continue
-            parts += [f"<div>{esc(note)}</div>" for note in reading.notes]
+            parts += _lines(reading.notes)
             if reading.issues:
                 rows = [(issue.path, issue.message, issue.fix) for issue in reading.issues]
                 parts.append(html_table(("where", "issue", "what to do"), rows))
             if isinstance(reading.value, dict):
-                parts.append(html_json(reading.value, open_depth=2))
+                parts.append(html_json(reading.value, 2))
         wanted = list(self.wanted.describe().items())
         if wanted:
             parts.append(html_table(("required", "what it must be"), wanted))
@@ -286,7 +275,7 @@ class HandoffView(Shown):
                 (f"state.{one.target}", one.source, "yes" if one.found else "no") for one in self._assigned()
             ]
             parts.append(html_table(("assigned to", "from", "there"), rows))
-        return bundle(repr(self), html=html_panel(self.title, "".join(parts) or "<div>no output yet</div>"))
+        return bundle(repr(self), html=html_panel(self.title, html_join(parts or _lines(["no output yet"]))))
 
 
 class PromptView(Shown):
@@ -303,9 +292,8 @@ class PromptView(Shown):
     def __str__(self) -> str:
         return self.prompt.text
 
-    def content(self) -> dict[str, Any]:
-        """Return the forms that it is shown in."""
-        return bundle(repr(self), html=html_panel(self.title, _layers(self.prompt)))
+    def _show(self) -> dict[str, Any]:
+        return bundle(repr(self), html=html_panel(self.title, html_join(_layers(self.prompt))))
 
 
 class WhyView(Shown):
@@ -320,12 +308,11 @@ class WhyView(Shown):
             text += "\n" + table(self.why.rows, HEADERS)
         return plain(text)
 
-    def content(self) -> dict[str, Any]:
-        """Return the forms that it is shown in."""
-        body = "".join(f"<div>{esc(line)}</div>" for line in self.why.lines)
+    def _show(self) -> dict[str, Any]:
+        parts = _lines(self.why.lines)
         if self.why.rows:
-            body += html_table(HEADERS, self.why.rows)
-        return bundle(repr(self), html=html_panel(self.why.title, body))
+            parts.append(html_table(HEADERS, self.why.rows))
+        return bundle(repr(self), html=html_panel(self.why.title, html_join(parts)))
 
 
 # -- what several views need ------------------------------------------------------------
@@ -422,48 +409,61 @@ def _budgets(cast: Cast) -> dict[tuple[str, int], tuple[int, int]]:
 
 def cast_page_html(cast: Cast) -> str:
     """Return one static HTML page about the whole cast."""
-    timeline = steps_view(cast)
-    steps = []
-    for step, row in zip(cast.steps, timeline.rows, strict=True):
-        why = cast.why(step.number)
-        parsed = step.reading.value if step.reading is not None else None
-        steps.append(
-            PageStep(
-                step.number,
-                why.title,
-                row[-1],
-                step.output,
-                parsed,
-                why.lines,
-                step.prompt.text if step.prompt else None,
-                step.artifact,
-            )
-        )
-    files = sorted(str(path.relative_to(cast.run_dir)) for path in cast.run_dir.rglob("*") if path.is_file())
+    failure = cast.failure
+    files = sorted(path.relative_to(cast.run_dir) for path in cast.run_dir.rglob("*") if path.is_file())
     return cast_page(
-        title=f"{cast.graph.name}: {cast.status}",
-        request=cast.request,
-        status=status_lines(cast),
-        svg=graph_svg(cast.graph, marks_of(cast)),
-        timeline=(timeline.headers, timeline.rows),
-        steps=steps,
-        state=dict(cast.state),
-        files=files[:2_000],
+        CastPage(
+            cast_id=cast.id,
+            loadout=cast.graph.name,
+            request=cast.request,
+            status=cast.status,
+            failure=failure.message if failure else None,
+            svg=graph_svg(cast.graph, marks_of(cast)),
+            graph_text=graph_text(cast.graph, marks_of(cast)),
+            steps=[_page_step(cast, step) for step in cast.steps],
+            state=dict(cast.state),
+            artifacts=[(path.parts[0], path.as_posix()) for path in files[:2_000]],
+            facts=[("how it stands", line) for line in status_lines(cast)],
+        )
     )
+
+
+def _page_step(cast: Cast, step: StepRecord) -> PageStep:
+    reading = step.reading
+    parsed = reading.value if reading is not None and isinstance(reading.value, dict) else MISSING
+    return PageStep(
+        number=step.number,
+        socket=step.socket,
+        visit=step.visit,
+        materia=cast.graph.sockets[step.socket].materia.label,
+        outcome=_way(step),
+        item_key=step.item_key,
+        item_label=step.item_label,
+        output=step.output or "",
+        parsed=parsed,
+        decision_lines=cast.why(step.number).lines,
+        prompt=step.prompt.text if step.prompt else None,
+        artifact=step.artifact,
+    )
+
+
+def _way(step: StepRecord) -> str:
+    decision = step.decision
+    if decision is None:
+        return "waiting"
+    if decision.failure is not None:
+        return f"failed: {decision.failure.kind}"
+    return decision.target or decision.by
 
 
 def steps_view(cast: Cast) -> Table:
     """The steps of a cast, one a row."""
     rows = []
     for step in cast.steps:
-        decision = step.decision
-        way = "waiting" if decision is None else decision.target or decision.by
-        if decision is not None and decision.failure is not None:
-            way = f"failed: {decision.failure.kind}"
         materia = cast.graph.sockets[step.socket].materia.label
         item = f"{step.item_key} {short(step.item_label or '', 40)}" if step.item_key else ""
         output = shorten(step.output, 60) if step.output is not None else ""
-        rows.append((str(step.number), step.socket, materia, str(step.visit), item, output, way))
+        rows.append((str(step.number), step.socket, materia, str(step.visit), item, output, _way(step)))
     return Table(("step", "socket", "materia", "visit", "item", "output", "next"), rows, "no steps yet")
 
 
@@ -543,11 +543,17 @@ def casts_view(entries: Sequence[CastEntry]) -> Table:
     return Table(("cast", "loadout", "status", "steps", "request"), rows, "no casts yet")
 
 
-def _layers(prompt: Prompt) -> str:
-    return "".join(
-        f"<div><b>{esc(layer.name)}</b></div><pre>{esc(_bounded(layer.text))}</pre>"
-        for layer in prompt.layers
-    )
+def _layers(prompt: Prompt) -> list[Html]:
+    parts = [(_heading(layer.name), html_pre(layer.text, SHOWN_CHARS)) for layer in prompt.layers]
+    return [part for pair in parts for part in pair]
+
+
+def _heading(text: str) -> Html:
+    return Html(f"<div><b>{html_text(text)}</b></div>")
+
+
+def _lines(lines: Sequence[str]) -> list[Html]:
+    return [Html(f"<div>{html_text(line)}</div>") for line in lines]
 
 
 def _bounded(text: str) -> str:

@@ -1,0 +1,338 @@
+"""%materia and %%materia in a real IPython shell."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+import materia_nb
+from materia_nb.errors import MateriaError
+from materia_nb.magics.registry import VERBS
+
+HELLO = {
+    "activeLoadout": "Hello",
+    "loadouts": {"Hello": {"entry": "hello", "sockets": {"hello": {"materia": "hi"}}}},
+    "materia": {
+        "hi": {
+            "type": "utility",
+            "command": ["python3", "-c", 'print(\'{"state": {"greeting": "hi"}}\')'],
+            "parse": "json",
+        }
+    },
+}
+ASK = """
+entry: Socket-1
+sockets:
+  Socket-1: {materia: Judge, parse: json, edges: [{when: satisfied, to: Socket-2}, {when: always, to: end}]}
+  Socket-2: {materia: Teller}
+materia:
+  Judge: {tools: none, prompt: "Judge {{request}}"}
+  Teller: {tools: none, prompt: "Tell {{state.context}}"}
+"""
+
+
+@pytest.fixture
+def shell(project, monkeypatch):
+    monkeypatch.chdir(project)
+    (project / "hello.json").write_text(json.dumps(HELLO))
+    made = InteractiveShell()
+    materia_nb.load_ipython_extension(made)
+    yield made
+    bench = made.user_ns.get("wb")
+    if isinstance(bench, materia_nb.Workbench):
+        bench.close()
+
+
+def line(shell, text):
+    return shell.run_line_magic("materia", text)
+
+
+def cell(shell, first, body):
+    return shell.run_cell_magic("materia", first, body)
+
+
+def text(value):
+    return value._repr_mimebundle_()["text/plain"]
+
+
+def test_a_cast_from_load_to_state(shell, project, capsys):
+    assert "hello" in text(line(shell, "load hello.json"))
+    cast = line(shell, "cast say hi;")
+    assert cast.request == "say hi"
+    assert "complete after 1 step" in text(line(shell, "run"))
+    assert line(shell, "state greeting").value == "hi"
+    assert (cast.run_dir / "sockets/hello/1.command.stdout.txt").exists()
+    assert capsys.readouterr().out == "", "values are returned, not printed"
+
+
+def test_the_bench_is_the_variable_wb(shell):
+    line(shell, "load hello.json")
+    assert isinstance(shell.user_ns["wb"], materia_nb.Workbench)
+    mine = shell.user_ns["wb"] = materia_nb.Workbench(bundled=False)
+    line(shell, "load hello.json")
+    assert list(mine.loadouts) == ["Hello"]
+    shell.user_ns["wb"] = 5
+    with pytest.raises(MateriaError, match="holds int"):
+        line(shell, "casts")
+
+
+def test_loading_twice_leaves_one_matcher_and_unloading_none(shell):
+    materia_nb.load_ipython_extension(shell)
+    names = [getattr(matcher, "matcher_identifier", "") for matcher in shell.Completer.custom_matchers]
+    assert names.count("materia_nb") == 1
+    materia_nb.unload_ipython_extension(shell)
+    assert "materia" not in shell.magics_manager.magics["line"]
+    assert "materia" not in shell.magics_manager.magics["cell"]
+    assert not [
+        m for m in shell.Completer.custom_matchers if getattr(m, "matcher_identifier", "") == "materia_nb"
+    ]
+    materia_nb.unload_ipython_extension(shell)
+
+
+def test_a_typo_is_one_short_red_error(shell):
+    result = shell.run_cell("%materia lod hello.json", silent=False)
+    error = result.error_in_exec
+    assert isinstance(error, MateriaError)
+    lines = error._render_traceback_()
+    assert "no verb 'lod'" in lines[0]
+    assert any("did you mean 'load'?" in one for one in lines)
+    assert not any("Traceback" in one or ".py" in one for one in lines)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("load", "FILE is missing"),
+        ("step two", "must be a whole number"),
+        ("run --unti Socket-1", "--until"),
+        ("run --until", "needs a value"),
+        ("status now", "one argument too many"),
+        ("reply", "answer is missing"),
+        ("loadout X", "takes the body of a cell"),
+        ("cast $nothing", "no variable 'nothing'"),
+        ("load nowhere.json", "nowhere.json"),
+        ("use Hallo", "Hello"),
+        ("open 1999", "1999"),
+        ("step 0", "1 or more"),
+        ("budget much", "number of tokens"),
+        ("why 99", "no step 99"),
+        ("break Socket-9", "no socket 'Socket-9'"),
+        ("state nope", "nothing at 'nope'"),
+        ("agent Nobody person", "no materia or socket 'Nobody'"),
+    ],
+)
+def test_bad_input_says_what_and_what_to_do(shell, given, told):
+    line(shell, "load hello.json")
+    line(shell, "cast x")
+    line(shell, "run")
+    with pytest.raises(MateriaError) as caught:
+        line(shell, given)
+    assert told in str(caught.value)
+
+
+def test_verbs_before_any_cast_say_what_to_do(shell):
+    for verb in ("status", "step", "run", "state", "why", "handoff", "prompt", "abort", "recast", "budget"):
+        with pytest.raises(MateriaError, match="no cast yet"):
+            line(shell, verb)
+
+
+def test_a_cell_body_on_a_verb_that_takes_none(shell):
+    with pytest.raises(MateriaError, match="does not take the body of a cell"):
+        cell(shell, "status", "text")
+
+
+def test_nothing_is_expanded_but_whole_dollar_words(shell):
+    cell(shell, "loadout Ask", ASK)
+    shell.user_ns["topic"] = "cats {and} dogs"
+    assert line(shell, "cast it's {x} $5 {{y}}").request == "it's {x} $5 {{y}}"
+    assert line(shell, "cast $topic").request == "cats {and} dogs"
+    assert line(shell, 'cast "quoted words"').request == "quoted words"
+    assert line(shell, "cast -- --not-an-option").request == "--not-an-option"
+    assert cell(shell, "cast", "two\nlines\n").request == "two\nlines"
+
+
+def test_a_person_answers_in_the_next_cell(shell):
+    cell(shell, "loadout Ask", ASK)
+    cast = line(shell, "cast the plan")
+    shown = text(line(shell, "run"))
+    assert "Socket-1 (Judge) needs an answer" in shown
+    assert "Judge the plan" in shown
+    assert "true or false" in text(line(shell, "prompt"))
+    refused = text(line(shell, 'reply {"satisfied": 1}'))
+    assert "$.satisfied" in refused
+    assert "Socket-2" in text(cell(shell, "reply", '{"satisfied": true, "context": "fine"}\n'))
+    shell.user_ns["answer"] = "told"
+    line(shell, "run")
+    line(shell, "reply $answer")
+    line(shell, "run")
+    assert cast.status == "complete"
+    assert cast.steps[-1].output == "told"
+    assert "satisfied needs satisfied: true" in text(line(shell, "why 1"))
+    assert "accepted" not in text(line(shell, "handoff 1"))
+    assert text(line(shell, "steps")).count("Socket-1") == 1
+
+
+def test_a_dict_is_an_answer_too(shell):
+    cell(shell, "loadout Ask", ASK)
+    cast = line(shell, "cast x")
+    line(shell, "run")
+    shell.user_ns["answer"] = {"satisfied": False}
+    line(shell, "reply $answer")
+    line(shell, "run")
+    assert cast.status == "complete"
+    assert len(cast.steps) == 1
+
+
+def test_agents_are_defined_in_cells(shell):
+    cell(shell, "loadout Ask", ASK)
+    shell.user_ns["verdict"] = True
+    cell(shell, "agent Judge", "return {'satisfied': verdict, 'context': prompt[:5]}")
+    shown = text(cell(shell, "agent Teller", "import asyncio\nawait asyncio.sleep(0)\nreturn turn.socket_id"))
+    assert "Judge" in shown
+    cast = line(shell, "cast x")
+    line(shell, "run")
+    assert cast.status == "complete"
+    assert cast.steps[-1].output == "Socket-2"
+    assert cast.state["context"] == "[Socket-1 Judge] Judge"
+    with pytest.raises(MateriaError, match="line 2 of the cell"):
+        cell(shell, "agent Judge", "x = 1\nreturn (")
+
+
+def test_an_agent_that_raises_is_named(shell):
+    cell(shell, "loadout Ask", ASK)
+    cell(shell, "agent Judge", "return 1 / 0")
+    line(shell, "cast x")
+    shown = text(line(shell, "run"))
+    assert "ZeroDivisionError" in shown
+    cell(shell, "agent Judge", "return {'satisfied': False}")
+    line(shell, "recast")
+    assert shell.user_ns["wb"].current.steps[-1].output == '{"satisfied":false}'
+
+
+def test_a_command_answers(shell):
+    cell(shell, "loadout Ask", ASK)
+    line(shell, "agent * command cat")
+    cast = line(shell, "cast x")
+    line(shell, "step")
+    assert cast.now.failure is None or cast.now.failure.kind == "repair_exhausted"
+    assert "Judge x" in cast.steps[0].turns[0].text
+
+
+def test_a_utility_is_defined_in_a_cell(shell):
+    shown = text(cell(shell, "utility Count", "import json\nprint(json.dumps({'state': {'n': 3}}))"))
+    assert "Count.py" in shown
+    cell(shell, "loadout Counting", '{"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Count"}}}')
+    cast = line(shell, "cast x")
+    line(shell, "run")
+    assert cast.state["n"] == 3
+    with pytest.raises((MateriaError, SyntaxError)):
+        cell(shell, "utility Broken", "print(")
+
+
+def test_a_loadout_with_problems_shows_all_of_them(shell):
+    shown = text(
+        cell(shell, "loadout Bad", "entry: S\nsockets: {Socket-1: {materia: Nobody, edges: [{to: X}]}}")
+    )
+    assert "unknown-endpoint" in shown
+    assert "invalid-edge-condition" in shown
+    with pytest.raises(MateriaError):
+        line(shell, "cast x")
+    report = line(shell, "check").report
+    assert {problem.code for problem in report.problems} >= {"unknown-endpoint", "unknown-materia"}
+
+
+def test_breakpoints_until_and_steps(shell):
+    cell(shell, "loadout Ask", ASK)
+    shell.user_ns["wb"].agent("Judge", lambda turn: {"satisfied": True, "context": "c"})
+    shell.user_ns["wb"].agent("Teller", lambda turn: "t")
+    line(shell, "cast x")
+    assert "always" in text(line(shell, "break Socket-2"))
+    assert "(breakpoint)" in text(line(shell, "run"))
+    assert "complete" in text(line(shell, "run"))
+    line(shell, "cast x")
+    line(shell, "break Socket-2 --when \"state.get('context') == 'other'\"")
+    assert "complete" in text(line(shell, "run"))
+    line(shell, "cast x")
+    line(shell, 'break Socket-2 --when "nope + 1"')
+    with pytest.raises(MateriaError, match="NameError"):
+        line(shell, "run")
+    assert "no breakpoints" in text(line(shell, "break --clear"))
+    line(shell, "cast x")
+    assert "(as asked)" in text(line(shell, "run --until Socket-2"))
+    with pytest.raises(MateriaError, match="not a Python expression"):
+        line(shell, 'break Socket-2 --when "1 +"')
+
+
+def test_abort_recast_budget_and_resume(shell, project):
+    cell(shell, "loadout Ask", ASK)
+    cast = line(shell, "cast x")
+    line(shell, "run")
+    assert "aborted" in text(line(shell, "abort not now"))
+    line(shell, "recast")
+    assert cast.status == "waiting"
+    assert "1000" in text(line(shell, "budget 1_000"))
+    assert "none" in text(line(shell, "budget none"))
+    cast.close()
+    again = line(shell, f"resume {cast.id}")
+    assert again.waiting_at.socket == "Socket-1"
+    assert again.now == cast.now
+    looked = line(shell, "open -1")
+    assert looked.id == cast.id
+    assert cast.id in text(line(shell, "casts"))
+    assert "cast.html" in text(line(shell, "page"))
+    assert "<html" in (cast.run_dir / "cast.html").read_text()
+
+
+def test_help_knows_every_verb(shell):
+    overview = text(line(shell, "help"))
+    for name, verb in VERBS.items():
+        assert name in overview
+        assert verb.summary
+        assert verb.example.splitlines()[0] in text(line(shell, f"help {name}"))
+    assert text(line(shell, "")) == overview == text(line(shell, "--help"))
+    assert "--until" in text(line(shell, "run --help"))
+    assert "load" in shell.magics_manager.magics["line"]["materia"].__doc__
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("%materia lo", {"load", "loadouts", "loadout"}),
+        ("%%materia rep", {"reply"}),
+        ("x = %materia sta", {"state", "status"}),
+        ("%materia use Plan", {"Plan-Build-Eval"}),
+        ("%materia run --u", {"--until"}),
+        ("%materia run --until h", {"hello"}),
+        ("%materia load he", {"hello.json"}),
+        ("%materia help wh", {"why"}),
+        ("%materia agent h", {"hello", "hi"}),
+        ("materia lo", set()),
+        ("%time lo", set()),
+    ],
+)
+def test_tab_completion(shell, typed, offered):
+    line(shell, "load hello.json")
+    matcher = shell.Completer.custom_matchers[-1]
+
+    class Context:
+        text_until_cursor = typed
+        token = typed.rsplit(" ", 1)[-1]
+
+    found = matcher(Context())
+    assert {one.text for one in found["completions"]} == offered
+
+
+def test_completion_offers_casts_and_never_raises(shell):
+    line(shell, "load hello.json")
+    cast = line(shell, "cast x")
+    matcher = shell.Completer.custom_matchers[-1]
+
+    class Context:
+        text_until_cursor = f"%materia open {cast.id[:4]}"
+        token = cast.id[:4]
+
+    assert cast.id in {one.text for one in matcher(Context())["completions"]}
+    shell.user_ns["wb"] = 5
+    assert matcher(Context())["completions"] == []
