@@ -102,7 +102,7 @@ def test_a_typo_is_one_short_red_error(shell):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    "given, told",
     [
         ("load", "FILE is missing"),
         ("step two", "must be a whole number"),
@@ -297,7 +297,7 @@ def test_help_knows_every_verb(shell):
 
 
 @pytest.mark.parametrize(
-    ("typed", "offered"),
+    "typed, offered",
     [
         ("%materia lo", {"load", "loadouts", "loadout"}),
         ("%%materia rep", {"reply"}),
