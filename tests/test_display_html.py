@@ -123,6 +123,12 @@ def test_markup_is_only_trusted_while_it_is_markup():
     assert "<script>" not in html_text(joined)
 
 
+def test_a_status_has_a_sign_beside_its_colour():
+    assert "✖" in status_badge("failed: timeout")
+    assert "✓" in status_badge("complete")
+    assert "●" in status_badge("anything else")
+
+
 def test_theme_variables_have_fallbacks():
     html = html_table(["a"], [["b"]]) + html_panel("t", "b") + html_json({"a": 1}) + html_pre("x")
     for use in html.split("var(")[1:]:
@@ -169,7 +175,7 @@ def test_the_page_shows_the_cast_and_loads_nothing():
         "2026", "flow", "ship it", "failed",
         failure="utility_exit: no",
         svg="<svg/>",
-        steps=[step("Socket-1"), step("Socket-2", number=2, outcome="failed")],
+        steps=[step("Socket-1"), step("Socket-2", number=2, outcome="failed: timeout")],
         state={"a": 1},
         artifacts=[("journal", "events.jsonl"), ("outside", "../../etc/passwd"), ("script", "javascript:alert(1)")],
     )  # fmt: skip

@@ -143,7 +143,7 @@ def _timeline(steps: list[PageStep]) -> str:
 
 def _step(step: PageStep) -> str:
     """One step, folded; a failed one is open."""
-    opened = " open" if step.outcome == "failed" else ""
+    opened = " open" if step.outcome.startswith("failed") else ""
     head = f"{step.number}. {part(step.socket, 80)} (visit {step.visit}) {_item(step)}"
     parts = [f'<article id="step-{step.number:d}"><details{opened}><summary>{esc(head)}</summary>']
     if step.decision_lines:
