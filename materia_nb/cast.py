@@ -436,7 +436,7 @@ class Cast:
                 self._ask()
             record = self.steps[-1]
         if self.status != "ready":
-            self.write_derived()
+            self._write_derived()
         return record
 
     def _pause(
@@ -495,7 +495,7 @@ class Cast:
                     kind="not_an_agent",
                 )
             self._arrived(sound(dict(answer) if isinstance(answer, Mapping) else answer, "The reply"))
-            self.write_derived()
+            self._write_derived()
             return self.steps[-1]
 
     def refine(self, message: str) -> StepRecord:
@@ -514,7 +514,7 @@ class Cast:
             event = ("refinement_message", {**engine.about(self.rules, visit), "text": said})
             self._commit([event], lambda _: self._history.refined(said))
             self._ask()
-            self.write_derived()
+            self._write_derived()
             return self.steps[-1]
 
     def finalize(self) -> StepRecord:
@@ -527,7 +527,7 @@ class Cast:
             event = ("refinement_final", engine.about(self.rules, visit))
             self._commit([event], lambda ts: self._history.moved(step, ts))
             self._ask()
-            self.write_derived()
+            self._write_derived()
             return self.steps[-1]
 
     def abort(self, reason: str = "stopped by the person") -> None:
@@ -556,7 +556,7 @@ class Cast:
             self._told()
             if self.status in ("ready", "waiting"):
                 return self._advance()
-            self.write_derived()
+            self._write_derived()
             return self.steps[-1] if self.steps else None
 
     def set_budget(self, max_tokens: int | None) -> None:
@@ -587,6 +587,11 @@ class Cast:
         Done when the cast pauses or ends, for the steps since the last time, so that
         what a step costs does not grow with the cast.
         """
+        with self._hold():
+            self._holder = threading.get_ident()
+            self._write_derived()
+
+    def _write_derived(self) -> None:
         if self._journal is not None:
             self._derived = derived.write(self._files, self.rules, self._history, self._derived)
 
@@ -782,7 +787,7 @@ class Cast:
         self._commit(step.events, lambda ts: self._history.moved(step, ts))
         self._told()
         if step.state.status in ("failed", "aborted"):
-            self.write_derived()
+            self._write_derived()
 
     def _told(self) -> None:
         for watcher in tuple(self._watchers):

@@ -1,0 +1,182 @@
+"""Loadouts, agents and comparisons for the tests of casts and of what they leave on disk."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from materia_nb.agents import AgentTable
+from materia_nb.cast import Cast, Plan
+from materia_nb.jsonvalue import same
+from materia_nb.loadout import build_graph
+
+Json = dict[str, Any]
+
+YES, NO = '{"satisfied": true, "context": "well done"}', '{"satisfied": false, "context": "once more"}'
+
+
+def items(*titles: str) -> list[Json]:
+    return [{"title": title, "context": f"about {title}"} for title in titles]
+
+
+def agent(prompt: str = "Do {{request}}", **fields: Any) -> Json:
+    return {"type": "agent", "tools": "none", "prompt": prompt, **fields}
+
+
+def python(code: str, **fields: Any) -> Json:
+    """A utility that runs ``code`` without looking for site packages, which is fast."""
+    return {"type": "utility", "command": [sys.executable, "-I", "-S", "-c", code], **fields}
+
+
+def config(sockets: Json, materia: Json, loops: Json | None = None, **top: Any) -> Json:
+    loadout: Json = {"entry": next(iter(sockets)), "sockets": sockets}
+    if loops:
+        loadout["loops"] = loops
+    return {"activeLoadout": "T", "loadouts": {"T": loadout}, "materia": materia, **top}
+
+
+def at(materia: str, *edges: tuple[str, str] | tuple[str, str, int], **fields: Any) -> Json:
+    """A socket; an edge is (when, to) or (when, to, maxTraversals)."""
+    made = [
+        {"when": edge[0], "to": edge[1], **({"maxTraversals": edge[2]} if len(edge) == 3 else {})}
+        for edge in edges
+    ]
+    return {"materia": materia, "edges": made, **fields}
+
+
+def loop_config(**top: Any) -> Json:
+    """Plan items; for each: build, then check; when all are done, tell. All are agents."""
+    return config(
+        {
+            "Socket-1": at("Plan", ("always", "Socket-2"), parse="json"),
+            "Socket-2": at("Build", ("always", "Socket-3")),
+            "Socket-3": at(
+                "Check", ("satisfied", "Socket-2"), ("not_satisfied", "Socket-2", 3), parse="json"
+            ),
+            "Socket-4": at("Tell"),
+        },
+        {
+            "Plan": agent("Plan {{request}}", generator=True),
+            "Build": agent("Build {{item.title}}"),
+            "Check": agent("Check {{lastOutput}}"),
+            "Tell": agent("Tell {{state.context}}"),
+        },
+        {
+            "L": {
+                "sockets": ["Socket-2", "Socket-3"],
+                "consumes": {"from": "Socket-1", "output": "workItems"},
+                "exits": [
+                    {"id": "e", "from": "Socket-3", "condition": "satisfied", "targetSocketId": "Socket-4"}
+                ],
+            }
+        },
+        **top,
+    )
+
+
+def one_config(materia: Json | None = None, **socket: Any) -> Json:
+    """A single socket."""
+    return config({"Socket-1": at("M", **socket)}, {"M": materia or agent()})
+
+
+def chain_config(count: int = 3, **socket: Any) -> Json:
+    """Text agents one behind the other."""
+    sockets = {
+        f"Socket-{n}": at("M", *([("always", f"Socket-{n + 1}")] if n < count else []), **socket)
+        for n in range(1, count + 1)
+    }
+    return config(sockets, {"M": agent("{{request}} {{lastOutput}}")})
+
+
+def plan(root: Path, document: Mapping[str, Any], **fields: Any) -> Plan:
+    return Plan(build_graph(document), document, "test", root, root / "casts", **fields)
+
+
+def start(
+    root: Path,
+    document: Mapping[str, Any],
+    agents: Mapping[str, object] | object = None,
+    request: str = "the widget",
+    **fields: Any,
+) -> Cast:
+    return Cast.start(plan(root, document, **fields), request, table(agents))
+
+
+def table(agents: Mapping[str, object] | object = None) -> AgentTable:
+    """Agents by socket or materia, or one for all."""
+    if not isinstance(agents, Mapping):
+        return AgentTable(agents)
+    made = AgentTable()
+    for name, one in agents.items():
+        made.set(name, one)
+    return made
+
+
+def loop_agents(count: int = 2, refuse: Sequence[str] = ()) -> dict[str, Callable[..., str]]:
+    """Agents of :func:`loop_config`; the first check of the items in ``refuse`` is not satisfied."""
+    again = list(refuse)
+
+    def check(item_key: str) -> str:
+        if item_key in again:
+            again.remove(item_key)
+            return NO
+        return YES
+
+    return {
+        "Plan": lambda: json.dumps({"workItems": items(*[f"Part {n}" for n in range(1, count + 1)])}),
+        "Build": lambda prompt, visit: f"built {visit}: {prompt.splitlines()[0]}",
+        "Check": check,
+        "Tell": lambda: "told",
+    }
+
+
+def lines_of(cast: Cast | Path) -> list[Json]:
+    path = cast.run_dir if isinstance(cast, Cast) else cast
+    return [json.loads(line) for line in (path / "events.jsonl").read_bytes().splitlines()]
+
+
+def types_of(cast: Cast | Path) -> list[str]:
+    return [line["type"] for line in lines_of(cast)]
+
+
+def facts(cast: Cast) -> dict[str, Any]:
+    """Everything about a cast that its journal must give back."""
+    return {
+        "now": cast.now,
+        "route": cast.route,
+        "prompt": cast.prompt,
+        "conversation": cast.conversation,
+        "ended_by": cast.ended_by,
+        "steps": [
+            (s.number, s.before, s.after, s.prompt, s.entry, s.decision, s.turns, s.ended is None)
+            for s in cast.steps
+        ],
+        "turns": dict(+cast._turns),
+    }
+
+
+def assert_same(one: Cast, other: Cast) -> None:
+    found, wanted = facts(one), facts(other)
+    for name, value in wanted.items():
+        assert found[name] == value, name
+    assert same(dict(one.state), dict(other.state))
+
+
+class Watched(Cast):
+    """A cast that notes its state after every write to the journal: (lines so far, state)."""
+
+    def _commit(self, events, keep):
+        super()._commit(events, keep)
+        self.__dict__.setdefault("seen", []).append((len(lines_of(self)), self.now))
+
+
+def prefix(cast_dir: Path, count: int, to: Path) -> Path:
+    """Copy a run directory with only the first ``count`` events."""
+    shutil.copytree(cast_dir, to)
+    kept = (cast_dir / "events.jsonl").read_bytes().splitlines(keepends=True)[:count]
+    (to / "events.jsonl").write_bytes(b"".join(kept))
+    return to

@@ -1,0 +1,301 @@
+"""Whoever answers: persons, agents that raise or give nonsense, and code that calls back into the cast."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.agents.base import AgentError, Reply, Usage
+from materia_nb.cast import Cast
+from materia_nb.errors import MateriaError
+
+
+class Foreign:
+    """An agent of another package: answers with what it is given, or raises it."""
+
+    name = "foreign"
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.turns = []
+
+    def answer(self, turn):
+        self.turns.append(turn)
+        answer = self.answers.pop(0)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+
+@pytest.mark.parametrize(
+    "error, kind, told",
+    [
+        (RuntimeError("no network"), "agent_error", "RuntimeError: no network"),
+        (
+            AgentError("The model is gone", kind="agent_timeout", hint="wait"),
+            "agent_timeout",
+            "The model is gone",
+        ),
+        (MateriaError("Some other thing"), "agent_error", "Some other thing"),
+        (ValueError(), "agent_error", "with ValueError"),
+        (RecursionError("deep"), "agent_error", "RecursionError"),
+        (UnicodeError("\ud800 half"), "agent_error", "half"),
+    ],
+)
+def test_whatever_an_agent_raises_fails_the_cast_and_recast_asks_again(tmp_path, error, kind, told):
+    cast = h.start(tmp_path, h.chain_config(2), Foreign(error, "one", "two"))
+    assert cast.run() == "failed"
+    assert cast.failure.kind == kind
+    assert told in cast.failure.message
+    h.assert_same(Cast.open(cast.run_dir), cast)
+    assert cast.recast().output == "one"
+    assert cast.run() == "complete"
+    assert [visit[:2] for visit in cast.route] == [("Socket-1", 1), ("Socket-2", 1)]
+    h.assert_same(Cast.open(cast.run_dir), cast)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), GeneratorExit()])
+def test_an_interrupt_leaves_the_socket_waiting(tmp_path, error):
+    agent = Foreign("one", error, "two")
+    cast = h.start(tmp_path, h.chain_config(2), agent)
+    with pytest.raises(type(error)):
+        cast.run()
+    assert cast.status == "waiting"
+    assert cast.waiting_at.socket == "Socket-2"
+    h.assert_same(Cast.open(cast.run_dir), cast)
+    assert cast.run() == "complete"
+    assert [turn.socket_id for turn in agent.turns] == ["Socket-1", "Socket-2", "Socket-2"]
+    assert len(cast.steps) == 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        42,
+        b"bytes",
+        Reply(None),
+        Reply("x", Usage("many", 1)),
+        Reply("x", Usage(-5, 1)),
+        Reply("x", Usage(1, 1, float("nan"))),
+        Reply("x", "usage"),
+        Reply("x", meta={"set": {1}}),
+        Reply("x", meta={"n": float("inf")}),
+        Reply("x", meta=7),
+    ],
+)
+def test_nonsense_fails_the_cast_and_not_the_journal(tmp_path, answer):
+    cast = h.start(tmp_path, h.chain_config(1), Foreign(answer, "fine"))
+    assert cast.run() == "failed"
+    assert cast.failure.kind == "agent_error"
+    h.assert_same(Cast.open(cast.run_dir), cast)
+    cast.recast()
+    assert cast.run() == "complete"
+
+
+def test_text_and_objects_are_replies_too(tmp_path):
+    cast = h.start(tmp_path, h.chain_config(2), Foreign("text", {"a": 1}))
+    assert cast.run() == "complete"
+    assert [step.output for step in cast.steps] == ["text", '{"a":1}']
+
+
+def test_usage_and_meta_are_kept(tmp_path):
+    reply = Reply("x", Usage(True, 2, None), {"model": "m\ud800"})
+    cast = h.start(tmp_path, h.chain_config(1), Foreign(reply))
+    cast.run()
+    assert cast.now.usage == (1, 2, 0.0)
+    done = h.lines_of(cast)[2]["data"]
+    assert done["usage"] == {"input": 1, "output": 2, "cost": 0.0}
+    assert done["meta"] == {"model": "m\ud800"}
+    h.assert_same(Cast.open(cast.run_dir), cast)
+
+
+def test_half_characters_are_kept_the_same_here_and_on_disk(tmp_path):
+    cast = h.start(tmp_path, h.chain_config(2), lambda: "a\ud800b")
+    cast.run()
+    assert cast.steps[0].output == "a\ufffdb"
+    h.assert_same(Cast.open(cast.run_dir), cast)
+
+
+def test_r19_a_person_is_asked_again_and_then_the_cast_fails(tmp_path):
+    cast = h.start(tmp_path, h.one_config(parse="json") | {"limits": {"repairAttempts": 2}})
+    assert cast.run() == "person"
+    for number in (1, 2):
+        step = cast.reply("not json")
+        assert step.decision.by == "repair"
+        assert cast.status == "waiting"
+        assert cast.waiting_at.repairs == number
+        assert "could not be used" in cast.prompt.text
+        h.assert_same(Cast.open(cast.run_dir), cast)
+    cast.reply("still not")
+    assert cast.status == "failed"
+    assert cast.failure.kind == "repair_exhausted"
+    h.assert_same(Cast.open(cast.run_dir), cast)
+    with pytest.raises(MateriaError, match="No socket is waiting"):
+        cast.reply("{}")
+    names = {turn.artifact for turn in cast.steps[0].turns}
+    assert names == {f"sockets/Socket-1/1.refused-{n}.md" for n in (1, 2, 3)}
+    cast.recast()
+    cast.reply({"context": "good"})
+    assert cast.run() == "complete"
+    assert len(cast.steps[0].turns) == 4
+    h.assert_same(Cast.open(cast.run_dir), cast)
+
+
+def test_a_reply_enters_the_socket_and_cannot_stand_in_for_a_process(tmp_path):
+    document = h.config(
+        {"Socket-1": h.at("M", ("always", "Socket-2")), "Socket-2": h.at("U")},
+        {"M": h.agent(), "U": h.python("print(1)", parse="text")},
+    )
+    cast = h.start(tmp_path, document)
+    cast.reply("hello")
+    with pytest.raises(MateriaError, match="Socket-2 is a utility"):
+        cast.reply("x")
+    assert cast.run() == "complete"
+
+
+@pytest.mark.parametrize("answer", [None, 3, {"x": {1}}, ["a"]])
+def test_a_reply_that_is_none_changes_nothing(tmp_path, answer):
+    cast = h.start(tmp_path, h.chain_config(1))
+    cast.run()
+    before = h.types_of(cast)
+    with pytest.raises(AgentError):
+        cast.reply(answer)
+    assert h.types_of(cast) == before
+    assert cast.status == "waiting"
+
+
+def test_an_agent_that_goes_on_with_the_cast_it_works_for_is_refused(tmp_path):
+    told = []
+
+    def agent():
+        for call in (cast.step, cast.run, lambda: cast.reply("x"), cast.close):
+            with pytest.raises(MateriaError, match="in the middle of a step") as caught:
+                call()
+            told.append(caught.value.kind)
+        return "fine"
+
+    cast = h.start(tmp_path, h.chain_config(1), agent)
+    assert cast.run() == "complete"
+    assert told == ["busy"] * 4
+    assert cast.steps[0].output == "fine"
+
+
+def test_watchers_that_raise_are_told_no_more(tmp_path):
+    seen, calls = [], []
+
+    def bad(cast):
+        calls.append(cast.status)
+        raise RuntimeError("comm closed")
+
+    def stepping(cast):
+        cast.step()
+
+    cast = h.start(tmp_path, h.chain_config(2), lambda: "x")
+    cast.watch(bad)
+    cast.watch(stepping)
+    unwatch = cast.watch(lambda c: seen.append((c.status, len(c.steps))))
+    assert cast.run() == "complete"
+    assert len(calls) == 1
+    assert [m for m in cast.messages if "RuntimeError: comm closed" in m]
+    assert [m for m in cast.messages if "in the middle of a step" in m]
+    assert seen == [("waiting", 1), ("ready", 1), ("waiting", 2), ("ready", 2), ("complete", 2)]
+    unwatch()
+    unwatch()
+
+
+def test_what_an_agent_is_given_cannot_change_the_cast(tmp_path):
+    def meddle(turn):
+        if turn.wants:
+            turn.wants.clear()
+        with pytest.raises(AttributeError):
+            turn.prompt = "other"
+        return {"workItems": h.items("a")}
+
+    document = h.loop_config()
+    cast = h.start(tmp_path, document, {"Plan": meddle})
+    cast.step()
+    again = h.start(
+        tmp_path, document, {"Plan": lambda wants: {"workItems": h.items("a"), "context": str(wants)}}
+    )
+    again.step()
+    assert "workItems" in again.state["context"]
+
+
+def test_conversations_hold_what_was_asked_and_said(tmp_path):
+    heard = []
+
+    def agent(turn):
+        heard.append((turn.kind, turn.prompt, [m.text for m in turn.conversation], turn.index))
+        return f"answer {len(heard)}" if turn.kind != "finalize" else '{"context": "done"}'
+
+    cast = h.start(tmp_path, h.one_config(h.agent("Draft it", multiTurn=True), parse="json"), agent)
+    assert cast.run() == "person"
+    cast.refine("shorter")
+    assert [m.text for m in cast.conversation][2:] == ["shorter", "answer 2"]
+    h.assert_same(Cast.open(cast.run_dir), cast)
+    cast.finalize()
+    assert cast.run() == "complete"
+    kinds, prompts, said, indexes = zip(*heard, strict=True)
+    assert kinds == ("work", "refine", "finalize")
+    assert prompts[1] == "shorter"
+    assert said[2] == [prompts[0], "answer 1", "shorter", "answer 2"]
+    assert indexes == (0, 1, 2)
+    assert [turn.message for turn in cast.steps[0].turns] == [None, "shorter", None]
+    h.assert_same(Cast.open(cast.run_dir), cast)
+
+
+def test_an_interrupted_refinement_is_asked_again_with_the_same_words(tmp_path):
+    agent = Foreign("draft", KeyboardInterrupt(), "better")
+    cast = h.start(tmp_path, h.one_config(h.agent("Draft", multiTurn=True)), agent)
+    cast.run()
+    with pytest.raises(KeyboardInterrupt):
+        cast.refine("shorter")
+    cast.close()
+    cast = Cast.resume(cast.run_dir, h.table(agent))
+    cast.step()
+    assert agent.turns[-1].prompt == "shorter"
+    assert [m.text for m in cast.conversation] == [cast.prompt.text, "draft", "shorter", "better"]
+
+
+def test_only_a_draft_can_be_refined_or_finalized(tmp_path):
+    cast = h.start(tmp_path, h.chain_config(1))
+    cast.run()
+    with pytest.raises(MateriaError, match="no draft to refine"):
+        cast.refine("x")
+    with pytest.raises(MateriaError, match="not a multi-turn socket"):
+        cast.finalize()
+    draft = h.start(tmp_path, h.one_config(h.agent("Draft", multiTurn=True)))
+    draft.run()
+    with pytest.raises(MateriaError, match="no draft"):
+        draft.finalize()
+    assert h.types_of(draft) == ["cast_start", "socket_start"]
+
+
+def test_recast_of_drafts_keeps_the_earlier_ones(tmp_path):
+    """An artifact that the journal names is never written again."""
+    agent = Foreign("first", RuntimeError("x"), "second", "third")
+    cast = h.start(tmp_path, h.one_config(h.agent("Draft", multiTurn=True)), agent)
+    cast.run()
+    cast.refine("other")
+    assert cast.status == "failed"
+    cast.recast()
+    cast.refine("again")
+    texts = [turn.text for turn in cast.steps[0].turns]
+    assert texts == ["first", "second", "third"]
+    assert len({turn.artifact for turn in cast.steps[0].turns}) == 3
+    h.assert_same(Cast.open(cast.run_dir), cast)
+
+
+def test_a_forgotten_cast_lets_go_of_its_lock(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cast = h.start(tmp_path, h.chain_config(2), lambda: "x")
+        path = cast.run_dir
+        cast.run(steps=1)
+        del cast
+        gc.collect()
+        again = Cast.resume(path, h.table(lambda: "x"))
+    assert again.run() == "complete"

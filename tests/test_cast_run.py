@@ -1,0 +1,233 @@
+"""Stepping, running, and where a run stops."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.errors import MateriaError
+
+
+@pytest.fixture
+def cast(tmp_path):
+    return h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=["WI-2"]))
+
+
+def test_steps_one_socket_at_a_time(cast):
+    assert cast.next_socket == "Socket-1"
+    record = cast.step()
+    assert record is cast.steps[-1]
+    assert (record.socket, record.visit, record.number) == ("Socket-1", 1, 1)
+    assert cast.status == "ready"
+    assert cast.next_socket == "Socket-2"
+    assert [item["title"] for item in cast.work_items] == ["Part 1", "Part 2"]
+
+
+def test_runs_to_the_end_and_then_refuses(cast):
+    assert cast.run() == "complete"
+    assert [visit[0][-1] + (visit[2] or "") for visit in cast.route] == [
+        "1", "2WI-1", "3WI-1", "2WI-2", "3WI-2", "2WI-2", "3WI-2", "4",
+    ]  # fmt: skip
+    assert cast.next_socket is None
+    before = h.facts(cast), (cast.run_dir / "events.jsonl").read_bytes()
+    for go_on in (cast.run, cast.step, cast.abort, lambda: cast.run("Socket-2")):
+        with pytest.raises(MateriaError, match="The cast is complete"):
+            go_on()
+    for go_on in (cast.recast, cast.revive):
+        with pytest.raises(MateriaError, match="complete, not failed or aborted"):
+            go_on()
+    assert (h.facts(cast), (cast.run_dir / "events.jsonl").read_bytes()) == before
+
+
+def test_stops_after_as_many_steps_as_asked(cast):
+    assert cast.run(steps=0) == "steps"
+    assert cast.run(steps=3) == "steps"
+    assert len(cast.steps) == 3
+
+
+def test_stops_in_front_of_a_socket_each_time(cast):
+    stops = []
+    while cast.run(until="Socket-3") == "until":
+        stops.append(len(cast.steps))
+    assert stops == [2, 4, 6]
+
+
+def test_stops_in_front_of_the_end(cast):
+    assert cast.run(until="end") == "until"
+    assert cast.next_socket == "end"
+    assert cast.step() is None
+    assert cast.status == "complete"
+
+
+def test_stops_where_a_condition_holds(cast):
+    assert cast.run(until=lambda c: c.now.cursors.get("workItemIndex") == 1) == "until"
+    assert cast.route[-1][:3] == ("Socket-3", 1, "WI-1")
+    assert cast.run(until=lambda _: True) == "until"  # looked at before the first step too
+    assert len(cast.steps) == 3
+
+
+def test_unknown_sockets_are_named_with_the_nearest(cast):
+    for ask in (lambda: cast.run(until="Socket-33"), lambda: cast.break_at("Sockt-3")):
+        with pytest.raises(MateriaError) as caught:
+            ask()
+        assert "Socket-3" in caught.value.hint
+
+
+def test_breakpoints_stop_in_front_but_not_where_the_run_starts(cast):
+    cast.break_at("Socket-2")
+    assert cast.run() == "breakpoint"
+    assert len(cast.steps) == 1
+    assert cast.run() == "breakpoint"
+    assert len(cast.steps) == 3
+    cast.break_at("Socket-2", lambda c: c.now.visits.get("Socket-3") == 2)
+    assert cast.run() == "breakpoint"
+    assert len(cast.steps) == 5
+    cast.breakpoints.clear()
+    assert cast.run() == "complete"
+
+
+def test_a_breakpoint_at_the_entry_does_not_hold_up_the_first_run(tmp_path):
+    cast = h.start(tmp_path, h.chain_config(), lambda: "x")
+    cast.break_at("Socket-1")
+    assert cast.run() == "complete"
+
+
+def test_a_breakpoint_behind_an_empty_loop_is_met(tmp_path):
+    document = h.loop_config()
+    document["loadouts"]["T"]["loops"]["L"]["exits"][0]["condition"] = "always"
+    cast = h.start(tmp_path, document, h.loop_agents(0))
+    cast.break_at("Socket-4")
+    assert cast.run() == "breakpoint"
+    assert cast.next_socket == "Socket-4"
+    assert cast.run() == "complete"
+    assert [visit[0] for visit in cast.route] == ["Socket-1", "Socket-4"]
+
+
+def test_a_condition_that_raises_stops_the_run_and_harms_nothing(cast):
+    cast.break_at("Socket-3", lambda c: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        cast.run()
+    assert len(cast.steps) == 2
+    assert (cast.run_dir / "manifest.json").exists()
+    cast.breakpoints.clear()
+    assert cast.run() == "complete"
+
+
+def test_a_run_stops_in_front_of_a_person(tmp_path):
+    cast = h.start(tmp_path, h.chain_config(), {"Socket-1": lambda: "one"})
+    assert cast.run() == "person"
+    assert cast.waiting_at.socket == "Socket-2"
+    assert cast.run() == "person"  # asked again, still nobody there
+    assert len(cast.steps) == 2
+    cast.reply("two")
+    assert cast.run() == "person"
+    cast.reply("three")
+    assert cast.run() == "complete"
+
+
+def test_the_stop_event_ends_a_run_between_steps(cast):
+    cast.watch(lambda c: c.stop.set() if len(c.steps) == 4 and c.status == "ready" else None)
+    assert cast.run() == "stopped"
+    assert len(cast.steps) == 4
+    assert cast.status == "ready"
+
+
+def test_a_step_after_a_stop_runs(cast):
+    cast.stop.set()
+    assert cast.step().socket == "Socket-1"
+
+
+def test_a_stop_during_an_agent_leaves_the_socket_waiting(tmp_path):
+    started, release = threading.Event(), threading.Event()
+
+    async def slow():
+        started.set()
+        while not release.is_set():
+            import asyncio
+
+            await asyncio.sleep(0.005)
+        return "late"
+
+    cast = h.start(tmp_path, h.chain_config(1), slow)
+    ended = []
+    thread = threading.Thread(target=lambda: ended.append(cast.run()))
+    thread.start()
+    assert started.wait(60)
+    cast.stop.set()
+    thread.join(60)
+    assert ended == ["stopped"]
+    assert cast.status == "waiting"
+    release.set()
+    assert cast.run() == "complete"
+    assert cast.steps[0].output == "late"
+    assert len(cast.steps) == 1
+
+
+def test_abort_from_another_thread_ends_the_running_step(tmp_path):
+    started = threading.Event()
+    document = h.one_config(h.python("import time, sys; print(1, flush=True); time.sleep(600)", parse="text"))
+    cast = h.start(tmp_path, document)
+    cast.watch(lambda c: started.set() if c.status == "waiting" else None)
+    ended = []
+    thread = threading.Thread(target=lambda: ended.append(cast.run()))
+    thread.start()
+    assert started.wait(60)
+    cast.abort("enough")
+    thread.join(60)
+    assert cast.status == "aborted"
+    assert ended[0] in {"aborted", "stopped"}
+    assert cast.failure.message == "enough"
+    with pytest.raises(MateriaError, match="enough"):
+        cast.run()
+
+
+def test_threads_take_turns(tmp_path):
+    cast = h.start(tmp_path, h.chain_config(20), lambda: "x")
+    wrong = []
+
+    def some():
+        for _ in range(5):
+            try:
+                cast.step()
+            except MateriaError as error:
+                wrong.append(error)
+
+    threads = [threading.Thread(target=some) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert wrong == []
+    assert [visit[0] for visit in cast.route] == [f"Socket-{n}" for n in range(1, 21)]
+    h.assert_same(type(cast).open(cast.run_dir), cast)
+
+
+def test_an_opened_cast_can_only_be_looked_at(cast):
+    cast.run(steps=2)
+    opened = type(cast).open(cast.run_dir)
+    calls = (opened.step, opened.run, opened.abort, lambda: opened.reply("x"), lambda: opened.set_budget(1))
+    for call in calls:
+        with pytest.raises(MateriaError, match="opened to be looked at") as caught:
+            call()
+        assert caught.value.kind == "read_only"
+    assert not opened.writable
+
+
+@pytest.mark.parametrize("most", [-1, 1.5, "10", True])
+def test_r20_a_budget_is_a_whole_number(cast, most):
+    with pytest.raises(MateriaError, match="whole number of tokens"):
+        cast.set_budget(most)
+    assert h.types_of(cast) == ["cast_start"]
+
+
+def test_steps_by_number(cast):
+    with pytest.raises(MateriaError, match="no step yet"):
+        cast.why()
+    cast.run()
+    assert cast.at_step(1) is cast.steps[0]
+    assert cast.at_step(-1) is cast.steps[-1]
+    for number in (0, 9, -9):
+        with pytest.raises(MateriaError, match=f"no step {number}; the cast has 8"):
+            cast.at_step(number)
