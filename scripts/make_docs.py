@@ -1,0 +1,202 @@
+"""Write the parts of the documentation that follow from the code: ``python scripts/make_docs.py``.
+
+Generated are docs/magics.md, the tables between markers in docs/loadout-format.md, and the picture of
+the README. ``--check`` writes nothing and fails when one of them is out of date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from materia_nb import Workbench
+from materia_nb.agents import Turn
+from materia_nb.display.svg import graph_svg
+from materia_nb.loadout import FieldRow, config_fields
+from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
+from materia_nb.magics.registry import VERBS, Argument, Verb
+from materia_nb.views import marks_of
+
+ROOT = Path(__file__).resolve().parent.parent
+FORMAT = Path("docs/loadout-format.md")
+MAGICS = Path("docs/magics.md")
+PICTURE = Path("docs/images/plan-build-eval.svg")
+COMMAND = "python scripts/make_docs.py"
+_PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+MAGICS_HEAD = f"""\
+<!-- Generated from the registry of verbs by `{COMMAND}`: change the verbs, not this file. -->
+# The magics
+
+`%load_ext materia_nb` brings one magic with many verbs: `%materia VERB ...` on a line, and
+`%%materia VERB ...` at the top of a cell for the verbs that take the cell as their text.
+
+- The verbs work on the workbench in the variable `wb`, which the first verb makes when it is not there,
+  and on its current cast, the one started or opened last. Whatever a verb does, `wb` and `wb.current` do
+  too: see [the Python API](python-api.md).
+- A verb returns a value: `_` and `x = %materia state` work, and a `;` at the end hides it.
+- Nothing in a line is expanded, since handoffs are full of braces. `$name` alone stands for the value of
+  a variable; quotes keep a word with spaces together; behind `--` no word is an option.
+- An argument that ends with `...` takes the rest of the line as it stands.
+- Tab completes verbs, options, sockets, loadouts, materia, casts and files.
+- An error says what is wrong and what to do, and stops the notebook as any error does.
+
+`%materia help` lists the verbs, `%materia help VERB` explains one. `%unload_ext materia_nb` takes the
+magic out again.
+"""
+
+GROUPS: Mapping[str, str] = {
+    "loading": "Loadouts, and who answers",
+    "casting": "Running a cast",
+    "looking": "Looking at a cast",
+    "keeping": "Casts on disk, and help",
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write what is generated, or with ``--check`` say what is out of date; the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail when something is out of date"
+    )
+    check = parser.parse_args(arguments).check
+    stale = 0
+    for path, content in generated().items():
+        target = ROOT / path
+        if target.exists() and target.read_text(encoding="utf-8") == content:
+            continue
+        stale += 1
+        if check:
+            print(f"{path} is out of date: run `{COMMAND}`", file=sys.stderr)
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(content, encoding="utf-8")
+            print(f"wrote {path}")
+    return 1 if check and stale else 0
+
+
+def generated() -> dict[Path, str]:
+    """What each generated file should hold, by its path in the project."""
+    return {
+        FORMAT: with_tables((ROOT / FORMAT).read_text(encoding="utf-8"), config_fields()),
+        MAGICS: magics_page(VERBS.values()),
+        PICTURE: picture(),
+    }
+
+
+# -- the tables of the format ---------------------------------------------------------
+
+
+def with_tables(page: str, rows: Iterable[FieldRow]) -> str:
+    """Put the table of each model between its markers; each model must have a place, each place a model."""
+    tables = {model: field_table(list(group)) for model, group in groupby(rows, key=lambda row: row.model)}
+    places = [match[2] for match in _PART.finditer(page)]
+    if sorted(places) != sorted(tables):
+        missing, unknown = sorted(set(tables) - set(places)), sorted(set(places) - set(tables))
+        sys.exit(f"{FORMAT}: no place for {missing}, no model for {unknown}, or a place that is there twice")
+    return _PART.sub(lambda match: f"{match[1]}{tables[match[2]]}{match[3]}", page)
+
+
+def field_table(rows: Sequence[FieldRow]) -> str:
+    """A table of fields, and below it a list of those that are accepted and have no effect."""
+    lines = ["| field | what it looks like | what it means | rules |", "|---|---|---|---|"]
+    lines += [
+        f"| `{row.field}` | {cell(row.shape)} | {cell(row.description)} | {rule_links(row.rules)} |"
+        for row in rows
+        if row.ignored is None
+    ]
+    if len(lines) == 2:
+        lines.clear()
+    ignored = [row for row in rows if row.ignored is not None]
+    if ignored:
+        lines += ["", "Accepted, without effect:", ""] if lines else ["Accepted, without effect:", ""]
+        lines += [f"- `{row.field}`: {row.ignored}." for row in ignored]
+    return "\n".join(["", *lines, "", ""])
+
+
+def rule_links(rules: Iterable[str]) -> str:
+    """Link each rule to its paragraph."""
+    return ", ".join(f"[{rule}](rules.md#{rule.lower()})" for rule in rules)
+
+
+def cell(text: str) -> str:
+    """Text that may stand in a table."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+# -- the magics -----------------------------------------------------------------------
+
+
+def magics_page(verbs: Iterable[Verb]) -> str:
+    """The reference of the verbs, grouped as their modules are, in the order of the help."""
+    parts = [MAGICS_HEAD]
+    by_module: dict[str, list[Verb]] = {}
+    for verb in verbs:
+        by_module.setdefault(verb.handler.__module__.rpartition(".")[2], []).append(verb)
+    if by_module.keys() - GROUPS.keys():
+        sys.exit(
+            f"scripts/make_docs.py: no heading for the verbs of {sorted(by_module.keys() - GROUPS.keys())}"
+        )
+    for module, title in GROUPS.items():
+        group = by_module.get(module, [])
+        parts.append(f"## {title}\n")
+        parts.append("".join(f"- [`{verb.name}`](#{verb.name}): {verb.summary}\n" for verb in group))
+        parts += [verb_section(verb) for verb in group]
+    return "\n".join(parts)
+
+
+def verb_section(verb: Verb) -> str:
+    """One verb: summary, usage, arguments, an example."""
+    usage = [verb.usage]
+    if verb.cell == "may":
+        usage.append(f"%%materia {verb.name}    with the text in the cell")
+    lines = [f"### {verb.name}", "", verb.summary, "", "```text", *usage, "```", ""]
+    if verb.arguments:
+        lines += ["| argument | what it is |", "|---|---|"]
+        lines += [f"| `{argument.name}` | {argument_words(argument)} |" for argument in verb.arguments]
+        lines.append("")
+    if verb.example != verb.usage:
+        lines += ["For example:", "", "```text", verb.example, "```", ""]
+    return "\n".join(lines)
+
+
+def argument_words(argument: Argument) -> str:
+    """What an argument is, and whether it is needed."""
+    words = cell(argument.help)
+    return f"{words}; needed" if argument.required else words
+
+
+# -- the picture ----------------------------------------------------------------------
+
+
+def picture() -> str:
+    """The bundled Plan-Build-Eval loadout after a cast in which one item was reworked once."""
+    with tempfile.TemporaryDirectory() as folder:
+        # The same on every machine, whatever loadouts its user has.
+        os.environ["MATERIA_PROFILE_DIR"] = folder
+        os.environ.pop("MATERIA_CONFIG", None)
+        wb = Workbench(folder)
+        cast = wb.cast("a short guide", loadout="Plan-Build-Eval", agents={"*": _answer})
+        cast.run()
+        svg = graph_svg(cast.graph, marks_of(cast))
+        wb.close()
+    return svg + "\n"
+
+
+def _answer(turn: Turn) -> object:
+    if turn.materia_id == "Plan":
+        items = [("Outline", "Three headings."), ("Draft", "A paragraph under each.")]
+        return {"workItems": [{"title": title, "context": context} for title, context in items]}
+    if turn.materia_id == "Eval":
+        return {"satisfied": turn.visit > 1, "context": "There are four headings."}
+    return {"satisfied": True} if turn.materia_id == "Maintain" else "done"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
