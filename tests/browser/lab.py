@@ -174,6 +174,8 @@ class Lab:
         """Switch to :data:`LIGHT` or :data:`DARK` and wait until the page has it."""
         self._command("apputils:change-theme", {"theme": theme})
         self.page.wait_for_function("(theme) => document.body.dataset.jpThemeName === theme", arg=theme)
+        # JupyterLab fades its start picture in and out over the page while it changes.
+        self.page.wait_for_function("() => !document.getElementById('jupyterlab-splash')")
 
     def screenshot(self, name: str, *, dark: bool = False, cell: int | None = None) -> Path:
         """A picture of the notebook, or of one cell, in one theme; the path of the PNG."""
