@@ -1,0 +1,93 @@
+"""The quickstart as a person meets it: real JupyterLab, real kernel."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from browser.lab import Lab
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def quickstart(lab: Lab) -> Path:
+    """The notebook without its outputs, beside its loadouts, in the folder that the server shows."""
+    book = json.loads((NOTEBOOKS / "00-quickstart.ipynb").read_text(encoding="utf-8"))
+    sources = ["".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "code"]
+    path = lab.notebook(*sources, name="quickstart.ipynb")
+    shutil.copytree(NOTEBOOKS / "loadouts", path.parent / "loadouts", dirs_exist_ok=True)
+    return path
+
+
+def test_the_quickstart_runs_and_draws(lab: Lab, quickstart: Path):
+    lab.open(quickstart)
+    lab.run_all()
+    lab.wait_idle()
+    sources = json.loads(quickstart.read_text(encoding="utf-8"))["cells"]
+    errors = [
+        (index, output.text)
+        for index in range(len(sources))
+        for output in lab.outputs(index)
+        if output.kind == "error"
+    ]
+    assert errors == []
+    grid = next(i for i, cell in enumerate(sources) if "".join(cell["source"]) == "%materia grid")
+    picture = lab.cell(grid).locator("svg, img").first
+    assert picture.is_visible()
+    light = lab.screenshot("quickstart-grid", cell=grid)
+    dark = lab.screenshot("quickstart-grid", cell=grid, dark=True)
+    assert light.stat().st_size > 1_000
+    assert dark.stat().st_size > 1_000
+
+
+def test_a_typo_is_a_short_red_error(lab: Lab):
+    lab.open(lab.notebook("%load_ext materia_nb", "%materia lod loadouts/hello-utility.json"))
+    lab.run_all()
+    lab.wait_idle()
+    (output,) = lab.outputs(1)
+    assert output.kind == "error"
+    assert "did you mean 'load'?" in lab.cell_text(1)
+    assert "Traceback" not in lab.cell_text(1)
+
+
+def test_completion_offers_verbs_and_loadouts(lab: Lab):
+    lab.open(lab.notebook("%load_ext materia_nb", ""))
+    lab.run_all()
+    lab.wait_idle()
+    assert {"load", "loadout", "loadouts"} <= set(lab.complete(1, "%materia loa"))
+    assert "Plan-Build-Eval" in lab.complete(1, "%materia use Pl")
+
+
+def test_hostile_text_stays_text(lab: Lab):
+    hostile = "<img src=x onerror=window.__owned=1>"
+    loadout = json.dumps(
+        {
+            "entry": "Socket-1",
+            "sockets": {"Socket-1": {"materia": "M", "edges": [{"when": "always", "to": "end"}]}},
+            "materia": {"M": {"label": hostile, "tools": "none", "prompt": f"{hostile} {{{{request}}}}"}},
+        }
+    )
+    lab.open(
+        lab.notebook(
+            "%load_ext materia_nb",
+            f"%%materia loadout Hostile\n{loadout}",
+            f"%materia cast {hostile}",
+            "%materia run",
+            "%materia prompt",
+            f"%%materia reply\n{hostile}",
+            "%materia handoff",
+            "%materia why",
+            "%materia state",
+            "%materia steps",
+        )
+    )
+    lab.run_all()
+    lab.wait_idle()
+    assert lab.page.evaluate("window.__owned") is None
+    assert hostile in lab.cell_text(6)
