@@ -40,10 +40,11 @@ MAGICS_HEAD = f"""\
 - The verbs work on the workbench in the variable `wb`, which the first verb makes when it is not there,
   and on its current cast, the one started or opened last. Whatever a verb does, `wb` and `wb.current` do
   too: see [the Python API](python-api.md).
-- A verb returns a value: `_` and `x = %materia state` work, and a `;` at the end hides it.
+- A verb returns what it shows, so `_` and `x = %materia state` work.
 - Nothing in a line is expanded, since handoffs are full of braces. `$name` alone stands for the value of
   a variable; quotes keep a word with spaces together; behind `--` no word is an option.
-- An argument that ends with `...` takes the rest of the line as it stands.
+- An argument that ends with `...` takes the rest of the line as it stands. IPython itself answers a line that
+  ends with `?`: put such a request into quotes, or into a cell of its own (`%%materia cast`).
 - Tab completes verbs, options, sockets, loadouts, materia, casts and files.
 - An error says what is wrong and what to do, and stops the notebook as any error does.
 
