@@ -756,11 +756,12 @@ class Cast:
 
     def _output_name(self, visit: Visit, step: engine.Step) -> str:
         kind = step.events[0].type
-        if kind == "socket_refinement":
-            return output_name(visit.socket, visit.visit, _key(visit), f".refinement-{visit.turn + 1}.md")
         if kind == "socket_complete":
             return output_name(visit.socket, visit.visit, _key(visit))
-        return output_name(visit.socket, visit.visit, _key(visit), f".refused-{visit.turn + 1}.md")
+        # Numbered by the turns of the visit, so that no recast or revival writes over an earlier one.
+        number = len(self.steps[-1].turns) + 1
+        word = "refinement" if kind == "socket_refinement" else "refused"
+        return output_name(visit.socket, visit.visit, _key(visit), f".{word}-{number}.md")
 
     def _with_output(
         self, event: engine.Event, name: str, reply: SoundReply, step: engine.Step

@@ -1,0 +1,319 @@
+"""The journal always gives back the state that the cast had (idea 2 of the design; R29)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cast_helpers as h
+from materia_nb.agents.base import Reply, Usage
+from materia_nb.cast import Cast
+from materia_nb.errors import MateriaError
+from materia_nb.loadout import LoadoutError
+from materia_nb.utilities.process import ProcessResult
+from materia_nb.utilities.runner import UtilityFailure, UtilityResult
+
+# Events that change nothing by themselves: a journal cut behind one of them is in the state before it.
+IDLE = {"utility_input", "utility_command", "refinement_message"}
+
+
+def check_everywhere(cast: h.Watched, folder: Path) -> None:
+    """Open the cast, resume it, and open it as of each event that it wrote."""
+    h.assert_same(Cast.open(cast.run_dir), cast)
+    lines = h.lines_of(cast)
+    states = [(1, cast._history.start), *getattr(cast, "seen", [])]
+    for count in range(1, len(lines) + 1):
+        done = [state for upto, state in states if upto <= count]
+        expected = done[-1]
+        inside = [state for upto, state in states if upto >= count]
+        if lines[count - 1]["type"] not in IDLE:
+            expected = inside[0]  # the first event of a block says all of it
+        copy = h.prefix(cast.run_dir, count, folder / "prefix")
+        assert Cast.open(copy).now == expected, (count, lines[count - 1]["type"])
+        shutil.rmtree(copy)
+    cast.close()
+    resumed = Cast.resume(cast.run_dir)
+    h.assert_same(resumed, cast)
+    assert resumed.messages == []
+    assert resumed.differences == ()
+    resumed.close()
+
+
+def watched(folder: Path, document, agents=None) -> h.Watched:
+    return h.Watched.start(h.plan(folder, document), "the widget", h.table(agents))
+
+
+def test_a_loop_with_retries(tmp_path):
+    cast = watched(tmp_path, h.loop_config(), h.loop_agents(2, refuse=["WI-1"]))
+    cast.run()
+    assert cast.now.follow_up == ()
+    check_everywhere(cast, tmp_path)
+
+
+def test_utilities_with_real_processes(tmp_path):
+    code = "import json, sys; d = json.load(sys.stdin); print(json.dumps({'state': {'n': d['state'].get('n', 0) + 1}}))"
+    document = h.config(
+        {
+            "Socket-1": h.at("U", ("always", "Socket-2")),
+            "Socket-2": h.at("U", ("always", "Socket-3")),
+            "Socket-3": h.at("Bad"),
+        },
+        {"U": h.python(code, parse="json"), "Bad": h.python("print('[')", parse="json")},
+    )
+    cast = watched(tmp_path, document)
+    assert cast.run() == "failed"
+    assert cast.state["n"] == 2
+    cast.recast()
+    assert cast.failure.kind == "invalid_output"
+    check_everywhere(cast, tmp_path)
+
+
+def test_drafts_refinements_and_repair_of_the_final_result(tmp_path):
+    answers = iter(["first", "second", "not json", '{"context": "final"}'])
+    cast = watched(tmp_path, h.one_config(h.agent("D", multiTurn=True), parse="json"), lambda: next(answers))
+    cast.run()
+    cast.refine("more \ud800 of it")
+    cast.finalize()
+    assert cast.run() == "complete"
+    assert [turn.mode for turn in cast.steps[0].turns] == ["draft", "draft", "final", "repair"]
+    check_everywhere(cast, tmp_path)
+
+
+@pytest.mark.parametrize("go_on", ["recast", "revive"])
+@pytest.mark.parametrize(
+    "limits, kind",
+    [
+        ({"maxNoAdvanceCycles": 1}, "no_advance_cycles_exhausted"),
+        ({"repairAttempts": 0}, "repair_exhausted"),
+        ({}, "edge_traversals_exhausted"),
+    ],
+)
+def test_going_on_after_a_limit(tmp_path, limits, kind, go_on):
+    document = h.loop_config(limits=limits)
+    edge = document["loadouts"]["T"]["sockets"]["Socket-3"]["edges"][1]
+    edge.pop("maxTraversals") if "maxNoAdvanceCycles" in limits else edge.update(maxTraversals=1)
+    bad = ["oops"] if "repairAttempts" in limits else []
+    verdicts = iter([*bad, h.NO, h.NO, h.NO, h.YES, h.YES, *[h.YES] * 9])
+    cast = watched(tmp_path, document, h.loop_agents(2) | {"Check": lambda: next(verdicts)})
+    assert cast.run() == "failed"
+    assert cast.failure.kind == kind
+    for _ in range(4):
+        if cast.status == "failed":
+            getattr(cast, go_on)()
+        if cast.status == "ready":
+            cast.run()
+    check_everywhere(cast, tmp_path)
+
+
+def test_budget_stop_change_and_revival(tmp_path):
+    cast = watched(
+        tmp_path,
+        h.chain_config(3) | {"budget": {"maxTokens": 20}},
+        lambda: Reply("x", Usage(8, 7, 0.125)),
+    )
+    assert cast.run() == "failed"
+    assert cast.failure.kind == "budget"
+    with pytest.raises(MateriaError, match="still used up"):
+        cast.revive()
+    cast.set_budget(100)
+    cast.revive()
+    cast.set_budget(None)
+    assert cast.run() == "complete"
+    assert cast.now.usage == (24, 21, 0.375)
+    assert "budget_limit" in h.types_of(cast)
+    check_everywhere(cast, tmp_path)
+
+
+@pytest.mark.parametrize("between", [False, True])
+@pytest.mark.parametrize("go_on", ["recast", "revive"])
+def test_abort_and_going_on(tmp_path, between, go_on):
+    cast = watched(tmp_path, h.chain_config(3), {"Socket-1": lambda: "1", "Socket-3": lambda: "3"})
+    cast.run(steps=1)
+    if not between:
+        cast.step()
+    cast.abort("no more")
+    h.assert_same(Cast.open(cast.run_dir), cast)
+    getattr(cast, go_on)()
+    cast.reply("2")
+    assert cast.run() == "complete"
+    check_everywhere(cast, tmp_path)
+
+
+def test_agents_that_fail_and_interrupts(tmp_path):
+    answers = iter([RuntimeError("a"), KeyboardInterrupt(), "x", RuntimeError("b"), "y"])
+
+    def agent():
+        answer = next(answers)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    cast = watched(tmp_path, h.chain_config(2), agent)
+    while cast.status != "complete":
+        with contextlib.suppress(KeyboardInterrupt):
+            cast.recast() if cast.status == "failed" else cast.step()
+    check_everywhere(cast, tmp_path)
+
+
+def test_a_revived_utility_does_not_write_over_what_was_refused(tmp_path):
+    code = "import pathlib; p = pathlib.Path('n'); n = p.read_text() if p.exists() else ''; p.write_text(n + 'x'); print(n)"
+    cast = watched(tmp_path, h.one_config(h.python(code, parse="json")))
+    cast.run()
+    cast.revive()
+    cast.revive()
+    assert [turn.text for turn in cast.steps[0].turns] == ["\n", "x\n", "xx\n"]
+    check_everywhere(cast, tmp_path)
+
+
+# -- anything that a person may do with any loadout ---------------------------------------
+
+MATERIA = {
+    "Talk": h.agent("{{request}} {{item.title}} {{lastOutput}}"),
+    "Gen": h.agent("Plan", generator=True),
+    "Draft": h.agent("Draft {{state.context}}", multiTurn=True),
+    "Run": h.python("pass", parse="json", assign={"got": "$.context"}),
+}
+WHEN = st.sampled_from(["always", "satisfied", "not_satisfied"])
+
+
+@st.composite
+def configs(draw):
+    names = [f"Socket-{n}" for n in range(1, draw(st.integers(1, 5)) + 1)]
+    targets = st.sampled_from([*names, "end"])
+    sockets = {}
+    for name in names:
+        materia = draw(st.sampled_from(["Talk", "Talk", "Gen", "Draft", "Run"]))
+        edges = [
+            (draw(WHEN), draw(targets), *([draw(st.integers(1, 2))] if draw(st.booleans()) else []))
+            for _ in range(draw(st.integers(0, 3)))
+        ]
+        sockets[name] = h.at(materia, *edges)
+        if materia != "Run" and (materia == "Gen" or draw(st.booleans())):
+            sockets[name]["parse"] = "json"
+        if draw(st.integers(0, 3)) == 0:
+            sockets[name]["foreach"] = {
+                "items": "state.workItems",
+                "as": draw(st.sampled_from(["it", "workItem"])),
+            }
+            sockets[name]["advance"] = {"when": draw(WHEN)}
+    loops = None
+    if len(names) >= 4 and draw(st.booleans()):
+        sockets["Socket-1"] = h.at("Gen", ("always", "Socket-2"), parse="json")
+        sockets["Socket-2"] = h.at("Talk", ("always", "Socket-3"))
+        sockets["Socket-3"] = h.at(
+            "Talk", ("always", "Socket-2"), ("not_satisfied", "Socket-2"), parse="json"
+        )
+        route = {"id": "e", "from": "Socket-3", "condition": draw(WHEN), "targetSocketId": draw(targets)}
+        loops = {
+            "L": {"sockets": ["Socket-2", "Socket-3"], "consumes": {"from": "Socket-1"}, "exits": [route]}
+        }
+    limits = {"maxEdgeTraversals": draw(st.integers(1, 4)), "maxNoAdvanceCycles": draw(st.integers(1, 2))}
+    budget = {"maxTokens": draw(st.integers(0, 200))} if draw(st.booleans()) else {}
+    return h.config(sockets, MATERIA, loops, limits=limits, budget=budget)
+
+
+OUTPUTS = st.one_of(
+    st.sampled_from([
+        h.YES,
+        h.NO,
+        json.dumps({"workItems": h.items("a", "b")}),
+        json.dumps({"workItems": h.items("c"), "satisfied": True, "context": "c"}),
+        '{"workItems": []}',
+        '{"context": "gesagt: ü 🜁", "state": {"k": [1, null]}}',
+        '```json\n{"satisfied": false}\n```',
+        "{}",
+        "not json",
+        '{"satisfied": "yes"}',
+    ]),
+    st.text(max_size=30),
+)  # fmt: skip
+ACTIONS = st.lists(
+    st.tuples(
+        st.sampled_from(["run", "step", "step", "reply", "refine", "finalize", "recast", "revive", "abort", "budget"]),
+        OUTPUTS,
+        st.sampled_from(["answer", "answer", "answer", "person", "raise", "interrupt"]),
+    ),
+    min_size=3,
+    max_size=25,
+)  # fmt: skip
+
+
+def _process(stdout: str, *, fails: bool) -> UtilityResult:
+    done = ProcessResult(
+        argv=("x",), code=int(fails), signal=None, timed_out=False, stopped=False, started=True, start_error=None,
+        stdout=stdout.encode(errors="replace"), stderr=b"", stdout_truncated=False, stderr_truncated=False, seconds=0.5,
+    )  # fmt: skip
+    failure = UtilityFailure("utility_exit", "it failed") if fails else None
+    return UtilityResult(done, 1000, done.stdout.decode(), "", failure)
+
+
+def _play(cast: Cast, actions, current: dict) -> None:
+    verbs = {
+        "run": lambda text: cast.run(steps=6),
+        "step": lambda text: cast.step(),
+        "reply": cast.reply,
+        "refine": cast.refine,
+        "finalize": lambda text: cast.finalize(),
+        "recast": lambda text: cast.recast(),
+        "revive": lambda text: cast.revive(),
+        "abort": cast.abort,
+        "budget": lambda text: cast.set_budget(len(text) * 20),
+    }
+    for verb, text, how in actions:
+        current.update(text=text, how=how)
+        with contextlib.suppress(MateriaError, KeyboardInterrupt):
+            verbs[verb](text)
+
+
+@given(document=configs(), actions=ACTIONS)
+@settings(max_examples=60)
+def test_any_cast_is_rebuilt_from_its_journal(document, actions):
+    current = {"text": "", "how": "answer"}
+
+    def agent(turn):
+        if current["how"] == "raise":
+            raise RuntimeError(current["text"])
+        if current["how"] == "interrupt":
+            raise KeyboardInterrupt
+        return Reply(current["text"], Usage(len(turn.prompt) % 7, len(current["text"]), 0.5))
+
+    def utility(*_args, **_kwargs):
+        if current["how"] == "interrupt":
+            raise KeyboardInterrupt
+        return _process(current["text"], fails=current["how"] == "raise")
+
+    class Sometimes:
+        name = "sometimes"
+
+        def answer(self, turn):
+            return None if current["how"] == "person" else agent(turn)
+
+    with tempfile.TemporaryDirectory() as folder, mock.patch("materia_nb.cast.run_utility", utility):
+        try:
+            cast = watched(Path(folder), document, Sometimes())
+        except LoadoutError:
+            return
+        _play(cast, actions, current)
+        check_everywhere(cast, Path(folder))
+
+
+def test_hypothesis_finds_loadouts_that_can_be_cast():
+    """The property above must not pass because every drawn loadout is refused."""
+    valid = []
+
+    @given(document=configs())
+    @settings(max_examples=50, database=None)
+    def collect(document):
+        with contextlib.suppress(LoadoutError):
+            valid.append(h.plan(Path(), document))
+
+    collect()
+    assert len(valid) > 8
