@@ -116,15 +116,16 @@ def table(agents: Mapping[str, object] | object = None) -> AgentTable:
     return made
 
 
-def loop_agents(count: int = 2, refuse: Sequence[str] = ()) -> dict[str, Callable[..., str]]:
-    """Agents of :func:`loop_config`; the first check of the items in ``refuse`` is not satisfied."""
-    again = list(refuse)
+def loop_agents(count: int = 2, refuse: Sequence[int] = ()) -> dict[str, Callable[..., str]]:
+    """Agents of :func:`loop_config` that say the same when asked again.
 
-    def check(item_key: str) -> str:
-        if item_key in again:
-            again.remove(item_key)
-            return NO
-        return YES
+    Args:
+        count: how many items are planned.
+        refuse: the visits of the check that are not satisfied.
+    """
+
+    def check(visit: int) -> str:
+        return NO if visit in refuse else YES
 
     return {
         "Plan": lambda: json.dumps({"workItems": items(*[f"Part {n}" for n in range(1, count + 1)])}),

@@ -52,7 +52,7 @@ def watched(folder: Path, document, agents=None) -> h.Watched:
 
 
 def test_a_loop_with_retries(tmp_path):
-    cast = watched(tmp_path, h.loop_config(), h.loop_agents(2, refuse=["WI-1"]))
+    cast = watched(tmp_path, h.loop_config(), h.loop_agents(2, refuse=[1]))
     cast.run()
     assert cast.now.follow_up == ()
     check_everywhere(cast, tmp_path)

@@ -12,7 +12,7 @@ from materia_nb.errors import MateriaError
 
 @pytest.fixture
 def cast(tmp_path):
-    return h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=["WI-2"]))
+    return h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=[2]))
 
 
 def test_steps_one_socket_at_a_time(cast):

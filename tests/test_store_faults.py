@@ -1,0 +1,306 @@
+"""Disks that refuse and interrupts at the worst moment: one clear error, and a cast that can be resumed."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from functools import partialmethod
+from pathlib import Path
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.cast import Cast
+from materia_nb.errors import MateriaError
+from materia_nb.store import journal as journal_module
+from materia_nb.store.files import DiskError
+from materia_nb.store.journal import read_journal
+
+AGENT = {"*": lambda visit: f"out {visit}"}
+
+
+def reply(visit):
+    return f"out {visit} " + "x" * 300
+
+
+class Quota:
+    """Lets os.write take so many bytes in all, in short writes, then says that the disk is full."""
+
+    def __init__(self, monkeypatch, room):
+        self.room, self.real = room, os.write
+        monkeypatch.setattr(os, "write", self)
+
+    def __call__(self, handle, block):
+        if self.room <= 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        size = min(len(block), self.room, 100)
+        self.room -= size
+        return self.real(handle, bytes(block[:size]))
+
+
+@pytest.mark.parametrize("room", range(0, 2400, 97))
+def test_a_disk_that_fills_up_anywhere_gives_one_error_and_a_resumable_cast(tmp_path, monkeypatch, room):
+    cast = h.start(tmp_path, h.chain_config(3), reply)
+    undisturbed = h.start(tmp_path, h.chain_config(3), reply)
+    undisturbed.run()
+    with monkeypatch.context() as patched:
+        quota = Quota(patched, room)
+        with pytest.raises(DiskError, match="No space left on device") as caught:
+            cast.run()
+        assert str(caught.value).count("Could not") == 1
+        assert caught.value.where.startswith(str(cast.run_dir))
+        assert "resume" in caught.value.hint
+        assert not read_journal(cast.run_dir / "events.jsonl").torn
+        h.assert_same(Cast.open(cast.run_dir), cast)
+        quota.room = 10**9  # somebody made room: this very object goes on
+        if cast.status != "complete":
+            cast.run()
+    assert (cast.route, cast.state) == (undisturbed.route, undisturbed.state)
+    cast.close()
+    again = Cast.resume(cast.run_dir, h.table(reply))
+    h.assert_same(again, undisturbed)
+    again.write_derived()
+    assert (cast.run_dir / "usage.json").exists()
+
+
+def test_a_disk_full_from_the_start_leaves_nothing_behind(tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        Quota(patched, 120)
+        with pytest.raises(DiskError):
+            h.start(tmp_path, h.chain_config(1))
+    assert list((tmp_path / "casts").iterdir()) == []
+
+
+@pytest.fixture
+def mounted(tmp_path):
+    """A file system of 256 kB that can be made read-only; only root can mount one."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = shutil.which("mount")
+    options = "size=256k,nr_inodes=400"
+    if os.geteuid() != 0 or not mount or sys.platform != "linux":
+        pytest.skip("only root can mount a file system")
+    command = [mount, "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("mounting is not allowed here")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True, capture_output=True)
+
+
+def test_a_really_full_disk(mounted):
+    cast = h.start(mounted, h.chain_config(40), lambda visit: "y" * 9_000)
+    with pytest.raises(DiskError, match="No space left on device"):
+        cast.run()
+    assert 0 < len(cast.steps) < 40
+    h.assert_same(Cast.open(cast.run_dir), cast)
+    subprocess.run(["mount", "-o", "remount,size=8m", str(mounted)], check=True, capture_output=True)
+    cast.close()
+    cast = Cast.resume(cast.run_dir, h.table(lambda: "z"))
+    assert cast.run() == "complete"
+    assert len(cast.steps) == 40
+
+
+def test_a_read_only_disk(mounted):
+    cast = h.start(mounted, h.chain_config(3), reply)
+    cast.run(steps=1)
+    cast.close()
+
+    def remount(how):
+        subprocess.run(["mount", "-o", f"remount,{how}", str(mounted)], check=True, capture_output=True)
+
+    remount("ro")
+    for refused in (
+        lambda: Cast.resume(cast.run_dir, h.table(reply)),
+        lambda: h.start(mounted, h.chain_config(1)),
+    ):
+        with pytest.raises(DiskError, match="Read-only file system"):
+            refused()
+    assert Cast.open(cast.run_dir).now == cast.now
+    remount("rw")
+    again = Cast.resume(cast.run_dir, h.table(reply))
+    assert again.run() == "complete"
+
+
+LIMITED = """
+import resource, signal, sys
+sys.path.insert(0, {tests!r})
+import cast_helpers as h
+from pathlib import Path
+from materia_nb.store.files import DiskError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+cast = h.start(Path({root!r}), h.chain_config(9), lambda visit: "x" * 50)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1500, resource.RLIM_INFINITY))
+try:
+    cast.run()
+except DiskError as error:
+    print(cast.run_dir, error, sep="\\n")
+"""
+
+
+def test_a_file_that_may_not_grow(tmp_path):
+    """The limit of a file's size cuts a write short, as a full disk does, without needing root."""
+    code = LIMITED.format(tests=str(Path(h.__file__).parent), root=str(tmp_path))
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    path, told = done.stdout.split("\n", 1)
+    assert "File too large" in told
+    assert told.count("Could not write the journal") == 1
+    assert not read_journal(Path(path) / "events.jsonl").torn
+    cast = Cast.resume(Path(path), h.table(lambda visit: "x" * 50))
+    assert 0 < len(cast.steps) < 9
+    assert cast.run() == "complete"
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
+
+
+# -- interrupts at every point of a step -----------------------------------------------------
+
+
+class Interrupted:
+    """Raises KeyboardInterrupt just before or just after the n-th call of a function."""
+
+    def __init__(self, real, at, *, after):
+        self.real, self.left, self.after = real, at, after
+
+    def __call__(self, *args, **kwargs):
+        self.left -= 1
+        if self.left == 0 and not self.after:
+            raise KeyboardInterrupt
+        value = self.real(*args, **kwargs)
+        if self.left == 0:
+            raise KeyboardInterrupt
+        return value
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("at", range(1, 9))
+@pytest.mark.parametrize("function", ["append", "write_file", "answered", "entered", "output"])
+def test_an_interrupt_around_any_write_loses_nothing(tmp_path, monkeypatch, function, at, after):
+    """Between artifact and journal, between journal and what this object believes, and everywhere else."""
+    from materia_nb.engine import step as engine
+    from materia_nb.store import rundir
+    from materia_nb.store.history import History
+
+    owner, name = {
+        "append": (journal_module.Journal, "append"),
+        "write_file": (rundir, "write_file"),
+        "answered": (History, "answered"),
+        "entered": (History, "entered"),
+        "output": (engine, "output"),
+    }[function]
+    calls = []
+    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(1, refuse=[1]))
+    cast.watch(lambda c: calls.append(len(c.steps)))
+    with monkeypatch.context() as patched:
+        real = getattr(owner, name)
+        stub = Interrupted(real, at, after=after)
+        patched.setattr(owner, name, stub if owner in {rundir, engine} else partialmethod(stub))
+        with contextlib.suppress(KeyboardInterrupt):
+            cast.run()
+    h.assert_same(Cast.open(cast.run_dir), cast)
+    if cast.status != "complete":
+        cast.run()
+    assert [visit[0][-1] for visit in cast.route] == ["1", "2", "3", "2", "3", "4"]
+    h.assert_same(Cast.open(cast.run_dir), cast)
+
+
+def test_a_second_interrupt_while_rebuilding_is_made_up_for_later(tmp_path, monkeypatch):
+    cast = h.start(tmp_path, h.chain_config(2), reply)
+    cast.run(steps=1)
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("materia_nb.cast.replay", interrupt)
+        patched.setattr("materia_nb.store.history.History.entered", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            cast.step()
+    assert cast.run() == "complete"
+    assert [visit[:2] for visit in cast.route] == [("Socket-1", 1), ("Socket-2", 1)]
+    h.assert_same(Cast.open(cast.run_dir), cast)
+
+
+CASTING = """
+import signal, sys, time
+sys.path.insert(0, {tests!r})
+import cast_helpers as h
+from pathlib import Path
+
+def wait():
+    Path("begun").write_text("x")
+    time.sleep(600)
+
+root = Path({root!r})
+code = "import pathlib, time; pathlib.Path('begun').write_text('x'); time.sleep(600)"
+document = h.one_config(h.python(code, parse="text") if {utility!r} else h.agent())
+cast = h.start(root, document, wait)
+try:
+    cast.run()
+except KeyboardInterrupt:
+    print(cast.run_dir, cast.status, cast.waiting_at.socket, len(cast.steps), sep="\\n")
+"""
+
+
+@pytest.mark.parametrize("utility", [False, True])
+def test_a_real_interrupt_leaves_the_socket_waiting(tmp_path, utility):
+    code = CASTING.format(tests=str(Path(h.__file__).parent), root=str(tmp_path), utility=utility)
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "begun").exists():
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    path, status, socket, steps = out.split()
+    assert (status, socket, steps) == ("waiting", "Socket-1", "1")
+    assert (Path(path) / "manifest.json").exists()
+    cast = Cast.resume(Path(path), h.table(lambda: "done"))
+    assert cast.messages == []
+    if not utility:
+        assert cast.run() == "complete"
+        assert cast.route == [("Socket-1", 1, None, None)]
+
+
+# -- what the journal names is gone ------------------------------------------------------------
+
+
+def test_a_lost_output_is_shown_but_not_resumed(tmp_path):
+    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2))
+    cast.run(steps=4)
+    cast.close()
+    (cast.run_dir / "sockets/Socket-2/1-WI-1.md").unlink()
+    with pytest.raises(MateriaError, match="cannot be read") as caught:
+        Cast.resume(cast.run_dir)
+    assert caught.value.kind == "missing_artifact"
+    assert caught.value.where.endswith("sockets/Socket-2/1-WI-1.md")
+    assert caught.value.hint
+    opened = Cast.open(cast.run_dir)
+    assert opened.route == cast.route
+    assert opened.differences == ()
+    assert opened.status == "ready"
+    assert len(opened.messages) == 1
+    assert "Step 2" in opened.messages[0]
+    (cast.run_dir / "sockets/Socket-2/1-WI-1.md").write_text("back")
+    assert Cast.resume(cast.run_dir, h.table(h.loop_agents(2))).run() == "complete"
+
+
+def test_a_lost_plan_still_shows_the_route_with_its_items(tmp_path):
+    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2))
+    cast.run()
+    (cast.run_dir / "sockets/Socket-1/1.md").unlink()
+    opened = Cast.open(cast.run_dir)
+    assert opened.route == cast.route
+    assert opened.status == "complete"
+    assert opened.differences

@@ -1,0 +1,204 @@
+"""The journal: whole lines or none, and what is done about damage."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.cast import Cast
+from materia_nb.errors import MateriaError
+from materia_nb.store.files import DiskError
+from materia_nb.store.journal import Journal, mend, read_journal
+
+
+@pytest.fixture
+def journal(tmp_path):
+    made = Journal(tmp_path / "events.jsonl")
+    made.append([("one", {"n": 1})])
+    yield made
+    made.close()
+
+
+def test_lines_are_time_type_and_data(journal):
+    ts = journal.append([("two", {"text": "ü\n\u2028", "n": None}), ("three", {})])
+    raw = journal.path.read_bytes().splitlines()
+    assert [json.loads(line) for line in raw[1:]] == [
+        {"ts": ts, "type": "two", "data": {"text": "ü\n\u2028", "n": None}},
+        {"ts": ts, "type": "three", "data": {}},
+    ]
+    assert abs(ts - journal.path.stat().st_mtime * 1000) < 60_000  # milliseconds since the epoch
+
+
+def test_text_that_utf8_cannot_hold_is_kept_as_escapes(journal):
+    journal.append([("two", {"text": "a\ud800b"})])
+    assert read_journal(journal.path).lines[1].data == {"text": "a\ud800b"}
+
+
+class Disk:
+    """Stands in for os.write: takes ``room`` bytes in short writes, then fails."""
+
+    def __init__(self, monkeypatch, room, error=errno.ENOSPC, piece=7):
+        self.room, self.error, self.piece, self.real = room, error, piece, os.write
+        monkeypatch.setattr(os, "write", self)
+
+    def __call__(self, handle, block):
+        if self.room <= 0:
+            raise (
+                self.error
+                if isinstance(self.error, BaseException)
+                else OSError(self.error, os.strerror(self.error))
+            )
+        size = min(len(block), self.piece, self.room)
+        self.room -= size
+        return self.real(handle, bytes(block[:size]))
+
+
+@pytest.mark.parametrize("room", [0, 1, 20, 60])
+def test_a_full_disk_leaves_no_part_of_an_append(journal, monkeypatch, room):
+    before = journal.path.read_bytes()
+    disk = Disk(monkeypatch, room)
+    with pytest.raises(DiskError, match="No space left on device") as caught:
+        journal.append([("two", {"text": "x" * 50}), ("three", {})])
+    assert str(journal.path) == caught.value.where
+    assert journal.path.read_bytes() == before
+    disk.room = 10_000
+    journal.append([("four", {})])
+    assert [line.type for line in read_journal(journal.path).lines] == ["one", "four"]
+
+
+def test_an_interrupt_within_a_write_leaves_no_part(journal, monkeypatch):
+    before = journal.path.read_bytes()
+    disk = Disk(monkeypatch, 10, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        journal.append([("two", {})])
+    assert journal.path.read_bytes() == before
+    disk.room = 10_000
+    journal.append([("three", {})])
+    assert [line.type for line in read_journal(journal.path).lines] == ["one", "three"]
+
+
+def test_a_part_that_could_not_be_cut_off_is_cut_before_the_next_write(journal, monkeypatch):
+    disk = Disk(monkeypatch, 10)
+    real = os.ftruncate
+    monkeypatch.setattr(os, "ftruncate", lambda *a: (_ for _ in ()).throw(OSError(errno.EROFS, "Read-only")))
+    with pytest.raises(DiskError):
+        journal.append([("two", {})])
+    assert read_journal(journal.path).torn
+    disk.room = 10_000
+    with pytest.raises(DiskError, match="Read-only"):
+        journal.append([("three", {})])
+    monkeypatch.setattr(os, "ftruncate", real)
+    journal.append([("four", {})])
+    assert [line.type for line in read_journal(journal.path).lines] == ["one", "four"]
+
+
+@pytest.mark.parametrize("sync", [False, True])
+def test_fsync_is_a_setting(tmp_path, monkeypatch, sync):
+    """R29, part 7: flushed at every step, forced to the disk when asked."""
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_ino))
+    cast = h.start(tmp_path, h.chain_config(2), lambda: "x", sync=sync)
+    synced.clear()
+    cast.step()
+    inodes = {path.stat().st_ino: str(path.relative_to(cast.run_dir)) for path in cast.run_dir.rglob("*")}
+    inodes[cast.run_dir.stat().st_ino] = "."
+    names = [inodes[inode] for inode in synced]
+    if not sync:
+        assert names == []
+        return
+    assert names.count("events.jsonl") == 2
+    assert "sockets/Socket-1/1.md" in names
+    assert {".", "sockets", "sockets/Socket-1"} <= set(names)  # a new file is there only when its folder is
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """A cast that stands before its fourth socket, and the states that it had."""
+    root = tmp_path_factory.mktemp("torn")
+    cast = h.Watched.start(h.plan(root, h.chain_config(4)), "é🜁", h.table(lambda visit: f"ü{visit}"))
+    cast.run(steps=3)
+    cast.close()
+    return cast
+
+
+def test_a_torn_last_line_is_set_aside_wherever_it_tore(recorded, tmp_path):
+    content = (recorded.run_dir / "events.jsonl").read_bytes()
+    ends = [0, *[n + 1 for n, byte in enumerate(content) if byte == 10]]
+    seen = dict(recorded.seen)
+    for cut in range(ends[-3], len(content)):
+        folder = tmp_path / "run"
+        shutil.copytree(recorded.run_dir, folder)
+        (folder / "events.jsonl").write_bytes(content[:cut])
+        whole = max(n for n, end in enumerate(ends) if end <= cut or content[:cut] == content[: end - 1])
+        torn = content[ends[whole] : cut] if cut > ends[whole] else b""
+        opened = Cast.open(folder)
+        assert opened.now == seen[whole]
+        assert opened.messages == (["The last line of the journal is torn; it was left out."] if torn else [])
+        cast = Cast.resume(folder, h.table(lambda visit: f"ü{visit}"))
+        asides = list(folder.glob("events.torn-*.txt"))
+        assert [aside.read_bytes() for aside in asides] == ([torn] if torn else [])
+        assert len(cast.messages) == bool(torn)
+        assert all(asides[0].name in message for message in cast.messages)
+        assert cast.now == seen[whole]
+        assert cast.run() == "complete"
+        assert [visit[:2] for visit in cast.route] == [(f"Socket-{n}", 1) for n in range(1, 5)]
+        cast.close()
+        assert not read_journal(folder / "events.jsonl").torn
+        shutil.rmtree(folder)
+
+
+def test_what_tore_twice_at_one_place_is_kept_twice(tmp_path):
+    path = tmp_path / "events.jsonl"
+    for part in (b'{"ts":1', b'{"ts":2'):
+        path.write_bytes(part)
+        aside = mend(path, read_journal(path))
+        assert aside.read_bytes() == part
+    assert len(list(tmp_path.glob("events.torn-*"))) == 2
+
+
+@pytest.mark.parametrize(
+    "bad", [b"not json\n", b"[1]\n", b'{"type": 3}\n', b"\0\0\0\n", b'{"ts":1,"type":"x"\n']
+)
+def test_a_damaged_line_in_the_middle_is_named(recorded, tmp_path, bad):
+    folder = tmp_path / "run"
+    shutil.copytree(recorded.run_dir, folder)
+    lines = (folder / "events.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "events.jsonl").write_bytes(b"".join([*lines[:2], bad, *lines[2:]]))
+    for read in (Cast.open, Cast.resume):
+        with pytest.raises(MateriaError, match="damaged") as caught:
+            read(folder)
+        assert caught.value.kind == "damaged_journal"
+        assert caught.value.where.endswith("events.jsonl:3")
+        assert caught.value.hint
+    with pytest.raises(MateriaError, match="damaged"):  # the refusal let go of the lock
+        Cast.resume(folder)
+
+
+def test_blank_lines_and_other_line_ends_are_no_damage(recorded, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(recorded.run_dir, folder)
+    content = (folder / "events.jsonl").read_bytes()
+    (folder / "events.jsonl").write_bytes(content.replace(b"\n", b"\r\n\r\n") + b"\n \n")
+    h.assert_same(Cast.open(folder), recorded)
+    cast = Cast.resume(folder, h.table(lambda: "x"))
+    assert cast.messages == []
+    assert cast.run() == "complete"
+
+
+@pytest.mark.parametrize("content", [b"", b'{"ts":1,"type":"cast_st'])
+def test_a_cast_that_never_began_can_be_seen_but_not_resumed(recorded, tmp_path, content):
+    folder = tmp_path / "run"
+    shutil.copytree(recorded.run_dir, folder)
+    (folder / "events.jsonl").write_bytes(content)
+    cast = Cast.open(folder)
+    assert "does not say how the cast began" in cast.messages[0]
+    assert cast.steps == []
+    with pytest.raises(MateriaError, match="Nothing of this cast was recorded") as caught:
+        Cast.resume(folder)
+    assert caught.value.kind == "not_begun"
+    assert (folder / "events.jsonl").read_bytes() == content
