@@ -1,0 +1,248 @@
+"""R18, R21: what keeps a cast from going on for ever, and what is only counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import NO, YES, Play, asks, at, config, edge, items, loop, retry_loop, say
+
+
+def rounds(play, times):
+    """So many rounds of Build and an unsatisfied Eval."""
+    return play.go(*["built", NO] * times)
+
+
+# -- R18: maxTraversals -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_r18_a_budget_of_n_may_be_used_n_times(most):
+    play = rounds(Play(retry_loop(most), items("one")), most)
+    assert play.at == "Build"
+    play.go("built", NO)
+    assert play.at == "edge_traversals_exhausted"
+    assert play.decision.by == "failure"
+    assert play.decision.chosen[6:] == (most, most)
+
+
+def test_r18_each_item_has_its_own_budget():
+    play = rounds(Play(retry_loop(2), items("one", "two")), 2).go("built", YES)
+    assert play.visit.item.key == "WI-2"
+    assert rounds(play, 2).at == "Build"
+    assert rounds(play, 1).at == "edge_traversals_exhausted"
+    assert "WI-2" in play.state.failure.message
+
+
+def test_r18_parallel_edges_to_one_target_have_separate_budgets():
+    sockets = {
+        "Ask": asks(edge("Back", "satisfied", 1), edge("Back", "not_satisfied", 2)),
+        "Back": at("P", edge("Ask")),
+    }
+    play = Play(config(sockets), YES, "x", NO, "x", NO, "x")
+    assert play.at == "Ask"
+    assert dict(play.state.traversals)["Ask->Back"] == 3
+    assert play.go(NO).at == "edge_traversals_exhausted"
+    again = Play(config(sockets), YES, "x", YES)
+    assert again.at == "edge_traversals_exhausted"
+
+
+def test_r18_inside_an_item_edges_without_a_budget_are_not_counted():
+    document = retry_loop(limits={"maxEdgeTraversals": 1, "maxNoAdvanceCycles": 50})
+    assert rounds(Play(document, items("one")), 30).at == "Build"
+
+
+@pytest.mark.parametrize("limit", [None, 1, 3])
+def test_r18_outside_items_every_edge_is_counted(limit):
+    top = {} if limit is None else {"limits": {"maxEdgeTraversals": limit}}
+    sockets = {"A": at("P", edge("B")), "B": at("P", edge("A"))}
+    play = Play(config(sockets, **top), *["x", "y"] * (limit or 25))
+    assert play.at == "A"
+    assert play.go("x").at == "edge_traversals_exhausted"
+    assert "limits.maxEdgeTraversals" in play.state.failure.message
+    assert dict(play.state.traversals)["A->B"] == (limit or 25) + 1
+
+
+def test_r18_outside_items_a_budget_goes_before_the_limit():
+    sockets = {"A": at("P", edge("B", most=4)), "B": at("P", edge("A", most=9))}
+    play = Play(config(sockets, limits={"maxEdgeTraversals": 2}), *["x", "y"] * 4)
+    assert play.at == "A"
+    assert play.go("x").at == "edge_traversals_exhausted"
+
+
+def test_r18_inside_means_that_the_source_of_the_edge_has_an_item():
+    """The generator's edge into the loop is outside; the loop's edge out is inside."""
+    sockets = {
+        "Plan": asks(edge("Do"), materia="G"),
+        "Do": asks(edge("Do", "satisfied"), edge("Plan", "not_satisfied")),
+    }
+    document = config(sockets, {"L": loop("Do")}, limits={"maxEdgeTraversals": 2})
+    play = Play(document, *[items("one"), YES, YES, NO] * 2)
+    assert play.at == "Plan"
+    assert play.go(items("one")).at == "edge_traversals_exhausted"
+    assert "Plan -> Do" in play.state.failure.message
+
+
+def test_r18_the_edge_of_an_advancing_step_counts_for_the_old_item():
+    sockets = {"Plan": asks(edge("Do"), materia="G"), "Do": at("P", edge("Do", most=1), advance={})}
+    play = Play(config(sockets, {"L": loop("Do")}), items(*"abcd"), *"xxx")
+    assert play.visit.item.key == "WI-4"
+
+
+# -- R18: no-advance cycles ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [None, 1, 2])
+def test_r18_rounds_without_advance_are_bounded(limit):
+    top = {} if limit is None else {"limits": {"maxNoAdvanceCycles": limit}}
+    play = rounds(Play(retry_loop(**top), items("one")), limit or 3)
+    assert play.at == "Build"
+    rounds(play, 1)
+    assert play.at == "no_advance_cycles_exhausted"
+    assert play.state.failure.socket == "Build"
+    assert "Build -> Eval -> Build" in play.state.failure.message
+    assert play.state.visits["Build"] == (limit or 3) + 1
+
+
+def test_r18_advance_starts_afresh():
+    play = rounds(Play(retry_loop(), items("one", "two")), 3).go("built", YES)
+    assert rounds(play, 3).at == "Build"
+    assert rounds(play, 1).at == "no_advance_cycles_exhausted"
+
+
+def test_r18_a_cycle_with_a_bounded_edge_does_not_count():
+    assert rounds(Play(retry_loop(40), items("one")), 40).at == "Build"
+
+
+def test_r18_one_round_is_one_cycle_however_long_and_nested():
+    sockets = {
+        "Plan": asks(edge("A"), materia="G"),
+        "A": at("P", edge("B")),
+        "B": at("P", edge("C")),
+        "C": asks(edge("B", "not_satisfied"), edge("A", "satisfied")),
+    }
+    loops = {"L": loop("A", "B", "C")}
+    play = Play(config(sockets, loops), items("one"), "a", "b")
+    # inner, outer, inner: three cycles; coming to B and C again on the way is not another one
+    play.go(NO, "b", YES, "a", "b", NO, "b")
+    assert play.at == "C"
+    assert play.state.items["workItemIndex", 0].cycles == 3
+    assert [socket for socket, _ in play.state.items["workItemIndex", 0].path] == ["A", "B", "C"]
+    assert play.go(YES).at == "no_advance_cycles_exhausted"
+    assert "A -> B -> C -> A" in play.state.failure.message
+
+
+def test_r18_a_bounded_inner_edge_excuses_the_cycle_that_it_lies_in():
+    sockets = {
+        "Plan": asks(edge("A"), materia="G"),
+        "A": at("P", edge("B")),
+        "B": at("P", edge("C")),
+        "C": asks(edge("B", "not_satisfied", 1), edge("A", "satisfied")),
+    }
+    play = Play(config(sockets, {"L": loop("A", "B", "C")}), items("one"), "a", "b", NO)
+    cycles = lambda: play.state.items["workItemIndex", 0].cycles  # noqa: E731
+    assert cycles() == 0
+    play.go("b", YES)  # A was last entered before the bounded edge was taken
+    assert (play.at, cycles()) == ("A", 0)
+    play.go("a", "b", YES)  # and this round has no bounded edge any more
+    assert (play.at, cycles()) == ("A", 1)
+
+
+def test_r18_the_path_is_that_of_the_item_also_when_it_is_left_between():
+    sockets = {
+        "Plan": asks(edge("Do"), materia="G"),
+        "Do": asks(edge("Do", "satisfied"), edge("Aside", "not_satisfied")),
+        "Aside": at("P", edge("Do")),
+    }
+    play = Play(config(sockets, {"L": loop("Do")}), items("one"), *[NO, "y"] * 3)
+    assert play.at == "Do"
+    assert play.go(NO, "y").at == "no_advance_cycles_exhausted"
+
+
+# -- revive -------------------------------------------------------------------------------
+
+
+def test_r18_reviving_an_edge_goes_to_the_blocked_target_with_a_fresh_allowance():
+    play = rounds(Play(retry_loop(2), items("one")), 3)
+    assert play.at == "edge_traversals_exhausted"
+    visits = dict(play.state.visits)
+    play.revive()
+    assert (play.at, play.visit.item.key) == ("Build", "WI-1")
+    assert play.state.visits["Build"] == visits["Build"] + 1
+    assert rounds(play, 1).at == "Build"
+    assert rounds(play, 1).at == "edge_traversals_exhausted"
+
+
+def test_r18_every_revival_grants_the_same():
+    play = rounds(Play(retry_loop(2), items("one")), 3)
+    for _ in range(3):
+        play.revive()
+        assert rounds(play, 1).at == "Build"
+        assert rounds(play, 1).at == "edge_traversals_exhausted"
+    cycling = rounds(Play(retry_loop(limits={"maxNoAdvanceCycles": 2}), items("one")), 3)
+    for _ in range(3):
+        cycling.revive()
+        assert rounds(cycling, 1).at == "Build"
+        assert rounds(cycling, 1).at == "no_advance_cycles_exhausted"
+
+
+def test_r18_reviving_outside_items():
+    sockets = {"A": at("P", edge("B")), "B": at("P", edge("A"))}
+    play = Play(config(sockets, limits={"maxEdgeTraversals": 1}), "x", "y", "x")
+    play.revive()
+    assert (play.at, play.sockets) == ("B", ["A", "B", "A", "B"])
+
+
+def test_r18_a_revived_allowance_belongs_to_its_item_only():
+    play = rounds(Play(retry_loop(1), items("one", "two")), 2)
+    play.revive()
+    play.go("built", YES)
+    assert play.visit.item.key == "WI-2"
+    assert rounds(play, 1).at == "Build"
+    assert rounds(play, 1).at == "edge_traversals_exhausted"
+
+
+def test_r18_reviving_no_advance_enters_the_socket_that_was_refused():
+    play = rounds(Play(retry_loop(limits={"maxNoAdvanceCycles": 1}), items("one")), 2)
+    assert play.at == "no_advance_cycles_exhausted"
+    play.revive()
+    assert (play.at, play.visit.item.key, play.visit.visit) == ("Build", "WI-1", 3)
+    assert play.data["item"]["title"] == "one"
+
+
+# -- R21 ----------------------------------------------------------------------------------
+
+
+def test_r21_traversals_are_counted_when_chosen_also_when_refused():
+    play = rounds(Play(retry_loop(1), items("one")), 2)
+    assert dict(play.state.traversals) == {"Plan->Build": 1, "Build->Eval": 2, "Eval->Build": 2}
+    play.revive()
+    assert play.state.traversals["Eval->Build"] == 2
+
+
+def test_r21_edges_to_end_count_and_the_implied_end_does_not():
+    assert dict(Play(config({"A": at("P", edge("end"))}), "x").state.traversals) == {"A->end": 1}
+    assert dict(Play(config({"A": at("P")}), "x").state.traversals) == {}
+
+
+def test_r21_limits_on_visits_are_accepted_and_ignored():
+    sockets = {"A": at("P", edge("B"), limits={"maxVisits": 1}), "B": at("P", edge("A"))}
+    document = config(sockets, limits={"maxSocketVisits": 1})
+    assert Play(document, *"xyxy").state.visits == {"A": 3, "B": 2}
+
+
+def test_r18_an_advance_from_elsewhere_clears_the_books_of_the_item_that_it_ends():
+    sockets = {
+        "Rows": at("U", edge("Walk")),
+        "Walk": asks(
+            edge("Next", "satisfied"),
+            edge("Walk", "not_satisfied", 1),
+            foreach={"items": "rows", "cursor": "i"},
+        ),
+        "Next": at("P", edge("Walk"), advance={"cursor": "i", "items": "state.rows"}),
+    }
+    play = Play(config(sockets), say(state={"rows": [1, 2]}), say(satisfied=False, context="redo"), YES)
+    assert set(play.state.items) == {("i", 0)}
+    assert len(play.state.follow_up) == 1
+    play.go("x")
+    assert set(play.state.items) == {("i", 1)}
+    assert play.state.follow_up == ()

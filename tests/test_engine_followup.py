@@ -1,0 +1,251 @@
+"""R22: why work came back, who is told, for how long, and how much of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import NO, YES, Play, agent, asks, at, config, edge, exit_route, items, loop, retry_loop, say
+
+
+def no(context):
+    return say(satisfied=False, context=context)
+
+
+def back_and_forth(**top):
+    """Outside items: Check sends back to Make until it is satisfied."""
+    sockets = {
+        "Make": at("P", edge("Check")),
+        "Check": asks(edge("Make", "not_satisfied"), edge("Make", "satisfied")),
+    }
+    return Play(config(sockets, limits={"maxEdgeTraversals": 99}, **top), "made")
+
+
+def inside(count=1, most=50):
+    return Play(retry_loop(most), items(*"abcdefgh"[:count]), "built")
+
+
+# -- capturing ----------------------------------------------------------------------------
+
+
+def test_r22_the_reason_is_shown_to_the_target_with_its_source():
+    play = inside().go(no("tests fail"))
+    assert play.prompt.reasons == ("tests fail",)
+    layer = next(layer.text for layer in play.prompt.layers if layer.name == "follow-up")
+    assert "Eval (P) about a: tests fail" in layer
+    (entry,) = play.state.follow_up
+    assert entry[:5] == ("Eval", "P", "Build", ("workItemIndex", 0), "a")
+
+
+def test_r22_the_label_of_the_source_is_its_materias():
+    sockets = {"Check": asks(edge("Make", "not_satisfied"), materia="C"), "Make": at("P")}
+    play = Play(config(sockets, materia={"C": agent(label="The judge")}), no("x"))
+    assert "Check (The judge): x" in play.prompt.text
+
+
+@pytest.mark.parametrize("answer, edges", [(NO, [("always", "Make")]), (YES, [("satisfied", "Make")])])
+def test_r22_other_edges_capture_nothing_whatever_satisfied_says(answer, edges):
+    sockets = {"Check": asks(*[edge(to, when) for when, to in edges]), "Make": at("P")}
+    play = Play(config(sockets), say(satisfied=answer == YES, context="no reason"))
+    assert (play.at, play.prompt.reasons, play.state.follow_up) == ("Make", (), ())
+
+
+def test_r22_white_space_is_collapsed():
+    assert inside().go(no(" a\n\n b\t c ")).prompt.reasons == ("a b c",)
+
+
+@pytest.mark.parametrize(
+    "size, expected", [(899, "x" * 899), (900, "x" * 900), (901, "x" * 899 + "…"), (5000, "x" * 899 + "…")]
+)
+def test_r22_a_reason_has_at_most_900_characters(size, expected):
+    assert inside().go(no("x" * size)).prompt.reasons == (expected,)
+
+
+@pytest.mark.parametrize("context", [None, "", "  \n"])
+def test_r22_without_context_an_excerpt_of_the_output_marked_so(context):
+    answer = say(satisfied=False) if context is None else no(context)
+    (reason,) = inside().go(answer).prompt.reasons
+    assert "no context" in reason
+    assert '"satisfied": false' in reason
+
+
+def test_r22_an_excerpt_has_at_most_900_characters_with_its_mark():
+    sockets = {"Run": at("U", edge("Make", "not_satisfied")), "Make": at("P")}
+    (reason,) = Play(config(sockets), say(satisfied=False, rows="y" * 5000)).prompt.reasons
+    assert (len(reason), reason[-1]) == (900, "…")
+
+
+def test_r22_an_edge_to_the_end_is_captured_too():
+    play = Play(config({"Check": asks(edge("end", "not_satisfied"))}), no("why"))
+    assert [(entry.target, entry.reason) for entry in play.state.follow_up] == [("end", "why")]
+
+
+def test_r22_captured_also_when_the_edge_is_refused_and_shown_after_reviving():
+    play = inside(most=1).go(no("one"), "built", no("two"))
+    assert play.at == "edge_traversals_exhausted"
+    play.revive()
+    assert play.prompt.reasons == ("one", "two")
+
+
+# -- who is told --------------------------------------------------------------------------
+
+
+def test_r22_only_the_target_is_told():
+    play = inside().go(no("why"), "built")
+    assert (play.at, play.prompt.reasons) == ("Eval", ())
+
+
+def test_r22_another_item_is_not_told():
+    play = inside(2).go(no("why"), "built", YES)
+    assert (play.visit.item.key, play.prompt.reasons, play.state.follow_up) == ("WI-2", (), ())
+
+
+def test_r22_a_target_outside_items_is_told_about_an_item():
+    sockets = {
+        "Plan": asks(edge("Do"), materia="G"),
+        "Do": asks(edge("Do", "satisfied"), edge("Fix", "not_satisfied")),
+        "Fix": at("P", edge("Do")),
+    }
+    play = Play(config(sockets, {"L": loop("Do")}), items("a"), no("broken"))
+    assert (play.at, play.visit.item, play.prompt.reasons) == ("Fix", None, ("broken",))
+    assert "about a" in play.prompt.text
+
+
+def test_r22_a_target_inside_an_item_is_told_what_has_no_item():
+    sockets = {
+        "Plan": asks(edge("Gate"), materia="G"),
+        "Gate": asks(edge("Do", "not_satisfied")),
+        "Do": at("P", edge("Do"), advance={}),
+    }
+    sockets["Plan"]["edges"] = [edge("Do", "satisfied"), edge("Gate", "not_satisfied")]
+    play = Play(config(sockets, {"L": loop("Do")}), items("a", "b", satisfied=False), no("careful"))
+    assert (play.visit.item.key, play.prompt.reasons) == ("WI-1", ("careful",))
+
+
+# -- how long -----------------------------------------------------------------------------
+
+
+def test_r22_nothing_is_captured_when_the_item_advanced_in_that_step():
+    sockets = {
+        "Plan": asks(edge("Do"), materia="G"),
+        "Do": at("P", edge("Check")),
+        "Check": asks(
+            edge("Do", "not_satisfied"), edge("Do", "satisfied"), advance={"when": "not_satisfied"}
+        ),
+    }
+    play = Play(config(sockets, {"L": loop("Do", "Check")}), items("a", "b"), "x", no("next, please"))
+    assert (play.visit.item.key, play.prompt.reasons, play.state.follow_up) == ("WI-2", (), ())
+
+
+def test_r22_an_advance_of_another_cursor_does_not_prevent_it():
+    sockets = {
+        "Plan": asks(edge("Do"), materia="G"),
+        "Do": at("P", edge("Check")),
+        "Check": asks(
+            edge("Do", "not_satisfied"),
+            edge("Do", "satisfied"),
+            advance={"cursor": "other", "items": "state.workItems"},
+        ),
+    }
+    play = Play(config(sockets, {"L": loop("Do", "Check")}), items("a", "b", "c"), "x", no("why"))
+    assert (play.visit.item.key, play.prompt.reasons) == ("WI-1", ("why",))
+
+
+def test_r22_the_last_five_are_kept_per_item_and_target():
+    play = inside(2)
+    for count in range(7):
+        play.go(no(f"r{count}"), "built")
+    assert [entry.reason for entry in play.state.follow_up] == ["r2", "r3", "r4", "r5", "r6"]
+    many = Play(config({"Check": asks(edge("Check", "not_satisfied"))}))
+    for count in range(7):
+        many.go(no(f"r{count}"))
+    assert [entry.reason for entry in many.state.follow_up] == ["r2", "r3", "r4", "r5", "r6"]
+
+
+def test_r22_five_of_one_target_leave_those_of_another_alone():
+    sockets = {
+        "Plan": asks(edge("A"), materia="G"),
+        "A": asks(edge("B", "satisfied"), edge("B", "not_satisfied", 20)),
+        "B": asks(edge("A", "not_satisfied", 20), edge("A", "satisfied")),
+    }
+    play = Play(config(sockets, {"L": loop("A", "B")}), items("a"))
+    for count in range(6):
+        play.go(no(f"to B {count}"), no(f"to A {count}"))
+    targets = [entry.target for entry in play.state.follow_up]
+    assert (targets.count("A"), targets.count("B")) == (5, 5)
+    assert play.prompt.reasons == tuple(f"to A {n}" for n in range(1, 6))
+
+
+def test_r22_item_less_entries_go_when_their_target_is_left_otherwise():
+    play = back_and_forth().go(no("why"))
+    assert play.prompt.reasons == ("why",)
+    play.go("made")
+    assert (play.at, play.state.follow_up) == ("Check", ())
+
+
+def test_r22_item_less_entries_stay_while_their_target_sends_work_back():
+    sockets = {
+        "Make": asks(edge("Ask", "not_satisfied"), edge("Check", "satisfied")),
+        "Ask": at("P", edge("Make")),
+        "Check": asks(edge("Make", "not_satisfied"), edge("end", "satisfied")),
+    }
+    play = Play(config(sockets), YES, no("check says no"))
+    assert (play.at, play.prompt.reasons) == ("Make", ("check says no",))
+    play.go(no("make asks"))
+    assert play.at == "Ask"
+    play.go("answer")
+    assert (play.at, play.prompt.reasons) == ("Make", ("check says no",))
+    play.go(YES)
+    assert [entry.target for entry in play.state.follow_up] == []
+
+
+@pytest.mark.parametrize("ending", ["exit", "implied"])
+def test_r22_item_less_entries_also_go_when_the_target_is_left_by_an_exit_or_the_end(ending):
+    sockets = {
+        "Rows": at("U", edge("Check")),
+        "Check": asks(edge("Walk", "not_satisfied")),
+        "Walk": at("P", edge("Walk"), foreach={"items": "rows"}, advance={}),
+        "Out": at("P"),
+    }
+    routes = [exit_route("Walk", "always", "Out")] if ending == "exit" else []
+    loops = {"L": {"sockets": ["Walk"], "exits": routes}}
+    play = Play(config(sockets, loops), say(state={"rows": [1]}), no("why"))
+    assert play.prompt.reasons == ("why",)
+    play.go("x")
+    assert (play.at, play.state.follow_up) == ("Out" if ending == "exit" else "complete", ())
+
+
+# -- how much -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sizes, shown",
+    [
+        ([900, 900, 600], [900, 900, 600]),
+        ([900, 900, 601], [899, 900, 601]),
+        ([900, 900, 900], [600, 900, 900]),
+        ([500, 900, 900, 900], [600, 900, 900]),
+        ([900, 800, 800, 800], [800, 800, 800]),
+        ([900, 799, 800, 800], [1, 799, 800, 800]),
+    ],
+)
+def test_r22_at_most_2400_characters_the_newest_whole_the_oldest_cut(sizes, shown):
+    play = inside()
+    reasons = [str(n) * size for n, size in enumerate(sizes)]
+    for reason in reasons[:-1]:
+        play.go(no(reason), "built")
+    play.go(no(reasons[-1]))
+    rendered = play.prompt.reasons
+    assert [len(reason) for reason in rendered] == shown
+    assert sum(shown) <= 2400
+    kept = reasons[-len(shown) :]
+    for told, whole in zip(rendered, kept, strict=True):
+        assert told == whole or (told[-1] == "…" and whole.startswith(told[:-1]))
+    assert rendered[1:] == tuple(kept[1:])
+
+
+def test_r22_what_is_kept_is_not_what_was_cut_to_be_shown():
+    play = inside()
+    for n in range(2):
+        play.go(no(str(n) * 900), "built")
+    play.go(no("2" * 900))
+    assert [len(entry.reason) for entry in play.state.follow_up] == [900, 900, 900]

@@ -1,0 +1,180 @@
+"""R31: what a materia prompt may name, and the layers around it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import Play, agent, asks, at, config, edge, items, loop, say
+from materia_nb.engine.state import CastState, Item
+from materia_nb.engine.values import template
+from materia_nb.errors import MateriaError
+
+DATA = {
+    "s": "text",
+    "n": 3,
+    "f": 1.5,
+    "t": True,
+    "z": None,
+    "o": {"a": [1, "ü"]},
+    "l": [1],
+    "empty": {},
+    "deep": {"x": {"y": "yes"}},
+    "request": "of the state",
+    "itemKey": "of the state",
+    "tpl": "{{request}}",
+}
+STATE = CastState(
+    request="the request",
+    data=DATA,
+    cursors={"i": 2, "a.b": 5},
+    last_output="said {{request}}",
+    last_json={"x": {"y": 1}, "list": [{"t": "zero"}]},
+)
+ITEM = Item({"title": "T", "parts": ["p"]}, "WI-1", "T", 0, "i", None)
+
+
+def filled(text, item=ITEM, state=STATE):
+    return template(text)(state, item)
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("request", "the request"),
+        ("lastOutput", "said {{request}}"),
+        ("lastJson", '{\n  "x": {\n    "y": 1\n  },\n  "list": [\n    {\n      "t": "zero"\n    }\n  ]\n}'),
+        ("lastJson.x.y", "1"),
+        ("lastJson.list.0.t", "zero"),
+        ("item", '{\n  "title": "T",\n  "parts": [\n    "p"\n  ]\n}'),
+        ("item.title", "T"),
+        ("item.parts.0", "p"),
+        ("itemJson", '{\n  "title": "T",\n  "parts": [\n    "p"\n  ]\n}'),
+        ("state.s", "text"),
+        ("s", "text"),
+        ("deep.x.y", "yes"),
+        ("state.deep.x.y", "yes"),
+        ("cursor.i", "2"),
+        ("cursor.a.b", "5"),
+        ("state.request", "of the state"),
+        ("itemKey", "of the state"),
+        ("n", "3"),
+        ("f", "1.5"),
+        ("t", "true"),
+        ("l", "[\n  1\n]"),
+        ("o", '{\n  "a": [\n    1,\n    "ü"\n  ]\n}'),
+        ("empty", "{}"),
+        ("  s  ", "text"),
+        ("\n s\t", "text"),
+    ],
+)
+def test_r31_each_variable(name, expected):
+    assert filled(f"<{{{{{name}}}}}>") == f"<{expected}>"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "z",
+        "nope",
+        "state.nope.x",
+        "s.x",
+        "l.5",
+        "item.nope",
+        "lastJson.nope",
+        "cursor.nope",
+        "cursor",
+        "$.x",
+        "{s",
+    ],
+)
+def test_r31_missing_and_null_give_nothing(name):
+    assert filled(f"<{{{{{name}}}}}>") == "<>"
+
+
+def test_r31_without_item_and_output_their_variables_are_empty():
+    bare = CastState(request="r")
+    text = "{{item}}{{item.title}}{{itemJson}}{{lastOutput}}{{lastJson}}{{lastJson.x}}{{state.x}}"
+    assert filled(text, None, bare) == ""
+    assert filled("{{itemJson}}|{{item}}", Item(None, "0", "0", 0, "i", None)) == "|"
+    assert filled("{{itemJson}}|{{item}}", Item("x", "0", "0", 0, "i", None)) == '"x"|x'
+
+
+def test_r31_state_json_is_the_whole_state():
+    assert filled("{{stateJson}}", None, CastState(request="r", data={"a": 1})) == '{\n  "a": 1\n}'
+    assert filled("{{state}}", None, CastState(request="r", data={})) == "{}"
+
+
+def test_r31_values_are_not_expanded_again():
+    assert filled("{{tpl}} {{lastOutput}} {{s}}") == "{{request}} said {{request}} text"
+
+
+@pytest.mark.parametrize(
+    "text", ["{{}}", "{{ }}", "{{\n}}", "{s}", "{{s}", "{{a}b}}", "}}{{", "no variables", ""]
+)
+def test_r31_what_is_no_variable_stays(text):
+    assert filled(text) == text
+
+
+def test_r31_variables_in_a_row_and_repeated():
+    assert filled("{{s}}{{n}}{{s}} {{}} {{ s }}") == "text3text {{}} text"
+
+
+def test_a_state_too_deep_to_write_is_a_clear_error():
+    data = {}
+    for _ in range(3000):
+        data = {"state": data}
+    with pytest.raises(MateriaError, match="too deeply"):
+        filled("{{stateJson}}", None, CastState(request="r", data=data))
+
+
+@given(st.lists(st.text(alphabet="ab{} .\n", max_size=6) | st.sampled_from(["{{s}}", "{{request}}", "{{}}"])))
+def test_r31_any_prompt_can_be_filled(parts):
+    text = "".join(parts)
+    result = filled(text)
+    if "{{" not in text:
+        assert result == text
+
+
+# -- layers -------------------------------------------------------------------------------
+
+
+def layers(play):
+    return {layer.name: layer.text for layer in play.prompt.layers}
+
+
+def test_layers_are_in_order_and_only_those_that_apply():
+    materia = {"D": agent("Do {{item.title}} for {{request}}.")}
+    sockets = {
+        "Plan": asks(edge("Do"), materia="G"),
+        "Do": asks(
+            edge("Do", "not_satisfied"), edge("Do", "satisfied"), materia="D", advance={"when": "satisfied"}
+        ),
+    }
+    play = Play(config(sockets, {"L": loop("Do")}, materia=materia), request="R")
+    assert [layer.name for layer in play.prompt.layers] == ["materia", "return"]
+    play.go(items("a"))
+    assert list(layers(play)) == ["materia", "work item", "return"]
+    assert play.prompt.instruction == "Do a for R."
+    play.go(say(satisfied=False, context="again"))
+    assert list(layers(play)) == ["materia", "work item", "follow-up", "return"]
+    assert play.prompt.text == "\n\n".join(layer.text for layer in play.prompt.layers)
+
+
+def test_a_text_socket_is_not_told_about_json():
+    play = Play(config({"A": at("P")}))
+    assert list(layers(play)) == ["materia"]
+
+
+@pytest.mark.parametrize(
+    "item, shown", [("plain", "plain"), ({"a": 1}, '"a": 1'), (None, "null"), ({"title": "T"}, '"T"')]
+)
+def test_any_item_can_be_told(item, shown):
+    sockets = {"Rows": at("U", edge("Do")), "Do": at("P", foreach={"items": "rows"})}
+    play = Play(config(sockets), say(state={"rows": [item]}))
+    assert shown in layers(play)["work item"]
+
+
+def test_a_utility_gets_no_prompt():
+    assert Play(config({"A": at("U")})).prompt is None

@@ -1,0 +1,273 @@
+"""R2, R4, R10, R11: what an output does to the state."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import Play, agent, asks, at, config, edge, items, say, utility
+from materia_nb.engine import step as engine
+from materia_nb.errors import MateriaError
+
+
+def after(answers, *sockets, materia=None, **top):
+    """The state after a chain of sockets, each given its answer."""
+    names = [f"S{n}" for n in range(len(sockets))]
+    chain = {
+        name: {**socket, "edges": [edge(to)]}
+        for name, socket, to in zip(names, sockets, [*names[1:], "end"], strict=True)
+    }
+    return Play(config(chain, materia=materia, **top), *answers)
+
+
+def assigned(output, *pairs, before=None):
+    """The state after a utility with these assignments; ``before`` is patched in by one in front."""
+    first = say(state=before or {})
+    play = after([first, say(**output)], at("U"), at("X"), materia={"X": utility(assign=dict(pairs))})
+    assert play.at == "complete"
+    return play.data
+
+
+# -- R10 ----------------------------------------------------------------------------------
+
+
+def test_r10_a_utilitys_state_is_merged_shallowly():
+    data = after(
+        [say(state={"a": {"x": 1}, "b": 1}), say(state={"a": {"y": 2}, "c": None})], at("U"), at("U")
+    ).data
+    assert data == {"a": {"y": 2}, "b": 1, "c": None}
+
+
+@pytest.mark.parametrize("state", [None, [], ["a"], "text", 3, True])
+def test_r10_a_state_that_is_no_object_is_no_patch(state):
+    assert after([say(state=state)], at("U")).data == {}
+
+
+def test_r10_a_patch_leaves_out_work_items_and_satisfied_only():
+    patch = {"workItems": [1], "satisfied": True, "context": "kept", "other": 1}
+    assert after([say(state=patch)], at("U")).data == {"context": "kept", "other": 1}
+
+
+def test_r10_a_generator_replaces_the_work_items():
+    play = after([items("a"), items("b"), items()], asks(materia="G"), at("UG"), asks(materia="G"))
+    assert play.data == {"workItems": []}
+    play = after([items("a"), items("b")], asks(materia="G"), at("UG"))
+    assert [item["title"] for item in play.data["workItems"]] == ["b"]
+
+
+@pytest.mark.parametrize(
+    "first, expected",
+    [
+        (say(), "b"),
+        (say(workItems=[]), "b"),
+        (items("a"), "a"),
+    ],
+)
+def test_r10_other_sockets_items_are_adopted_only_where_there_are_none(first, expected):
+    for other in (at("U"), asks()):
+        data = after([first, items("b")], at("U"), other).data
+        assert [item["title"] for item in data["workItems"]] == [expected]
+
+
+def test_r10_null_counts_as_none_and_what_is_no_list_is_not_adopted():
+    null = utility(assign={"workItems": "$.x"})
+    play = after([say(x=None), items("b")], at("X"), at("U"), materia={"X": null})
+    assert play.data["workItems"][0]["title"] == "b"
+    assert after([say(workItems={"free": 1})], at("U")).data == {}
+
+
+def test_r10_context_is_appended_under_the_socket_and_the_label_or_id():
+    labelled = agent(label="Check it")
+    play = after(
+        [say(context="one"), say(context="  two\n"), say(context="three")],
+        asks(materia="L"),
+        asks(),
+        at("U"),
+        materia={"L": labelled},
+    )
+    assert play.data["context"] == "[S0 Check it] one\n\n[S1 P]   two\n\n\n[S2 U] three"
+
+
+@pytest.mark.parametrize("context", ["", "   ", "\n\t"])
+def test_r10_a_blank_context_adds_nothing(context):
+    assert after([say(context=context)], asks()).data == {}
+
+
+@pytest.mark.parametrize("before", [None, 3, ["x"], "", "  "])
+def test_r10_a_context_that_is_no_text_is_replaced(before):
+    assert after([say(state={"context": before}), say(context="c")], at("U"), asks()).data == {
+        "context": "[S1 P] c"
+    }
+
+
+def test_r10_the_patch_comes_before_the_context():
+    play = after([say(state={"context": "patched"}, context="said")], at("U"))
+    assert play.data == {"context": "patched\n\n[S0 U] said"}
+
+
+def test_r10_agents_patch_nothing():
+    play = after([say(state={"a": 1})], asks(), limits={"repairAttempts": 0})
+    assert (play.at, play.data) == ("repair_exhausted", {})
+
+
+# -- R11: sources -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "source, expected",
+    [
+        ("$", {"a": {"b": {"c": 7}}, "list": [{"t": "zero"}, {"t": "one"}], "n": None}),
+        ("$.a.b.c", 7),
+        ("$.list.1.t", "one"),
+        ("$.list.01.t", "one"),
+        ("$.n", None),
+        ("$.list[*].t", ["zero", "one"]),
+        ("$.list[0].t", "zero"),
+        ("$.list[1:]", {"t": "one"}),
+        ("$['a']['b'].c", 7),
+        ("$..c", 7),
+        ("state.s.x", 1),
+        ("state", {"s": {"x": 1, "l": [5, 6]}}),
+        ("s.x", 1),
+        ("s.l.1", 6),
+        ("lastJson.a.b", {"c": 7}),
+        ("lastJson", {"a": {"b": {"c": 7}}, "list": [{"t": "zero"}, {"t": "one"}], "n": None}),
+    ],
+)
+def test_r11_each_form_of_source(source, expected):
+    output = {"a": {"b": {"c": 7}}, "list": [{"t": "zero"}, {"t": "one"}], "n": None}
+    assert assigned(output, ("v", source), before={"s": {"x": 1, "l": [5, 6]}})["v"] == expected
+
+
+def test_r11_last_output_is_the_text_of_this_socket():
+    assert assigned({"a": 1}, ("v", "lastOutput"))["v"] == '{"a": 1}'
+    play = after(
+        [" a \n", " b \n"],
+        at("T2"),
+        at("P", assign={"v": "lastOutput"}),
+        materia={"T2": utility(parse="text")},
+    )
+    assert play.data == {"v": "b"}
+
+
+def test_r11_a_text_socket_reads_itself_as_dollar():
+    assert after([" hello "], at("P", assign={"v": "$"})).data == {"v": "hello"}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "state.nope",
+        "nope.deeper",
+        "hello",
+        "item",
+        "item.title",
+        "lastOutput.x",
+        "cursor.i",
+        "state.l.2",
+        "state.l.-1",
+        "state.l.٣",
+        "state.l.1.x",
+        "state.text.0",
+        "lastJson.nope",
+    ],
+)
+def test_r11_a_missing_source_leaves_the_target_and_is_noted(source):
+    before = (
+        {"l": [5, 6, {}], "text": "t", "v": "old"}
+        if source != "state.l.2"
+        else {"l": [5], "text": "t", "v": "old"}
+    )
+    first = say(state=before)
+    play = Play(config({"A": at("U", edge("B")), "B": at("P", assign={"v": source})}), first, "done")
+    assert play.data["v"] == "old"
+    assert [(one.target, one.source, one.found) for one in play.decision.assigned] == [("v", source, False)]
+
+
+def test_r11_cursor_is_a_state_path_like_any_other():
+    assert assigned({}, ("v", "cursor.x"), before={"cursor": {"x": 4}})["v"] == 4
+
+
+def test_r11_item_sources_inside_a_loop():
+    sockets = {
+        "Plan": asks(edge("Do"), materia="G"),
+        "Do": at("P", edge("Do"), assign={"seen": "item.title", "whole": "item"}, advance={"when": "always"}),
+    }
+    play = Play(
+        config(sockets, {"L": {"sockets": ["Do"], "consumes": {"from": "Plan"}}}), items("a", "b"), "x"
+    )
+    assert (play.data["seen"], play.data["whole"]["context"]) == ("a", "about a")
+
+
+# -- R11: targets and order ---------------------------------------------------------------
+
+
+def test_r11_targets_are_dotted_and_empty_segments_are_skipped():
+    data = assigned({"s": 1}, ("x.y.z", "$.s"), ("a..b", "$.s"), (".c.", "$.s"))
+    assert data == {"x": {"y": {"z": 1}}, "a": {"b": 1}, "c": 1}
+
+
+@pytest.mark.parametrize("between", [3, "text", None, True, [1, 2]])
+def test_r11_what_is_no_object_on_the_way_becomes_one(between):
+    assert assigned({"s": 1}, ("p.0.q", "$.s"), before={"p": between}) == {"p": {"0": {"q": 1}}}
+    assert assigned({"s": 1}, ("p.x", "$.s"), before={"p": {"y": 2}}) == {"p": {"y": 2, "x": 1}}
+
+
+def test_r11_assignments_run_in_order_and_see_earlier_ones():
+    data = assigned({"s": 1}, ("z", "b"), ("b", "$.s"), ("a", "state.b"), ("c.d", "a"), ("e", "c"))
+    assert data == {"b": 1, "a": 1, "c": {"d": 1}, "e": {"d": 1}}
+
+
+def test_r11_the_state_assigned_into_itself_is_a_copy():
+    data = assigned({"s": 1}, ("old", "state"), ("x", "$.s"), ("old.again", "state"), before={"x": 0})
+    assert data == {"x": 1, "old": {"x": 0, "again": {"x": 1, "old": {"x": 0}}}}
+
+
+@pytest.mark.parametrize("target", ["", ".", "..."])
+def test_r11_a_target_without_segments_fails_the_cast(target):
+    materia = {"X": utility(assign={"first": "$.s", target: "$.s", "later": "$.s"})}
+    play = after([say(s=1, context="c")], at("X"), materia=materia)
+    assert play.at == "assignment"
+    assert (play.data["first"], "later" in play.data) == (1, False)
+    assert [one.target for one in play.decision.assigned] == ["first"]
+
+
+def test_r4_a_utility_assigns_by_its_materia_and_an_agent_by_its_socket():
+    materia = {"X": utility(assign={"u": "$.s"}), "Y": agent(assign={"no": "$"})}
+    answers = [say(s=1), say(context="c")]
+    data = after(
+        answers, at("X", assign={"no": "$.s"}), asks(materia="Y", assign={"a": "$.context"}), materia=materia
+    ).data
+    assert (data["u"], data["a"], "no" in data) == (1, "c", False)
+
+
+def test_r4_a_generators_items_stay_the_items_whatever_it_assigns():
+    materia = {"X": utility(generator=True, assign={"workItems": "$.other", "o": "$.other"})}
+    data = after([items("a", other=[1])], at("X"), materia=materia).data
+    assert (data["workItems"][0]["title"], data["o"]) == ("a", [1])
+
+
+# -- purity of a single step --------------------------------------------------------------
+
+
+def test_a_step_leaves_the_state_before_it_alone():
+    play = after([say(state={"deep": {"list": [1]}})], at("U"), at("P", assign={"deep.list": "lastOutput"}))
+    before = play.state
+    step = engine.output(play.rules, before, "new")
+    assert before.data == {"deep": {"list": [1]}}
+    assert step.state.data == {"deep": {"list": "new"}}
+
+
+def test_transitions_refuse_a_state_that_they_are_not_for():
+    play = Play(config({"A": at("P")}))
+    with pytest.raises(MateriaError, match="waiting"):
+        engine.enter(play.rules, play.state)
+    play.go("done")
+    for transition in (
+        lambda: engine.enter(play.rules, play.state),
+        lambda: engine.output(play.rules, play.state, "again"),
+        lambda: engine.revive(play.rules, play.state),
+        lambda: engine.recast(play.rules, play.state),
+        lambda: engine.prompt_for(play.rules, play.state),
+    ):
+        with pytest.raises(MateriaError, match="complete"):
+            transition()

@@ -1,0 +1,293 @@
+"""R19, R20, and the turns of multi-turn sockets; failing, aborting, recasting, reviving."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import YES, Play, asks, at, config, edge, items, retry_loop, say
+from materia_nb.engine import step as engine
+from materia_nb.engine.state import Failure
+from materia_nb.errors import MateriaError
+
+CHAIN = {"Ask": asks(edge("Next")), "Next": at("P")}
+
+
+def names(layers):
+    return [layer.name for layer in layers]
+
+
+def event_types(step):
+    return [event.type for event in step.events]
+
+
+# -- R19 ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("attempts", [None, 0, 1, 3])
+def test_r19_repair_turns_then_the_cast_fails(attempts):
+    top = {} if attempts is None else {"limits": {"repairAttempts": attempts}}
+    play = Play(config(CHAIN, **top))
+    for turn in range(1 if attempts is None else attempts):
+        play.go("no json")
+        assert (play.at, play.visit.mode, play.visit.repairs, play.visit.turn) == (
+            "Ask",
+            "repair",
+            turn + 1,
+            turn + 1,
+        )
+        assert play.decision.by == "repair"
+    play.go("no json")
+    assert (play.at, play.decision.by) == ("repair_exhausted", "failure")
+    assert play.route == [("Ask", None)]
+    assert dict(play.state.visits) == {"Ask": 1}
+
+
+def test_r19_a_mended_answer_completes_the_same_visit():
+    play = Play(config(CHAIN), "no json", say(context="c"))
+    assert (play.at, play.state.visits["Ask"], play.data["context"]) == ("Next", 1, "[Ask P] c")
+
+
+def test_r19_the_next_visit_has_its_repairs_again():
+    sockets = {"Ask": asks(edge("Ask"))}
+    assert Play(config(sockets), "bad", "{}", "bad", "{}", "bad").at == "Ask"
+
+
+def test_r19_the_repair_prompt_lists_every_issue_and_an_excerpt():
+    play = Play(config({"Ask": asks(edge("end", "satisfied"))}), say(context=3, tasks=[], summary="s"))
+    text = play.prompt.text
+    assert names(play.prompt.layers) == ["repair", "return"]
+    for told in ("$.context", "$.tasks", "$.summary", "$.satisfied", '"summary": "s"'):
+        assert told in text
+
+
+@pytest.mark.parametrize("size, shown", [(600, 600), (601, 599), (50_000, 599)])
+def test_r19_the_excerpt_has_at_most_600_characters(size, shown):
+    play = Play(config(CHAIN), "y" * size)
+    (line,) = [line for line in play.prompt.text.splitlines() if line.startswith("yy")]
+    assert len(line) <= 600
+    assert line.count("y") == shown
+    assert line.endswith("…") == (size > 600)
+
+
+def test_r19_the_repair_prompt_stays_readable_whatever_the_answer():
+    play = Play(config(CHAIN), say(workItems=[{"x" * 5000: 1}] * 500))
+    assert len(play.prompt.text) < 20_000
+    assert "more" in play.prompt.text
+    assert len(play.decision.issues) == 1500
+
+
+def test_r19_utilities_are_never_repaired():
+    play = Play(config({"Run": at("U")}), "no json")
+    assert play.at == "invalid_output"
+    assert dict(play.state.visits) == {"Run": 1}
+
+
+def test_r19_the_events_of_a_repair():
+    play = Play(config(CHAIN))
+    step = play.answer("bad")
+    assert event_types(step) == ["same_socket_recovery_start", "same_socket_recovery_retry"]
+    assert step.events[0].data["validationKind"] == "json_parse"
+    step = play.answer(say(odd=1))
+    assert event_types(step) == ["same_socket_recovery_exhausted", "cast_end"]
+    assert step.events[1].data["kind"] == "repair_exhausted"
+
+
+def test_r19_reviving_grants_one_more_repair_turn_that_says_what_was_wrong():
+    play = Play(config(CHAIN), "bad", say(odd="the last answer"))
+    assert play.at == "repair_exhausted"
+    step = play.revive()
+    assert (play.at, play.visit.mode, play.state.visits["Ask"]) == ("Ask", "repair", 1)
+    assert names(step.prompt.layers) == ["materia", "repair", "return"]
+    assert "$.odd" in step.prompt.text
+    assert "the last answer" in step.prompt.text
+    assert play.go("bad again").at == "repair_exhausted"
+    play.revive()
+    assert play.go("{}").at == "Next"
+
+
+def test_r19_reviving_when_no_repairs_are_allowed_at_all():
+    play = Play(config(CHAIN, limits={"repairAttempts": 0}), "bad")
+    play.revive()
+    assert play.visit.mode == "repair"
+    assert play.go("bad").at == "repair_exhausted"
+
+
+def test_r19_recasting_asks_again_from_the_first_prompt_with_fresh_repairs():
+    play = Play(config(CHAIN), "bad", "bad")
+    step = play.recast()
+    assert (play.at, play.visit.mode, play.visit.repairs, play.visit.visit) == ("Ask", "work", 0, 1)
+    assert names(step.prompt.layers) == ["materia", "return"]
+    assert play.go("bad").at == "Ask"
+
+
+# -- R20 ----------------------------------------------------------------------------------
+
+
+def budgeted(*turns, warn=None, most=100, sockets=None):
+    budget = {"maxTokens": most} | ({} if warn is None else {"warnAtPercent": warn})
+    play = Play(config(sockets or {"A": at("P", edge("A"))}, budget=budget))
+    warned = []
+    for text, tokens in turns:
+        step = play.answer(text, tokens)
+        warned.append("budget_warning" in event_types(step))
+    return play, warned
+
+
+def test_r20_one_warning_then_the_stop_at_the_maximum():
+    play, warned = budgeted(("x", 74), ("x", 1), ("x", 10), ("x", 14))
+    assert (warned, play.at) == ([False, True, False, False], "A")
+    step = play.answer("x", 1)
+    assert (play.at, event_types(step)) == ("budget", ["socket_complete", "budget_limit", "cast_end"])
+
+
+def test_r20_warn_at_percent_may_be_set_and_may_be_jumped_over():
+    assert budgeted(("x", 10), warn=10)[1] == [True]
+    play, warned = budgeted(("x", 100))
+    assert (play.at, warned) == ("budget", [False])
+
+
+def test_r20_zero_stops_after_the_first_socket():
+    play, _ = budgeted(("x", None), most=0)
+    assert (play.at, play.state.visits) == ("budget", {"A": 1})
+
+
+def test_r20_input_and_output_count_and_refused_turns_too():
+    play, _ = budgeted(("bad", 60), ("{}", 40), sockets=CHAIN)
+    assert (play.at, play.state.usage.tokens) == ("budget", 100)
+
+
+def test_r20_the_state_of_the_stopped_step_is_applied():
+    sockets = {
+        "Walk": asks(
+            edge("Walk"), assign={"said": "$.context"}, foreach={"items": "l"}, advance={"when": "always"}
+        )
+    }
+    sockets = {"Rows": at("U", edge("Walk")), **sockets}
+    play, _ = budgeted((say(state={"l": [1, 2]}), 0), (say(context="c"), 100), sockets=sockets)
+    assert play.at == "budget"
+    assert (play.data["said"], play.data["context"]) == ("c", "[Walk P] c")
+    assert dict(play.state.cursors) == {"WalkIndex": 1}
+    assert dict(play.state.traversals) == {"Rows->Walk": 1}
+
+
+def test_r20_reviving_needs_a_higher_budget_and_then_chooses_the_way():
+    play, _ = budgeted(
+        (YES, 100), sockets={"Ask": asks(edge("Good", "satisfied"), edge("end")), "Good": at("P")}
+    )
+    with pytest.raises(MateriaError, match="100 tokens"):
+        play.revive()
+    play.state = engine.set_budget(play.state, 150)
+    step = play.revive()
+    assert (play.at, step.decision.target, step.decision.satisfied) == ("Good", "Good", True)
+    assert play.state.visits == {"Ask": 1, "Good": 1}
+    assert "budget_warning" in event_types(play.answer("x", 20))
+
+
+def test_r20_reviving_after_the_budget_keeps_exhaustion_and_follow_up():
+    play = Play(retry_loop(budget={"maxTokens": 10}), items("one"), "built")
+    play.answer(say(satisfied=False, context="redo"), 10)
+    play.state = engine.set_budget(play.state, None)
+    play.recast()
+    assert (play.at, play.prompt.reasons) == ("Build", ("redo",))
+    play = Play(retry_loop(budget={"maxTokens": 10}), items("one"), "built")
+    play.answer(YES, 10)
+    play.state = engine.set_budget(play.state, 20)
+    play.revive()
+    assert (play.at, play.visit.item) == ("Tell", None)
+
+
+# -- multi-turn ---------------------------------------------------------------------------
+
+TALK = {"Talk": asks(edge("Next"), materia="M"), "Next": at("P")}
+
+
+def test_a_draft_stays_a_draft_even_when_it_is_valid():
+    play = Play(config(TALK))
+    assert (play.visit.mode, names(play.prompt.layers)) == ("draft", ["materia", "multi-turn"])
+    for count in (1, 2):
+        step = play.answer(say(context="final?"))
+        assert (play.at, play.visit.drafts, play.decision.by) == ("Talk", count, "draft")
+        assert event_types(step) == ["socket_refinement"]
+    assert play.data == {}
+    assert play.state.last_output is None
+
+
+def test_finalizing_asks_for_the_result_in_the_same_visit():
+    play = Play(config(TALK), "draft")
+    step = play.take(engine.finalize(play.rules, play.state, play.prompt))
+    assert (play.visit.mode, names(step.prompt.layers)) == ("final", ["multi-turn", "return"])
+    assert play.go(say(context="c")).at == "Next"
+    assert play.data["context"] == "[Talk M] c"
+
+
+def test_an_invalid_final_is_repaired_then_fails():
+    play = Play(config(TALK), "draft")
+    play.take(engine.finalize(play.rules, play.state, play.prompt))
+    play.go("no json")
+    assert (play.visit.mode, names(play.prompt.layers)) == ("repair", ["repair", "return"])
+    assert play.go("no json").at == "repair_exhausted"
+    assert play.revive().prompt.layers[0].name == "materia"
+    assert play.go("{}").at == "Next"
+
+
+def test_a_text_socket_is_finalized_without_a_format():
+    play = Play(config({"Talk": at("M")}), "draft")
+    step = play.take(engine.finalize(play.rules, play.state, play.prompt))
+    assert names(step.prompt.layers) == ["multi-turn"]
+    assert play.go("done").at == "complete"
+
+
+def test_only_a_draft_can_be_finalized():
+    for document, kind in ((config(TALK), "no_draft"), (config(CHAIN), "not_multi_turn")):
+        play = Play(document)
+        with pytest.raises(MateriaError) as error:
+            engine.finalize(play.rules, play.state, play.prompt)
+        assert error.value.kind == kind
+
+
+def test_recasting_a_multi_turn_socket_begins_with_a_draft():
+    play = Play(config(TALK), "draft")
+    play.take(engine.abort(play.state, "enough"))
+    play.recast()
+    assert (play.visit.mode, play.visit.drafts) == ("draft", 0)
+
+
+# -- failing and aborting -----------------------------------------------------------------
+
+
+def test_a_failure_from_outside_stops_and_recast_or_revive_ask_again():
+    for again in (Play.recast, Play.revive):
+        play = Play(config({"Run": at("U", edge("Next")), "Next": at("P")}))
+        play.take(engine.fail(play.state, Failure("utility_timeout", "too slow", "Run")))
+        assert play.at == "utility_timeout"
+        step = again(play)
+        assert (play.at, step.prompt, play.state.failure) == ("Run", None, None)
+        assert play.go("{}").at == "Next"
+        assert play.state.visits["Run"] == 1
+
+
+def test_aborting_while_waiting_and_between_steps():
+    play = Play(config(CHAIN))
+    step = play.take(engine.abort(play.state, "enough"))
+    assert (play.at, event_types(step)) == ("aborted", ["cast_end"])
+    play.revive()
+    assert (play.at, play.route) == ("Ask", [("Ask", None)])
+    between = engine.output(play.rules, play.state, "{}").state
+    stopped = engine.abort(between, "enough").state
+    for again in (engine.recast, engine.revive):
+        step = again(play.rules, stopped)
+        assert (step.state.status, step.state.next) == ("ready", "Next")
+
+
+def test_aborting_before_the_first_step_goes_on_at_the_entry():
+    play = Play(config(CHAIN))
+    start = engine.begin(play.rules, "r")
+    revived = engine.revive(play.rules, engine.abort(start, "wait").state)
+    assert (revived.state.status, revived.state.next) == ("ready", "Ask")
+
+
+def test_a_failed_assignment_can_be_recast():
+    play = Play(config({"Ask": asks(assign={"": "$.context"})}), say(context="c"))
+    assert play.at == "assignment"
+    play.recast()
+    assert play.at == "Ask"

@@ -1,0 +1,240 @@
+"""R5, R6: strict JSON, and finding the one object in what an agent wrote."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from materia_nb.handoff import NotJson, agent_object, strict_json, utility_object
+from materia_nb.handoff.jsontext import MAX_DEPTH
+
+
+def found(text):
+    result = agent_object(text)
+    return result.value, result.where
+
+
+def refused(text, read=agent_object):
+    with pytest.raises(NotJson) as error:
+        read(text)
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": NaN}',
+        '{"a": Infinity}',
+        '{"a": -Infinity}',
+        '{"a": 1e400}',
+        '{"a": -1e400}',
+        '{"a": 1' + "0" * 400 + "}",
+        '{"a": 1' + "0" * 5000 + "}",
+        '{"a": 1,}',
+        '{"a": [1,]}',
+        '{"a": 1 // why\n}',
+        '{"a": /* why */ 1}',
+        "{'a': 1}",
+        "{a: 1}",
+        '{"a": 01}',
+        '{"a": +1}',
+        '{"a": .5}',
+        '{"a": "tab\there"}',
+        '{"a": "line\nbreak"}',
+        '{"a": "\\x41"}',
+        '{"a": True}',
+        "",
+        "   ",
+    ],
+)
+def test_r5_strict_json_only(text):
+    refused(text, strict_json)
+    refused(text)
+    refused(text, utility_object)
+
+
+def test_r5_finite_numbers_of_any_size_are_kept():
+    value, _ = strict_json('{"big": 1e308, "small": 1e-400, "whole": 123456789012345678901234567890}')
+    assert value == {"big": 1e308, "small": 0.0, "whole": 123456789012345678901234567890}
+
+
+def test_r5_duplicate_keys_the_last_wins_and_each_is_noted_once():
+    value, duplicates = strict_json('{"a": 1, "b": {"x": 1, "x": 2, "x": 3}, "a": 2, "a": 3}')
+    assert value == {"a": 3, "b": {"x": 3}}
+    assert sorted(duplicates) == ["a", "x"]
+    assert agent_object('so {"a": 1, "a": 2}').duplicates == ("a",)
+    assert agent_object('```\n{"a": 1, "a": 2}\n```').duplicates == ("a",)
+    assert strict_json('{"a": 1}')[1] == ()
+
+
+@pytest.mark.parametrize("text", ["[]", "[1]", "null", "true", "3", '"{}"', ' [{"a": 1}] '])
+def test_r5_a_whole_text_that_is_json_but_no_object_is_refused(text):
+    assert "not an object" in refused(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "null", '{"a":1} x', 'x {"a":1}', '```\n{"a":1}\n```', "\ufeff{}", '{"a":1}{}']
+)
+def test_r6_a_utility_writes_one_object_and_nothing_else(text):
+    refused(text, utility_object)
+
+
+def test_r6_white_space_around_a_utilitys_object_is_fine():
+    assert utility_object('\n\t {"a": 1}\r\n').value == {"a": 1}
+
+
+def test_r5_byte_order_mark_and_white_space_are_dropped():
+    assert found('\ufeff{"a": 1}') == ({"a": 1}, "whole")
+    assert found('\ufeff \n{"a": 1}\n\n') == ({"a": 1}, "whole")
+
+
+@pytest.mark.parametrize("tag", ["", "json", "JSON", "python", "json5", "c++", "a b"])
+def test_r5_the_first_fence_whatever_its_tag(tag):
+    assert found(f'Here:\n```{tag}\n{{"a": 1}}\n```\nDone.') == ({"a": 1}, "fence")
+
+
+def test_r5_the_first_fence_beats_an_object_before_it():
+    assert found('{"a": 1} or rather\n```\n{"a": 2}\n```') == ({"a": 2}, "fence")
+
+
+def test_r5_only_the_first_fence_counts_then_the_first_object():
+    assert found('```\nno\n```\n```\n{"a": 1}\n```') == ({"a": 1}, "prose")
+    assert found('```\n[1]\n```\n{"a": 1}') == ({"a": 1}, "prose")
+    assert found('```json\n{"a": 1,}\n```\n{"a": 2}') == ({"a": 2}, "prose")
+
+
+def test_r5_fences_on_one_line_and_fences_left_open():
+    assert found('x ```json {"a": 1}``` y') == ({"a": 1}, "fence")
+    assert found('x ```{"a": 1}``` y') == ({"a": 1}, "fence")
+    assert found('```json\n{"a": 1}') == ({"a": 1}, "prose")
+
+
+def test_r5_a_fence_inside_a_string_does_not_hide_the_object():
+    inner = {"context": "run ```sh\nls {x}\n``` and ``` again"}
+    assert found(json.dumps(inner)) == (inner, "whole")
+    assert found("So: " + json.dumps(inner)) == (inner, "prose")
+    assert found("```json\n" + json.dumps(inner) + "\n```") == (inner, "prose")
+
+
+def test_r5_two_objects_the_first():
+    assert found('{"a": 1}\n{"a": 2}') == ({"a": 1}, "prose")
+    assert found('{"a": 1}{"a": 2}') == ({"a": 1}, "prose")
+
+
+def test_r5_scanning_goes_on_behind_a_failed_object():
+    assert found('use {x} or {y: 1}, then {"a": 1}') == ({"a": 1}, "prose")
+    assert found('{{"a": 1}} {"b": 2}') == ({"b": 2}, "prose")
+    assert found('[{"a": 1}, 2] and') == ({"a": 1}, "prose")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": {"satisfied": true}, }',
+        '{"a": {"satisfied": true}',
+        'x {bad {"satisfied": true} } y',
+        'x {"a": [{"satisfied": true}], oops} y',
+        'x { {"satisfied": true}',
+    ],
+)
+def test_r5_an_inner_object_never_stands_in_for_a_broken_outer_one(text):
+    refused(text)
+
+
+def test_r5_braces_inside_strings_do_not_close_anything():
+    assert found('{"a": "}", oops} {"b": "{"}') == ({"b": "{"}, "prose")
+    assert found(r'{"a": "\"}\\", oops} {"b": 1}') == ({"b": 1}, "prose")
+    refused('{oops "} {\\"b\\": 1}')  # the string never ends, so no brace closes the failed object
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":', '{"a":['])
+@pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 5_000, 200_000])
+def test_r5_deep_nesting_is_refused_and_no_recursion_error_escapes(opening, depth):
+    closing = {"[": "]", '{"a":': "}", '{"a":[': "]}"}[opening]
+    text = '{"deep": ' + opening * depth + "1" + closing * depth + "}"
+    for read in (agent_object, utility_object, strict_json):
+        assert "deep" in refused(text, read)
+    assert "no JSON object" in refused("prose " + text)
+
+
+def test_r5_how_deep_is_a_fixed_number_wherever_it_is_called_from():
+    def nested(depth):
+        return '{"a":' * depth + "1" + "}" * depth
+
+    def deeper(frames, text):
+        return agent_object(text).value if frames == 0 else deeper(frames - 1, text)
+
+    deepest = nested(MAX_DEPTH)
+    assert agent_object(deepest).value == deeper(sys.getrecursionlimit() // 3, deepest)
+    refused(nested(MAX_DEPTH + 1))
+    assert "nested too deeply" in refused("[" * 300 + "]" * 300, strict_json)
+    assert strict_json('{"flat": [' + ",".join(["[]"] * 5000) + "]}")
+
+
+UNITS = [
+    "{",
+    '{"a":',
+    '"',
+    "\\",
+    '"\\',
+    '{"',
+    '{"\\',
+    "{x}",
+    '{x}"',
+    '{"a":1,}',
+    "```",
+    "[",
+    "[{",
+    "}",
+    "{}x",
+]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_r5_scanning_is_linear_in_time(unit):
+    """Twice the text may take a few times as long, not the square; the floor keeps noise out."""
+
+    def seconds(characters):
+        text = "x " + unit * (characters // len(unit))
+        best = float("inf")
+        for _ in range(2):
+            start = time.perf_counter()
+            with contextlib.suppress(NotJson):
+                agent_object(text)
+            best = min(best, time.perf_counter() - start)
+        return best
+
+    assert seconds(160_000) < 12 * max(seconds(40_000), 0.01)
+
+
+@pytest.mark.parametrize("unit", ["{", '{"a":', '"\\', '{"'])
+def test_r5_a_megabyte_of_anything_is_answered(unit):
+    text = unit * (1_000_000 // len(unit))
+    refused(text)
+    assert found(f'{{"context": {json.dumps(text)}}}') == ({"context": text}, "whole")
+
+
+@given(st.text(alphabet='{}[]"\\`:,a1 \n', max_size=80))
+def test_r5_what_is_found_is_an_object_of_the_text(text):
+    try:
+        result = agent_object(text)
+    except NotJson:
+        return
+    assert isinstance(result.value, dict)
+    if result.where == "whole":
+        assert json.loads(text) == result.value
+
+
+plain = st.text(alphabet="abc xyz.,;:()\n", max_size=20)
+objects = st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=10) | st.none(), max_size=3)
+
+
+@given(plain, objects, plain)
+def test_r5_an_object_in_plain_prose_is_always_found(before, value, after):
+    assert agent_object(before + json.dumps(value) + after).value == value

@@ -1,0 +1,142 @@
+"""``why``: the decision in words and as a table, and where other answers would have led."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import NO, YES, Play, asks, at, config, edge, exit_route, items, loop, retry_loop, say
+from materia_nb.engine import step as engine
+from materia_nb.insight.why import HEADERS, explain
+
+
+def why(play, step=None):
+    step = step or play.last
+    return explain(play.rules, "the step", step.decision, step.state)
+
+
+def told(play):
+    return str(why(play))
+
+
+def branching(*conditions):
+    edges = [edge(f"To{n}", when) for n, when in enumerate(conditions)]
+    return config({"Ask": asks(*edges), **{e["to"]: at("P") for e in edges}})
+
+
+def test_the_edge_taken_and_where_the_other_answer_leads():
+    text = told(Play(branching("satisfied", "not_satisfied"), YES))
+    assert "1 to To0 was taken" in text
+    assert "With satisfied: false it would have gone to To1." in text
+    text = told(Play(branching("satisfied", "not_satisfied"), NO))
+    assert "2 to To1 was taken" in text
+    assert "With satisfied: true it would have gone to To0." in text
+
+
+def test_only_the_first_edge_of_a_condition_is_named():
+    text = told(Play(branching("satisfied", "satisfied", "not_satisfied"), NO))
+    assert "would have gone to To0" in text
+    assert "To1" not in text
+
+
+def test_answers_that_lead_to_the_same_place_are_not_mentioned():
+    assert "would have" not in told(
+        Play(config({"Ask": asks(edge("B", "satisfied"), edge("B", "not_satisfied")), "B": at("P")}), YES)
+    )
+    assert "would have" not in told(Play(branching("always"), "{}"))
+    text_socket = config({"Ask": at("P", edge("A", "satisfied"), edge("B")), "A": at("P"), "B": at("P")})
+    assert "would have" not in told(Play(text_socket, "x"))
+
+
+def test_the_implied_end_says_that_nothing_matched():
+    text = told(Play(branching("satisfied"), NO))
+    assert "Nothing matches (the output says satisfied: false)" in text
+    assert "With satisfied: true it would have gone to To0." in text
+
+
+def test_an_exit_says_what_advanced_and_what_another_answer_would_have_done():
+    text = told(Play(retry_loop(), items("one"), "built", YES))
+    assert (
+        "The derived advance moved the cursor workItemIndex from 0 to 1 (satisfied); the list is exhausted."
+        in text
+    )
+    assert "The exit route to Tell was taken" in text
+    assert "With satisfied: false it would have gone to Build." in text
+
+
+def test_an_item_that_is_not_the_last_is_not_told_to_exit():
+    text = told(Play(retry_loop(), items("one", "two"), "built", YES))
+    assert "1 of 2 are left" in text
+    assert "Tell" not in text
+    text = told(Play(retry_loop(), items("one"), "built", NO))
+    assert "did not move: it needs satisfied" in text
+    assert "With satisfied: true it would have gone to Tell." in text
+
+
+def test_an_always_exit_behind_a_guarded_one_is_not_said_to_match():
+    routes = [exit_route("Do", "always", "Any"), exit_route("Do", "satisfied", "Good")]
+    sockets = {
+        "Plan": asks(edge("Do"), materia="G"),
+        "Do": asks(edge("Do"), advance={}),
+        "Any": at("P"),
+        "Good": at("P"),
+    }
+    result = why(Play(config(sockets, {"L": loop("Do", exits=routes)}), items("one"), YES))
+    rows = [dict(zip(HEADERS, row, strict=True)) for row in result.rows]
+    assert [(row["to"], row["taken"]) for row in rows[:2]] == [("Any", "no"), ("Good", "yes")]
+    assert "guarded exit goes first" in rows[0]["reason"]
+
+
+def test_rows_name_every_edge_also_those_that_were_not_reached():
+    result = why(Play(branching("not_satisfied", "satisfied", "always"), YES))
+    rows = [dict(zip(HEADERS, row, strict=True)) for row in result.rows]
+    assert [(row["kind"], row["to"], row["taken"]) for row in rows] == [
+        ("edge 1", "To0", "no"),
+        ("edge 2", "To1", "yes"),
+        ("edge 3", "To2", "no"),
+    ]
+    assert "not looked at" in rows[2]["reason"]
+    assert rows[1]["used"] == "1 of 25"
+
+
+def test_budgets_failures_and_hints():
+    play = Play(retry_loop(1), items("one"), "built", NO)
+    assert "used 1 of 1 times" in told(play)
+    play.go("built", NO)
+    assert "The cast stopped (edge_traversals_exhausted)" in told(play)
+    assert "To go on:" in told(play)
+
+
+def test_repairs_drafts_and_missing_sources():
+    play = Play(config({"Ask": asks()}), say(odd=1))
+    assert "The output was refused:" in told(play)
+    assert "$.odd" in told(play)
+    assert "asked again" in told(play)
+    assert "draft" in told(Play(config({"Talk": at("M")}), "x"))
+    assert "state.v was left alone: nope is not there" in told(
+        Play(config({"A": at("P", assign={"v": "nope"})}), "x")
+    )
+    assert "wrapped in prose" in told(Play(config({"Ask": asks()}), "so {}"))
+
+
+def test_empty_loops_and_steps_that_are_not_over():
+    sockets = {"Plan": asks(edge("Do"), materia="G"), "Do": at("P", edge("Do")), "Tell": at("P")}
+    play = Play(config(sockets, {"L": loop("Do", exits=[exit_route("Do", "always", "Tell")])}), items())
+    result = explain(play.rules, "t", None, play.state, play.entered.decision)
+    assert "Do had no item left and was passed over" in str(result)
+    assert "Tell" in str(result)
+    assert "waiting" in str(result)
+
+
+def test_a_revived_budget_stop_does_not_guess():
+    play = Play(retry_loop(budget={"maxTokens": 1}), items("one"), "built")
+    play.answer(YES, 5)
+    play.state = engine.set_budget(play.state, None)
+    assert "to Tell was taken" in str(why(play, play.revive()))
+
+
+@pytest.mark.parametrize("kind", ["aborted", "utility_exit"])
+def test_outside_failures_are_told(kind):
+    play = Play(config({"Run": at("U")}))
+    step = engine.fail(play.state, engine.Failure(kind, "it broke", "Run", "mend it"))
+    assert "it broke" in str(why(play, step))
+    assert "mend it" in str(why(play, step))
