@@ -23,7 +23,7 @@ from materia_nb.agents.sound import SoundReply, agent_failure, sound
 from materia_nb.engine import step as engine
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import CastState, Failure, Mode, Status, Visit
+from materia_nb.engine.state import CastState, Failure, Item, Mode, Status, Visit
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Graph
@@ -308,6 +308,16 @@ class Cast:
         """The socket that the next step runs, None when the cast is over; ``end`` when only the end is left."""
         visit = self.waiting_at
         return visit.socket if visit else self._upcoming()
+
+    @property
+    def upcoming_item(self) -> Item | None:
+        """The item that the next socket will work on, or that the waiting one works on; None outside items."""
+        if (visit := self.waiting_at) is not None:
+            return visit.item
+        if self.now.next is None:
+            return None
+        entered = engine.enter(self.rules, self.now).state
+        return entered.at.item if entered.status == "waiting" and entered.at else None
 
     @property
     def ended_by(self) -> Any:

@@ -21,7 +21,7 @@ from materia_nb.engine.routing import edge_use
 from materia_nb.engine.step import short
 from materia_nb.insight.why import HEADERS
 from materia_nb.jsonvalue import JSON, MISSING, pretty
-from materia_nb.loadout.graph import Graph
+from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.report import Report
 
 if TYPE_CHECKING:
@@ -166,10 +166,13 @@ class StatusView(Shown):
     def __init__(self, cast: Cast, pause: str | None = None) -> None:
         self.lines = status_lines(cast, pause)
         self.steps = steps_view(cast)
-        self.prompt = cast.prompt
+        self.draft = _draft(cast)
+        self.prompt = None if self.draft else cast.prompt
 
     def __repr__(self) -> str:
         lines = list(self.lines)
+        if self.draft:
+            lines += ["", "draft:", _bounded(self.draft)]
         if self.prompt is not None:
             lines += ["", _bounded(self.prompt.text)]
         return "\n".join(plain(line) for line in lines)
@@ -178,6 +181,8 @@ class StatusView(Shown):
         parts = _lines(self.lines)
         if self.steps.rows:
             parts.append(html_table(self.steps.headers, self.steps.rows[-12:]))
+        if self.draft:
+            parts += [_heading("draft"), html_pre(self.draft, SHOWN_CHARS)]
         if self.prompt is not None:
             parts += _layers(self.prompt)
         return bundle(repr(self), html=html_panel("cast", html_join(parts)))
@@ -190,7 +195,7 @@ class StepView(Shown):
         self.status = status_lines(cast)
         self.step = cast.steps[-1] if cast.steps else None
         self.why = cast.why() if self.step else None
-        self.prompt = cast.prompt
+        self.prompt = None if _draft(cast) else cast.prompt
 
     def __repr__(self) -> str:
         lines = self._lines()
@@ -341,8 +346,16 @@ def status_lines(cast: Cast, pause: str | None = None) -> tuple[str, ...]:
         lines.append(_waiting_for(cast))
     elif now.status == "ready":
         because = {"breakpoint": " (breakpoint)", "until": " (as asked)"}.get(pause or "", "")
-        lines.append(f"next: {now.next}{because}")
+        lines.append(
+            f"next: {now.next}{because}" if now.next != END else "next: end (step or run completes the cast)"
+        )
     return tuple(lines)
+
+
+def _draft(cast: Cast) -> str | None:
+    """The draft that a person is to judge, None when there is none."""
+    visit = cast.waiting_at
+    return cast.steps[-1].output if visit and visit.mode == "draft" and visit.drafts else None
 
 
 def _waiting_for(cast: Cast) -> str:

@@ -13,6 +13,7 @@ from materia_nb.agents.base import Agent
 from materia_nb.agents.registry import AgentTable
 from materia_nb.cast import Cast, Plan
 from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.handoff import protocol
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import (
     Graph,
@@ -119,9 +120,11 @@ class Workbench:
         return self.config.check(self._needs_loadout(name or self.chosen))
 
     def graph(self, name: str | None = None) -> Graph:
-        """Resolve a loadout; raises LoadoutError when it has problems."""
-        name = self._needs_loadout(name or self.chosen)
-        return self.config.graph(name)
+        """Resolve a loadout; raises MateriaError when it has problems or a handoff protocol is unknown."""
+        graph = self.config.graph(self._needs_loadout(name or self.chosen))
+        for socket in graph.sockets.values():
+            protocol(socket.handoff)
+        return graph
 
     def define_loadout(self, name: str, body: str | Mapping[str, JSON]) -> LoadoutView:
         """Define a loadout in this notebook, from a mapping or from JSON or YAML text.
@@ -156,7 +159,16 @@ class Workbench:
         The script reads one JSON object on stdin and writes its result to stdout. Returns its path.
         """
         _check_name(name, "utility")
-        compile(script, f"<utility {name}>", "exec")
+        if parse not in ("json", "text"):
+            raise MateriaError(f"parse must be json or text, not {parse!r}.", where=name, kind="bad_utility")
+        try:
+            compile(script, f"<utility {name}>", "exec")
+        except SyntaxError as error:
+            raise MateriaError(
+                f"The script of the utility is not Python: {error.msg}.",
+                where=f"{name}, line {error.lineno}",
+                kind="bad_utility",
+            ) from None
         path = self.artifact_root / "notebook-utilities" / f"{name.replace(' ', '-')}.py"
         with disk(path, "write the script of the utility"):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -240,6 +252,11 @@ class Workbench:
             loadout: which loadout; the chosen one by default.
             agents: who answers in this cast only, by socket or materia (``*`` for everyone else).
         """
+        if not isinstance(request, str):
+            raise MateriaError(
+                f"The request must be text, not {type(request).__name__}.",
+                hint="say what is asked for in words",
+            )
         name = self._needs_loadout(loadout or self.chosen)
         graph = self.graph(name)
         table = self.agents

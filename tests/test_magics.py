@@ -59,8 +59,9 @@ def text(value):
 
 def test_a_cast_from_load_to_state(shell, project, capsys):
     assert "hello" in text(line(shell, "load hello.json"))
-    cast = line(shell, "cast say hi;")
+    cast = line(shell, "cast say hi")
     assert cast.request == "say hi"
+    assert line(shell, "status;") is None, "a semicolon hides the value, as IPython's users expect"
     assert "complete after 1 step" in text(line(shell, "run"))
     assert line(shell, "state greeting").value == "hi"
     assert (cast.run_dir / "sockets/hello/1.command.stdout.txt").exists()

@@ -68,9 +68,16 @@ class ScriptedAgent:
 
 
 def _entries(key: str, value: Sequence[ScriptEntry] | ScriptEntry) -> tuple[Reply, ...]:
-    entries = [value] if isinstance(value, (str, Mapping, Reply)) else list(value)
+    if isinstance(value, (str, Mapping, Reply)):
+        value = [value]
+    # what comes from a notebook need not be what the annotation says
+    if not isinstance(value, Sequence):
+        raise AgentError(
+            f"The script's entry {key!r} is {type(value).__name__}, not replies.",
+            hint="a dict is a script: lists of replies by socket or materia; for one fixed answer give a function",
+        )
     return tuple(
-        _entry(f"Reply {n} of {key!r} in the script", entry) for n, entry in enumerate(entries, start=1)
+        _entry(f"Reply {n} of {key!r} in the script", entry) for n, entry in enumerate(value, start=1)
     )
 
 

@@ -91,7 +91,7 @@ def _said(decision: Decision) -> str:
     return f"the output says satisfied: {str(decision.satisfied).lower()}"
 
 
-def _way(rules: Rules, decision: Decision) -> list[str]:
+def _way(rules: Rules, decision: Decision) -> list[str]:  # noqa: PLR0911 - one for each way on
     by, target, chosen = decision.by, decision.target, decision.chosen
     if decision.failure is not None and by in ("failure", "budget"):
         lines = [f"The cast stopped ({decision.failure.kind}): {decision.failure.message}"]
@@ -102,6 +102,10 @@ def _way(rules: Rules, decision: Decision) -> list[str]:
         return [f"{decision.socket} is asked again, in the same visit."]
     if by == "draft":
         return ["It was a draft: refine it, or continue to the final result."]
+    if by == "implied end" and not decision.looks:
+        exhausted = decision.advance is not None and decision.advance.exhausted
+        lack = "loop has no exit route from here" if exhausted else "socket has no edges"
+        return [f"The {lack}, so the cast ends, as a success."]
     if by == "implied end":
         return [
             f"Nothing matches ({_said(decision)}), so the cast ends, as a success.",
@@ -109,9 +113,8 @@ def _way(rules: Rules, decision: Decision) -> list[str]:
         ]
     if chosen is None:
         return [f"It goes on to {target}."]
-    what = "exit route" if chosen.kind == "exit" else "edge"
-    place = f" {chosen.place + 1}" if chosen.place is not None else ""
-    lines = [f"The {what}{place} to {chosen.to} was taken: {chosen.reason(decision.satisfied)}."]
+    what = "The exit route" if chosen.place is None else f"Edge {chosen.place + 1}"
+    lines = [f"{what} to {chosen.to} was taken: {chosen.reason(decision.satisfied)}."]
     if chosen.limit is not None and chosen.used is not None:
         lines.append(f"It has been used {chosen.used + 1} of {chosen.limit} times here.")
     return lines + _otherwise(rules, decision)

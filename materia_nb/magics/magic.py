@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
+from IPython.core.magic import (
+    Magics,
+    line_cell_magic,
+    magics_class,
+    no_var_expand,
+    output_can_be_silenced,
+)
 
 from materia_nb.errors import MateriaError
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
@@ -48,6 +54,7 @@ class MateriaMagics(Magics):
 
     @line_cell_magic
     @no_var_expand
+    @output_can_be_silenced
     def materia(self, line: str, cell: str | None = None) -> Any:
         """Run a verb of Materia NB."""
         return self.run(line, cell)

@@ -15,6 +15,7 @@ from materia_nb.magics.registry import Argument, Verb
 
 _WORD = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\S+)""")
 _VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
+_SHELL_NAMES = frozenset({"In", "Out", "exit", "quit", "open", "get_ipython"})
 _ESCAPE = re.compile(r"\\(.)")
 
 
@@ -91,7 +92,7 @@ def _value(raw: str, names: Mapping[str, Any]) -> Any:
     if variable:
         name = variable.group(1)
         if name not in names:
-            mine = [known for known in names if not known.startswith("_")]
+            mine = [known for known in names if not known.startswith("_") and known not in _SHELL_NAMES]
             raise MateriaError(
                 f"There is no variable {name!r}.", hint=did_you_mean(name, mine), kind="unknown_variable"
             )

@@ -93,7 +93,7 @@ def _owner(handle: int) -> str:
     try:
         owner = json.loads(os.pread(handle, 4096, 0))
         if owner["pid"] == os.getpid():
-            return "this very kernel, through another cast object"
+            return "this very kernel, through a cast that is open here"
         return f"process {owner['pid']} on {owner['host']} since {owner['since']}"
     except (OSError, ValueError, KeyError, TypeError):
         return "another process"

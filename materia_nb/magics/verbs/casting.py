@@ -14,7 +14,7 @@ from materia_nb.magics.registry import Argument, Call, verb
 @verb(
     "cast",
     Argument("--loadout", "another loadout than the chosen one", "option", completes="loadout"),
-    Argument("request", "what is asked for", "rest"),
+    Argument("request", "what is asked for; in quotes if it ends in a question mark", "rest"),
     cell="may",
     example="%materia cast ship the widget",
 )
@@ -103,7 +103,7 @@ def continue_(call: Call) -> Any:
 @verb(
     "break",
     Argument("socket", "where to stop", completes="socket"),
-    Argument("--when", "only if this Python expression holds (state, item, cast)", "option"),
+    Argument("--when", "only if this Python expression, in quotes, holds (state, item, cast)", "option"),
     Argument("--clear", "take the breakpoint, or all of them, away", "flag"),
     example="%materia break Socket-3 --when \"state.get('retries', 0) > 2\"",
 )

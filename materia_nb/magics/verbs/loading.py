@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from typing import Any
 
@@ -92,7 +93,13 @@ def agent(call: Call) -> Any:
     elif who is None:
         return views.agents_view(call.bench.agents)
     elif isinstance(who, str) and who.split()[:1] == ["command"]:
-        call.bench.agent(name, who.split()[1:])
+        call.bench.agent(name, shlex.split(who)[1:])
+    elif isinstance(who, str) and who != "person":
+        raise MateriaError(
+            f"{who!r} is not an agent.",
+            hint="write person, command PROGRAM ARGUMENT..., a $variable, or a cell with the body of a function",
+            kind="bad_agent",
+        )
     else:
         call.bench.agent(name, who)
     return views.agents_view(call.bench.agents)

@@ -34,7 +34,8 @@ def state(call: Call) -> Any:
     value = get_path(data, split_path(str(path)))
     if value is MISSING:
         raise MateriaError(
-            f"There is nothing at {path!r} in the state.", hint=f"its fields: {', '.join(data)}"
+            f"There is nothing at {path!r} in the state.",
+            hint=f"its fields: {', '.join(data)}" if data else "the state is empty",
         )
     return views.JsonView(f"state.{path}", value)
 
@@ -69,7 +70,7 @@ def prompt(call: Call) -> Any:
     if record.prompt is None:
         raise MateriaError(
             f"{record.socket} is a utility and has no prompt.",
-            hint="handoff shows what it was given",
+            hint="handoff shows what it was given and what it wrote",
             kind="no_prompt",
         )
     return views.PromptView(record, record.prompt)
