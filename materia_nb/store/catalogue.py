@@ -96,7 +96,7 @@ def find_cast(root: Path, reference: str) -> Path:
     reference = reference.strip()
     if reference == "latest" or re.fullmatch(r"-[1-9]\d{0,6}", reference):
         return _counted(root, 1 if reference == "latest" else int(reference[1:]))
-    if is_cast_id(reference) and (root / reference).is_dir():
+    if is_cast_id(reference) and _is_dir(root / reference):
         return (root / reference).resolve()
     given = _as_path(reference)
     if given is not None:
@@ -114,7 +114,7 @@ def find_cast(root: Path, reference: str) -> Path:
             kind="ambiguous_cast",
         )
     raise MateriaError(
-        f"There is no cast {reference!r}.",
+        f"There is no cast {reference[:100]!r}.",
         where=str(root),
         hint=did_you_mean(reference, names)
         if names
@@ -144,11 +144,19 @@ def _as_path(reference: str) -> Path | None:
         if path.is_file() and path.name == "events.jsonl":
             path = path.parent
         # A bare word that names some directory here is taken only if a cast is in it.
-        if path.is_dir() and (len(path.parts) > 1 or path.is_absolute() or _is_run_dir(path)):
+        meant = reference.startswith((".", "~")) or os.sep in reference
+        if path.is_dir() and (meant or _is_run_dir(path)):
             return path.resolve()
     except OSError:
         pass
     return None
+
+
+def _is_dir(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # too long a name, for one
+        return False
 
 
 def _run_dirs(root: Path) -> list[Path]:
