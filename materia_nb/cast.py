@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from materia_nb.agents.base import Agent, Message, Turn, TurnKind
 from materia_nb.agents.registry import AgentTable
 from materia_nb.agents.sound import SoundReply, agent_failure, sound
+from materia_nb.edits import Edits
 from materia_nb.engine import step as engine
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
@@ -34,7 +35,7 @@ from materia_nb.store.journal import Journal, mend, read_journal
 from materia_nb.store.lock import CastLock
 from materia_nb.store.recorded import ENGINE, cast_start, read_contents, read_recorded
 from materia_nb.store.replay import Difference, Replay, replay
-from materia_nb.store.rundir import RunDir, new_run_dir, output_name
+from materia_nb.store.rundir import RunDir, branch_suffix, new_run_dir, output_name
 from materia_nb.utilities.runner import command_record, run_utility, stdin_document
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Plan:
     sync: bool = False
 
 
-class Cast:
+class Cast(Edits):
     """One run of a loadout. Make one with ``Workbench.cast`` or ``Workbench.open``."""
 
     def __init__(  # noqa: PLR0913 - the parts of a cast, by name
@@ -676,7 +677,7 @@ class Cast:
             cursors=now.cursors,
         )
         about = engine.about(self.rules, visit)
-        base = output_name(visit.socket, visit.visit, None, "")
+        base = output_name(visit.socket, visit.visit, None, self._branch())
         name = self._files.write_json(f"{base}.input.json", document)
         self._commit([("utility_input", {**about, "artifact": name, "visit": visit.visit})], _nothing)
         names = (f"{base}.command.stdout.txt", f"{base}.command.stderr.txt")
@@ -766,12 +767,16 @@ class Cast:
 
     def _output_name(self, visit: Visit, step: engine.Step) -> str:
         kind = step.events[0].type
+        branch = self._branch()
         if kind == "socket_complete":
-            return output_name(visit.socket, visit.visit, _key(visit))
+            return output_name(visit.socket, visit.visit, _key(visit), f"{branch}.md")
         # Numbered by the turns of the visit, so that no recast or revival writes over an earlier one.
         number = len(self.steps[-1].turns) + 1
         word = "refinement" if kind == "socket_refinement" else "refused"
-        return output_name(visit.socket, visit.visit, _key(visit), f".{word}-{number}.md")
+        return output_name(visit.socket, visit.visit, _key(visit), f"{branch}.{word}-{number}.md")
+
+    def _branch(self) -> str:
+        return branch_suffix(len(self._history.abandoned))
 
     def _with_output(
         self, event: engine.Event, name: str, reply: SoundReply, step: engine.Step

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from materia_nb.engine import step as engine
 from materia_nb.engine.items import item_label, with_aliases, without_aliases
+from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Draft, FollowUp, Item, ItemId, Usage
 from materia_nb.errors import MateriaError
@@ -139,6 +140,19 @@ def _move_current(rules: Rules, draft: Draft, items: list[JSON], origins: Origin
     draft.at = visit._replace(item=item)
     draft.data, draft.aliases = without_aliases(draft), ()
     draft.data, draft.aliases = with_aliases(draft.data, iterator, item)
+
+
+def prompt_after(rules: Rules, state: CastState) -> Prompt | None:
+    """What a waiting agent is asked after an edit; None where its turn stays as it was."""
+    visit = state.at
+    if (
+        state.status != "waiting"
+        or visit is None
+        or visit.turn
+        or rules.sockets[visit.socket].socket.is_utility
+    ):
+        return None
+    return engine.prompt_for(rules, state)
 
 
 def edit_data(state: CastState, data: Mapping[str, JSON]) -> CastState:

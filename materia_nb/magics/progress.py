@@ -16,6 +16,9 @@ SHOW_AFTER_S = 0.5
 @contextmanager
 def running(cast: Cast) -> Iterator[None]:
     """Show work items done and the current socket while the block runs, if it takes long enough."""
+    if not _in_a_kernel():
+        yield
+        return
     bar = _Bar()
     unwatch = cast.watch(bar.update)
     try:
@@ -23,6 +26,13 @@ def running(cast: Cast) -> Iterator[None]:
     finally:
         unwatch()
         bar.close()
+
+
+def _in_a_kernel() -> bool:
+    """Whether there is a front end that shows widgets; a terminal would print them as text."""
+    from IPython import get_ipython
+
+    return getattr(get_ipython(), "kernel", None) is not None
 
 
 class _Bar:

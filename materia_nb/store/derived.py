@@ -11,7 +11,7 @@ from materia_nb.engine.step import short
 from materia_nb.jsonvalue import JSON
 from materia_nb.store.history import History, StepRecord
 from materia_nb.store.replay import OUTPUT_TYPES
-from materia_nb.store.rundir import RunDir, context_name, output_name
+from materia_nb.store.rundir import RunDir, branch_suffix, context_name, output_name
 
 __all__ = ["OUTPUT_TYPES", "manifest", "usage_report", "write"]
 
@@ -41,10 +41,14 @@ def _write_step(files: RunDir, rules: Rules, step: StepRecord) -> None:
             f"visit: {step.visit}",
         ]
         body = [part for layer in step.prompt.layers for part in ("", f"## {layer.name}", "", layer.text)]
-        files.write_text(context_name(step.socket, step.visit, step.item_key), "\n".join([*head, *body, ""]))
+        files.write_text(
+            context_name(step.socket, step.visit, step.item_key, step.branch), "\n".join([*head, *body, ""])
+        )
     reading = step.reading
     if reading is not None and reading.accepted and rules.sockets[step.socket].wanted.parse == "json":
-        files.write_json(output_name(step.socket, step.visit, None, ".json"), reading.value)
+        files.write_json(
+            output_name(step.socket, step.visit, None, f"{branch_suffix(step.branch)}.json"), reading.value
+        )
 
 
 def manifest(cast_id: str, rules: Rules, history: History, journal_bytes: int = 0) -> dict[str, JSON]:
@@ -58,7 +62,7 @@ def manifest(cast_id: str, rules: Rules, history: History, journal_bytes: int = 
             about |= {"itemKey": step.item_key, "itemLabel": step.item_label}
         about["visit"] = step.visit
         if step.prompt is not None:
-            artifact = context_name(step.socket, step.visit, step.item_key)
+            artifact = context_name(step.socket, step.visit, step.item_key, step.branch)
             entries.append({**about, "kind": "context", "artifact": artifact, "timestamp": step.started})
         entries += [
             {

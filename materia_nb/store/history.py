@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -10,6 +11,7 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.state import CastState, Mode, Usage
 from materia_nb.engine.step import Step
 from materia_nb.handoff.protocol import Reading
+from materia_nb.jsonvalue import JSON
 
 Role: TypeAlias = Literal["user", "assistant"]
 """Who said something in a visit."""
@@ -20,10 +22,11 @@ class TurnRecord:
     """One output of a visit: what was asked, what came, where it is kept, what was made of it.
 
     ``prompt`` and ``reading`` are None for a utility and for a draft respectively; ``message``
-    is what the person said when that was asked in place of the prompt (refinement).
+    is what the person said when that was asked in place of the prompt (refinement). A
+    ``correction`` is what a person put in place of the output of a completed step.
     """
 
-    mode: Mode
+    mode: Mode | Literal["correction"]
     prompt: Prompt | None
     text: str
     artifact: str | None
@@ -38,7 +41,8 @@ class StepRecord:
 
     ``before`` is the state when it was entered and ``after`` the latest one; while
     the socket still owes an output, ``decision`` is None or that of its last turn.
-    ``entry`` tells which empty loops were passed over on the way in.
+    ``entry`` tells which empty loops were passed over on the way in. ``branch`` counts how
+    often the cast had been taken back before, since visits are then numbered anew.
     """
 
     number: int
@@ -54,6 +58,7 @@ class StepRecord:
     decision: Decision | None = None
     turns: list[TurnRecord] = field(default_factory=list)
     ended: int | None = None
+    branch: int = 0
 
     @property
     def output(self) -> str | None:
@@ -71,6 +76,18 @@ class StepRecord:
         return self.turns[-1].artifact if self.turns else None
 
 
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What a person changed after so many steps: a JSON Patch and its inverse, and the states around it."""
+
+    ts: int
+    step: int
+    patch: tuple[Mapping[str, JSON], ...]
+    inverse: tuple[Mapping[str, JSON], ...]
+    before: CastState
+    after: CastState
+
+
 class History:
     """Collects the steps of one cast. The only thing about a cast that is changed in place."""
 
@@ -84,6 +101,8 @@ class History:
         self.mode_asked: Mode = "work"
         self.message: str | None = None
         self.said: list[tuple[Role, str]] = []
+        self.edits: list[Edit] = []
+        self.abandoned: list[Sequence[StepRecord]] = []
 
     @property
     def asked(self) -> str:
@@ -114,6 +133,7 @@ class History:
                     state,
                     step.prompt,
                     step.decision,
+                    branch=len(self.abandoned),
                 )
             )
         else:
@@ -136,6 +156,32 @@ class History:
     def rebudgeted(self, state: CastState) -> None:
         """Keep another budget."""
         self.state = state
+
+    def edited(self, edit: Edit, prompt: Prompt | None) -> None:
+        """Keep what a person changed; ``prompt`` is what a waiting agent is asked now, if that changed."""
+        self.edits.append(edit)
+        self.state = edit.after
+        self.prompt = prompt or self.prompt
+
+    def undone(self) -> None:
+        """Keep that the last edit was taken back."""
+        self.state = self.edits.pop().before
+
+    def recommitted(self, step: Step, text: str, artifact: str | None, ts: int) -> None:
+        """Keep a corrected output of the last step beside the original, and what followed from it."""
+        record = self.steps[-1]
+        record.turns.append(TurnRecord("correction", None, text, artifact, step.reading, None, None))
+        self.ending = None
+        self.moved(step, ts)
+
+    def back(self, state: CastState, number: int) -> None:
+        """Go back behind a step; the steps after it become an abandoned branch."""
+        if self.steps[number:]:
+            self.abandoned.append(self.steps[number:])
+        self.steps = self.steps[:number]
+        self.edits = [edit for edit in self.edits if edit.step < number]
+        self.state, self.prompt, self.ending = state, None, None
+        self._forget()
 
     def again(self, step: Step, ts: int) -> None:
         """Keep a recast or a revival: the visit's conversation begins anew."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from materia_nb.engine import edit
 from materia_nb.engine import step as engine
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Failure, Usage
@@ -20,7 +21,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
 from materia_nb.store.detour import finalized, towards
 from materia_nb.store.differences import Difference, our_reason, our_way
-from materia_nb.store.history import History
+from materia_nb.store.history import Edit, History
 from materia_nb.store.journal import Line
 from materia_nb.store.rundir import output_name
 
@@ -65,15 +66,19 @@ def replay(
     """
     request = next((line.data.get("request") for line in lines if line.type == "cast_start"), "")
     done = Replay(History(engine.begin(rules, request if isinstance(request, str) else "")))
-    player = _Player(rules, read, done, strict=strict)
+    named = {str(line.data.get("artifact")) for line in lines if line.type in OUTPUT_TYPES}
+    player = _Player(rules, read, done, named, strict=strict)
     for line in lines:
         player.play(line)
     return done
 
 
 class _Player:
-    def __init__(self, rules: Rules, read: Callable[[str], str], done: Replay, *, strict: bool) -> None:
+    def __init__(
+        self, rules: Rules, read: Callable[[str], str], done: Replay, named: set[str], *, strict: bool
+    ) -> None:
         self.rules = rules
+        self.named = named
         self.read = read
         self.done = done
         self.strict = strict
@@ -94,6 +99,10 @@ class _Player:
             "budget_updated": self._set_budget,
             "cast_recast": self._again,
             "cast_revive": self._again,
+            "state_edited": self._edited,
+            "edit_undone": self._undone,
+            "socket_recommitted": self._recommitted,
+            "cast_back": self._back,
         }
 
     def play(self, line: Line) -> None:
@@ -191,6 +200,36 @@ class _Player:
             self._note(
                 f"an answer was refused and asked for again; the recording does not keep it ({error[:300]})"
             )
+
+    # -- what a person changed ----------------------------------------------------------
+
+    def _edited(self, line: Line) -> None:
+        import jsonpatch
+
+        before, patch = self.history.state, line.data.get("patch") or []
+        data = jsonpatch.apply_patch(dict(before.data), patch)
+        origins = line.data.get("origins")
+        if isinstance(origins, list):
+            after = edit.edit_items(self.rules, before, data["workItems"], origins)
+        else:
+            after = edit.edit_data(before, data)
+        made = Edit(line.ts, before.steps, tuple(patch), tuple(line.data.get("inverse", ())), before, after)
+        self.history.edited(made, edit.prompt_after(self.rules, after))
+
+    def _undone(self, _: Line) -> None:
+        if self.history.edits:
+            self.history.undone()
+
+    def _recommitted(self, line: Line) -> None:
+        artifact = str(line.data.get("artifact"))
+        text = self.read(artifact)
+        step = edit.recommit(self.rules, self.history.steps[-1].before, self.history.state, text)
+        self.history.recommitted(step, text, artifact, line.ts)
+
+    def _back(self, line: Line) -> None:
+        number = int(line.data.get("step", 0))
+        earlier = self.history.steps[number - 1].after if number else self.history.start
+        self.history.back(edit.back_to(earlier, self.history.state), number)
 
     # -- turns of a visit ---------------------------------------------------------------
 
@@ -297,12 +336,17 @@ class _Player:
             self.history.state = state._replace(status="failed", next=None, failure=failure)
 
     def _refused_last(self, line: Line) -> bool:
-        """Read the output that a recording stopped at. The reference keeps only the last one of a visit."""
+        """Read the output that a recording stopped at. The reference keeps only the last one of a visit.
+
+        A file that another event names holds what a recast brought.
+        """
         state = self.history.state
         visit = state.at
         if visit is None or visit.mode == "draft" or (self.command and self._kind() != "invalid_output"):
             return False
         name = output_name(visit.socket, visit.visit, visit.item.key if visit.item else None)
+        if name in self.named:
+            return False
         try:
             text = self.read(name)
         except MateriaError:

@@ -1,0 +1,266 @@
+"""What a person changes in a cast between its steps. Every change is an event, kept with its inverse.
+
+Files that utilities changed are not part of a cast's state: no edit, undo, way back
+or fork touches them.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from materia_nb.engine import edit
+from materia_nb.engine import step as engine
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.state import CastState
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import JSON, same
+from materia_nb.store.files import to_bytes
+from materia_nb.store.fork import fork_files
+from materia_nb.store.history import Edit, History, StepRecord
+from materia_nb.store.journal import Journal
+from materia_nb.store.rundir import RunDir, branch_suffix, output_name
+
+if TYPE_CHECKING:
+    import threading
+
+    from materia_nb.agents.registry import AgentTable
+
+
+class Edits:
+    """The part of a cast that edits; ``Cast`` is the class to use."""
+
+    run_dir: Path
+    rules: Rules
+    agents: AgentTable
+    _files: RunDir
+    _history: History
+    _journal: Journal | None
+    _writer: threading.Lock
+
+    if TYPE_CHECKING:  # what Cast provides
+
+        @property
+        def now(self) -> CastState: ...  # noqa: D102
+        @property
+        def steps(self) -> Sequence[StepRecord]: ...  # noqa: D102
+        def at_step(self, number: int) -> StepRecord: ...  # noqa: D102
+        def _hold(self) -> threading.Lock: ...
+        def _begin(self) -> None: ...
+        def _told(self) -> None: ...
+        def _write_derived(self) -> None: ...
+        def _commit(
+            self, events: Sequence[tuple[str, Mapping[str, JSON]]], keep: Callable[[int], None]
+        ) -> None: ...
+        @classmethod
+        def resume(cls, path: Path, agents: AgentTable | None = None) -> Self: ...  # noqa: D102
+
+    @property
+    def edits(self) -> Sequence[Edit]:
+        """The changes that a person made and did not undo, in order."""
+        return self._history.edits
+
+    @property
+    def abandoned(self) -> Sequence[Sequence[StepRecord]]:
+        """The steps that were left behind by going back, one branch each."""
+        return self._history.abandoned
+
+    def edit_items(self, items: Sequence[JSON], origins: Sequence[int | None] | None = None) -> None:
+        """Replace the work items.
+
+        Cursors, retry counts and follow-up stay with the items that they belong to: a cursor
+        stays at its item; when that one is removed the next becomes current.
+
+        Args:
+            items: the new list; each item has exactly a title and a context (R9).
+            origins: for each item its index in the old list, None for a new one; found by comparing if left out.
+
+        Raises:
+            MateriaError: an item breaks a rule (kind ``items``), or a socket works on an item that
+                is to be removed, or a step is running (kind ``busy``). Nothing was changed then.
+        """
+        new = list(items)
+        old = self.now.data.get("workItems")
+        places = _origins(old if isinstance(old, list) else [], new) if origins is None else list(origins)
+        self._edit(
+            {**self.now.data, "workItems": new},
+            lambda state: edit.edit_items(self.rules, state, new, places),
+            origins=places,
+        )
+
+    def edit_state(self, data: Mapping[str, JSON]) -> None:
+        """Replace the state's data; what shows the current item (``item`` and its aliases) is put back.
+
+        Raises:
+            MateriaError: the data is not JSON, or a step is running (kind ``busy``).
+        """
+        self._edit(data, lambda state: edit.edit_data(state, _patched(state, _patch(state.data, data))))
+
+    def _edit(
+        self,
+        data: Mapping[str, JSON],
+        change: Callable[[CastState], CastState],
+        origins: Sequence[int | None] | None = None,
+    ) -> None:
+        self._refuse_while_running()
+        with self._hold():
+            self._begin()
+            before = self.now
+            if before.status == "complete":
+                raise MateriaError(
+                    "The cast is complete.", hint="go back to a step first, or fork it", kind="over"
+                )
+            patch, inverse = _patch(before.data, data), _patch(data, before.data)
+            if not patch:
+                return
+            after = change(before)
+            event: dict[str, JSON] = {
+                "patch": patch,
+                "inverse": inverse,
+                "by": "person",
+                "step": before.steps,
+            }
+            if origins is not None:
+                event["origins"] = list(origins)
+            prompt = edit.prompt_after(self.rules, after)
+            self._commit(
+                [("state_edited", event)],
+                lambda ts: self._history.edited(
+                    Edit(ts, before.steps, tuple(patch), tuple(inverse), before, after), prompt
+                ),
+            )
+            self._told()
+
+    def undo(self) -> None:
+        """Take the last edit back, as long as no step was made since."""
+        self._refuse_while_running()
+        with self._hold():
+            self._begin()
+            if not self._history.edits:
+                raise MateriaError("There is no edit to undo.", kind="undo")
+            if self._history.edits[-1].after is not self.now:
+                raise MateriaError(
+                    "The cast has gone on since the last edit.",
+                    hint="go back to the step before it",
+                    kind="undo",
+                )
+            self._commit([("edit_undone", {})], lambda _: self._history.undone())
+            self._told()
+
+    def recommit(self, text: str) -> StepRecord:
+        """Correct the output of the last step: it is checked and decided anew, the original is kept.
+
+        Raises:
+            MateriaError: the corrected output breaks the handoff's rules (kind ``recommit``), or
+                the cast has gone on since, or was edited since.
+        """
+        self._refuse_while_running()
+        with self._hold():
+            self._begin()
+            record = self.steps[-1] if self.steps else None
+            if record is None or not record.turns or self.now.status == "waiting":
+                raise MateriaError(
+                    "There is no completed step to correct.",
+                    hint="reply answers a waiting socket",
+                    kind="recommit",
+                )
+            if self._history.edits and self._history.edits[-1].step == self.now.steps:
+                raise MateriaError(
+                    "The cast was edited since that step.", hint="undo the edit first", kind="recommit"
+                )
+            told = to_bytes(text).decode()
+            step = edit.recommit(self.rules, record.before, self.now, told)
+            suffix = f"{branch_suffix(record.branch)}.corrected-{len(record.turns) + 1}.md"
+            name = output_name(record.socket, record.visit, record.item_key, suffix)
+            self._files.write_text(name, told)
+            event: dict[str, JSON] = {"step": record.number, "artifact": name, "by": "person"}
+            self._commit(
+                [("socket_recommitted", event), *_ending(step)],
+                lambda ts: self._history.recommitted(step, told, name, ts),
+            )
+            self._told()
+            self._write_derived()
+            return record
+
+    def back_to(self, number: int) -> None:
+        """Go on from the state after an earlier step; later steps are kept as an abandoned branch.
+
+        Files that utilities changed since are not changed back. 0 goes back to the start.
+        """
+        self._refuse_while_running()
+        with self._hold():
+            self._begin()
+            earlier = self._history.start if number == 0 else self.at_step(number).after
+            state = edit.back_to(earlier, self.now)
+            kept = 0 if number == 0 else self.at_step(number).number
+            self._commit(
+                [("cast_back", {"step": kept, "by": "person"})], lambda _: self._history.back(state, kept)
+            )
+            self._told()
+            self._write_derived()
+
+    def fork(self, number: int | None = None) -> Self:
+        """Start another cast from the state after a step, in a directory of its own; this one stays as it is."""
+        with self._hold():
+            self._begin()
+            kept = len(self.steps) if number is None else self.at_step(number).number
+            path = fork_files(self._files, kept)
+        try:
+            made = type(self).resume(path, self.agents)
+        except BaseException:
+            shutil.rmtree(path, ignore_errors=True)  # nothing of the fork has happened yet
+            raise
+        if kept < len(made.steps):
+            made.back_to(kept)
+        return made
+
+    def _refuse_while_running(self) -> None:
+        if self._writer.locked():
+            raise MateriaError(
+                "A step is running; nothing can be changed before it ends.",
+                hint="pause, then edit",
+                kind="busy",
+            )
+
+
+def _ending(step: engine.Step) -> list[tuple[str, Mapping[str, JSON]]]:
+    return [(event.type, event.data) for event in step.events if event.type == "cast_end"]
+
+
+def _patch(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> list[dict[str, JSON]]:
+    """The JSON Patch (RFC 6902) that makes ``after`` of ``before``."""
+    import jsonpatch
+
+    patch: list[dict[str, JSON]] = jsonpatch.make_patch(dict(before), dict(after)).patch
+    return patch
+
+
+def _patched(state: CastState, patch: Sequence[Mapping[str, JSON]]) -> Mapping[str, JSON]:
+    import jsonpatch
+
+    data: Mapping[str, JSON] = jsonpatch.apply_patch(dict(state.data), [dict(one) for one in patch])
+    return data
+
+
+def _origins(old: Sequence[JSON], new: Sequence[JSON]) -> list[int | None]:
+    """Where each new item stood: equal items first, in order; then those at the same place with the same title."""
+    free = dict(enumerate(old))
+    found: list[int | None] = []
+    for item in new:
+        place = next((index for index, known in free.items() if same(known, item)), None)
+        found.append(place)
+        if place is not None:
+            del free[place]
+    for index, place in enumerate(found):
+        if place is None and index in free and _alike(free[index], new[index]):
+            found[index] = index
+            del free[index]
+    return found
+
+
+def _alike(a: JSON, b: JSON) -> bool:
+    if not (isinstance(a, dict) and isinstance(b, dict)):
+        return False
+    return same(a.get("title"), b.get("title")) or same(a.get("context"), b.get("context"))

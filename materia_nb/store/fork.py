@@ -1,0 +1,43 @@
+"""Copying a cast up to a step into a run directory of its own (lineage: ``forkedFrom``)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from materia_nb.store.files import disk
+from materia_nb.store.journal import Line, read_journal
+from materia_nb.store.rundir import RunDir, new_run_dir
+
+
+def fork_files(files: RunDir, step: int) -> Path:
+    """Copy journal, config and artifacts to a new directory beside; its first event names where it comes from."""
+    lines = read_journal(files.journal).lines
+    path = new_run_dir(files.path.parent)
+    try:
+        with disk(path, "copy the cast"):
+            for name in ("sockets", "contexts", "config.resolved.json"):
+                source = files.path / name
+                if source.is_dir():
+                    shutil.copytree(source, path / name)
+                elif source.exists():
+                    shutil.copy2(source, path / name)
+            text = "".join(_text(line, files.path.name, step) for line in lines)
+            (path / "events.jsonl").write_text(text, encoding="utf-8")
+    except BaseException:
+        shutil.rmtree(path, ignore_errors=True)  # a half-made copy is no cast
+        raise
+    return path
+
+
+def _text(line: Line, cast_id: str, step: int) -> str:
+    data = dict(line.data)
+    if line.type == "cast_start":
+        data["forkedFrom"] = {"cast": cast_id, "step": step}
+    return (
+        json.dumps(
+            {"ts": line.ts, "type": line.type, "data": data}, ensure_ascii=False, separators=(",", ":")
+        )
+        + "\n"
+    )

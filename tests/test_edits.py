@@ -1,0 +1,294 @@
+"""What a person changes between steps: items, state, outputs, the place to go on from."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from materia_nb import Workbench
+from materia_nb.engine import edit
+from materia_nb.engine.rules import Rules
+from materia_nb.errors import MateriaError
+from materia_nb.loadout import build_graph
+from materia_nb.store.fork import fork_files  # noqa: F401 - it must be importable alone
+
+
+def item(name: str) -> dict[str, str]:
+    return {"title": name, "context": f"about {name}"}
+
+
+PLAN = [item("a"), item("b"), item("c")]
+
+
+@pytest.fixture
+def bench(project):
+    made = Workbench(project)
+    made.use("Plan-Build-Eval")
+    made.agent("Plan", lambda: {"workItems": PLAN})
+    made.agent("Build", lambda turn: f"built {turn.item_label}")
+    made.agent("Maintain", lambda: {"satisfied": True})
+    made.agent("Narrate", lambda: "told")
+    made.agent("Eval", lambda turn: {"satisfied": turn.visit != 1, "context": "not yet"})
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def cast(bench):
+    return bench.cast("edit me")
+
+
+def rebuilt(bench, cast):
+    """The cast as its journal tells it."""
+    return type(cast).open(cast.run_dir)
+
+
+def titles(cast):
+    return [one["title"] for one in cast.work_items]
+
+
+def same_as_journal(bench, cast):
+    other = rebuilt(bench, cast)
+    assert other.now == cast.now
+    assert other.route == cast.route
+    assert [e.patch for e in other.edits] == [e.patch for e in cast.edits]
+    return other
+
+
+def test_items_are_edited_between_steps(bench, cast):
+    cast.run(steps=1)
+    cast.edit_items([item("b"), item("new"), item("a")])
+    assert titles(cast) == ["b", "new", "a"]
+    same_as_journal(bench, cast)
+    bench.agent("Eval", lambda: {"satisfied": True})
+    cast.run()
+    assert [label for socket, _, _, label in cast.route if socket == "Socket-2"] == ["b", "new", "a"]
+    same_as_journal(bench, cast)
+
+
+def test_the_cursor_stays_at_its_item(cast):
+    cast.run(until="Socket-2")
+    cast.run(steps=4)
+    assert cast.now.cursors["workItemIndex"] == 0
+    cast.run(until=lambda c: c.now.cursors["workItemIndex"] == 1)
+    cast.edit_items([item("x"), *PLAN])
+    assert cast.now.cursors["workItemIndex"] == 2, "inserted before it"
+    cast.edit_items([item("b"), item("c")])
+    assert cast.now.cursors["workItemIndex"] == 0, "removed before it"
+    cast.edit_items([item("c")])
+    assert cast.now.cursors["workItemIndex"] == 0, "removed itself: the next becomes current"
+    cast.edit_items([item("c"), item("d")])
+    cast.edit_items([item("d"), item("c")], [1, 0])
+    assert cast.now.cursors["workItemIndex"] == 1, "moved behind another"
+
+
+def test_removing_all_items_leaves_the_loop_by_its_end(cast):
+    cast.run(steps=1)
+    cast.edit_items([])
+    cast.run()
+    assert cast.status == "complete"
+    assert len(cast.steps) == 1
+
+
+def test_retries_and_follow_up_move_with_the_item(cast):
+    cast.run(steps=3)
+    assert cast.next_socket == "Socket-2"
+    assert cast.now.follow_up[0].item == ("workItemIndex", 0)
+    used = cast.now.items["workItemIndex", 0].used
+    assert used == {("Socket-3", 1): 1}
+    cast.edit_items([item("first"), *PLAN])
+    assert cast.now.follow_up[0].item == ("workItemIndex", 1)
+    assert cast.now.items["workItemIndex", 1].used == used
+    cast.step()
+    assert "not yet" in cast.steps[-1].prompt.text
+    assert cast.steps[-1].item_label == "a"
+    cast.edit_items([item("first"), item("b")])
+    assert cast.now.follow_up == ()
+    assert cast.now.items == {}
+
+
+def test_an_item_that_is_worked_on_can_be_changed_but_not_removed(bench, cast):
+    bench.agent("Build", "person")
+    cast.run()
+    assert cast.waiting_at.item.key == "WI-1"
+    with pytest.raises(MateriaError, match="cannot be removed now"):
+        cast.edit_items([item("b")])
+    cast.edit_items([item("z"), {"title": "a", "context": "changed"}], [None, 0])
+    assert cast.waiting_at.item.key == "WI-2"
+    assert cast.state["workItem"]["context"] == "changed"
+    assert "changed" in cast.prompt.text
+    same_as_journal(bench, cast)
+    cast.reply("done")
+    assert cast.steps[-1].decision.target == "Socket-3"
+
+
+@pytest.mark.parametrize(
+    "bad", [[{"title": "x"}], [{"title": " ", "context": "c"}], ["x"], [{**item("x"), "id": 1}]]
+)
+def test_r9_bad_items_change_nothing(cast, bad):
+    cast.run(steps=1)
+    before = cast.now
+    with pytest.raises(MateriaError, match="workItems"):
+        cast.edit_items(bad)
+    assert cast.now is before
+
+
+def test_undo_takes_edits_back_one_by_one(bench, cast):
+    cast.run(steps=1)
+    before = cast.now
+    cast.edit_items([item("only")])
+    cast.edit_state({**cast.state, "flag": True})
+    cast.undo()
+    assert "flag" not in cast.state
+    assert titles(cast) == ["only"]
+    cast.undo()
+    assert cast.now == before
+    same_as_journal(bench, cast)
+    with pytest.raises(MateriaError, match="no edit"):
+        cast.undo()
+    cast.edit_items([item("only")])
+    cast.step()
+    with pytest.raises(MateriaError, match="gone on"):
+        cast.undo()
+
+
+def test_the_patch_and_its_inverse_are_kept(cast):
+    cast.run(steps=1)
+    cast.edit_state({**cast.state, "n": 1})
+    (made,) = cast.edits
+    assert list(made.patch) == [{"op": "add", "path": "/n", "value": 1}]
+    assert list(made.inverse) == [{"op": "remove", "path": "/n"}]
+    assert made.step == 1
+
+
+def test_a_corrected_output_is_decided_anew_and_the_original_kept(bench, cast):
+    cast.run(steps=3)
+    assert cast.now.next == "Socket-2"
+    record = cast.recommit('{"satisfied": true}')
+    assert cast.now.next == "Socket-4"
+    assert cast.now.follow_up == ()
+    assert [turn.mode for turn in record.turns] == ["work", "correction"]
+    assert "false" in (cast.run_dir / record.turns[0].artifact).read_text()
+    same_as_journal(bench, cast)
+    cast.run()
+    assert cast.status == "complete"
+    same_as_journal(bench, cast)
+
+
+def test_a_bad_correction_is_refused_and_changes_nothing(cast):
+    cast.run(steps=3)
+    before = cast.now
+    with pytest.raises(MateriaError, match=r"\$\.satisfied"):
+        cast.recommit("{}")
+    assert cast.now is before
+    cast.edit_state({**cast.state, "n": 1})
+    with pytest.raises(MateriaError, match="edited since"):
+        cast.recommit('{"satisfied": true}')
+
+
+def test_going_back_keeps_the_later_steps_as_a_branch(bench, cast):
+    cast.run()
+    outputs = {step.artifact: (cast.run_dir / step.artifact).read_text() for step in cast.steps}
+    count = len(cast.steps)
+    cast.back_to(2)
+    assert cast.status == "ready"
+    assert cast.next_socket == "Socket-3"
+    assert len(cast.steps) == 2
+    assert len(cast.abandoned[0]) == count - 2
+    same_as_journal(bench, cast)
+    bench.agent("Eval", lambda: {"satisfied": True, "context": "this time"})
+    cast.run()
+    assert cast.status == "complete"
+    assert {name: (cast.run_dir / name).read_text() for name in outputs} == outputs
+    assert "branch-1" in cast.steps[-1].artifact
+    same_as_journal(bench, cast)
+    cast.back_to(0)
+    assert cast.route == []
+    same_as_journal(bench, cast)
+
+
+def test_a_fork_is_a_cast_of_its_own(bench, cast):
+    cast.run(steps=4)
+    forked = cast.fork(2)
+    assert forked.id != cast.id
+    assert len(forked.steps) == 2
+    assert forked.next_socket == "Socket-3"
+    bench.agent("Eval", lambda: {"satisfied": True})
+    forked.run()
+    assert forked.status == "complete"
+    assert len(cast.steps) == 4
+    cast.run()
+    assert cast.status == "complete"
+    text = (forked.run_dir / "events.jsonl").read_text().splitlines()[0]
+    assert cast.id in text
+    assert "forkedFrom" in text
+    forked.close()
+
+
+def test_tokens_stay_used_when_going_back(bench, project):
+    from materia_nb.agents import Reply, Usage
+
+    bench.agent("Build", lambda turn: Reply("built", Usage(10, 5)))
+    cast = bench.cast("x")
+    cast.run(steps=2)
+    cast.back_to(1)
+    assert cast.now.usage.tokens == 15
+    cast.step()
+    assert cast.now.usage.tokens == 30
+
+
+def test_a_complete_cast_is_not_edited(cast):
+    cast.run()
+    with pytest.raises(MateriaError, match="complete"):
+        cast.edit_items([])
+
+
+def _rules():
+    agent = {"tools": "none", "prompt": "p"}
+    return Rules(
+        build_graph(
+            {
+                "loadouts": {
+                    "T": {
+                        "entry": "Socket-1",
+                        "sockets": {
+                            "Socket-1": {"materia": "G", "edges": [{"when": "always", "to": "Socket-2"}]},
+                            "Socket-2": {"materia": "B", "edges": [{"when": "always", "to": "Socket-2"}]},
+                        },
+                        "loops": {
+                            "L": {
+                                "sockets": ["Socket-2"],
+                                "consumes": {"from": "Socket-1"},
+                                "exits": [
+                                    {
+                                        "id": "x",
+                                        "from": "Socket-2",
+                                        "condition": "always",
+                                        "targetSocketId": "end",
+                                    }
+                                ],
+                            }
+                        },
+                    }
+                },
+                "materia": {"G": {**agent, "generator": True}, "B": agent},
+            }
+        )
+    )
+
+
+@given(st.integers(0, 6), st.integers(0, 7), st.permutations(list(range(6))), st.sets(st.integers(0, 5)))
+def test_the_current_item_is_found_again_wherever_it_goes(size, cursor, order, removed):
+    from materia_nb.engine.state import CastState
+
+    rules = _rules()
+    old = [item(str(n)) for n in range(size)]
+    cursor = min(cursor, size)
+    state = CastState("r", data={"workItems": old}, cursors={"workItemIndex": cursor}, next="Socket-2")
+    origins = [n for n in order if n < size and n not in removed]
+    after = edit.edit_items(rules, state, [old[n] for n in origins], origins)
+    place = after.cursors["workItemIndex"]
+    assert 0 <= place <= len(origins)
+    if cursor < size and cursor not in removed:
+        assert origins[place] == cursor
