@@ -1,0 +1,240 @@
+"""What every panel shares: owning its widgets, following a cast, and showing its own errors.
+
+Three rules keep panels right when callbacks, a running cell and timers are on different threads:
+
+- a callback changes what the panel *knows* and asks for a redraw; only :meth:`Panel.draw` writes to widgets;
+- a redraw reads the present state when it draws, so a late one can never bring back an old picture;
+- what a redraw sets in a widget does not count as something a person did.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterator
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+
+import ipywidgets as ui
+
+from materia_nb.display.bundle import MimeBundle, Shown, bundle
+from materia_nb.display.escape import plain, shorten
+from materia_nb.display.html import Html, html_text
+from materia_nb.errors import MateriaError
+
+if TYPE_CHECKING:
+    from materia_nb.cast import Cast
+
+P = ParamSpec("P")
+_Panel = TypeVar("_Panel", bound="Panel")
+
+CALLBACKS: Final = threading.RLock()
+"""Held while a callback of any panel runs: panels share casts, and callbacks may come from several threads."""
+
+_LONGEST_NOTICE: Final = 2_000
+_log = logging.getLogger("materia_nb.widgets")
+
+
+class Panel(Shown):
+    """A view made of widgets that it owns, and closes.
+
+    A subclass builds its widgets, calls :meth:`put`, and writes to them only in :meth:`draw`. It is the
+    value of a cell, or its ``view`` goes into another panel (which then must :meth:`own` it).
+
+    Args:
+        title: what a reader without widgets is told, and a screen reader says.
+    """
+
+    interval: float = 0.05
+    """Seconds between two redraws that a cast asks for."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.closed = False
+        self.notice = ui.HTML()
+        self.view = ui.VBox([self.notice])
+        self.view.add_class("mnb-panel")
+        self._ends: list[Callable[[], object]] = []
+        self._drawing = threading.RLock()
+        self._drawer: int | None = None
+        self._timing = threading.Lock()
+        self._timer: threading.Timer | None = None
+        self._drawn_at = 0.0
+
+    # -- what a subclass uses -------------------------------------------------------
+
+    def put(self, *children: ui.Widget) -> None:
+        """Fill the panel; errors appear under ``children``."""
+        self.view.children = (*children, self.notice)
+
+    def draw(self) -> None:
+        """Bring the widgets up to date; called by :meth:`refresh` only."""
+
+    def fallback(self) -> tuple[str, str | None]:
+        """Return text and SVG for readers without widgets: GitHub, nbconvert, a closed kernel."""
+        return self.title, None
+
+    def follow(self, cast: Cast) -> None:
+        """Redraw after every change of ``cast``, until the panel is closed."""
+        self.at_close(cast.watch(lambda _: self.later()))
+
+    def own(self, panel: _Panel) -> _Panel:
+        """Close ``panel`` together with this one; returns it."""
+        self.at_close(panel.close)
+        return panel
+
+    def at_close(self, end: Callable[[], object]) -> None:
+        """Call ``end`` when the panel is closed."""
+        self._ends.append(end)
+
+    def guarded(self, callback: Callable[P, object]) -> Callable[P, None]:
+        """Wrap a callback: one at a time, not for changes that a redraw makes, errors shown under the panel."""
+
+        @functools.wraps(callback)
+        def run(*args: P.args, **kwargs: P.kwargs) -> None:
+            if self.closed or self._drawer == threading.get_ident():
+                return
+            with CALLBACKS:
+                try:
+                    self.say("")
+                    callback(*args, **kwargs)
+                except Exception as error:  # noqa: BLE001 - it would only reach the log otherwise
+                    self.fail(error)
+
+        return run
+
+    # -- redrawing --------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Redraw now, from the present state."""
+        with self._drawing:
+            if self.closed:
+                return
+            outer, self._drawer = self._drawer, threading.get_ident()
+            try:
+                self.draw()
+            except Exception as error:  # noqa: BLE001 - a panel must not break what it looks at
+                self.fail(error)
+            finally:
+                self._drawer = outer
+                self._drawn_at = time.monotonic()
+
+    def later(self) -> None:
+        """Redraw soon; many calls within :attr:`interval` make one redraw. Never blocks, never raises."""
+        with self._timing:
+            if self.closed or self._timer is not None:
+                return
+            wait = max(0.0, self._drawn_at + self.interval - time.monotonic())
+            self._timer = threading.Timer(wait, self._due)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _due(self) -> None:
+        # Forgotten before the state is read: a change after that asks for another redraw.
+        with self._timing:
+            self._timer = None
+        self.refresh()
+
+    # -- what it tells ------------------------------------------------------------------
+
+    def say(self, text: str) -> None:
+        """Show one line under the panel; empty takes it away."""
+        self._notice(Html(f'<div role="status">{html_text(text, _LONGEST_NOTICE)}</div>') if text else Html())
+
+    def fail(self, error: Exception) -> None:
+        """Show an exception under the panel; one of ours as its short text."""
+        if isinstance(error, MateriaError):
+            told = str(error)
+        else:
+            told = ": ".join(part for part in (type(error).__name__, _words(error)) if part)
+            _log.warning("%s: a callback failed", plain(self.title), exc_info=error)
+        sign = '<b aria-hidden="true" style="color:#d5404d">✖</b>'
+        self._notice(Html(f'<div role="alert">{sign} {html_text(told, _LONGEST_NOTICE)}</div>'))
+
+    def _notice(self, html: Html) -> None:
+        with self._drawing:
+            if not self.closed and self.notice.value != html:
+                show_html(self.notice, html)
+
+    # -- being displayed, and ending ------------------------------------------------------
+
+    def _show(self) -> MimeBundle:
+        text, svg = self.fallback()
+        shown = bundle(text, svg=svg)
+        if self.closed:
+            return shown
+        # Where there are widgets they are drawn, whatever else the bundle holds.
+        return {**(self.view._repr_mimebundle_() or {}), **shown}
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {shorten(self.title, 120)}{', closed' if self.closed else ''}>"
+
+    def close(self) -> None:
+        """Stop following and close every widget of the panel; a second call does nothing."""
+        with self._drawing:
+            if self.closed:
+                return
+            self.closed = True
+            with self._timing:
+                if self._timer is not None:
+                    self._timer.cancel()
+            ends, self._ends = self._ends, []
+            for end in reversed(ends):
+                end()
+            for widget in list(widgets_in(self.view)):
+                widget.close()
+
+
+def _words(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - even the message of an error may fail
+        return ""
+
+
+def widgets_in(root: ui.Widget) -> Iterator[ui.Widget]:
+    """Find ``root`` and every widget that it holds in its traits: children, layouts, styles, elements."""
+    seen: set[int] = set()
+    todo: list[Any] = [root]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, ui.Widget):
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
+            yield value
+            # A trait without a value yet would make a widget only for it to be closed.
+            todo += [getattr(value, name) for name in value.trait_names() if value.trait_has_value(name)]
+        elif isinstance(value, dict):
+            todo += value.values()
+        elif isinstance(value, list | tuple):
+            todo += value
+
+
+def show_html(widget: ui.HTML, html: object) -> None:
+    """Put ``html`` into an HTML widget; anything that is not :class:`Html` is escaped."""
+    widget.value = str(html_text(html))
+
+
+def css(rules: str) -> ui.HTML:
+    """Make a widget that brings CSS rules of our own; there must be no foreign text in them."""
+    return ui.HTML(f"<style>{rules}</style>", layout=ui.Layout(display="none"))
+
+
+_shown: dict[Hashable, Panel] = {}
+_showing: Final = threading.Lock()
+
+
+def show_panel(key: Hashable, factory: Callable[[], _Panel]) -> _Panel:
+    """Make a panel in place of the one made earlier under ``key``, which is closed.
+
+    So a cell that is run again does not leave its old widgets behind. When ``factory`` raises, the old
+    panel stays as it was.
+    """
+    panel = factory()
+    with _showing:
+        old, _shown[key] = _shown.get(key), panel
+    if old is not None and old is not panel:
+        old.close()
+    return panel
