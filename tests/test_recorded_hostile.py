@@ -1,0 +1,352 @@
+"""Recordings of every ending that the reference engine has, and recordings that lie."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.cast import Cast
+from materia_nb.errors import MateriaError
+from materia_nb.loadout import LoadoutError
+
+
+class Recording:
+    """Writes a run directory the way the reference engine does."""
+
+    def __init__(self, path: Path, document: h.Json, **start) -> None:
+        self.path, self.visits = path, {}
+        path.mkdir(parents=True)
+        (path / "config.resolved.json").write_text(json.dumps(document))
+        self.event("cast_start", request="r", loadout="T", nativeSession=True, **start)
+
+    def event(self, kind: str, /, **data) -> Recording:
+        with (self.path / "events.jsonl").open("a") as file:
+            file.write(json.dumps({"ts": 1_700_000_000_000, "type": kind, "data": data}) + "\n")
+        return self
+
+    def start(self, socket: str, **data) -> Recording:
+        self.visits[socket] = self.visits.get(socket, 0) + 1
+        return self.event("socket_start", socket=socket, materia="M", visit=self.visits[socket], **data)
+
+    def file(self, socket: str, text: str | bytes, suffix: str = "") -> str:
+        name = f"sockets/{socket}/{self.visits.get(socket, 1)}{suffix}.md"
+        (self.path / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+        return name
+
+    def done(self, socket: str, text: str | bytes, **data) -> Recording:
+        key = data.get("itemKey")
+        artifact = self.file(socket, text, f"-{key}" if key else "")
+        return self.event(
+            "socket_complete", socket=socket, materia="M", artifact=artifact, entryId="e", **data
+        )
+
+    def end(self, error: str | None = None, **data) -> Recording:
+        return self.event(
+            "cast_end", **({"ok": True} if error is None else {"ok": False, "error": error}), **data
+        )
+
+    def open(self) -> Cast:
+        cast = Cast.open(self.path)
+        assert [visit[:2] for visit in cast.route] == [
+            (line["data"]["socket"], line["data"]["visit"])
+            for line in h.lines_of(self.path)
+            if line["type"] == "socket_start"
+        ]
+        return cast
+
+
+@pytest.fixture
+def text(tmp_path):
+    return Recording(tmp_path / "run", h.chain_config(3))
+
+
+@pytest.fixture
+def judged(tmp_path):
+    document = h.config(
+        {"Socket-1": h.at("M", ("satisfied", "Socket-2"), parse="json"), "Socket-2": h.at("M")},
+        {"M": h.agent()},
+    )
+    return Recording(tmp_path / "run", document)
+
+
+def utility(tmp_path) -> Recording:
+    return Recording(tmp_path / "run", h.one_config(h.python("pass", parse="json"))).start("Socket-1")
+
+
+RECOVERY = {"reason": "turn_failure", "key": "k", "attempt": 1, "maxAttempts": 1, "socket": "Socket-1"}
+REPAIR = {**RECOVERY, "recoveryKind": "json_output_repair", "validationKind": "json_parse"}
+
+
+@pytest.mark.parametrize(
+    "command, kind",
+    [
+        ({"code": None, "signal": "SIGTERM", "timedOut": True}, "utility_timeout"),
+        ({"code": 3, "signal": None, "timedOut": False}, "utility_exit"),
+        ({"code": None, "signal": "SIGKILL", "timedOut": False}, "utility_exit"),
+        ({"code": 0, "signal": None, "timedOut": False}, "invalid_output"),
+    ],
+)
+def test_r23_failed_utilities_have_their_kind(tmp_path, command, kind):
+    recording = utility(tmp_path).event("utility_command", socket="Socket-1", command=["x"], **command)
+    if kind == "invalid_output":
+        recording.file("Socket-1", "no json")
+    cast = recording.end("it failed so").open()
+    assert (cast.status, cast.failure.kind, cast.failure.message) == ("failed", kind, "it failed so")
+    assert cast.differences == ()
+    assert cast.steps[0].output == ("no json" if kind == "invalid_output" else None)
+
+
+def test_an_agent_that_failed(text):
+    cast = text.start("Socket-1").end("provider outage", entryId="e", socket="Socket-1").open()
+    assert (cast.status, cast.failure.kind, cast.failure.socket) == ("failed", "recorded_failure", "Socket-1")
+    assert cast.differences == ()
+
+
+def test_recovery_of_an_agent_that_failed_twice(text):
+    text.start("Socket-1").event("same_socket_recovery_start", **RECOVERY, error="outage")
+    text.event("same_socket_recovery_retry", **RECOVERY).event("same_socket_recovery_exhausted", **RECOVERY)
+    cast = text.end("Same-socket recovery exhausted").open()
+    assert (cast.failure.kind, cast.differences) == ("agent_error", ())
+
+
+def test_r19_answers_refused_until_the_end_are_read_as_far_as_they_were_kept(judged):
+    judged.start("Socket-1").file("Socket-1", "still no json")
+    judged.event("same_socket_recovery_start", **REPAIR, error="No JSON found").event(
+        "same_socket_recovery_exhausted", **REPAIR
+    )
+    cast = judged.end("Recovery exhausted").open()
+    assert (cast.failure.kind, cast.failure.message) == ("repair_exhausted", "Recovery exhausted")
+    assert cast.steps[0].output == "still no json"
+    assert cast.steps[0].reading.issues
+    assert cast.differences == ()
+
+
+def test_an_answer_that_the_recording_refused_and_this_engine_takes(judged):
+    judged.start("Socket-1").file("Socket-1", h.YES)
+    cast = judged.end("Invalid JSON").open()
+    (difference,) = cast.differences
+    assert (difference.step, difference.recorded) == (1, "failed (Invalid JSON)")
+    assert difference.ours == "goes on to Socket-2"
+    assert cast.status == "failed"
+
+
+@pytest.mark.parametrize("error", ["aborted", "Aborted"])
+def test_aborted(text, error):
+    cast = text.start("Socket-1").done("Socket-1", "x").start("Socket-2").end(error).open()
+    assert (cast.status, cast.differences) == ("aborted", ())
+
+
+def test_r20_a_budget_stop_whose_usage_was_not_kept_for_each_output(tmp_path):
+    recording = Recording(tmp_path / "run", h.chain_config(3) | {"budget": {"maxTokens": 100}})
+    recording.start("Socket-1").done("Socket-1", "x").event("budget_warning", tokens=80)
+    recording.event("budget_limit", tokens=130, maxTokens=100)
+    cast = recording.end(
+        "Budget exceeded", usage={"tokens": {"input": 90, "output": 40}, "cost": {"total": 0.5}}
+    ).open()
+    assert (cast.status, cast.failure.kind, cast.differences) == ("failed", "budget", ())
+    assert cast.now.usage == (90, 40, 0.5)
+
+
+def test_recast_of_an_agent_answers_in_the_same_visit(text):
+    text.start("Socket-1").end("outage").event(
+        "cast_recast", socket="Socket-1", visit=1, previousFailure="outage"
+    )
+    cast = text.done("Socket-1", "x").start("Socket-2").open()
+    assert (cast.status, cast.differences, cast.messages) == ("waiting", (), [])
+    assert cast.steps[0].output == "x"
+
+
+def test_recast_of_a_utility_starts_it_anew(tmp_path):
+    recording = utility(tmp_path).end("no").event("cast_recast", socket="Socket-1", visit=1)
+    cast = recording.start("Socket-1").done("Socket-1", "{}").end().open()
+    assert (cast.status, cast.differences) == ("complete", ())
+    assert [visit[1] for visit in cast.route] == [1, 2]
+
+
+def test_revive_goes_on_to_the_blocked_socket(tmp_path):
+    document = h.config({"Socket-1": h.at("M", ("always", "Socket-1", 1))}, {"M": h.agent()})
+    recording = Recording(tmp_path / "run", document)
+    recording.start("Socket-1").done("Socket-1", "a").start("Socket-1").done("Socket-1", "b")
+    recording.end("Materia edge traversal limit exceeded for Socket-1->Socket-1 (2/1).")
+    assert recording.open().failure.kind == "edge_traversals_exhausted"
+    recording.event("cast_revive", castId="c", traversalContext={"from": "Socket-1", "to": "Socket-1"})
+    cast = recording.start("Socket-1").open()
+    assert (cast.status, cast.differences) == ("waiting", ())
+
+
+def test_revive_of_a_socket_is_followed_by_its_recast(judged):
+    judged.start("Socket-1").file("Socket-1", "nothing")
+    judged.event("same_socket_recovery_exhausted", **REPAIR).end("exhausted")
+    judged.event("cast_revive", castId="c", recoveryContext={"socket": "Socket-1"})
+    judged.event("cast_recast", socket="Socket-1", visit=1)
+    cast = judged.done("Socket-1", h.YES).start("Socket-2").done("Socket-2", "x").end().open()
+    assert (cast.status, cast.differences) == ("complete", ())
+
+
+def test_several_refinements_and_then_a_repair_of_the_final_result(tmp_path):
+    recording = Recording(tmp_path / "run", h.one_config(h.agent("D", multiTurn=True), parse="json"))
+    recording.start("Socket-1")
+    for turn in (1, 2, 3):
+        name = recording.file("Socket-1", f"draft {turn}", f".refinement-{turn}-entry")
+        recording.event("socket_refinement", socket="Socket-1", artifact=name, refinementTurn=turn)
+    recording.event("same_socket_recovery_start", **{**REPAIR, "mode": "finalization"}, error="no JSON")
+    recording.event("same_socket_recovery_retry", **REPAIR)
+    cast = (
+        recording.done("Socket-1", '{"context": "c"}', finalizedRefinement=True, refinementTurn=3)
+        .end()
+        .open()
+    )
+    assert [turn.text for turn in cast.steps[0].turns] == [
+        "draft 1",
+        "draft 2",
+        "draft 3",
+        '{"context": "c"}',
+    ]
+    assert [turn.mode for turn in cast.steps[0].turns] == ["draft"] * 3 + ["final"]
+    assert (cast.status, cast.differences, len(cast.messages)) == ("complete", (), 1)
+
+
+def test_a_final_result_without_a_recorded_draft(tmp_path):
+    recording = Recording(tmp_path / "run", h.one_config(h.agent("D", multiTurn=True)))
+    cast = recording.start("Socket-1").done("Socket-1", "x").end().open()
+    assert (cast.status, cast.differences) == ("complete", ())
+
+
+def test_r21_a_visit_limit_is_explained(tmp_path):
+    document = h.config({"Socket-1": h.at("M", ("always", "Socket-1"))}, {"M": h.agent()})
+    recording = Recording(tmp_path / "run", document).start("Socket-1").done("Socket-1", "a")
+    cast = recording.end("Materia socket visit limit exceeded for Socket-1 (2/1).").open()
+    assert "visits are counted here but never limited" in cast.differences[0].why
+
+
+def test_a_recording_that_starts_elsewhere(text):
+    cast = text.start("Socket-2").done("Socket-2", "x").start("Socket-3").open()
+    (difference,) = cast.differences
+    assert (difference.step, difference.recorded, difference.ours) == (
+        1,
+        "went to Socket-2",
+        "goes on to Socket-1",
+    )
+    assert "entry socket" in difference.why
+
+
+@pytest.mark.parametrize("status", ["early", "late"])
+def test_an_end_that_is_not_ours(text, status):
+    text.start("Socket-1")
+    cast = (text.done("Socket-1", "x") if status == "late" else text).end().open()
+    (difference,) = cast.differences
+    assert (difference.step, difference.recorded) == (1, "ended")
+    assert cast.status == "complete"
+
+
+# -- recordings that lie -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "artifact",
+    [
+        "../../../../../../etc/passwd", "/etc/passwd", "sockets/../../config", "a\0b", "", ".", "sockets", "x" * 5000,
+        None, 7, ["x"], {"a": 1}, "link", "pipe", "/dev/zero",
+    ],
+)  # fmt: skip
+def test_artifacts_that_are_none_are_messages(text, artifact):
+    secret = text.path.parent / "config"
+    secret.write_text("secret")
+    (text.path / "link").symlink_to("/etc/passwd")
+    os.mkfifo(text.path / "pipe")
+    text.start("Socket-1").event("socket_complete", socket="Socket-1", artifact=artifact)
+    cast = text.start("Socket-2").done("Socket-2", "y").open()
+    assert len(cast.messages) == 1
+    assert "Step 1" in cast.messages[0]
+    assert cast.steps[0].output == ""
+    assert cast.differences == ()
+    assert "root:" not in repr(h.facts(cast))
+
+
+def test_a_binary_artifact(judged):
+    judged.start("Socket-1").done("Socket-1", bytes(range(256)))
+    cast = judged.start("Socket-2").done("Socket-2", b"\xff\xfe").open()
+    assert cast.differences[0].step == 1
+    assert "cannot be used" in cast.differences[0].why
+    assert cast.steps[1].output == "\ufffd\ufffd"
+
+
+@pytest.mark.parametrize("socket", ["Socket-9", None, 5, ["Socket-1"], {}, "__proto__"])
+def test_an_unknown_socket_is_an_error(text, socket):
+    text.event("socket_start", socket=socket, visit=1)
+    with pytest.raises(MateriaError, match="which the recorded loadout does not have") as caught:
+        Cast.open(text.path)
+    assert caught.value.kind == "damaged_journal"
+
+
+def test_a_config_that_is_missing_or_no_config(text):
+    config = text.path / "config.resolved.json"
+    for content in (b"{", b"\xff", b"[" * 100_000):
+        config.write_bytes(content)
+        with pytest.raises(MateriaError, match="config of the cast") as caught:
+            Cast.open(text.path)
+        assert caught.value.kind == "no_config"
+    for content in (
+        b"[]",
+        b"null",
+        b'{"loadouts": 3}',
+        b'{"loadouts": {"T": {"entry": "X", "sockets": {}}}}',
+    ):
+        config.write_bytes(content)
+        with pytest.raises(LoadoutError):
+            Cast.open(text.path)
+    config.unlink()
+    with pytest.raises(MateriaError, match="cannot be read"):
+        Cast.open(text.path)
+
+
+def test_folders_that_are_no_casts(tmp_path):
+    with pytest.raises(MateriaError, match="no such run directory"):
+        Cast.open(tmp_path / "nowhere")
+    with pytest.raises(MateriaError, match="no readable journal") as caught:
+        Cast.open(tmp_path)
+    assert caught.value.hint
+
+
+WILD = [None, True, -1, 2**70, float("inf"), "x", [], {}, {"input": "many", "cost": []}]
+
+
+@pytest.mark.parametrize("value", WILD)
+@pytest.mark.parametrize(
+    "kind", ["cast_start", "socket_start", "socket_complete", "cast_end", "cast_recast", "budget_updated", "budget_set",
+             "same_socket_recovery_start", "same_socket_recovery_exhausted", "refinement_message", "utility_command"],
+)  # fmt: skip
+def test_fields_of_any_type_never_end_in_a_traceback(tmp_path, kind, value):
+    names = (
+        "itemKey", "itemLabel", "visit", "usage", "error", "ok", "kind", "text", "maxTokens", "request", "owners",
+        "project", "pipeline", "loadout", "engine", "code", "validationKind", "recoveryKind", "next", "hint", "step",
+    )  # fmt: skip
+    opened = 0
+    for name in names:
+        recording = Recording(tmp_path / name, h.loop_config())
+        recording.event("cast_start", **{name: value}) if kind == "cast_start" else None
+        recording.start("Socket-1")
+        recording.event(kind, **({"socket": "Socket-2"} | {name: value}))
+        recording.done("Socket-1", json.dumps({"workItems": h.items("a")}))
+        recording.event("socket_start", socket="Socket-2", **{name: value})
+        recording.event(kind, **({"socket": "Socket-2", "artifact": "sockets/Socket-1/1.md"} | {name: value}))
+        recording.end("no").event("cast_revive", **{name: value})
+        with contextlib.suppress(MateriaError):
+            cast = Cast.open(recording.path)
+            assert len(cast.steps) >= 2
+            opened += 1
+    assert opened > len(names) / 2
+
+
+def test_outputs_that_nobody_asked_for_are_left_out(text):
+    text.done("Socket-1", "early").start("Socket-1").done("Socket-3", "of another").done("Socket-1", "x")
+    cast = text.done("Socket-1", "twice").start("Socket-2").open()
+    assert [step.output for step in cast.steps] == ["twice", None]  # one file: the last one written
+    assert len(cast.messages) == 3
+    assert cast.differences == ()
