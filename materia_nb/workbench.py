@@ -275,7 +275,7 @@ class Workbench:
             self.artifact_root,
             sync=self.sync,
         )
-        return self._taken(Cast.start(plan, request, table))
+        return self.take(Cast.start(plan, request, table))
 
     def _own_document(self, name: str, graph: Graph) -> dict[str, JSON]:
         """The config cut down to one loadout and what it uses, as a cast keeps it."""
@@ -304,17 +304,18 @@ class Workbench:
         """Open a cast to look at it: an id, the beginning of one, ``-1`` for the latest, or a directory."""
         path = find_cast(self.artifact_root, str(reference))
         if path in self._open and self._open[path].writable:
-            return self._taken(self._open[path])
-        return self._taken(Cast.open(path, self.agents))
+            return self.take(self._open[path])
+        return self.take(Cast.open(path, self.agents))
 
     def resume(self, reference: str | Path = "-1") -> Cast:
         """Open a cast to go on with it; see :meth:`open` for ``reference``."""
         path = find_cast(self.artifact_root, str(reference))
         if path in self._open and self._open[path].writable:
-            return self._taken(self._open[path])
-        return self._taken(Cast.resume(path, self.agents, sync=self.sync))
+            return self.take(self._open[path])
+        return self.take(Cast.resume(path, self.agents, sync=self.sync))
 
-    def _taken(self, cast: Cast) -> Cast:
+    def take(self, cast: Cast) -> Cast:
+        """Make a cast the one that verbs are about."""
         self.cast_ = cast
         self._open[cast.run_dir.resolve()] = cast
         return cast

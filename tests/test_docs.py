@@ -375,7 +375,17 @@ def varied_casts(wb: Workbench) -> list[Any]:
     warned = wb.cast("w", loadout="Ask", agents={"Answer": {"Answer": {"text": "x", "usage": usage}}})
     warned.set_budget(10)
     warned.run()
-    return [repaired, talked, *failed, looped, spent, warned]
+
+    edited = wb.cast("e", loadout="Plan-Build-Eval", agents={"*": answer})
+    edited.run(steps=1)
+    edited.edit_items([{"title": "b", "context": "c"}])
+    edited.undo()
+    edited.run(steps=2)
+    edited.recommit('{"satisfied": false}')
+    edited.back_to(1)
+    forked = edited.fork(1)
+    edited.run()
+    return [repaired, talked, *failed, looped, spent, warned, edited, forked]
 
 
 def test_events_and_files_of_real_casts_are_those_of_the_page(project):

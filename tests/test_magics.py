@@ -337,3 +337,32 @@ def test_completion_offers_casts_and_never_raises(shell):
     assert cast.id in {one.text for one in matcher(Context())["completions"]}
     shell.user_ns["wb"] = 5
     assert matcher(Context())["completions"] == []
+
+
+def test_editing_between_steps(shell):
+    shell.user_ns["wb"] = bench = materia_nb.Workbench(".")
+    bench.use("Plan-Build-Eval")
+    bench.agent("Plan", lambda: {"workItems": [{"title": "a", "context": "x"}]})
+    bench.agent("*", lambda: "words")
+    bench.agent("Eval", lambda: {"satisfied": False, "context": "no"})
+    bench.agent("Maintain", lambda: {"satisfied": True})
+    cast = line(shell, "cast x")
+    line(shell, "step")
+    assert "b2" in text(cell(shell, "items", "- {title: b2, context: c}\n- {title: a, context: x}"))
+    line(shell, "undo")
+    assert [one["title"] for one in cast.work_items] == ["a"]
+    line(shell, "set plan.approved true")
+    assert cast.state["plan"] == {"approved": True}
+    line(shell, "set note some words")
+    assert cast.state["note"] == "some words"
+    line(shell, "run --steps 2")
+    assert cast.next_socket == "Socket-2"
+    assert "Socket-4" in text(line(shell, 'recommit {"satisfied": true}'))
+    line(shell, "run")
+    assert cast.status == "complete"
+    assert "next: Socket-3" in text(line(shell, "back 2"))
+    forked = line(shell, "fork")
+    assert bench.current is forked
+    assert forked.id != cast.id
+    with pytest.raises(MateriaError, match="list"):
+        cell(shell, "items", "{}")

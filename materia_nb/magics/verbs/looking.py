@@ -1,4 +1,4 @@
-"""Verbs that only look: status, state, items, steps, handoff, prompt, why."""
+"""Verbs that only look: status, state, steps, handoff, prompt, why."""
 
 from __future__ import annotations
 
@@ -38,12 +38,6 @@ def state(call: Call) -> Any:
             hint=f"its fields: {', '.join(data)}" if data else "the state is empty",
         )
     return views.JsonView(f"state.{path}", value)
-
-
-@verb("items")
-def items(call: Call) -> Any:
-    """Show the work items, which are done and which is current."""
-    return views.items_view(call.bench.current)
 
 
 @verb("steps")

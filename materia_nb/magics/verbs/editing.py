@@ -1,0 +1,100 @@
+"""Verbs that change what is between two steps: items, set, recommit, undo, back, fork."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from materia_nb import views
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import JSON, set_path, split_path
+from materia_nb.loadout import read_text
+from materia_nb.magics.registry import Argument, Call, verb
+
+
+@verb(
+    "items",
+    cell="may",
+    example='%%materia items\n[{"title": "Outline", "context": "Three headings."}]',
+)
+def items(call: Call) -> Any:
+    """Show the work items; with a cell, replace them by the list in it, in JSON or YAML."""
+    if call.body is not None:
+        given = _value(call.body)
+        if not isinstance(given, list):
+            raise MateriaError(
+                "The cell must hold a list.", hint="each item has title and context", kind="items"
+            )
+        call.bench.current.edit_items(given)
+    return views.items_view(call.bench.current)
+
+
+@verb(
+    "set",
+    Argument("path", "a dotted path; what is not there yet is made", required=True),
+    Argument("value", "JSON, or text as it is; none in a cell", "rest"),
+    cell="may",
+    example="%materia set plan.approved true",
+)
+def set_(call: Call) -> Any:
+    """Change one value in the state."""
+    segments = split_path(str(call.get("path")))
+    given = call.body if call.body is not None else call.get("value")
+    if not segments or given is None:
+        raise MateriaError("Name a path and give a value.", hint="set plan.approved true", kind="usage")
+    value = _value(given) if isinstance(given, str) else given
+    current = call.bench.current
+    current.edit_state(set_path(dict(current.state), segments, value))
+    return views.JsonView("state", dict(current.state))
+
+
+def _value(text: str | None) -> JSON:
+    """JSON, else YAML; a bare word is text."""
+    import json
+
+    try:
+        return json.loads(text or "")
+    except ValueError:
+        return read_text(text or "", "yaml", where="the value")
+
+
+@verb(
+    "recommit",
+    Argument("output", "the corrected output, or a $variable", "rest"),
+    cell="may",
+    example='%materia recommit {"satisfied": true}',
+)
+def recommit(call: Call) -> Any:
+    """Correct the output of the last step; it is checked and decided anew, the original is kept."""
+    output = call.body if call.body is not None else call.get("output")
+    if not output:
+        raise MateriaError("The corrected output is missing.", hint="write it behind recommit, or in a cell")
+    call.bench.current.recommit(str(output))
+    return views.StepView(call.bench.current)
+
+
+@verb("undo")
+def undo(call: Call) -> Any:
+    """Take the last edit back, as long as no step was made since."""
+    call.bench.current.undo()
+    return views.StatusView(call.bench.current)
+
+
+@verb(
+    "back",
+    Argument("step", "the step to go on from; 0 is the start", required=True, whole=True),
+    example="%materia back 3",
+)
+def back(call: Call) -> Any:
+    """Go on from an earlier step; later steps are kept, files that utilities changed stay as they are."""
+    call.bench.current.back_to(call.get("step"))
+    return views.StatusView(call.bench.current)
+
+
+@verb(
+    "fork",
+    Argument("step", "the step to start from, the latest if left out", whole=True),
+    example="%materia fork 3",
+)
+def fork(call: Call) -> Any:
+    """Start another cast from a step, in a directory of its own."""
+    return call.bench.take(call.bench.current.fork(call.get("step")))
