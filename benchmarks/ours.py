@@ -69,10 +69,12 @@ def durable(items: int) -> tuple[int, float, float, int]:
     with folder() as place:
         plan = Plan(build_graph(work.document()), work.document(), "bench", place, place)
         cast = Cast.start(plan, "go", AgentTable(_Worker(items)))
-        derive, cast.write_derived = cast.write_derived, lambda: None  # type: ignore[method-assign]
+        # The derived files are timed apart, so the cast is kept from writing them by itself.
+        derive, cast._write_derived = cast.write_derived, lambda: None  # type: ignore[method-assign]  # noqa: SLF001
         begin = time.perf_counter()
         cast.run()
         ran = time.perf_counter() - begin
+        del cast._write_derived  # noqa: SLF001
         begin = time.perf_counter()
         derive()
         derived = time.perf_counter() - begin

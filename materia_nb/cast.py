@@ -33,7 +33,7 @@ from materia_nb.store.files import DiskError, disk, replace_file, sync_folder, t
 from materia_nb.store.history import History, StepRecord
 from materia_nb.store.journal import Journal, mend, read_journal
 from materia_nb.store.lock import CastLock
-from materia_nb.store.recorded import ENGINE, cast_start, read_contents, read_recorded
+from materia_nb.store.recorded import ENGINE, cast_start, check_resumable, read_recorded
 from materia_nb.store.replay import Difference, Replay, replay
 from materia_nb.store.rundir import RunDir, branch_suffix, new_run_dir, output_name
 from materia_nb.utilities.runner import command_record, run_utility, stdin_document
@@ -210,7 +210,7 @@ class Cast(Edits):
                 read, since going on without it would silently lose a step.
         """
         files = RunDir(path, sync=sync)
-        _check_resumable(files)
+        check_resumable(files)
         lock = CastLock(path)
         journal: Journal | None = None
         try:
@@ -738,7 +738,7 @@ class Cast(Edits):
             tools=materia.tools,
             model=materia.model,
             thinking=materia.thinking,
-            wants=dict(self.rules.sockets[visit.socket].wanted.describe()) or None,
+            wants=self.rules.sockets[visit.socket].wants,
             request=self.now.request,
             cast_id=self.id,
             project=self.project,
@@ -850,25 +850,6 @@ class Cast(Edits):
         if failure is None:
             return MateriaError("The cast is complete.", hint="cast again to start another", kind="over")
         return MateriaError(failure.message, where=failure.socket, hint=failure.hint, kind=failure.kind)
-
-
-def _check_resumable(files: RunDir) -> None:
-    """Refuse what can never be gone on with, before a lock file is left in its directory."""
-    start = cast_start(read_contents(files))
-    if start is None:
-        raise MateriaError(
-            "Nothing of this cast was recorded: its journal does not say how it began.",
-            where=str(files.journal),
-            hint="cast again",
-            kind="not_begun",
-        )
-    if start.get("engine") != ENGINE:
-        raise MateriaError(
-            "This cast was recorded by another engine; it can be looked at but not gone on with.",
-            where=str(files.path),
-            hint="open it, or cast its loadout anew",
-            kind="not_ours",
-        )
 
 
 def _nothing(_: int) -> None:

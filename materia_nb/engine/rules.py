@@ -21,6 +21,7 @@ class SocketRules:
     exits: tuple[ExitRoute, ...]
     consumer_cursors: tuple[str, ...]
     about: dict[str, JSON]
+    wants: dict[str, JSON] | None
 
 
 class Rules:
@@ -64,5 +65,6 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
             route for loop in socket.loops for route in loops[loop].routes if route.source == socket.id
         ),
         consumer_cursors=tuple(iterator.cursor for iterator in consuming),
+        wants=dict(wanted.describe()) or None,
         about={"socket": socket.id, "materia": socket.materia.id, "materiaLabel": socket.materia.label},
     )

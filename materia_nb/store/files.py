@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from materia_nb.errors import MateriaError
@@ -16,18 +15,29 @@ class DiskError(MateriaError):
     """The disk refused a write (full, read-only, gone). What was recorded before is intact."""
 
 
-@contextmanager
-def disk(path: Path, doing: str) -> Iterator[None]:
-    """Turn an OSError into a DiskError that names the path and what was being done."""
-    try:
-        yield
-    except OSError as error:
-        raise DiskError(
-            f"Could not {doing}: {error.strerror or error}.",
-            where=str(path),
-            hint="make room or make the directory writable, then resume; everything recorded so far is kept",
-            kind="disk",
-        ) from error
+class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
+    """Turns an OSError of a ``with`` block into a DiskError that names the path and what was being done.
+
+    A class of its own, since every step goes through here several times.
+    """
+
+    __slots__ = ("doing", "path")
+
+    def __init__(self, path: Path | str, doing: str) -> None:
+        self.path, self.doing = path, doing
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        """Pass over success and other errors."""
+        if isinstance(error, OSError):
+            raise DiskError(
+                f"Could not {self.doing}: {error.strerror or error}.",
+                where=str(self.path),
+                hint="make room or make the directory writable, then resume; everything recorded so far is kept",
+                kind="disk",
+            ) from error
 
 
 def to_bytes(text: str) -> bytes:
@@ -52,9 +62,9 @@ def write_file(path: str, content: bytes, *, sync: bool = False) -> None:
     """Write a new file in one go. The caller makes it known (in the journal) only afterwards."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
     try:
-        view = memoryview(content)
-        while view:
-            view = view[os.write(handle, view) :]
+        written = os.write(handle, content)
+        while written < len(content):
+            written += os.write(handle, content[written:])
         if sync:
             os.fsync(handle)
     finally:

@@ -15,7 +15,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.store.files import disk, json_bytes
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 
 
 class Line(NamedTuple):
@@ -58,9 +58,7 @@ class Journal:
                 the next append cuts it before it writes.
         """
         ts = time.time_ns() // 1_000_000
-        text = "".join(
-            f'{{"ts":{ts},"type":{_encode(kind)},"data":{_encode(data)}}}\n' for kind, data in events
-        )
+        text = "".join([f"{_encode({'ts': ts, 'type': kind, 'data': data})}\n" for kind, data in events])
         try:
             block = text.encode()
         except UnicodeEncodeError:

@@ -46,6 +46,29 @@ def cast_start(contents: Contents) -> Mapping[str, JSON] | None:
     return next((line.data for line in contents.lines if line.type == "cast_start"), None)
 
 
+def check_resumable(files: RunDir) -> None:
+    """Refuse what can never be gone on with, before a lock file is left in its directory.
+
+    Raises:
+        MateriaError: kinds ``not_begun`` and ``not_ours``, and those of :func:`read_contents`.
+    """
+    start = cast_start(read_contents(files))
+    if start is None:
+        raise MateriaError(
+            "Nothing of this cast was recorded: its journal does not say how it began.",
+            where=str(files.journal),
+            hint="cast again",
+            kind="not_begun",
+        )
+    if start.get("engine") != ENGINE:
+        raise MateriaError(
+            "This cast was recorded by another engine; it can be looked at but not gone on with.",
+            where=str(files.path),
+            hint="open it, or cast its loadout anew",
+            kind="not_ours",
+        )
+
+
 def read_recorded(files: RunDir, contents: Contents | None = None) -> Recorded:
     """Read the config and the journal; raises MateriaError when one of them is not there or not readable.
 

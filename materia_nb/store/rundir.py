@@ -33,11 +33,11 @@ class RunDir:
 
     def write(self, name: str, content: bytes) -> str:
         """Write the artifact ``name`` and return its name."""
-        folder = name.rpartition("/")[0]
-        with disk(self.path / name, "write an artifact"):
+        folder, path = name.rpartition("/")[0], f"{self._root}/{name}"
+        with disk(path, "write an artifact"):
             if folder not in self._made:
                 self._make(folder)
-            write_file(f"{self._root}/{name}", content, sync=self.sync)
+            write_file(path, content, sync=self.sync)
             if self.sync:
                 sync_folder(f"{self._root}/{folder}")
         return name
