@@ -131,6 +131,17 @@ def test_r18_one_round_is_one_cycle_however_long_and_nested():
     assert "A -> B -> C -> A" in play.state.failure.message
 
 
+def test_r18_a_bounded_edge_of_the_socket_itself_excuses_its_cycle():
+    sockets = {
+        "Plan": asks(edge("Do"), materia="G"),
+        "Do": asks(edge("Do", "not_satisfied", 9), edge("Do", "satisfied")),
+    }
+    play = Play(config(sockets, {"L": loop("Do")}), items("one"), *[NO] * 9)
+    assert (play.at, play.state.items["workItemIndex", 0].cycles) == ("Do", 0)
+    assert play.go(*[YES] * 3).at == "Do"
+    assert play.go(YES).at == "no_advance_cycles_exhausted"
+
+
 def test_r18_a_bounded_inner_edge_excuses_the_cycle_that_it_lies_in():
     sockets = {
         "Plan": asks(edge("A"), materia="G"),

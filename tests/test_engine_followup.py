@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builders import NO, YES, Play, agent, asks, at, config, edge, exit_route, items, loop, retry_loop, say
+from materia_nb.engine.followup import capture
 
 
 def no(context):
@@ -159,6 +160,16 @@ def test_r22_the_last_five_are_kept_per_item_and_target():
     for count in range(7):
         many.go(no(f"r{count}"))
     assert [entry.reason for entry in many.state.follow_up] == ["r2", "r3", "r4", "r5", "r6"]
+
+
+def test_r22_five_without_an_item_leave_those_of_an_item_alone():
+    play = inside().go(no("of the item"))
+    (old,) = play.state.follow_up
+    here, kept = play.rules.sockets["Eval"].socket, play.state.follow_up
+    for count in range(7):
+        kept = capture(kept, here, "Build", None, f"without {count}", "")
+    assert kept[0] is old
+    assert [entry.reason for entry in kept[1:]] == [f"without {count}" for count in range(2, 7)]
 
 
 def test_r22_five_of_one_target_leave_those_of_another_alone():

@@ -149,6 +149,11 @@ def test_r11_last_output_is_the_text_of_this_socket():
     assert play.data == {"v": "b"}
 
 
+def test_r6_a_text_utilitys_output_is_kept_as_it_is():
+    play = Play(config({"A": at("T", edge("B")), "B": at("P", assign={"v": "lastOutput"})}), " a \n")
+    assert play.state.last_output == " a \n"
+
+
 def test_r11_a_text_socket_reads_itself_as_dollar():
     assert after([" hello "], at("P", assign={"v": "$"})).data == {"v": "hello"}
 

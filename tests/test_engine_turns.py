@@ -183,6 +183,16 @@ def test_r20_reviving_needs_a_higher_budget_and_then_chooses_the_way():
     assert "budget_warning" in event_types(play.answer("x", 20))
 
 
+def test_r20_a_stop_that_was_revived_is_over():
+    play, _ = budgeted((YES, 100), sockets={"Ask": asks(edge("Next", "satisfied")), "Next": asks()})
+    play.state = engine.set_budget(play.state, None)
+    play.revive()
+    play.go("bad", "bad")
+    assert play.at == "repair_exhausted"
+    play.revive()
+    assert (play.at, play.visit.mode) == ("Next", "repair")
+
+
 def test_r20_reviving_after_the_budget_keeps_exhaustion_and_follow_up():
     play = Play(retry_loop(budget={"maxTokens": 10}), items("one"), "built")
     play.answer(say(satisfied=False, context="redo"), 10)

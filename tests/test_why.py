@@ -106,6 +106,13 @@ def test_budgets_failures_and_hints():
     assert "To go on:" in told(play)
 
 
+def test_a_refusal_to_enter_the_next_socket_is_told_at_the_step_before():
+    play = Play(retry_loop(limits={"maxNoAdvanceCycles": 1}), items("one"), *["built", NO] * 2)
+    text = str(explain(play.rules, "the step", play.decision, play.state))
+    assert "to Build was taken" in text
+    assert "The cast stopped (no_advance_cycles_exhausted)" in text
+
+
 def test_repairs_drafts_and_missing_sources():
     play = Play(config({"Ask": asks()}), say(odd=1))
     assert "The output was refused:" in told(play)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from materia_nb.engine.decision import AdvanceFact, Decision, Look, Said
 from materia_nb.engine.routing import choose_exit, matches
 from materia_nb.engine.rules import Rules, SocketRules
-from materia_nb.engine.state import CastState
+from materia_nb.engine.state import CastState, Failure
 from materia_nb.loadout.graph import END
 
 HEADERS = ("kind", "when", "to", "taken", "reason", "used")
@@ -63,6 +63,8 @@ def explain(
     if decision.advance is not None:
         lines.append(_advance(decision))
     lines += _way(rules, decision)
+    if after.failure is not None and decision.failure is None:
+        lines += _stopped(after.failure)  # the next socket could not be entered
     rows = tuple(_row(look, decision) for look in _all_looks(rules, decision))
     return Why(title, tuple(lines), rows, decision)
 
@@ -94,10 +96,7 @@ def _said(decision: Decision) -> str:
 def _way(rules: Rules, decision: Decision) -> list[str]:  # noqa: PLR0911 - one for each way on
     by, target, chosen = decision.by, decision.target, decision.chosen
     if decision.failure is not None and by in ("failure", "budget"):
-        lines = [f"The cast stopped ({decision.failure.kind}): {decision.failure.message}"]
-        if decision.failure.hint:
-            lines.append(f"To go on: {decision.failure.hint}.")
-        return lines
+        return _stopped(decision.failure)
     if by == "repair":
         return [f"{decision.socket} is asked again, in the same visit."]
     if by == "draft":
@@ -118,6 +117,11 @@ def _way(rules: Rules, decision: Decision) -> list[str]:  # noqa: PLR0911 - one 
     if chosen.limit is not None and chosen.used is not None:
         lines.append(f"It has been used {chosen.used + 1} of {chosen.limit} times here.")
     return lines + _otherwise(rules, decision)
+
+
+def _stopped(failure: Failure) -> list[str]:
+    lines = [f"The cast stopped ({failure.kind}): {failure.message}"]
+    return [*lines, f"To go on: {failure.hint}."] if failure.hint else lines
 
 
 def _otherwise(rules: Rules, decision: Decision) -> list[str]:
