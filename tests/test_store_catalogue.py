@@ -41,9 +41,7 @@ def stages(tmp_path):
     yield cast, "ready"
     cast.abort("no")
     yield cast, "aborted"
-    cast._again(
-        lambda rules, state: __import__("materia_nb.engine.step", fromlist=["x"]).revive(rules, state)
-    )
+    cast.revive()
     yield cast, "failed"
     cast.set_budget(None)
     yield cast, "failed"
