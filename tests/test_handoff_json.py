@@ -150,6 +150,7 @@ def test_r5_an_inner_object_never_stands_in_for_a_broken_outer_one(text):
 def test_r5_braces_inside_strings_do_not_close_anything():
     assert found('{"a": "}", oops} {"b": "{"}') == ({"b": "{"}, "prose")
     assert found(r'{"a": "\"}\\", oops} {"b": 1}') == ({"b": 1}, "prose")
+    assert found(r'{"a": "x\"} {", b} {"c": 1}') == ({"c": 1}, "prose")
     refused('{oops "} {\\"b\\": 1}')  # the string never ends, so no brace closes the failed object
 
 

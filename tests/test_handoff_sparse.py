@@ -163,10 +163,18 @@ def test_r8_a_source_that_two_assignments_name_is_told_once():
     assert paths({"satisfied": "yes"}, socket) == ["$.satisfied"]
 
 
-def test_r8_jsonpath_that_cannot_be_worked_out_counts_as_no_match():
-    socket = {"parse": "json", "assign": {"x": "$.rows[?(@.n > 3)]"}}
-    assert paths({"rows": [{"n": 5}]}, socket) == []
-    assert paths({"rows": [{"n": "five"}, None, {"n": {}}]}, socket) == ["$.rows[?(@.n > 3)]"]
+@pytest.mark.parametrize(
+    "source, fits, unfit",
+    [
+        ("$.rows[?(@.n > 3)]", [{"n": 5}], [{"n": "five"}, None, {"n": {}}]),
+        ("$.rows[/n]", [{"n": 2}, {"n": 1}], [{"n": 2}, {"n": "a"}]),
+        ("$.rows.`sub(/a/, b)`", "a", 3),
+    ],
+)
+def test_r8_jsonpath_that_cannot_be_worked_out_counts_as_no_match(source, fits, unfit):
+    socket = {"parse": "json", "assign": {"x": source}}
+    assert paths({"rows": fits}, socket) == []
+    assert paths({"rows": unfit}, socket) == [source]
 
 
 # -- R9: work items -----------------------------------------------------------------------
@@ -296,7 +304,18 @@ def test_unknown_protocols_are_named_with_a_match():
 # -- whatever the text --------------------------------------------------------------------
 
 sources = st.sampled_from(
-    ["$", "$.x", "$.x.0.y", "$.x[*].y", "$..y", "$.x[?(@.y > 1)]", "$['x y']", "state.x"]
+    [
+        "$",
+        "$.x",
+        "$.x.0.y",
+        "$.x[*].y",
+        "$..y",
+        "$.x[?(@.y > 1)]",
+        "$.x[/y]",
+        "$.x.`sub(/a/, b)`",
+        "$['x y']",
+        "state.x",
+    ]
 )
 socket_shapes = st.fixed_dictionaries(
     {
