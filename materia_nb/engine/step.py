@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from materia_nb.engine import followup
@@ -556,6 +557,7 @@ def _about(here: SocketRules, visit: Visit) -> dict[str, JSON]:
     return {**here.about, "itemKey": item.key, "itemLabel": item.label, "itemLabelShort": short(item.label)}
 
 
+@lru_cache(maxsize=4096)
 def short(label: str, most: int = 60) -> str:
     """A label on one line, at most ``most`` characters."""
     return cut(" ".join(label.split()), most)
