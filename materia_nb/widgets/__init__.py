@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from materia_nb.widgets.base import Panel, show_panel
+    from materia_nb.widgets.graph import GraphPanel
 
-__all__ = ["Panel", "show_panel"]
+__all__ = ["GraphPanel", "Panel", "show_panel"]
 
 _HOMES = {
+    "GraphPanel": "materia_nb.widgets.graph",
     "Panel": "materia_nb.widgets.base",
     "show_panel": "materia_nb.widgets.base",
 }

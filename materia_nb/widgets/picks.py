@@ -1,0 +1,63 @@
+"""What can be selected in a graph, by mouse or by keyboard, and how a list names it."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+from materia_nb.display.escape import part
+from materia_nb.display.links import END_SIGN, Link, links
+from materia_nb.display.words import kind_words, link_words
+from materia_nb.loadout.graph import END, Graph
+
+Kind: TypeAlias = Literal["socket", "edge", "exit", "loop"]
+
+Pick: TypeAlias = tuple[Kind, str]
+"""What was selected: a socket or loop and its id, an exit and its ``edge_id``, or an edge and its key.
+
+The key of an edge is ``edge:<place>:<socket>``; that of the end that nobody wrote is ``implied:<socket>``.
+"""
+
+_INDENT: Final = "\N{NO-BREAK SPACE}" * 4
+
+
+def pick_of(link: Link) -> Pick | None:
+    """Return what a line is selected as; None for the line from the start."""
+    if link.kind == "start":
+        return None
+    return ("exit" if link.kind == "exit" else "edge", link.key)
+
+
+def link_title(link: Link) -> str:
+    """Name a line by its condition and target, for a place that names its source."""
+    target = END if link.target == END_SIGN else part(link.target)
+    if link.kind == "implied":
+        return f"no edges → {target}"
+    return f"{link_words(link) or link.condition} → {target}"
+
+
+def picks(graph: Graph) -> list[tuple[str, Pick]]:
+    """List everything that can be selected, each under a name of its own: sockets with their ways out, loops."""
+    out: dict[str, list[Link]] = {}
+    for link in links(graph):
+        out.setdefault(link.source, []).append(link)
+    found: list[tuple[str, Pick]] = []
+    for socket in graph.sockets.values():
+        entry = " · entry" if socket.id == graph.entry else ""
+        words = f"{part(socket.id)} · {part(socket.materia.label)} · {' '.join(kind_words(socket))}{entry}"
+        found.append((words, ("socket", socket.id)))
+        for link in out.get(socket.id, ()):
+            pick = pick_of(link)
+            if pick is not None:
+                found.append((f"{_INDENT}{link_title(link)}", pick))
+    found += [(f"loop {part(loop)}", ("loop", loop)) for loop in graph.loops]
+    return _told_apart(found)
+
+
+def _told_apart(found: list[tuple[str, Pick]]) -> list[tuple[str, Pick]]:
+    """Number names that occur more than once: a list selects by name."""
+    seen: dict[str, int] = {}
+    apart = []
+    for words, pick in found:
+        seen[words] = number = seen.get(words, 0) + 1
+        apart.append((words if number == 1 else f"{words}{_INDENT}({number})", pick))
+    return apart
