@@ -158,7 +158,7 @@ PAGE_RULES: Final = (
     "{background:var(--jp-layout-color0,#fff);border:none;resize:none;flex:none}"
     ".mnb-frame{border:1px solid var(--jp-border-color2,#9aa3ad66);border-radius:4px;"
     "background:var(--jp-layout-color0,#fff)}"
-    ".mnb-still svg{max-width:max(100%,900px);height:auto}"
+    ".mnb-still svg{max-width:max(100%,1200px);height:auto}"
     ".mnb-panel .widget-html-content,.mnb-panel .jupyter-widgets-html-content"
     "{line-height:1.4;align-self:stretch}"
     ".mnb-panel button:focus-visible,.mnb-panel select:focus-visible"

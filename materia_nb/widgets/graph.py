@@ -6,13 +6,14 @@ by classes and by new ``data`` dicts, since the canvas does not learn of anythin
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import ipycytoscape as cyto
 import ipywidgets as ui
 
 from materia_nb.display.escape import part
+from materia_nb.display.geometry import Point
 from materia_nb.display.html import Html, html_text
 from materia_nb.display.layout import Placed, place
 from materia_nb.display.marks import Marks
@@ -36,10 +37,108 @@ MOST_SOCKETS: Final = 150
 _TALLEST: Final = 720
 _LEGEND: Final = (
     "rounded: agent · cut corners: utility · double border: generator · solid line: always or ✓ satisfied · "
-    "dotted: ✗ not_satisfied · dashed, hollow arrow: loop exit · ● breakpoint · a number with a times sign: visits (glow: many) · drag the background to move"
+    "dotted: ✗ not_satisfied · dashed, hollow arrow: loop exit · ● breakpoint · a number with a times sign: "
+    "visits (glow: many) · drag the background to move"
 )
 
-Selected = Callable[[Kind, str], object]
+Selected: TypeAlias = Callable[[Kind, str], object]
+"""Told what was selected: its kind and its id."""
+
+
+class Canvas:
+    """A live picture: a thin layer over ipycytoscape, so that it can be replaced.
+
+    Args:
+        graph: what to draw.
+        marks: how it stands at first.
+        height: in pixels; by default what the graph needs, at most 720.
+        clicked: called with the canvas's own description of the element that was clicked; see :meth:`pick`.
+    """
+
+    def __init__(
+        self, graph: Graph, marks: Marks, height: int | None, clicked: Callable[[dict[str, Any]], None]
+    ) -> None:
+        self._scene = Scene(graph)
+        self.placed = self._scene.placed
+        self.height = height or round(min(_TALLEST, max(160, self._scene.size[1])))
+        self.viewport = Viewport(self._scene.size, self.height)
+        self._data = {one.id: one.data for one in self._scene.elements}
+        self._picks = {one.id: one.pick for one in self._scene.elements if one.pick is not None}
+        self._seen = self._scene.look(marks)
+        self._follow(marks)
+        self.widget = cyto.CytoscapeWidget(
+            cytoscape_layout=self.viewport.layout,
+            cytoscape_style=STYLE,
+            tooltip_source="",  # what it names would go into the page as it is
+            user_zooming_enabled=False,  # the wheel is for the page
+            auto_ungrabify=True,
+            min_zoom=0.05,
+            max_zoom=2.5,
+        )
+        # Before anything is displayed, and once: the canvas forgets handlers that come later.
+        for widget_type in ("node", "edge"):
+            self.widget.on(widget_type, "click", clicked)
+        self.nodes = {
+            one.id: cyto.Node(**self._start(one.id), position=_point(one.position), grabbable=False)
+            for one in self._scene.nodes
+        }
+        self.edges = {one.id: cyto.Edge(**self._start(one.id)) for one in self._scene.edges}
+        self.widget.graph.add_nodes(list(self.nodes.values()))
+        self.widget.graph.add_edges(list(self.edges.values()), directed=True, multiple_edges=True)
+        # The height comes from a class: the canvas measures itself before its own layout reaches it.
+        for name in ("mnb-canvas", f"mnb-high-{self.height}"):
+            self.widget.add_class(name)
+        rules = css(f"{PAGE_RULES}.mnb-high-{self.height}.custom-widget{{height:{self.height}px}}")
+        self.frame = ui.Box([rules, self.widget], layout=ui.Layout(min_width="320px"))
+
+    def _start(self, key: str) -> dict[str, Any]:
+        classes, label = self._seen[key]
+        return {"data": {**self._data[key], "label": label}, "classes": classes}
+
+    def pick(self, element: dict[str, Any]) -> Pick | None:
+        """Return what a clicked element stands for."""
+        return self._picks.get(str(element.get("data", {}).get("id")))
+
+    def reach(self, pick: Pick) -> None:
+        """Bring a part into view."""
+        box = self._scene.box_of(pick)
+        if box is not None:
+            self.viewport.reach(box)
+
+    def draw(self, marks: Marks, selected: Pick | None) -> None:
+        """Bring the elements that changed up to date."""
+        for key, (classes, label) in self._scene.look(marks, selected).items():
+            before = self._seen[key]
+            element = self.nodes.get(key) or self.edges[key]
+            if classes != before[0]:
+                element.classes = classes
+            if label != before[1]:
+                element.data = {**self._data[key], "label": label}
+            self._seen[key] = (classes, label)
+        self._follow(marks)
+        if self.widget.cytoscape_layout != self.viewport.layout:
+            self.widget.cytoscape_layout = self.viewport.layout
+
+    def _follow(self, marks: Marks) -> None:
+        if marks.current in self.placed.nodes:
+            self.viewport.follow(self.placed.nodes[marks.current])
+
+
+class Still:
+    """A picture of a graph that is too large for a canvas: the SVG, scrolled by the page."""
+
+    def __init__(self, graph: Graph, height: int | None) -> None:
+        self._graph = graph
+        self.placed: Placed = place(graph)
+        self.height = height or _TALLEST
+        self._picture = ui.HTML()
+        layout = ui.Layout(height=f"{self.height}px", overflow="auto", display="block")
+        self.frame = ui.Box([css(PAGE_RULES), self._picture], layout=layout, tabbable=True)
+        self.frame.add_class("mnb-still")
+
+    def draw(self, marks: Marks, _: Pick | None) -> None:
+        """Draw it anew."""
+        show_html(self._picture, Html(graph_svg(self._graph, marks, placed=self.placed)))
 
 
 class GraphPanel(Panel):
@@ -61,15 +160,13 @@ class GraphPanel(Panel):
         self._shown_marks: Marks | None = None
         self._callbacks: list[Selected] = []
         self._inspector = Inspector(self.graph, self.cast)
-        self._status = ui.HTML()
-        self._details = ui.HTML()
-        self._list = self._make_list()
-        self.large = len(self.graph.sockets) > MOST_SOCKETS
-        self._placed: Placed
-        if self.large:
-            self._make_picture(height)
-        else:
-            self._make_canvas(height)
+        self._status, self._details = ui.HTML(), ui.HTML()
+        self.list = self._make_list()
+        self.canvas: Canvas | None = None
+        if len(self.graph.sockets) <= MOST_SOCKETS:
+            self.canvas = Canvas(self.graph, self.marks, height, self.guarded(self._clicked))
+        self._picture: Canvas | Still = self.canvas or Still(self.graph, height)
+        self._put_together()
         if self.cast is not None:
             self.follow(self.cast)
         self.refresh()
@@ -112,7 +209,7 @@ class GraphPanel(Panel):
     def fallback(self) -> tuple[str, str | None]:
         """Return the grid of text and the static picture of this moment."""
         marks = self.marks
-        return graph_text(self.graph, marks), graph_svg(self.graph, marks, placed=self._placed)
+        return graph_text(self.graph, marks), graph_svg(self.graph, marks, placed=self._picture.placed)
 
     # -- building -----------------------------------------------------------------------
 
@@ -127,159 +224,84 @@ class GraphPanel(Panel):
         made.observe(self.guarded(self._listed), names="value")
         return made
 
-    def _make_canvas(self, height: int | None) -> None:
-        scene = self._scene = Scene(self.graph)
-        self._placed = scene.placed
-        high = height or round(min(_TALLEST, max(160, scene.size[1])))
-        self._viewport = Viewport(scene.size, high)
-        self._elements = {
-            one.id: cyto.Node(
-                data=self._data(one.data), classes=one.classes, position=_point(one.position), grabbable=False
-            )
-            for one in scene.nodes
-        }
-        edges = {one.id: cyto.Edge(data=self._data(one.data), classes=one.classes) for one in scene.edges}
-        self._static = {one.id: one.data for one in scene.elements}
-        self._picks = {one.id: one.pick for one in scene.elements if one.pick is not None}
-        self._seen: dict[str, tuple[str, str]] = {}
-        self.canvas = cyto.CytoscapeWidget(
-            cytoscape_layout=self._viewport.layout,
-            cytoscape_style=STYLE,
-            tooltip_source="",
-            user_zooming_enabled=False,
-            auto_ungrabify=True,
-            min_zoom=0.05,
-            max_zoom=2.5,
-        )
-        # Before anything is displayed, and once: the canvas forgets handlers that come later.
-        for widget_type in ("node", "edge"):
-            self.canvas.on(widget_type, "click", self.guarded(self._clicked))
-        self.canvas.graph.add_nodes(list(self._elements.values()))
-        self.canvas.graph.add_edges(list(edges.values()), directed=True, multiple_edges=True)
-        self._elements |= edges
-        for name in ("mnb-canvas", f"mnb-high-{high}"):
-            self.canvas.add_class(name)
-        # The height comes from a class: the canvas measures itself before its own layout reaches it.
-        rules = css(f"{PAGE_RULES}.mnb-high-{high}.custom-widget{{height:{high}px}}")
-        frame = ui.Box([self.canvas], layout=ui.Layout(flex="1 1 60%", min_width="320px", width="0"))
-        frame.add_class("mnb-frame")
-        self._put_together(rules, [*self._buttons(), self._status], frame, high)
-
-    def _make_picture(self, height: int | None) -> None:
-        """Show the SVG in place of a canvas."""
-        self.interval = 0.5
-        self._placed = place(self.graph)
-        self._picture = ui.HTML()
-        words = (
-            f"{len(self.graph.sockets)} sockets are too many for the live picture (at most {MOST_SOCKETS}): "
-        )
-        note = ui.HTML()
-        show_html(note, f"{words}this is a still one, redrawn as the cast goes on. The list selects.")
-        high = height or _TALLEST
-        layout = ui.Layout(
-            flex="1 1 60%", min_width="320px", width="0", height=f"{high}px", overflow="auto", display="block"
-        )
-        frame = ui.Box([self._picture], layout=layout, tabbable=True)
-        for name in ("mnb-frame", "mnb-still"):
-            frame.add_class(name)
-        self._put_together(css(PAGE_RULES), [self._status], frame, high, note)
-
-    def _put_together(
-        self, rules: ui.HTML, bar: list[ui.Widget], frame: ui.Box, high: int, *notes: ui.Widget
-    ) -> None:
-        legend = ui.HTML()
-        show_html(legend, Html(f'<div style="opacity:0.75;font-size:0.88em">{html_text(_LEGEND)}</div>'))
+    def _put_together(self) -> None:
+        frame, room = self._picture.frame, f"{max(200, self._picture.height - 190)}px"
         details = ui.Box(
             [self._details],
-            layout=ui.Layout(overflow="auto", max_height=f"{max(200, high - 190)}px", display="block"),
+            layout=ui.Layout(overflow="auto", max_height=room, display="block"),
+            tabbable=True,
         )
-        side = ui.VBox([self._list, details], layout=ui.Layout(flex="1 1 36%", min_width="260px", width="0"))
-        top = ui.HBox(bar, layout=ui.Layout(flex_flow="row wrap", align_items="center"))
-        middle = ui.HBox([frame, side], layout=ui.Layout(flex_flow="row wrap"))
-        self.put(rules, top, *notes, middle, legend)
+        side = ui.VBox([self.list, details])
+        frame.add_class("mnb-frame")
+        top = ui.HBox([*self._buttons(), self._status], layout=_wrapping())
+        legend = ui.HTML()
+        show_html(legend, Html(f'<div style="opacity:0.75;font-size:0.88em">{html_text(_LEGEND)}</div>'))
+        if self.canvas is None:
+            note = ui.HTML()
+            show_html(
+                note,
+                f"{len(self.graph.sockets)} sockets are too many to click on (at most {MOST_SOCKETS}): "
+                "this is a still picture, redrawn as the cast goes on. The list selects.",
+            )
+            self.interval = 0.5
+            self.put(top, note, frame, side, legend)
+            return
+        frame.layout.flex, frame.layout.width = "1 1 60%", "0"
+        side.layout.flex, side.layout.width, side.layout.min_width = "1 1 36%", "0", "260px"
+        self.put(top, ui.HBox([frame, side], layout=_wrapping()), legend)
 
-    def _buttons(self) -> list[ui.Button]:
-        made = []
-        for words, what, act in (
-            ("\N{MINUS SIGN}", "smaller", lambda: self._viewport.zoom_by(1 / 1.25)),
-            ("+", "larger", lambda: self._viewport.zoom_by(1.25)),
-            ("fit", "the whole graph", self._viewport.fit),
-        ):
-            button = ui.Button(description=words, tooltip=what, layout=ui.Layout(width="44px"))
-            button.on_click(self.guarded(self._viewing(act)))
-            made.append(button)
-        return made
+    def _buttons(self) -> Sequence[ui.Button]:
+        if self.canvas is None:
+            return ()
+        view = self.canvas.viewport
+        acts: tuple[tuple[str, str, Callable[[], None]], ...] = (
+            ("\N{MINUS SIGN}", "smaller", lambda: view.zoom_by(1 / 1.25)),
+            ("+", "larger", lambda: view.zoom_by(1.25)),
+            ("fit", "the whole graph", view.fit),
+        )
+        return [self._button(*one) for one in acts]
 
-    # -- what a person does -----------------------------------------------------------------
-
-    def _viewing(self, act: Callable[[], None]) -> Callable[[Any], None]:
-        def view(_: Any) -> None:
+    def _button(self, words: str, what: str, act: Callable[[], None]) -> ui.Button:
+        def pressed(_: Any) -> None:
             act()
             self.refresh()
 
-        return view
+        button = ui.Button(description=words, tooltip=what, layout=ui.Layout(width="44px"))
+        button.on_click(self.guarded(pressed))
+        return button
+
+    # -- what a person does ---------------------------------------------------------------
 
     def _clicked(self, element: dict[str, Any]) -> None:
-        pick = self._picks.get(str(element.get("data", {}).get("id")))
+        pick = self.canvas.pick(element) if self.canvas is not None else None
         if pick is not None:
             self.select(*pick)
 
     def _listed(self, change: Any) -> None:
-        if change["new"] is not None:
-            self._look_at_selection(change["new"])
-            self.select(*change["new"])
-
-    def _look_at_selection(self, pick: Pick) -> None:
-        """Bring what the list selected into view; what was clicked is there already."""
-        if self.large:
+        pick: Pick | None = change["new"]
+        if pick is None:
             return
-        kind, key = pick
-        socket = (
-            key if kind == "socket" else key.partition(":")[2].partition(":")[2] if kind == "edge" else None
-        )
-        if socket in self._placed.nodes:
-            box = self._placed.nodes[socket]
-            self._viewport.reach(box)
+        if self.canvas is not None:
+            self.canvas.reach(pick)  # what was clicked is in view already
+        self.select(*pick)
 
-    # -- drawing ------------------------------------------------------------------------------
+    # -- drawing ----------------------------------------------------------------------------
 
     def draw(self) -> None:
         """Bring picture, list and inspector up to the present."""
-        marks = self.marks
-        show_html(self._status, self._status_words())
-        if self.large:
-            show_html(self._picture, Html(graph_svg(self.graph, marks, placed=self._placed)))
-        else:
-            self._draw_canvas(marks)
-        if self._list.value != self.selected:
-            self._list.value = self.selected
+        lines = status_lines(self.cast)[:4] if self.cast is not None else (self.title,)
+        words = " · ".join(part(line, 300) for line in lines)
+        show_html(self._status, Html(f'<div role="status">{html_text(words)}</div>'))
+        self._picture.draw(self.marks, self.selected)
+        if self.list.value != self.selected:
+            self.list.value = self.selected
         show_html(self._details, self._inspector.about(self.selected))
 
-    def _draw_canvas(self, marks: Marks) -> None:
-        for key, (classes, label) in self._scene.look(marks, self.selected).items():
-            before = self._seen.get(key, ("", ""))
-            element = self._elements[key]
-            if classes != before[0]:
-                element.classes = classes
-            if label != before[1]:
-                element.data = self._data({**self._static[key], "label": label})
-            self._seen[key] = (classes, label)
-        if marks.current in self._placed.nodes:
-            self._viewport.follow(self._placed.nodes[marks.current])
-        if self.canvas.cytoscape_layout != self._viewport.layout:
-            self.canvas.cytoscape_layout = self._viewport.layout
 
-    @staticmethod
-    def _data(data: dict[str, Any]) -> dict[str, Any]:
-        return {"label": "", **data}
-
-    def _status_words(self) -> Html:
-        lines = status_lines(self.cast) if self.cast is not None else (summary(self.graph),)
-        return Html(
-            f'<div role="status">{html_text(" · ".join(part(line, 300) for line in lines[:4]))}</div>'
-        )
+def _wrapping() -> ui.Layout:
+    return ui.Layout(flex_flow="row wrap", align_items="flex-start")
 
 
-def _point(position: tuple[float, float] | None) -> dict[str, float]:
+def _point(position: Point | None) -> dict[str, float]:
     x, y = position or (0.0, 0.0)
     return {"x": x, "y": y}

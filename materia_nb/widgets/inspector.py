@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from materia_nb.display.escape import part
 from materia_nb.display.html import Html, html_join, html_json, html_panel, html_pre, html_table, html_text
@@ -17,8 +17,14 @@ from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError
 from materia_nb.insight.why import HEADERS
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.graph import Advance, Edge, ExitRoute, Graph, Iterator, Loop, Socket
+from materia_nb.loadout.graph import Graph
 from materia_nb.views import loop_progress, marks_of
+from materia_nb.widgets.definitions import (
+    edge_definition,
+    loop_definition,
+    route_definition,
+    socket_definition,
+)
 from materia_nb.widgets.picks import Pick, link_title
 
 if TYPE_CHECKING:
@@ -254,58 +260,6 @@ def preview(rules: Rules, state: CastState, socket: str) -> tuple[Prompt | None,
     if entered.state.failure is not None:
         return None, f"Entering it now would stop the cast: {entered.state.failure.message}"
     return None, "Its list has no item now, so it would be passed over."
-
-
-# -- parts of the graph as they take effect, in the words of a loadout ----------------------
-
-
-def edge_definition(edge: Edge) -> dict[str, JSON]:
-    """An edge as a loadout writes it."""
-    limit = {} if edge.max_traversals is None else {"maxTraversals": edge.max_traversals}
-    return {"when": edge.when, "to": edge.to, **limit}
-
-
-def route_definition(route: ExitRoute) -> dict[str, JSON]:
-    """An exit route as a loadout writes it."""
-    written = {
-        "id": route.id,
-        "from": route.source,
-        "condition": route.condition,
-        "targetSocketId": route.target,
-    }
-    return {**written, **({"derived": True} if route.derived else {})}
-
-
-def socket_definition(socket: Socket) -> dict[str, JSON]:
-    """A socket and its materia, with parse, assignments and advance as they take effect."""
-    made: dict[str, Any] = {"materia": socket.materia.id, "parse": socket.parse}
-    if socket.assign:
-        made["assign"] = dict(socket.assign)
-    made["edges"] = [edge_definition(edge) for edge in socket.edges]
-    if socket.advance is not None:
-        made["advance"] = _advance(socket.advance)
-    if socket.iterator is not None and socket.iterator.loop is None:
-        made["foreach"] = _iterator(socket.iterator)
-    return {"socket": made, "materia": dict(socket.materia.raw)}
-
-
-def loop_definition(loop: Loop) -> dict[str, JSON]:
-    """A loop as it takes effect."""
-    made: dict[str, Any] = {"sockets": list(loop.sockets)}
-    if loop.generator is not None:
-        made["consumes"] = {"from": loop.generator, "output": loop.output}
-    if loop.iterator is not None:
-        made["iterator"] = _iterator(loop.iterator)
-    return {**made, "exits": [route_definition(route) for route in loop.routes]}
-
-
-def _advance(advance: Advance) -> dict[str, JSON]:
-    made: dict[str, JSON] = {"cursor": advance.cursor, "items": advance.items, "when": advance.when}
-    return {**made, **({"derived": True} if advance.derived else {})}
-
-
-def _iterator(iterator: Iterator) -> dict[str, JSON]:
-    return {"items": iterator.items, "as": iterator.alias, "cursor": iterator.cursor}
 
 
 def _way(step: StepRecord) -> str:

@@ -75,6 +75,18 @@ class Scene:
         """Width and height in pixels."""
         return self.placed.size
 
+    def box_of(self, pick: Pick) -> Box | None:
+        """Where a part is: a socket, the title of a loop, the label of a line or else the socket that it leaves."""
+        kind, key = pick
+        if kind == "socket":
+            return self.placed.nodes.get(key)
+        if kind == "loop":
+            return self.placed.titles.get(key)
+        line = self._lines.get(self._ids.get(("e", key), ""))
+        if line is None:
+            return None
+        return line.label or self.placed.nodes.get(line.link.source)
+
     # -- what never changes ---------------------------------------------------------
 
     def _id(self, prefix: str, key: str) -> str:
