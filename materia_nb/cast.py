@@ -355,7 +355,9 @@ class Cast(Edits):
         record = self.at_step(-1 if step is None else step)
         item = f", item {record.item_key} ({record.item_label})" if record.item_key else ""
         title = f"Step {record.number}: {record.socket}, visit {record.visit}{item}"
-        return explain(self.rules, title, record.decision, record.after, record.entry)
+        latest = record is self.steps[-1] and self.now.status == "failed"
+        after = self.now if latest else record.after
+        return explain(self.rules, title, record.decision, after, record.entry)
 
     def __repr__(self) -> str:
         """Say how the cast stands; stable from run to run, since notebooks are compared by it."""

@@ -23,6 +23,9 @@ class _Missing:
         return False
 
 
+_INDEX_DIGITS: Final = 18
+"""No list is longer; Python refuses to read numbers of several thousand digits."""
+
 MISSING: Final = _Missing()
 """Stands for "there is no value here", which null (None) is not."""
 
@@ -40,7 +43,9 @@ def get_path(value: JSON, segments: list[str]) -> JSON:
                 return MISSING
             value = value[segment]
         elif isinstance(value, list):
-            if not (segment.isascii() and segment.isdigit()) or int(segment) >= len(value):
+            if not (segment.isascii() and segment.isdigit()) or len(segment) > _INDEX_DIGITS:
+                return MISSING
+            if int(segment) >= len(value):
                 return MISSING
             value = value[int(segment)]
         else:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from builders import NO, YES, Play, asks, at, config, edge, items, loop, retry_loop, say
+from materia_nb.engine import step as engine
+from materia_nb.engine.rules import Rules
+from materia_nb.loadout import build_graph
 
 
 def rounds(play, times):
@@ -257,3 +260,38 @@ def test_r18_an_advance_from_elsewhere_clears_the_books_of_the_item_that_it_ends
     play.go("x")
     assert set(play.state.items) == {("i", 1)}
     assert play.state.follow_up == ()
+
+
+def test_an_exit_taken_outside_items_is_bounded_too():
+    """A socket without an item could otherwise leave by its exit and come back for ever."""
+    agent = {"tools": "none", "prompt": "p"}
+    document = {
+        "loadouts": {
+            "T": {
+                "entry": "A",
+                "sockets": {
+                    "A": {
+                        "materia": "M",
+                        "edges": [{"when": "always", "to": "A"}],
+                        "advance": {"cursor": "i", "items": "state.x"},
+                    }
+                },
+                "loops": {
+                    "L": {
+                        "sockets": ["A"],
+                        "exits": [{"id": "again", "from": "A", "condition": "always", "targetSocketId": "A"}],
+                    }
+                },
+            }
+        },
+        "materia": {"M": agent},
+        "limits": {"maxEdgeTraversals": 4},
+    }
+    rules = Rules(build_graph(document))
+    state = engine.begin(rules, "go")
+    while state.status == "ready":
+        state = engine.output(rules, engine.enter(rules, state).state, "text").state
+    assert state.failure.kind == "edge_traversals_exhausted"
+    assert state.visits == {"A": 5}
+    assert state.traversals == {}, "R21: exit routes are not traversals"
+    assert engine.revive(rules, state).state.next == "A"

@@ -17,6 +17,7 @@ class Choice(NamedTuple):
     by: By
     looks: tuple[Look, ...]
     edge: Edge | None = None
+    route: ExitRoute | None = None
 
 
 def matches(when: str, satisfied: Said) -> bool:
@@ -34,7 +35,7 @@ def choose_exit(routes: tuple[ExitRoute, ...], satisfied: Said) -> Choice:
     )
     if taken is None:
         return Choice(END, "implied end", looks)
-    return Choice(taken.target, "exit", looks)
+    return Choice(taken.target, "exit", looks, route=taken)
 
 
 def choose_edge(rules: Rules, here: SocketRules, state: View, visit: Visit, satisfied: Said) -> Choice:
@@ -88,6 +89,31 @@ def count_edge(rules: Rules, draft: Draft, visit: Visit, edge: Edge) -> Failure 
         record = record._replace(used={**record.used, edge_id: used + 1})
         draft.items = {**draft.items, visit.item.id: record}
     return None if used < limit else _over(rules, visit, edge, limit)
+
+
+def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Failure | None:
+    """Bound exits that a socket without an item takes, as edges outside items are.
+
+    Inside an item an exit ends the list, which bounds it; without one the same socket
+    could leave by its exit and come back for ever.
+    """
+    if visit.item is not None:
+        return None
+    key: EdgeId = (route.edge_id, 0)
+    used, granted = draft.counts.get(key, 0), rules.graph.limits.max_edge_traversals
+    draft.counts = {**draft.counts, key: used + 1}
+    limit = granted + draft.extra.get(("edge", *key, None), 0)
+    if used < limit:
+        return None
+    return Failure(
+        "edge_traversals_exhausted",
+        f"The exit route {route.id} of {visit.socket} to {route.target} may be taken {limit} times outside "
+        "items (limits.maxEdgeTraversals) and was chosen once more.",
+        visit.socket,
+        "look at why it keeps coming back (why), then revive to allow it again, or raise the limit in the loadout",
+        route.target,
+        (("edge", *key, None), granted),
+    )
 
 
 def _over(rules: Rules, visit: Visit, edge: Edge, limit: int) -> Failure:

@@ -16,7 +16,7 @@ from materia_nb.engine.decision import AdvanceFact, Assigned, By, Decision
 from materia_nb.engine.followup import cut
 from materia_nb.engine.items import find_item, list_at, with_aliases, without_aliases
 from materia_nb.engine.prompt import Prompt, final_prompt, repair_again, repair_prompt, work_prompt
-from materia_nb.engine.routing import choose_edge, choose_exit, count_edge, enter_path, matches
+from materia_nb.engine.routing import choose_edge, choose_exit, count_edge, count_exit, enter_path, matches
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
     CastState,
@@ -398,7 +398,11 @@ def _route(
     else:
         choice = choose_edge(rules, here, draft, visit, pending.satisfied)
     reworked = choice.edge is not None and choice.edge.when == "not_satisfied"
-    failure = count_edge(rules, draft, visit, choice.edge) if choice.edge is not None else None
+    failure = None
+    if choice.edge is not None:
+        failure = count_edge(rules, draft, visit, choice.edge)
+    elif choice.route is not None:
+        failure = count_exit(rules, draft, visit, choice.route)
     done = pending.advanced
     if reworked and (item is None or item.id != done):
         draft.follow_up = followup.capture(
