@@ -15,21 +15,21 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
-from materia_nb.agents.base import Agent, Message, Turn, TurnKind
+from materia_nb.agents.base import Agent, Turn, TurnKind
 from materia_nb.agents.registry import AgentTable
 from materia_nb.agents.sound import SoundReply, agent_failure, sound
 from materia_nb.edits import Edits
 from materia_nb.engine import step as engine
-from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import CastState, Failure, Item, Mode, Status, Visit
+from materia_nb.engine.state import CastState, Failure, Mode, Status, Visit
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Graph
+from materia_nb.looks import Looks
 from materia_nb.store import derived
-from materia_nb.store.files import DiskError, disk, replace_file, sync_folder, to_bytes
+from materia_nb.store.files import DiskError, disk, sync_folder, to_bytes
 from materia_nb.store.history import History, StepRecord
 from materia_nb.store.journal import Journal, mend, read_journal
 from materia_nb.store.lock import CastLock
@@ -37,9 +37,6 @@ from materia_nb.store.recorded import ENGINE, cast_start, check_resumable, read_
 from materia_nb.store.replay import Difference, Replay, replay
 from materia_nb.store.rundir import RunDir, branch_suffix, new_run_dir, output_name
 from materia_nb.utilities.runner import command_record, run_utility, stdin_document
-
-if TYPE_CHECKING:
-    from materia_nb.insight.why import Why
 
 Pause = Literal["complete", "failed", "aborted", "person", "breakpoint", "until", "steps", "stopped"]
 """Why a run stopped."""
@@ -78,7 +75,7 @@ class Plan:
     sync: bool = False
 
 
-class Cast(Edits):
+class Cast(Looks, Edits):
     """One run of a loadout. Make one with ``Workbench.cast`` or ``Workbench.open``."""
 
     def __init__(  # noqa: PLR0913 - the parts of a cast, by name
@@ -243,151 +240,6 @@ class Cast(Edits):
             self._journal = None
             self._close()
 
-    # -- looking at it --------------------------------------------------------------
-
-    @property
-    def graph(self) -> Graph:
-        """The loadout that this cast runs."""
-        return self.rules.graph
-
-    @property
-    def request(self) -> str:
-        """What the cast was asked to do."""
-        return self.now.request
-
-    @property
-    def now(self) -> CastState:
-        """The whole state of the engine, immutable."""
-        return self._history.state
-
-    @property
-    def status(self) -> str:
-        """``ready``, ``waiting``, ``complete``, ``failed`` or ``aborted``."""
-        return self.now.status
-
-    @property
-    def state(self) -> Mapping[str, JSON]:
-        """The JSON state that the sockets share."""
-        return self.now.data
-
-    @property
-    def steps(self) -> Sequence[StepRecord]:
-        """Every step so far, in order; ``steps[-1]`` is the latest."""
-        return self._history.steps
-
-    @property
-    def route(self) -> list[tuple[str, int, str | None, str | None]]:
-        """The visits in order: socket, visit, item key, item label."""
-        return [(step.socket, step.visit, step.item_key, step.item_label) for step in self.steps]
-
-    @property
-    def work_items(self) -> list[JSON]:
-        """The work items in the state; an empty list when there are none."""
-        items = self.now.data.get("workItems")
-        return list(items) if isinstance(items, list) else []
-
-    @property
-    def failure(self) -> Failure | None:
-        """Why the cast stopped, when it failed or was aborted."""
-        return self.now.failure
-
-    @property
-    def prompt(self) -> Prompt | None:
-        """The prompt that is waiting for an answer, None when no agent is asked."""
-        visit = self.waiting_at
-        if visit is None or self.rules.sockets[visit.socket].socket.is_utility:
-            return None
-        return self._history.prompt
-
-    @property
-    def waiting_at(self) -> Visit | None:
-        """The visit that owes an output, None when no socket is entered."""
-        return self.now.at if self.now.status == "waiting" else None
-
-    @property
-    def next_socket(self) -> str | None:
-        """The socket that the next step runs, None when the cast is over; ``end`` when only the end is left."""
-        visit = self.waiting_at
-        return visit.socket if visit else self._upcoming()
-
-    @property
-    def upcoming_item(self) -> Item | None:
-        """The item that the next socket will work on, or that the waiting one works on; None outside items."""
-        if (visit := self.waiting_at) is not None:
-            return visit.item
-        if self.now.next is None:
-            return None
-        entered = engine.enter(self.rules, self.now).state
-        return entered.at.item if entered.status == "waiting" and entered.at else None
-
-    @property
-    def ended_by(self) -> Any:
-        """The decision that passed over empty loops to the end, None when the cast ended otherwise."""
-        return self._history.ending
-
-    @property
-    def writable(self) -> bool:
-        """Whether this object may go on with the cast."""
-        return self._journal is not None
-
-    @property
-    def conversation(self) -> tuple[Message, ...]:
-        """What was said in the current visit."""
-        return tuple(Message(role, text) for role, text in self._history.said)
-
-    def at_step(self, number: int) -> StepRecord:
-        """Return the step of that number; negative numbers count from the end."""
-        index = number - 1 if number > 0 else len(self.steps) + number
-        if number == 0 or not 0 <= index < len(self.steps):
-            raise MateriaError(
-                f"There is no step {number}; the cast has {len(self.steps)}.",
-                hint="give a number from 1, or -1 for the latest",
-                kind="no_step",
-            )
-        return self.steps[index]
-
-    def why(self, step: int | None = None) -> Why:
-        """Explain why a step went where it went; the latest one by default."""
-        from materia_nb.insight.why import explain
-
-        if not self.steps:
-            raise MateriaError("The cast has no step yet.", hint="step first", kind="no_step")
-        record = self.at_step(-1 if step is None else step)
-        item = f", item {record.item_key} ({record.item_label})" if record.item_key else ""
-        title = f"Step {record.number}: {record.socket}, visit {record.visit}{item}"
-        latest = record is self.steps[-1] and self.now.status == "failed"
-        after = self.now if latest else record.after
-        return explain(self.rules, title, record.decision, after, record.entry)
-
-    def __repr__(self) -> str:
-        """Say how the cast stands; stable from run to run, since notebooks are compared by it."""
-        from materia_nb.views import status_lines
-
-        return "\n".join(status_lines(self))
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:  # noqa: ARG002
-        from materia_nb.views import CastView
-
-        return CastView(self)._repr_mimebundle_()
-
-    def save_page(self, path: str | Path) -> Path:
-        """Write the cast as one HTML page that needs nothing else, and return its path."""
-        from materia_nb.views import cast_page_html
-
-        target = Path(path)
-        with disk(target, "write the page"):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(target, cast_page_html(self).encode("utf-8", "replace"))
-        return target
-
-    def watch(self, watcher: Callable[[Cast], None]) -> Callable[[], None]:
-        """Call ``watcher`` after every change; returns a function that ends it.
-
-        A watcher that raises is not called again, and ``messages`` tells why.
-        """
-        self._watchers.append(watcher)
-        return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
-
     # -- going on -------------------------------------------------------------------
 
     def step(self) -> StepRecord | None:
@@ -471,17 +323,6 @@ class Cast(Edits):
         else:
             there = taken > 0 and until is not None and self._upcoming() == until
         return "until" if there else None
-
-    def _upcoming(self) -> str | None:
-        """The socket that is entered next: behind the loops that are passed over because they are empty."""
-        target = self.now.next
-        socket = self.graph.sockets.get(target) if target else None
-        if socket is None or socket.iterator is None:
-            return target
-        entered = engine.enter(self.rules, self.now).state
-        if entered.status == "complete":
-            return END
-        return entered.at.socket if entered.status == "waiting" and entered.at else target
 
     def _breaks(self) -> bool:
         target = self._upcoming() if self.breakpoints else None

@@ -26,10 +26,10 @@ from materia_nb.loadout.report import Report
 
 if TYPE_CHECKING:
     from materia_nb.agents.registry import AgentTable
-    from materia_nb.cast import Cast
     from materia_nb.engine.prompt import Prompt
     from materia_nb.insight.why import Why
     from materia_nb.loadout.layers import LayeredConfig
+    from materia_nb.looks import Looks
     from materia_nb.store.catalogue import CastEntry
     from materia_nb.store.history import StepRecord
 
@@ -149,7 +149,7 @@ class LoadoutView(Shown):
 class CastView(Shown):
     """The picture of a cast: its graph with what happened on it, and its status as text."""
 
-    def __init__(self, cast: Cast) -> None:
+    def __init__(self, cast: Looks) -> None:
         self.lines = status_lines(cast)
         self.graph, self.marks = cast.graph, marks_of(cast)
 
@@ -163,7 +163,7 @@ class CastView(Shown):
 class StatusView(Shown):
     """How a cast stands, what comes next, and what a person can do."""
 
-    def __init__(self, cast: Cast, pause: str | None = None) -> None:
+    def __init__(self, cast: Looks, pause: str | None = None) -> None:
         self.lines = status_lines(cast, pause)
         self.steps = steps_view(cast)
         self.draft = _draft(cast)
@@ -191,7 +191,7 @@ class StatusView(Shown):
 class StepView(Shown):
     """The latest step of a cast: what came, what was made of it, where it goes."""
 
-    def __init__(self, cast: Cast) -> None:
+    def __init__(self, cast: Looks) -> None:
         self.status = status_lines(cast)
         self.step = cast.steps[-1] if cast.steps else None
         self.why = cast.why() if self.step else None
@@ -233,7 +233,7 @@ class StepView(Shown):
 class HandoffView(Shown):
     """What a step handed on: raw, parsed, issues, requirements, assignments."""
 
-    def __init__(self, cast: Cast, step: StepRecord) -> None:
+    def __init__(self, cast: Looks, step: StepRecord) -> None:
         self.step = step
         self.wanted = cast.rules.sockets[step.socket].wanted
         self.title = f"Handoff of step {step.number}: {step.socket}, visit {step.visit}"
@@ -323,7 +323,7 @@ class WhyView(Shown):
 # -- what several views need ------------------------------------------------------------
 
 
-def status_lines(cast: Cast, pause: str | None = None) -> tuple[str, ...]:
+def status_lines(cast: Looks, pause: str | None = None) -> tuple[str, ...]:
     """Say how a cast stands, one line a fact, the last one what to do next."""
     now = cast.now
     lines = [f"{cast.graph.name}: {now.status} after {_count(len(cast.steps), 'step')}"]
@@ -352,13 +352,13 @@ def status_lines(cast: Cast, pause: str | None = None) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _draft(cast: Cast) -> str | None:
+def _draft(cast: Looks) -> str | None:
     """The draft that a person is to judge, None when there is none."""
     visit = cast.waiting_at
     return cast.steps[-1].output if visit and visit.mode == "draft" and visit.drafts else None
 
 
-def _waiting_for(cast: Cast) -> str:
+def _waiting_for(cast: Looks) -> str:
     visit = cast.waiting_at
     if visit is None:
         return ""
@@ -371,7 +371,7 @@ def _waiting_for(cast: Cast) -> str:
     return f"waiting: {visit.socket} ({socket.materia.label}){item} needs an answer; reply, or step to ask its agent"
 
 
-def loop_progress(cast: Cast) -> dict[str, tuple[int, int]]:
+def loop_progress(cast: Looks) -> dict[str, tuple[int, int]]:
     """Return for every loop over items how many are done and how many there are."""
     now = cast.now
     found = {}
@@ -382,7 +382,7 @@ def loop_progress(cast: Cast) -> dict[str, tuple[int, int]]:
     return found
 
 
-def marks_of(cast: Cast) -> Marks:
+def marks_of(cast: Looks) -> Marks:
     """What to lay over the picture of the cast's graph."""
     now = cast.now
     visit = cast.waiting_at
@@ -409,7 +409,7 @@ def marks_of(cast: Cast) -> Marks:
     )
 
 
-def _budgets(cast: Cast) -> dict[tuple[str, int], tuple[int, int]]:
+def _budgets(cast: Looks) -> dict[tuple[str, int], tuple[int, int]]:
     visit = cast.now.at
     found = {}
     if visit is not None:
@@ -420,7 +420,7 @@ def _budgets(cast: Cast) -> dict[tuple[str, int], tuple[int, int]]:
     return found
 
 
-def cast_page_html(cast: Cast) -> str:
+def cast_page_html(cast: Looks) -> str:
     """Return one static HTML page about the whole cast."""
     failure = cast.failure
     files = sorted(path.relative_to(cast.run_dir) for path in cast.run_dir.rglob("*") if path.is_file())
@@ -441,7 +441,7 @@ def cast_page_html(cast: Cast) -> str:
     )
 
 
-def _page_step(cast: Cast, step: StepRecord) -> PageStep:
+def _page_step(cast: Looks, step: StepRecord) -> PageStep:
     reading = step.reading
     parsed = reading.value if reading is not None and isinstance(reading.value, dict) else MISSING
     return PageStep(
@@ -469,7 +469,7 @@ def _way(step: StepRecord) -> str:
     return decision.target or decision.by
 
 
-def steps_view(cast: Cast) -> Table:
+def steps_view(cast: Looks) -> Table:
     """The steps of a cast, one a row."""
     rows = []
     for step in cast.steps:
@@ -480,7 +480,7 @@ def steps_view(cast: Cast) -> Table:
     return Table(("step", "socket", "materia", "visit", "item", "output", "next"), rows, "no steps yet")
 
 
-def items_view(cast: Cast) -> Table:
+def items_view(cast: Looks) -> Table:
     """The work items, which are done and which is current."""
     visit = cast.waiting_at
     current = visit.item.position if visit and visit.item else None
@@ -514,7 +514,7 @@ def agents_view(agents: AgentTable) -> Table:
     return Table(("materia or socket", "answered by"), rows)
 
 
-def breakpoints_view(cast: Cast) -> Table:
+def breakpoints_view(cast: Looks) -> Table:
     """The breakpoints of a cast."""
     rows = [
         (name, condition.__doc__ or "condition" if condition else "always")
@@ -523,7 +523,7 @@ def breakpoints_view(cast: Cast) -> Table:
     return Table(("stops in front of", "when"), rows, "no breakpoints")
 
 
-def budget_view(cast: Cast) -> Table:
+def budget_view(cast: Looks) -> Table:
     """The tokens used against the budget."""
     usage, most = cast.now.usage, cast.now.budget.max_tokens
     share = f"{usage.tokens / most:.0%}" if most else ""

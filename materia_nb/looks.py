@@ -1,0 +1,191 @@
+"""What can be seen of a cast. Nothing here changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from materia_nb.agents.base import Message
+from materia_nb.engine import step as engine
+from materia_nb.engine.prompt import Prompt
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.state import CastState, Failure, Item, Visit
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.graph import END, Graph
+from materia_nb.store.files import disk, replace_file
+from materia_nb.store.history import History, StepRecord
+from materia_nb.store.journal import Journal
+
+if TYPE_CHECKING:
+    from materia_nb.insight.why import Why
+    from materia_nb.store.differences import Difference
+
+
+class Looks:
+    """The part of a cast that looks; ``Cast`` is the class to use."""
+
+    run_dir: Path
+    id: str
+    rules: Rules
+    differences: tuple[Difference, ...]
+    messages: list[str]
+    breakpoints: dict[str, Callable[[Self], bool] | None]
+    _history: History
+    _journal: Journal | None
+    _watchers: list[Callable[[Self], None]]
+
+    @property
+    def graph(self) -> Graph:
+        """The loadout that this cast runs."""
+        return self.rules.graph
+
+    @property
+    def request(self) -> str:
+        """What the cast was asked to do."""
+        return self.now.request
+
+    @property
+    def now(self) -> CastState:
+        """The whole state of the engine, immutable."""
+        return self._history.state
+
+    @property
+    def status(self) -> str:
+        """``ready``, ``waiting``, ``complete``, ``failed`` or ``aborted``."""
+        return self.now.status
+
+    @property
+    def state(self) -> Mapping[str, JSON]:
+        """The JSON state that the sockets share."""
+        return self.now.data
+
+    @property
+    def steps(self) -> Sequence[StepRecord]:
+        """Every step so far, in order; ``steps[-1]`` is the latest."""
+        return self._history.steps
+
+    @property
+    def route(self) -> list[tuple[str, int, str | None, str | None]]:
+        """The visits in order: socket, visit, item key, item label."""
+        return [(step.socket, step.visit, step.item_key, step.item_label) for step in self.steps]
+
+    @property
+    def work_items(self) -> list[JSON]:
+        """The work items in the state; an empty list when there are none."""
+        items = self.now.data.get("workItems")
+        return list(items) if isinstance(items, list) else []
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why the cast stopped, when it failed or was aborted."""
+        return self.now.failure
+
+    @property
+    def prompt(self) -> Prompt | None:
+        """The prompt that is waiting for an answer, None when no agent is asked."""
+        visit = self.waiting_at
+        if visit is None or self.rules.sockets[visit.socket].socket.is_utility:
+            return None
+        return self._history.prompt
+
+    @property
+    def waiting_at(self) -> Visit | None:
+        """The visit that owes an output, None when no socket is entered."""
+        return self.now.at if self.now.status == "waiting" else None
+
+    @property
+    def next_socket(self) -> str | None:
+        """The socket that the next step runs, None when the cast is over; ``end`` when only the end is left."""
+        visit = self.waiting_at
+        return visit.socket if visit else self._upcoming()
+
+    @property
+    def upcoming_item(self) -> Item | None:
+        """The item that the next socket will work on, or that the waiting one works on; None outside items."""
+        if (visit := self.waiting_at) is not None:
+            return visit.item
+        if self.now.next is None:
+            return None
+        entered = engine.enter(self.rules, self.now).state
+        return entered.at.item if entered.status == "waiting" and entered.at else None
+
+    @property
+    def ended_by(self) -> Any:
+        """The decision that passed over empty loops to the end, None when the cast ended otherwise."""
+        return self._history.ending
+
+    @property
+    def writable(self) -> bool:
+        """Whether this object may go on with the cast."""
+        return self._journal is not None
+
+    @property
+    def conversation(self) -> tuple[Message, ...]:
+        """What was said in the current visit."""
+        return tuple(Message(role, text) for role, text in self._history.said)
+
+    def at_step(self, number: int) -> StepRecord:
+        """Return the step of that number; negative numbers count from the end."""
+        index = number - 1 if number > 0 else len(self.steps) + number
+        if number == 0 or not 0 <= index < len(self.steps):
+            raise MateriaError(
+                f"There is no step {number}; the cast has {len(self.steps)}.",
+                hint="give a number from 1, or -1 for the latest",
+                kind="no_step",
+            )
+        return self.steps[index]
+
+    def why(self, step: int | None = None) -> Why:
+        """Explain why a step went where it went; the latest one by default."""
+        from materia_nb.insight.why import explain
+
+        if not self.steps:
+            raise MateriaError("The cast has no step yet.", hint="step first", kind="no_step")
+        record = self.at_step(-1 if step is None else step)
+        item = f", item {record.item_key} ({record.item_label})" if record.item_key else ""
+        title = f"Step {record.number}: {record.socket}, visit {record.visit}{item}"
+        latest = record is self.steps[-1] and self.now.status == "failed"
+        after = self.now if latest else record.after
+        return explain(self.rules, title, record.decision, after, record.entry)
+
+    def __repr__(self) -> str:
+        """Say how the cast stands; stable from run to run, since notebooks are compared by it."""
+        from materia_nb.views import status_lines
+
+        return "\n".join(status_lines(self))
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:  # noqa: ARG002
+        from materia_nb.views import CastView
+
+        return CastView(self)._repr_mimebundle_()
+
+    def save_page(self, path: str | Path) -> Path:
+        """Write the cast as one HTML page that needs nothing else, and return its path."""
+        from materia_nb.views import cast_page_html
+
+        target = Path(path)
+        with disk(target, "write the page"):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(target, cast_page_html(self).encode("utf-8", "replace"))
+        return target
+
+    def watch(self, watcher: Callable[[Self], None]) -> Callable[[], None]:
+        """Call ``watcher`` after every change; returns a function that ends it.
+
+        A watcher that raises is not called again, and ``messages`` tells why.
+        """
+        self._watchers.append(watcher)
+        return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
+
+    def _upcoming(self) -> str | None:
+        """The socket that is entered next: behind the loops that are passed over because they are empty."""
+        target = self.now.next
+        socket = self.graph.sockets.get(target) if target else None
+        if socket is None or socket.iterator is None:
+            return target
+        entered = engine.enter(self.rules, self.now).state
+        if entered.status == "complete":
+            return END
+        return entered.at.socket if entered.status == "waiting" and entered.at else target
