@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import ipycytoscape as cyto
 import ipywidgets as ui
+from traitlets import observe
 
 from materia_nb.display.escape import part
 from materia_nb.display.geometry import Point
@@ -45,6 +46,15 @@ Selected: TypeAlias = Callable[[Kind, str], object]
 """Told what was selected: its kind and its id."""
 
 
+class _Cytoscape(cyto.CytoscapeWidget):
+    """The library's widget, without the graph that it makes for itself and then loses sight of."""
+
+    @observe("graph")
+    def _replaced(self, change: Any) -> None:
+        if isinstance(change["old"], ui.Widget):
+            change["old"].close()
+
+
 class Canvas:
     """A live picture: a thin layer over ipycytoscape, so that it can be replaced.
 
@@ -66,7 +76,7 @@ class Canvas:
         self._picks = {one.id: one.pick for one in self._scene.elements if one.pick is not None}
         self._seen = self._scene.look(marks)
         self._follow(marks)
-        self.widget = cyto.CytoscapeWidget(
+        self.widget = _Cytoscape(
             cytoscape_layout=self.viewport.layout,
             cytoscape_style=STYLE,
             tooltip_source="",  # what it names would go into the page as it is

@@ -11,6 +11,7 @@ from materia_nb.display.links import Link, links
 from materia_nb.display.marks import Marks
 from materia_nb.display.words import advance_words, kind_words, loop_words, state_words
 from materia_nb.engine import step as engine
+from materia_nb.engine.decision import Decision
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState
@@ -110,15 +111,17 @@ class Inspector:
             *(self._handoffs(key) if self.cast is not None else ()),
             *_definition(socket_definition(socket)),
         ]
-        return html_panel(f"Socket {part(key)}", html_join(parts))
+        return html_panel(part(key), html_join(parts))
 
     def _ways_out(self, key: str, marks: Marks) -> Html:
         rows = []
         for link in self._links.values():
             if link.source == key:
                 used = marks.budgets.get((key, link.place)) if link.place is not None else None
-                count = str(marks.traversals.get(link.traversal, 0)) if link.kind == "edge" else ""
-                rows.append((link_title(link), "" if used is None else f"{used[0]} of {used[1]}", count))
+                limit = "" if used is None else f"{used[0]} of {used[1]}"
+                rows.append(
+                    (link_title(link), limit, str(self._taken(link)) if self.cast is not None else "")
+                )
         return html_table(("way", "used for this item", "taken in all"), rows)
 
     def _wanted(self, key: str) -> Html:
@@ -168,18 +171,22 @@ class Inspector:
                 ("when", link.condition + (f", looked at in place {link.order}" if link.order else ""))
             )
             facts.append(("may be taken", self._budget(link, marks)))
-            facts += (
-                [("taken in all", str(marks.traversals.get(link.traversal, 0)))]
-                if self.cast is not None
-                else []
-            )
         else:
             facts.append(("when", "always: a socket without edges ends the cast, as a success"))
+        facts += [("taken in all", str(self._taken(link)))] if self.cast is not None else []
         parts = [_facts(facts), *self._last_time(link)]
         if link.kind != "implied":
             parts += _definition(self._line_definition(link))
         return html_panel(
             f"{'Exit' if link.kind == 'exit' else 'Edge'} from {part(link.source)}", html_join(parts)
+        )
+
+    def _taken(self, link: Link) -> int:
+        """How often it was taken, by the decisions of all steps."""
+        return sum(
+            1
+            for step in self._steps()
+            if step.socket == link.source and step.decision is not None and _chose(step.decision, link)
         )
 
     def _budget(self, link: Link, marks: Marks) -> str:
@@ -209,7 +216,7 @@ class Inspector:
                 _note("It was taken." if rows[0][3] == "yes" else "It was not taken."),
                 html_table(HEADERS, rows),
             ]
-        elif link.kind == "implied" and steps[-1].decision.by == "implied end":  # type: ignore[union-attr]
+        elif steps[-1].decision is not None and _chose(steps[-1].decision, link):
             parts.append(_note("It was taken."))
         else:
             parts.append(_note("It was not taken: it was not looked at."))
@@ -260,6 +267,19 @@ def preview(rules: Rules, state: CastState, socket: str) -> tuple[Prompt | None,
     if entered.state.failure is not None:
         return None, f"Entering it now would stop the cast: {entered.state.failure.message}"
     return None, "Its list has no item now, so it would be passed over."
+
+
+def _chose(decision: Decision, link: Link) -> bool:
+    if link.kind == "implied":
+        return decision.by == "implied end"
+    chosen = decision.chosen
+    if chosen is None:
+        return False
+    return (
+        chosen.route == link.key
+        if link.kind == "exit"
+        else (chosen.kind, chosen.place) == ("edge", link.place)
+    )
 
 
 def _way(step: StepRecord) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -58,6 +59,7 @@ class Scene:
         self._taken: set[str] = set()
         self._parents: dict[str, str] = {}
         self._lines: dict[str, Line] = {}
+        self._pairs = Counter(line.link.traversal for line in self.placed.edges if line.link.kind == "edge")
         self._add_loops()
         self._add_sockets()
         self._add_signs()
@@ -232,12 +234,12 @@ class Scene:
         before = ("● " if stopped else "") + (f"{state} · " if state else "")
         entry = " · entry" if socket.id == self.graph.entry else ""
         count = f"  {count_words(visits)}" if visits else ""
-        room = inner - text_width(before + entry, LABEL_SIZE)
+        room = inner - text_width(before, LABEL_SIZE)
         kind, *more = kind_words(socket)
         lines = [
-            f"{before}{fit(part(socket.id), LABEL_SIZE, room)}{entry}",
+            f"{before}{fit(part(socket.id), LABEL_SIZE, room)}",
             fit(part(socket.materia.label), LABEL_SIZE, inner - text_width(count, LABEL_SIZE)) + count,
-            kind,
+            kind + entry,
             *([" · ".join(more)] if more else []),
             *(fit(part(note, 120), SMALL_SIZE, inner) for note in socket_notes(socket)),
         ]
@@ -248,13 +250,14 @@ class Scene:
             classes.append(f"heat-{-(-visits * HEAT_LEVELS // most)}")
         return "\n".join(lines), classes
 
-    @staticmethod
-    def _line_live(line: Line, marks: Marks) -> tuple[str, list[str]]:
+    def _line_live(self, line: Line, marks: Marks) -> tuple[str, list[str]]:
         link = line.link
         words = link_words(link, marks)
         if line.stub:
             words = stub_label(link)
-        count = marks.traversals.get(link.traversal, 0) if link.kind == "edge" else 0
+        # Traversals are counted by the pair of sockets, so they say nothing about one of several edges.
+        alone = link.kind == "edge" and self._pairs[link.traversal] == 1
+        count = marks.traversals.get(link.traversal, 0) if alone else 0
         if words and count:
             words += f" {count_words(count)}"
         taken = link.route is not None and link.route == marks.last_route

@@ -1,0 +1,797 @@
+"""The graph panel without a browser: what it tells the page, and what it does with what the page tells it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import ipywidgets as ui
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ipywidgets.widgets import widget as widget_module
+
+from cast_helpers import loop_agents, loop_config, start
+from display_graphs import chain, graph, hello, loop, rework, socket, tangle
+from display_hostile import HOSTILE, hostile_graph, hostile_marks
+from materia_nb.display.html import Html
+from materia_nb.display.links import links
+from materia_nb.display.marks import Marks
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.graph import ExitRoute, Graph
+from materia_nb.widgets import GraphPanel, Panel, show_panel
+from materia_nb.widgets import base as base_module
+from materia_nb.widgets.base import CALLBACKS, show_html
+from materia_nb.widgets.curves import bend, points_of
+from materia_nb.widgets.graph import MOST_SOCKETS
+from materia_nb.widgets.picks import picks
+from materia_nb.widgets.scene import Scene
+from materia_nb.widgets.viewport import Viewport
+from materia_nb.workbench import Workbench
+
+Canvas = Any
+
+
+def live() -> int:
+    return len(widget_module._instances)
+
+
+@pytest.fixture(autouse=True)
+def tidy():
+    """No test leaves live widgets behind for the next."""
+    before = set(widget_module._instances)
+    yield
+    base_module._shown.clear()
+    for key in set(widget_module._instances) - before:
+        if key in widget_module._instances:
+            widget_module._instances[key].close()
+
+
+def click(panel: GraphPanel, element: str, kind: str = "node") -> None:
+    """Send what the page sends when an element is clicked."""
+    assert panel.canvas is not None
+    content = {"event": "click", "widget": kind, "data": {"data": {"id": element}}}
+    panel.canvas.widget._handle_custom_msg(content, [])
+
+
+def classes(panel: GraphPanel, key: str) -> set[str]:
+    assert panel.canvas is not None
+    return set((panel.canvas.nodes.get(key) or panel.canvas.edges[key]).classes.split())
+
+
+def label(panel: GraphPanel, key: str) -> str:
+    assert panel.canvas is not None
+    return (panel.canvas.nodes.get(key) or panel.canvas.edges[key]).data["label"]
+
+
+def details(panel: GraphPanel) -> str:
+    return panel._details.value
+
+
+def nested() -> Graph:
+    """A loop inside another."""
+    return graph(
+        "nested",
+        [
+            socket("A", "Plan", ("always", "B"), generator=True),
+            socket("B", "Split", ("always", "C")),
+            socket("C", "Do", ("satisfied", "D"), ("not_satisfied", "C", 2)),
+            socket("D", "Sum", ("always", "B")),
+            socket("E", "Out"),
+        ],
+        [loop("outer", ["B", "C", "D"], "A", ("D", "always", "E")), loop("inner", ["C"], None)],
+    )
+
+
+def overlapping() -> Graph:
+    """Two loops that share a socket without one holding the other."""
+    return graph(
+        "overlapping",
+        [
+            socket("A", "a", ("always", "B")),
+            socket("B", "b", ("satisfied", "C"), ("not_satisfied", "A")),
+            socket("C", "c", ("satisfied", "B"), ("always", "end")),
+        ],
+        [loop("one", ["A", "B"], None), loop("two", ["B", "C"], None, ("C", "always", "end"))],
+    )
+
+
+def unreachable() -> Graph:
+    """Two sockets that nothing leads to."""
+    return graph("apart", [socket("A", "a"), socket("X", "x", ("always", "Y")), socket("Y", "y")])
+
+
+ALL: dict[str, Callable[[], Graph]] = {
+    "hello": hello,
+    "rework": rework,
+    "nested": nested,
+    "overlapping": overlapping,
+    "unreachable": unreachable,
+    "chain": lambda: chain(12),
+    "tangle": lambda: tangle(30),
+    "hostile": lambda: hostile_graph(HOSTILE),
+}
+
+
+# -- elements ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_part_is_an_element_once(name: str):
+    made = ALL[name]()
+    scene = Scene(made)
+    found = [one.pick for one in scene.elements if one.pick is not None]
+    assert len(found) == len(set(found))
+    drawn = {line.link.key for line in scene.placed.edges}
+    expected = {
+        *(("socket", key) for key in made.sockets),
+        *(("loop", key) for key in made.loops if key in scene.placed.loops),
+        *(("exit" if one.kind == "exit" else "edge", one.key) for one in links(made) if one.key in drawn),
+    }
+    assert set(found) == expected - {("edge", "start")}
+    assert len(scene.edges) == len(scene.placed.edges)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_elements_hang_together(name: str):
+    """Ends and parents are there, parents before what stands in them, and no two elements have one id."""
+    scene = Scene(ALL[name]())
+    before: set[str] = set()
+    for node in scene.nodes:
+        assert node.data.get("parent", node.id) in before | {node.id}
+        assert node.position is not None
+        before.add(node.id)
+    for edge in scene.edges:
+        assert {edge.data["source"], edge.data["target"]} <= before
+        assert edge.data["source"] != edge.data["target"]
+    ids = [one.id for one in scene.elements]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_elements_can_be_sent_and_name_no_tooltip(name: str):
+    """A tooltip would go into the page as markup, whatever it holds."""
+    panel = GraphPanel(ALL[name]())
+    assert panel.canvas is not None
+    assert panel.canvas.widget.tooltip_source == ""
+    for element in (*panel.canvas.nodes.values(), *panel.canvas.edges.values()):
+        assert "tooltip" not in element.data
+        text = json.dumps(dict(element.data), ensure_ascii=False)
+        assert len(text.encode("utf-8")) < 5_000
+        assert all(isinstance(value, str | int | float) for value in element.data.values())
+
+
+def test_the_bundled_loadouts_are_drawn(project: Path):
+    bench = Workbench(project)
+    assert bench.loadouts
+    for name in bench.loadouts:
+        made = bench.graph(name)
+        panel = GraphPanel(made)
+        assert panel.canvas is not None
+        sockets = [key for key in panel.canvas.nodes if key.startswith("n:")]
+        assert len(sockets) == len(made.sockets)
+        panel.close()
+
+
+def test_kinds_are_told_by_class_and_word():
+    panel = GraphPanel(rework())
+    assert {"socket", "utility", "entry"} <= classes(panel, "n:Socket-1")
+    assert {"agent", "generator", "multi-turn"} <= classes(panel, "n:Socket-3")
+    assert label(panel, "n:Socket-1").splitlines() == ["Socket-1", "Ignore-Artifacts", "utility · entry"]
+    assert label(panel, "n:Socket-3").splitlines()[2:] == ["agent", "generator · multi-turn"]
+    assert "(derived)" in label(panel, "n:Socket-6")
+
+
+def test_edges_say_order_condition_and_budget():
+    panel = GraphPanel(rework())
+    assert label(panel, "e:edge:0:Socket-5") == "1 ✓ satisfied"
+    assert label(panel, "e:edge:1:Socket-5") == "2 ✗ not_satisfied · max 3"
+    assert "not_satisfied" in classes(panel, "e:edge:1:Socket-5")
+    assert label(panel, "e:edge:0:Socket-1") == ""
+    panel.show_marks(Marks(budgets={("Socket-5", 1): (2, 3)}))
+    assert label(panel, "e:edge:1:Socket-5") == "2 ✗ not_satisfied · used 2/3"
+
+
+def test_exits_keep_their_ids():
+    panel = GraphPanel(rework())
+    assert panel.canvas is not None
+    exits = [edge.data["key"] for edge in panel.canvas.edges.values() if "exit" in edge.classes.split()]
+    assert exits == [
+        "loop-exit:workItemIteration:exit:Socket-6:satisfied",
+        "loop-exit:workItemIteration:exit:Socket-6:not_satisfied",
+    ]
+
+
+def test_loops_are_compound_with_list_and_progress():
+    panel = GraphPanel(rework())
+    assert panel.canvas is not None
+    key = "l:workItemIteration"
+    inside = {name for name, node in panel.canvas.nodes.items() if node.data.get("parent") == key}
+    assert {name for name in inside if name.startswith("n:")} == {"n:Socket-4", "n:Socket-5", "n:Socket-6"}
+    panel.show_marks(Marks(progress={"workItemIteration": (2, 5)}))
+    assert label(panel, key) == "loop workItemIteration\nconsumes workItems of Socket-3 · 2/5 done"
+
+
+def test_loops_inside_loops_and_across_them():
+    inner = {one.id: one for one in Scene(nested()).nodes}
+    assert inner["l:inner"].data["parent"] == "l:outer"
+    assert inner["n:C"].data["parent"] == "l:inner"
+    across = {one.id: one for one in Scene(overlapping()).nodes}
+    assert sum("frame" in across[f"l:{name}"].classes for name in ("one", "two")) == 1
+
+
+def test_parallel_edges_and_both_directions_stay():
+    two = graph(
+        "two",
+        [
+            socket("A", "a", ("satisfied", "B"), ("not_satisfied", "B"), ("always", "A")),
+            socket("B", "b", ("always", "A")),
+        ],
+    )
+    panel = GraphPanel(two)
+    assert panel.canvas is not None
+    sent = [edge.data["key"] for edge in panel.canvas.widget.graph.edges]
+    assert sorted(sent) == ["edge:0:A", "edge:0:B", "edge:1:A", "edge:2:A", "start"]
+
+
+# -- lines ---------------------------------------------------------------------------------
+
+coordinate = st.floats(-2_000, 2_000).map(lambda value: round(value, 1))
+point = st.tuples(coordinate, coordinate)
+
+
+@given(st.lists(point, min_size=2, max_size=9, unique=True), point, st.none() | point)
+def test_a_bent_line_goes_through_its_points(points, source, label_at):
+    target = (source[0] + 40.0, source[1] + 300.0)
+    bent = bend(points, source, target, label_at)
+    (sx, sy), length = source, (40.0**2 + 300.0**2) ** 0.5
+    ux, uy = 40.0 / length, 300.0 / length
+    drawn = [
+        (sx + w * 40 - d * uy, sy + w * 300 + d * ux)
+        for w, d in zip(map(float, bent.weights.split()), map(float, bent.distances.split()), strict=True)
+    ]
+    assert len(drawn) % 2 == 1, "the middle one of an odd number carries the label"
+    for x, y in points[1:-1]:
+        assert min(abs(x - a) + abs(y - b) for a, b in drawn) < 0.1
+    if label_at is not None:
+        middle = drawn[len(drawn) // 2]
+        assert abs(middle[0] + bent.shift[0] - label_at[0]) < 0.2
+        assert abs(middle[1] + bent.shift[1] - label_at[1]) < 0.2
+    ends = [tuple(map(float, end.split())) for end in (bent.start, bent.tip)]
+    assert abs(ends[0][0] + sx - points[0][0]) < 0.11
+    assert abs(ends[1][0] + target[0] - points[-1][0]) < 0.11
+
+
+def test_path_data_is_flattened():
+    points = points_of("M10.0 20.0L10.0 50.0C10.0 60.0 30.0 60.0 30.0 70.0")
+    assert points[:2] == [(10.0, 20.0), (10.0, 50.0)]
+    assert points[-1] == (30.0, 70.0)
+    assert all(10 <= x <= 30 for x, _ in points)
+
+
+def test_the_view_begins_whole_where_that_can_be_read_and_else_follows():
+    assert Viewport((300, 600), 500).layout["fit"] is True
+    long = Viewport((300, 5_000), 700)
+    assert long.layout["fit"] is False
+    assert long.layout["pan"] == {"x": 0.0, "y": 0.0}
+    placed = Scene(chain(40)).placed
+    view = Viewport(placed.size, 700)
+    box = placed.nodes["Socket-30"]
+    view.follow(box)
+    top = box.y * view.layout["zoom"] + view.layout["pan"]["y"]
+    assert 0 <= top <= 700 - box.h * view.layout["zoom"]
+    before = view.layout
+    view.reach(placed.nodes["Socket-29"])
+    assert view.layout == before, "what is in view is left where it is"
+    view.zoom_by(1.25)
+    assert view.layout["zoom"] > before["zoom"]
+    view.fit()
+    assert view.layout["fit"] is True
+
+
+# -- following a cast ------------------------------------------------------------------------
+
+
+class Timer:
+    """A timer that goes off when the test says so."""
+
+    made: list[Timer] = []  # noqa: RUF012 - emptied by the fixture
+
+    def __init__(self, wait: float, due: Callable[[], None]) -> None:
+        self.wait, self.due, self.cancelled = wait, due, False
+        self.daemon = False
+        Timer.made.append(self)
+
+    def start(self) -> None:
+        assert self.daemon, "it must not keep the kernel alive"
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+@pytest.fixture
+def timers(monkeypatch: pytest.MonkeyPatch) -> list[Timer]:
+    monkeypatch.setattr(base_module.threading, "Timer", Timer)
+    Timer.made = []
+    return Timer.made
+
+
+def test_classes_follow_the_steps(project: Path, timers: list[Timer]):
+    cast = start(project, loop_config(), loop_agents(2, [1]))
+    panel = GraphPanel(cast)
+    assert "current" in classes(panel, "n:Socket-1")
+    seen = []
+    while cast.status not in ("complete", "failed"):
+        cast.step()
+        timers.pop().due()
+        taken = [key for key in panel.canvas.edges if "taken" in classes(panel, key)]
+        current = [key for key in panel.canvas.nodes if "current" in classes(panel, key)]
+        seen.append((taken, current))
+    assert seen[:4] == [
+        (["e:edge:0:Socket-1"], ["n:Socket-2"]),
+        (["e:edge:0:Socket-2"], ["n:Socket-3"]),
+        (["e:edge:1:Socket-3"], ["n:Socket-2"]),
+        (["e:edge:0:Socket-2"], ["n:Socket-3"]),
+    ]
+    assert (["e:loop-exit:L:e"], ["n:Socket-4"]) in seen
+    assert "taken" in classes(panel, "s:end")
+    assert {"heat-4"} <= classes(panel, "n:Socket-2")
+    assert "heat-2" in classes(panel, "n:Socket-1")
+    assert "\N{MULTIPLICATION SIGN}3" in label(panel, "n:Socket-2")
+    assert label(panel, "l:L").endswith("2/2 done")
+    assert "complete" in panel._status.value
+
+
+def test_waiting_failed_and_breakpoints_are_words_too(project: Path, timers: list[Timer]):
+    cast = start(project, loop_config())
+    cast.break_at("Socket-2")
+    cast.step()
+    panel = GraphPanel(cast)
+    assert "waiting" in classes(panel, "n:Socket-1")
+    assert label(panel, "n:Socket-1").startswith("▶ waiting · Socket-1")
+    assert "break" in classes(panel, "n:Socket-2")
+    assert label(panel, "n:Socket-2").startswith("● Socket-2")
+
+    failing = start(project, loop_config(), {"Plan": lambda: 1 / 0})
+    failing.step()
+    other = GraphPanel(failing)
+    assert "failed" in classes(other, "n:Socket-1")
+    assert label(other, "n:Socket-1").startswith("✖ failed · Socket-1")
+
+
+def test_many_events_make_one_redraw_of_the_present(project: Path, timers: list[Timer]):
+    cast = start(project, loop_config(), loop_agents(3))
+    panel = GraphPanel(cast)
+    draws = []
+    original = panel.draw
+    panel.draw = lambda: (draws.append(cast.status), original())  # type: ignore[method-assign, assignment]
+    cast.run()
+    assert len(timers) == 1
+    assert 0 <= timers[0].wait <= panel.interval
+    timers[0].due()
+    assert draws == ["complete"]
+    assert "taken" in classes(panel, "s:end")
+    panel.later()
+    assert len(timers) == 2, "what comes after a redraw asks for another one"
+
+
+def test_a_timer_really_redraws(project: Path):
+    cast = start(project, loop_config(), loop_agents(1))
+    panel = GraphPanel(cast)
+    drawn = threading.Event()
+    original = panel.draw
+
+    def draw() -> None:
+        original()
+        drawn.set()
+
+    panel.draw = draw  # type: ignore[method-assign]
+    cast.step()
+    assert drawn.wait(10)
+    assert "current" in classes(panel, "n:Socket-2")
+
+
+def test_only_what_changed_is_sent_and_data_are_new(project: Path, timers: list[Timer]):
+    """The page does not learn of a change inside a dict, and a step need not send the whole graph."""
+    cast = start(project, loop_config(), loop_agents(2))
+    panel = GraphPanel(cast)
+    assert panel.canvas is not None
+    elements = panel.canvas.nodes | panel.canvas.edges
+    before = {key: (one.data, one.classes) for key, one in elements.items()}
+    counts = len(panel.canvas.widget.graph.nodes), len(panel.canvas.widget.graph.edges)
+    cast.step()
+    panel.refresh()
+    touched = {key for key, one in elements.items() if one.data is not before[key][0]}
+    assert {"n:Socket-1", "n:Socket-2", "l:L"} <= touched
+    assert "n:Socket-4" not in touched
+    for key in touched:
+        assert dict(before[key][0]) != dict(elements[key].data)
+    assert counts == (len(panel.canvas.widget.graph.nodes), len(panel.canvas.widget.graph.edges))
+
+
+def test_another_moment_can_be_shown(project: Path, timers: list[Timer]):
+    cast = start(project, loop_config(), loop_agents(1))
+    cast.run()
+    panel = GraphPanel(cast)
+    panel.show_marks(Marks(current="Socket-1"))
+    assert "current" in classes(panel, "n:Socket-1")
+    panel.show_marks(None)
+    assert "current" not in classes(panel, "n:Socket-1")
+
+
+# -- selecting -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_list_does_what_a_click_does(name: str):
+    made = ALL[name]()
+    one, other = GraphPanel(made), GraphPanel(made)
+    assert one.canvas is not None
+    told: list[tuple[str, str]] = []
+    also: list[tuple[str, str]] = []
+    one.on_select(lambda kind, key: told.append((kind, key)))
+    other.on_select(lambda kind, key: also.append((kind, key)))
+    clickable = [element for element in one.canvas._scene.elements if element.pick is not None]
+    assert clickable
+    for element in clickable:
+        click(one, element.id, "node" if element.position else "edge")
+        other.list.value = element.pick
+        assert one.selected == other.selected == element.pick
+        assert details(one) == details(other)
+        assert one.list.value == element.pick
+        assert "selected" in classes(one, element.id)
+        assert classes(one, element.id) == classes(other, element.id)
+    assert told == also == [element.pick for element in clickable]
+    assert {pick for _, pick in picks(made)} >= set(told)
+
+
+def test_names_in_the_list_are_all_different():
+    """A list selects by name."""
+    names = [
+        words
+        for words, _ in picks(
+            graph("n", [socket("A", "a", ("always", "B"), ("always", "B")), socket("B", "b")])
+        )
+    ]
+    assert len(names) == len(set(names)) == 5
+
+
+def test_selecting_by_code_and_unsubscribing():
+    panel = GraphPanel(rework())
+    told: list[str] = []
+    end = panel.on_select(lambda _, key: told.append(key))
+    panel.select("loop", "workItemIteration")
+    end()
+    panel.select("socket", "Socket-1")
+    assert told == ["workItemIteration"]
+    with pytest.raises(MateriaError, match="no socket 'Socket-99'"):
+        panel.select("socket", "Socket-99")
+    with pytest.raises(MateriaError, match="no exit"):
+        panel.select("exit", "edge:0:Socket-1")
+    assert panel.selected == ("socket", "Socket-1")
+
+
+def test_what_cannot_be_selected_is_ignored():
+    panel = GraphPanel(rework())
+    for element in ("s:start", "e:start", "a:corner 1", "n:nowhere", "__proto__"):
+        click(panel, element)
+    assert panel.selected is None
+    assert panel.notice.value == ""
+
+
+def test_a_socket_is_explained(project: Path, timers: list[Timer]):
+    cast = start(project, loop_config(), loop_agents(2, [1]))
+    cast.run(steps=3)
+    panel = GraphPanel(cast)
+    panel.select("socket", "Socket-3")
+    shown = details(panel)
+    assert "true or false, because edges of this socket depend on it" in shown
+    assert "once more" in shown, "the handoff"
+    assert "used for this item" in shown
+    assert "a preview: if it were entered now" in shown
+    assert "Check {&quot;satisfied&quot;: false" in shown, "the prompt, rendered on the present state"
+    assert "workItemIndex" in shown
+    panel.select("socket", "Socket-2")
+    assert "once more" in details(panel), "the follow-up that its next prompt shows"
+
+
+def test_the_waiting_prompt_is_no_preview(project: Path, timers: list[Timer]):
+    cast = start(project, loop_config())
+    cast.step()
+    panel = GraphPanel(cast)
+    panel.select("socket", "Socket-1")
+    assert "it is waiting for an answer" in details(panel)
+    assert "preview" not in details(panel)
+    panel.select("socket", "Socket-2")
+    assert "no item now" in details(panel)
+    assert cast.status == "waiting", "looking changes nothing"
+
+
+def test_an_edge_says_why_it_was_taken_or_not(project: Path, timers: list[Timer]):
+    cast = start(project, loop_config(), loop_agents(1, [1]))
+    panel = GraphPanel(cast)
+    panel.select("edge", "edge:0:Socket-3")
+    assert "has not been left yet" in details(panel)
+    cast.run(steps=3)
+    panel.refresh()
+    assert "It was not taken." in details(panel)
+    assert "the output says satisfied: false; satisfied needs satisfied: true" in details(panel)
+    panel.select("edge", "edge:1:Socket-3")
+    assert "It was taken." in details(panel)
+    assert "3 times for the current item; used 1" in details(panel)
+    panel.select("exit", "loop-exit:L:e")
+    assert "It was not taken: it was not looked at." in details(panel)
+    cast.run()
+    panel.refresh()
+    assert "It was taken." in details(panel)
+    assert "loop-exit:L:e" in details(panel)
+    panel.select("edge", "edge:1:Socket-3")
+    assert "It was not taken: it was not looked at." in details(panel)
+    panel.select("edge", "implied:Socket-4")
+    assert "It was taken." in details(panel)
+
+
+def test_budgets_of_the_current_item(project: Path, timers: list[Timer]):
+    """Used and allowed traversals are those of the item at hand (R18)."""
+    cast = start(project, loop_config(), loop_agents(1, [1]))
+    cast.run(steps=4)
+    cast.agents.set("Check", "person")
+    cast.step()
+    panel = GraphPanel(cast)
+    assert label(panel, "e:edge:1:Socket-3") == "2 ✗ not_satisfied · used 1/3"
+    panel.select("edge", "edge:1:Socket-3")
+    assert "3 times for the current item; used 1" in details(panel)
+
+
+def test_a_loop_and_a_bare_graph_are_explained():
+    panel = GraphPanel(rework())
+    panel.select("loop", "workItemIteration")
+    assert "Socket-4, Socket-5, Socket-6" in details(panel)
+    assert "exit ✗ not_satisfied → Socket-8" in details(panel)
+    panel.select("socket", "Socket-4")
+    assert "preview" in details(panel) or "no item now" in details(panel)
+    panel.select("edge", "edge:1:Socket-5")
+    assert "3 times for each item" in details(panel)
+
+
+# -- hostile text ----------------------------------------------------------------------------
+
+TAGS = ("<img", "<script", "onerror=alert", "onload=", "</svg><script", "</style>")
+
+
+def html_values(panel: Panel) -> list[str]:
+    return [one.value for one in base_module.widgets_in(panel.view) if isinstance(one, ui.HTML)]
+
+
+@pytest.mark.parametrize("turn", range(0, len(HOSTILE), 4))
+def test_hostile_text_stays_text(turn: int):
+    made = hostile_graph(HOSTILE[turn:] + HOSTILE[:turn])
+    panel = GraphPanel(made)
+    panel.show_marks(hostile_marks(made))
+    for kind, key in [pick for _, pick in picks(made)]:
+        panel.select(kind, key)
+        for value in html_values(panel):
+            text = value.removeprefix("<style>").removesuffix("</style>")
+            assert "<img" not in text
+            assert "<script" not in text
+            assert "</style" not in text
+            assert len(value) < 500_000
+    assert panel.notice.value == ""
+
+
+def test_hostile_answers_stay_text(project: Path, timers: list[Timer]):
+    bad = "<img src=x onerror=alert(1)>"
+    answer = json.dumps({"workItems": [{"title": bad, "context": bad}], "context": bad})
+    cast = start(
+        project,
+        loop_config(),
+        {"Build": lambda: bad, "Plan": lambda: answer, "Check": lambda: bad},
+        request=bad,
+    )
+    cast.run()
+    assert cast.status == "failed"
+    panel = GraphPanel(cast)
+    for _, (kind, key) in picks(cast.graph):
+        panel.select(kind, key)
+        assert bad not in "".join(html_values(panel))
+    panel.select("socket", "Socket-2")
+    assert "&lt;img src=x onerror=alert(1)&gt;" in details(panel)
+    shown = panel._repr_mimebundle_()
+    assert "<img" not in shown["image/svg+xml"]
+
+
+def test_only_markup_of_our_own_is_not_escaped():
+    widget = ui.HTML()
+    show_html(widget, "<b>x</b>")
+    assert "&lt;b&gt;" in widget.value
+    show_html(widget, Html("<b>x</b>"))
+    assert widget.value == "<b>x</b>"
+
+
+# -- large graphs ------------------------------------------------------------------------------
+
+
+def test_a_large_graph_is_a_still_picture():
+    panel = GraphPanel(chain(MOST_SOCKETS + 1))
+    assert panel.canvas is None
+    values = "".join(html_values(panel))
+    assert f"{MOST_SOCKETS + 1} sockets are too many to click on" in values
+    assert "<svg" in values
+    panel.list.value = ("socket", "Socket-7")
+    assert "Step number 7" in details(panel)
+    panel.show_marks(Marks(current="Socket-7"))
+    assert "▶ current" in "".join(html_values(panel))
+
+
+def test_the_limit_itself_is_live():
+    assert GraphPanel(chain(MOST_SOCKETS)).canvas is not None
+
+
+# -- being displayed, errors, leaks ----------------------------------------------------------------
+
+
+def test_bundle_has_widget_picture_and_text():
+    panel = GraphPanel(rework())
+    shown = panel._repr_mimebundle_()
+    assert shown["application/vnd.jupyter.widget-view+json"]["model_id"] == panel.view.model_id
+    assert shown["image/svg+xml"].startswith("<svg")
+    assert "Socket-5" in shown["text/plain"]
+    panel.close()
+    assert set(panel._repr_mimebundle_()) == {"image/svg+xml", "text/plain"}
+
+
+def test_two_displays_share_one_view():
+    panel = GraphPanel(rework())
+    views = [panel._repr_mimebundle_()["application/vnd.jupyter.widget-view+json"] for _ in range(2)]
+    assert views[0] == views[1]
+
+
+def test_showing_again_closes_what_it_replaces(project: Path):
+    """Live widgets do not grow when a cell is run again."""
+    cast = start(project, loop_config(), loop_agents(2))
+    before = live()
+    first = show_panel("graph", lambda: GraphPanel(cast))
+    once = live()
+    assert once > before + 20
+    for _ in range(5):
+        panel = show_panel("graph", lambda: GraphPanel(cast))
+    assert live() == once
+    assert first.closed
+    assert len(cast._watchers) == 1
+    panel.close()
+    panel.close()
+    assert live() == before
+    assert cast._watchers == []
+
+
+def test_a_failing_factory_leaves_the_old_panel():
+    panel = show_panel("graph", lambda: GraphPanel(hello()))
+    with pytest.raises(ZeroDivisionError):
+        show_panel("graph", lambda: 1 / 0)  # type: ignore[arg-type, return-value]
+    assert not panel.closed
+
+
+def test_an_owned_panel_is_closed_with_its_owner():
+    outer = Panel("outer")
+    inner = outer.own(GraphPanel(hello()))
+    outer.put(inner.view)
+    before = live()
+    outer.close()
+    assert inner.closed
+    assert live() < before
+
+
+def test_closing_cancels_a_redraw(project: Path, timers: list[Timer]):
+    cast = start(project, loop_config(), loop_agents(1))
+    panel = GraphPanel(cast)
+    cast.step()
+    panel.close()
+    assert timers[0].cancelled
+    timers[0].due()  # it may already have been on its way
+    click_after = panel.guarded(lambda: pytest.fail("closed"))
+    click_after()
+
+
+def test_an_exception_in_a_callback_is_shown_as_text():
+    panel = GraphPanel(rework())
+
+    def bad(kind: str, key: str) -> None:
+        raise ValueError(f"<img src=x onerror=alert(1)> {kind} {key}")
+
+    end = panel.on_select(bad)
+    click(panel, "n:Socket-1")
+    assert "ValueError: &lt;img src=x onerror=alert(1)&gt; socket Socket-1" in panel.notice.value
+    assert "role=" in panel.notice.value
+    end()
+    click(panel, "n:Socket-2")
+    assert panel.notice.value == "", "the next callback that succeeds takes it away"
+
+
+def test_our_errors_are_shown_short():
+    panel = Panel("p")
+
+    def bad() -> None:
+        raise MateriaError("It does not work.", where="a.b", hint="mend it")
+
+    panel.guarded(bad)()
+    assert "It does not work.\n  at: a.b\n  try: mend it" in panel.notice.value
+    assert "MateriaError" not in panel.notice.value
+
+
+def test_an_error_while_drawing_is_shown_and_the_cast_goes_on(project: Path, timers: list[Timer]):
+    cast = start(project, loop_config(), loop_agents(1))
+    panel = GraphPanel(cast)
+
+    def bad() -> None:
+        raise RuntimeError("no paint")
+
+    panel.draw = bad  # type: ignore[method-assign]
+    cast.run()
+    timers[0].due()
+    assert "RuntimeError: no paint" in panel.notice.value
+    assert cast.status == "complete"
+    assert cast.messages == []
+
+
+def test_callbacks_of_several_threads_run_one_at_a_time():
+    one, other = Panel("one"), Panel("other")
+    entered, go_on = threading.Event(), threading.Event()
+    order: list[str] = []
+
+    def slow() -> None:
+        order.append("slow begins")
+        entered.set()
+        assert go_on.wait(10)
+        order.append("slow ends")
+
+    threads = [threading.Thread(target=one.guarded(slow))]
+    threads[0].start()
+    assert entered.wait(10)
+    assert not CALLBACKS.acquire(blocking=False)
+    threads.append(threading.Thread(target=other.guarded(lambda: order.append("other"))))
+    threads[1].start()
+    go_on.set()
+    for thread in threads:
+        thread.join(10)
+    assert order == ["slow begins", "slow ends", "other"]
+
+
+def test_a_redraw_goes_on_while_a_callback_works(project: Path):
+    """A button that runs a cast holds the callbacks' lock for long; the picture follows all the same."""
+    cast = start(project, loop_config(), loop_agents(1))
+    panel = GraphPanel(cast)
+    done = threading.Event()
+
+    def redraw() -> None:
+        panel.refresh()
+        done.set()
+
+    def work() -> None:
+        threading.Thread(target=redraw).start()
+        assert done.wait(10)
+
+    panel.guarded(work)()
+    assert panel.notice.value == ""
+
+
+def test_what_a_redraw_sets_is_not_taken_for_a_person():
+    panel = GraphPanel(rework())
+    told: list[JSON] = []
+    panel.on_select(lambda kind, key: told.append(key))
+    panel.select("socket", "Socket-1")
+    assert panel.list.value == ("socket", "Socket-1")
+    assert told == ["Socket-1"]
+
+
+def test_two_routes_of_one_name_are_two_elements():
+    made = rework()
+    old = made.loops["workItemIteration"]
+    routes = tuple(ExitRoute("same", old.id, "Socket-6", one.condition, one.target) for one in old.routes)
+    doubled = replace(made, loops={old.id: replace(old, routes=routes)})
+    exits = [one for one in Scene(doubled).edges if "exit" in one.classes.split()]
+    assert len({one.id for one in exits}) == len({one.pick for one in exits}) == 2
