@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.display.bundle import Shown, bundle
+from materia_nb.display.bundle import GraphPicture, Shown, bundle
 from materia_nb.display.escape import plain, shorten
 from materia_nb.display.html import Html, html_join, html_json, html_panel, html_pre, html_table, html_text
 from materia_nb.display.marks import Marks
@@ -19,6 +19,7 @@ from materia_nb.display.text import graph_text, table
 from materia_nb.engine.items import list_at
 from materia_nb.engine.routing import edge_use
 from materia_nb.engine.step import short
+from materia_nb.errors import MateriaError
 from materia_nb.insight.why import HEADERS
 from materia_nb.jsonvalue import JSON, MISSING, pretty
 from materia_nb.loadout.graph import END, Graph
@@ -84,19 +85,6 @@ class JsonView(Shown):
         return bundle(repr(self), html=html_panel(self.name, html_json(self.value, open_depth=2)))
 
 
-class GraphView(Shown):
-    """A graph with what a cast did to it."""
-
-    def __init__(self, graph: Graph, marks: Marks | None = None) -> None:
-        self.graph, self.marks = graph, marks or Marks()
-
-    def __repr__(self) -> str:
-        return graph_text(self.graph, self.marks)
-
-    def _show(self) -> dict[str, Any]:
-        return bundle(repr(self), svg=graph_svg(self.graph, self.marks))
-
-
 class ReportView(Shown):
     """The problems of a loadout and, apart from them, the hints."""
 
@@ -131,6 +119,16 @@ class LoadoutView(Shown):
 
     def __init__(self, name: str, origin: str, graph: Graph | None, report: Report) -> None:
         self.name, self.origin, self.graph, self.report = name, origin, graph, report
+
+    @property
+    def picture(self) -> GraphPicture:
+        """The graph as ``svg``, ``text`` and ``mermaid`` source; raises MateriaError when there are problems."""
+        if self.graph is None:
+            raise MateriaError(
+                f"The loadout {self.name!r} has problems, so there is no graph of it.",
+                hint="check shows them",
+            )
+        return GraphPicture(self.graph)
 
     def __repr__(self) -> str:
         if self.graph is None:

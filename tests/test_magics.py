@@ -68,6 +68,18 @@ def test_a_cast_from_load_to_state(shell, project, capsys):
     assert capsys.readouterr().out == "", "values are returned, not printed"
 
 
+def test_the_graph_is_drawn_in_several_forms(shell):
+    line(shell, "load hello.json")
+    assert "<svg" in line(shell, "grid")._repr_mimebundle_()["image/svg+xml"]
+    assert "flowchart" in text(line(shell, "grid --mermaid"))
+    line(shell, "cast x")
+    assert "current" in line(shell, "grid")._repr_mimebundle_()["image/svg+xml"]
+    assert "flowchart" in text(line(shell, "grid --mermaid"))
+    cell(shell, "loadout Bad", "entry: X\nsockets: {}")
+    with pytest.raises(MateriaError, match="has problems"):
+        line(shell, "grid --mermaid Bad")
+
+
 def test_the_bench_is_the_variable_wb(shell):
     line(shell, "load hello.json")
     assert isinstance(shell.user_ns["wb"], materia_nb.Workbench)

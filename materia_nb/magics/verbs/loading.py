@@ -7,6 +7,7 @@ import textwrap
 from typing import Any
 
 from materia_nb import views
+from materia_nb.display.bundle import GraphPicture
 from materia_nb.errors import MateriaError
 from materia_nb.magics.registry import Argument, Call, verb
 
@@ -41,13 +42,23 @@ def use(call: Call) -> Any:
     return call.bench.use(call.get("loadout"))
 
 
-@verb("grid", _NAMED, example="%materia grid")
+@verb(
+    "grid",
+    Argument("--mermaid", "as mermaid source, to paste into a document", "flag"),
+    _NAMED,
+    example="%materia grid",
+)
 def grid(call: Call) -> Any:
     """Draw the graph of the cast, or of a loadout."""
     name, cast = call.get("loadout"), call.bench.cast_
     if name is None and cast is not None and cast.graph.name == call.bench.chosen:
-        return views.GraphView(cast.graph, views.marks_of(cast))
-    return call.bench.loadout(name)
+        picture = GraphPicture(cast.graph, views.marks_of(cast))
+    else:
+        shown = call.bench.loadout(name)
+        if not call.get("mermaid"):
+            return shown
+        picture = shown.picture
+    return views.Text(picture.mermaid) if call.get("mermaid") else picture
 
 
 @verb(
