@@ -88,7 +88,9 @@ def test_newest_first_also_among_recordings_with_other_names(tmp_path, root):
         shutil.copytree(RECORDED / name, root / name)
     mine = [h.start(tmp_path, h.chain_config(1), request=str(n)).id for n in range(3)]
     starts = {name: h.lines_of(root / name)[0]["ts"] for name in ("loop-retry", "foreach-advance", *mine)}
-    assert [entry.id for entry in list_casts(root)] == sorted(starts, key=starts.get, reverse=True)
+    assert [entry.id for entry in list_casts(root)] == sorted(
+        starts, key=lambda name: (starts[name], name), reverse=True
+    ), "casts of one millisecond go by their ids"
 
 
 @pytest.mark.parametrize("name", sorted(p.name for p in RECORDED.iterdir() if p.is_dir()))
