@@ -1,0 +1,116 @@
+"""Everything about one cast in one place: toolbar, graph, and the panels as tabs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Hashable, Mapping
+from typing import TYPE_CHECKING, Final
+
+import ipywidgets as ui
+
+from materia_nb.display.html import Html
+from materia_nb.display.svg import graph_svg
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.views import marks_of, status_lines
+from materia_nb.widgets.base import Panel, show_html, show_panel
+from materia_nb.widgets.handoff import HandoffPanel
+from materia_nb.widgets.items import ItemsPanel
+from materia_nb.widgets.reply import ReplyPanel
+from materia_nb.widgets.state import StatePanel
+from materia_nb.widgets.toolbar import ToolbarPanel
+
+if TYPE_CHECKING:
+    from materia_nb.cast import Cast
+
+_log = logging.getLogger("materia_nb.widgets")
+
+
+class PicturePanel(Panel):
+    """The graph of a cast as a picture that follows it; for where the live graph cannot be had."""
+
+    interval = 0.5
+
+    def __init__(self, cast: Cast) -> None:
+        super().__init__("graph")
+        self.cast = cast
+        self._picture = ui.HTML()
+        self.put(self._picture)
+        self.follow(cast)
+        self.refresh()
+
+    def draw(self) -> None:
+        """Draw the picture of this moment."""
+        show_html(self._picture, Html(graph_svg(self.cast.graph, marks_of(self.cast))))
+
+    def fallback(self) -> tuple[str, str | None]:
+        """Return how the cast stands, and the picture."""
+        return "\n".join(status_lines(self.cast)), graph_svg(self.cast.graph, marks_of(self.cast))
+
+
+def graph_panel(cast: Cast) -> Panel:
+    """Make the live graph; a picture where its library does not work."""
+    try:
+        from materia_nb.widgets.graph import GraphPanel
+
+        return GraphPanel(cast)
+    except Exception:  # noqa: BLE001 - a cast can be gone on with without it
+        _log.warning("the live graph cannot be made; a picture is shown", exc_info=True)
+        return PicturePanel(cast)
+
+
+class CastPanel(Panel):
+    """A cast, to be gone on with by mouse and keyboard alone."""
+
+    def __init__(self, cast: Cast) -> None:
+        super().__init__("cast")
+        self.cast = cast
+        self.graph = self.own(graph_panel(cast))
+        self.toolbar = self.own(ToolbarPanel(cast, marked=self.graph.refresh))
+        self.reply = self.own(ReplyPanel(cast))
+        self.items = self.own(ItemsPanel(cast))
+        self.state = self.own(StatePanel(cast))
+        self.handoff = self.own(HandoffPanel(cast))
+        tabs = {"items": self.items, "handoff": self.handoff, "reply": self.reply, "state": self.state}
+        self.tabs = ui.Tab([panel.view for panel in tabs.values()], titles=list(tabs), selected_index=0)
+        self.put(self.toolbar.view, self.graph.view, self.tabs)
+        self.follow(cast)
+        self.refresh()
+
+    def draw(self) -> None:
+        """Say on the tab when an answer is waited for."""
+        waiting = self.cast.prompt is not None
+        titles = ("items", "handoff", "reply (waiting)" if waiting else "reply", "state")
+        if self.tabs.titles != titles:
+            self.tabs.titles = titles
+
+    def fallback(self) -> tuple[str, str | None]:
+        """Return how the cast stands, and the picture of its graph."""
+        return "\n".join(status_lines(self.cast)), graph_svg(self.cast.graph, marks_of(self.cast))
+
+
+PANELS: Final[Mapping[str, Callable[[Cast], Panel]]] = {
+    "items": ItemsPanel,
+    "state": StatePanel,
+    "handoff": HandoffPanel,
+    "reply": ReplyPanel,
+    "toolbar": ToolbarPanel,
+    "graph": graph_panel,
+}
+"""The panels that can be shown alone, by name."""
+
+
+def show(cast: Cast, key: Hashable = "cast") -> CastPanel:
+    """Make the whole panel of a cast; the one shown earlier under ``key`` is closed."""
+    return show_panel(("show", key), lambda: CastPanel(cast))
+
+
+def show_one(cast: Cast, name: str, key: Hashable = "cast") -> Panel:
+    """Make one panel of a cast; the one of that name shown earlier under ``key`` is closed.
+
+    Raises:
+        MateriaError: there is no such panel (``unknown_panel``).
+    """
+    if name not in PANELS:
+        hint = f"{did_you_mean(name, PANELS)} (there are {', '.join(PANELS)})"
+        raise MateriaError(f"There is no panel {name!r}.", hint=hint, kind="unknown_panel")
+    return show_panel(("panel", name, key), lambda: PANELS[name](cast))

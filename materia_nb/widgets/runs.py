@@ -1,0 +1,114 @@
+"""Steps in the background: a button starts one, the kernel stays free, and a second one is refused."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from materia_nb.errors import MateriaError
+
+if TYPE_CHECKING:
+    from materia_nb.cast import Cast
+
+_runs: Final[weakref.WeakKeyDictionary[Cast, Runs]] = weakref.WeakKeyDictionary()
+_finding: Final = threading.Lock()
+
+
+class Runs:
+    """What the panels of one cast run; at most one thing at a time. Get it with :func:`runs_of`.
+
+    Attributes:
+        running: what runs now, in a word; None when nothing does.
+        outcome: what the latest run returned.
+        error: what the latest run raised, None when it went well.
+    """
+
+    def __init__(self, cast: Cast) -> None:
+        self._cast = weakref.ref(cast)
+        self._lock = threading.Lock()
+        self._watchers: list[Callable[[Runs], None]] = []
+        self._threads: list[threading.Thread] = []
+        self.running: str | None = None
+        self.outcome: object = None
+        self.error: Exception | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a step runs, started here or in a cell."""
+        cast = self._cast()
+        return self.running is not None or (cast is not None and cast._writer.locked())  # noqa: SLF001
+
+    def refuse_while_busy(self) -> None:
+        """Raise MateriaError (kind ``busy``) while a step runs."""
+        if self.busy:
+            raise MateriaError(
+                "A step is running; nothing can be changed before it ends.",
+                hint="pause, then try again",
+                kind="busy",
+            )
+
+    def start(self, what: str, act: Callable[[], object]) -> None:
+        """Run ``act`` in a thread of its own.
+
+        Args:
+            what: what it is, in a word.
+            act: takes nothing; what it returns and raises is kept and told to the watchers.
+
+        Raises:
+            MateriaError: something runs already (kind ``busy``).
+        """
+        with self._lock:
+            self.refuse_while_busy()
+            self.running, self.error, self.outcome = what, None, None
+        self._begin(lambda: self._run(act))
+        self._tell()
+
+    def beside(self, act: Callable[[], object]) -> None:
+        """Run ``act``, which may have to wait for a running step, without making anyone wait for it."""
+        self._begin(lambda: self._run_beside(act))
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until everything started so far has ended; whether it did. Seconds; for code, not for callbacks."""
+        for thread in tuple(self._threads):
+            thread.join(timeout)
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def watch(self, watcher: Callable[[Runs], None]) -> Callable[[], None]:
+        """Call ``watcher`` when a run begins and ends; returns a function that ends it."""
+        self._watchers.append(watcher)
+        return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
+
+    def _begin(self, body: Callable[[], None]) -> None:
+        thread = threading.Thread(target=body, name="materia-step", daemon=True)
+        self._threads = [*(one for one in self._threads if one.is_alive()), thread]
+        thread.start()
+
+    def _run(self, act: Callable[[], object]) -> None:
+        outcome, error = None, None
+        try:
+            outcome = act()
+        except Exception as raised:  # noqa: BLE001 - the panel shows it; a thread has nobody else to tell
+            error = raised
+        finally:
+            with self._lock:
+                self.running, self.outcome, self.error = None, outcome, error
+            self._tell()
+
+    def _run_beside(self, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except Exception as raised:  # noqa: BLE001 - as above
+            self.error = raised
+        self._tell()
+
+    def _tell(self) -> None:
+        for watcher in tuple(self._watchers):
+            watcher(self)
+
+
+def runs_of(cast: Cast) -> Runs:
+    """Return what runs of ``cast``; the same for all its panels."""
+    with _finding:
+        return _runs.setdefault(cast, Runs(cast))

@@ -1,0 +1,196 @@
+"""The buttons that go on with a cast, its breakpoints, and how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import ipywidgets as ui
+
+from materia_nb.display.escape import part
+from materia_nb.display.html import html_join, status_badge
+from materia_nb.loadout.graph import END
+from materia_nb.views import loop_progress, status_lines
+from materia_nb.widgets.base import Panel, show_html
+from materia_nb.widgets.controls import button, lines_html, row, show_if
+from materia_nb.widgets.runs import Runs, runs_of
+
+if TYPE_CHECKING:
+    from materia_nb.cast import Cast
+
+_PAUSED: Final = {
+    "person": "stopped: a person must answer",
+    "breakpoint": "stopped at a breakpoint",
+    "until": "stopped in front of the socket, as asked",
+    "stopped": "paused",
+}
+
+
+class ToolbarPanel(Panel):
+    """Step, run, pause, abort. What a button starts runs in the background, one thing at a time.
+
+    Args:
+        cast: the cast to go on with.
+        marked: called after a breakpoint was set or taken away, which the cast itself does not tell.
+    """
+
+    interval = 0.1
+
+    def __init__(self, cast: Cast, marked: Callable[[], object] = lambda: None) -> None:
+        super().__init__("casting")
+        self.cast = cast
+        self.runs = runs_of(cast)
+        self._marked = marked
+        sockets = [(part(socket), socket) for socket in cast.graph.sockets]
+        self._status, self._badge = ui.HTML(), ui.HTML()
+        self._make_buttons()
+        self.until = ui.Dropdown(
+            options=[*sockets, (END, END)], tooltip="where Run to stops", layout=ui.Layout(width="150px")
+        )
+        self.breaks = ui.SelectMultiple(
+            options=sockets,
+            rows=min(5, len(sockets)),
+            tooltip="a run stops in front of these",
+            layout=ui.Layout(width="220px"),
+        )
+        self.breaks.observe(self.guarded(self._set_breaks), names="value")
+        clear = button("No breakpoints", "take all breakpoints away", self.guarded(self._clear_breaks))
+        breaks = ui.Accordion([ui.VBox([self.breaks, clear])], titles=["breakpoints"], selected_index=None)
+        loops = [loop.id for loop in cast.graph.loops.values() if loop.iterator is not None]
+        self.progress = {
+            loop: ui.IntProgress(min=0, max=1, layout=ui.Layout(width="160px")) for loop in loops
+        }
+        self._counts = {loop: ui.Label() for loop in loops}
+        bars = [row(self._counts[loop], self.progress[loop]) for loop in loops]
+        self.tokens = ui.IntProgress(min=0, max=1, layout=ui.Layout(width="160px"))
+        self._token_words = ui.Label()
+        going = row(
+            self.step_button,
+            self.run_button,
+            self.to_button,
+            self.until,
+            self.pause_button,
+            self.abort_button,
+        )
+        again = row(self.recast_button, self.revive_button)
+        self._again = again
+        self.put(
+            row(self._badge, going, again), self._status, row(*bars, self._token_words, self.tokens), breaks
+        )
+        self.follow(cast)
+        self.at_close(self.runs.watch(self._ran))
+        self.refresh()
+
+    def _make_buttons(self) -> None:
+        cast, begin = self.cast, self._begin
+        self.step_button = button("Step", "run one socket", begin("Step", self._one), style="primary")
+        self.run_button = button("Run", "run until the cast ends or must stop", begin("Run", cast.run))
+        self.to_button = button(
+            "Run to", "run until in front of this socket", begin("Run", lambda: cast.run(self.until.value))
+        )
+        self.pause_button = button(
+            "Pause",
+            "stop after, or if it can be stopped within, the step that runs",
+            self.guarded(self._pause),
+        )
+        self.abort_button = button(
+            "Abort",
+            "end the cast; Recast and Revive go on with it",
+            self.guarded(self._abort),
+            style="danger",
+        )
+        self.recast_button = button(
+            "Recast", "run the socket where it stopped once more", begin("Recast", cast.recast)
+        )
+        self.revive_button = button(
+            "Revive", "go on, the limit that stopped it granted once more", begin("Revive", cast.revive)
+        )
+
+    def fallback(self) -> tuple[str, str | None]:
+        """Return how the cast stands."""
+        return "\n".join(status_lines(self.cast)), None
+
+    # -- what a person does -----------------------------------------------------------
+
+    def _begin(self, what: str, act: Callable[[], object]) -> Callable[[Any], None]:
+        def begin(_: Any) -> None:
+            self.runs.start(what, act)
+            self.refresh()
+
+        return self.guarded(begin)
+
+    def _one(self) -> None:
+        self.cast.step()
+        self.cast.write_derived()
+
+    def _pause(self, _: Any) -> None:
+        self.cast.stop.set()
+        self.refresh()
+
+    def _abort(self, _: Any) -> None:
+        # It waits for the step that runs to end, which nobody else should.
+        self.cast.stop.set()
+        self.runs.beside(self.cast.abort)
+
+    def _set_breaks(self, change: Any) -> None:
+        wanted, breakpoints = set(change["new"]), self.cast.breakpoints
+        for socket in tuple(breakpoints):
+            if socket not in wanted:
+                breakpoints.pop(socket, None)
+        for socket in wanted - breakpoints.keys():
+            self.cast.break_at(socket)
+        self._marked()
+
+    def _clear_breaks(self, _: Any) -> None:
+        self.cast.breakpoints.clear()
+        self.refresh()
+        self._marked()
+
+    def _ran(self, runs: Runs) -> None:
+        if runs.error is not None:
+            self.fail(runs.error)
+        self.later()
+
+    # -- drawing ------------------------------------------------------------------------
+
+    def draw(self) -> None:
+        """Bring status, bars and buttons up to date."""
+        cast, runs = self.cast, self.runs
+        status, busy, alive = cast.status, runs.busy, cast.writable
+        going = status in ("ready", "waiting") and alive
+        stopped = status in ("failed", "aborted") and alive
+        for one in (self.step_button, self.run_button, self.to_button):
+            one.disabled = busy or not going
+        self.pause_button.disabled = not busy
+        self.abort_button.disabled = not going
+        self.recast_button.disabled = self.revive_button.disabled = busy or not stopped
+        show_if(self._again, stopped)
+        show_html(self._badge, status_badge("running" if busy else status))
+        show_html(self._status, html_join([lines_html(self._words(busy=busy))]))
+        wanted = tuple(socket for socket in cast.graph.sockets if socket in cast.breakpoints)
+        if self.breaks.value != wanted:
+            self.breaks.value = wanted
+        self._draw_bars()
+
+    def _words(self, *, busy: bool) -> list[str]:
+        runs = self.runs
+        if busy:
+            what = runs.running or "a cell"
+            pausing = ", pausing" if self.cast.stop.is_set() else ""
+            return [f"{what} is running: step {len(self.cast.steps)}{pausing}"]
+        paused = _PAUSED.get(runs.outcome) if isinstance(runs.outcome, str) else None
+        return [*status_lines(self.cast), *([paused] if paused else [])]
+
+    def _draw_bars(self) -> None:
+        for loop, (done, total) in loop_progress(self.cast).items():
+            bar = self.progress[loop]
+            bar.max, bar.value = max(total, 1), done
+            self._counts[loop].value = f"{part(loop)}: {done} of {total} items done"
+        used, most = self.cast.now.usage.tokens, self.cast.now.budget.max_tokens
+        show_if(self.tokens, bool(most))
+        if most:
+            self.tokens.max, self.tokens.value = most, min(used, most)
+            warn = used * 100 >= most * self.cast.now.budget.warn_at_percent
+            self.tokens.bar_style = "danger" if used >= most else "warning" if warn else ""
+        limit = "" if most is None else f" of {most}"
+        self._token_words.value = f"tokens: {used}{limit}"

@@ -1,0 +1,602 @@
+"""The live panels, driven as a person does: values set, buttons clicked. No browser, no kernel."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from IPython.core.interactiveshell import InteractiveShell
+from ipywidgets.widgets.widget import _instances as live
+
+import materia_nb
+from materia_nb import Workbench
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import MISSING, same
+from materia_nb.widgets import bench as panels
+from materia_nb.widgets.bench import CastPanel
+from materia_nb.widgets.handoff import HandoffPanel
+from materia_nb.widgets.items import PAGE_ROWS, ItemsPanel
+from materia_nb.widgets.paths import differences, paths_in, replaced
+from materia_nb.widgets.reply import ReplyPanel
+from materia_nb.widgets.rows import Rows
+from materia_nb.widgets.runs import runs_of
+from materia_nb.widgets.state import StatePanel
+from materia_nb.widgets.toolbar import ToolbarPanel
+
+HOSTILE = "<img src=x onerror=window.__owned=1>"
+
+
+def item(name):
+    return {"title": name, "context": f"about {name}"}
+
+
+@pytest.fixture
+def bench(project):
+    made = Workbench(project)
+    made.use("Plan-Build-Eval")
+    made.agent("Plan", lambda: {"workItems": [item("a"), item("b"), item("c")]})
+    made.agent("Build", lambda turn: f"built {turn.item_label}")
+    made.agent("Maintain", lambda: {"satisfied": True})
+    made.agent("Narrate", lambda: "told")
+    made.agent("Eval", lambda turn: {"satisfied": turn.visit != 1, "context": "not yet"})
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def cast(bench):
+    return bench.cast("edit me")
+
+
+@pytest.fixture
+def make():
+    """Make a panel that is closed at the end."""
+    made = []
+
+    def one(panel, *args, **kwargs):
+        made.append(panel(*args, **kwargs))
+        return made[-1]
+
+    yield one
+    for panel in made:
+        panel.close()
+
+
+def titles(cast):
+    return [one["title"] for one in cast.work_items]
+
+
+def done(cast):
+    assert runs_of(cast).wait(30)
+
+
+# -- items ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def table(cast, make):
+    cast.run(steps=1)
+    return make(ItemsPanel, cast)
+
+
+def shown(table):
+    count = min(PAGE_ROWS, len(table.rows) - table.page * PAGE_ROWS)
+    return [slot.title.value for slot in table._slots[:count]]
+
+
+def test_an_item_is_edited_and_the_route_uses_it(cast, table):
+    assert shown(table) == ["a", "b", "c"]
+    assert table.apply_button.disabled
+    table._slots[1].title.value = "better"
+    assert not table.apply_button.disabled
+    assert titles(cast) == ["a", "b", "c"], "nothing changes before Apply"
+    table.apply_button.click()
+    assert titles(cast) == ["a", "better", "c"]
+    assert len(cast.edits) == 1
+    assert table.apply_button.disabled
+    cast.run()
+    assert "better" in [label for socket, _, _, label in cast.route if socket == "Socket-2"]
+
+
+def test_add_remove_move_and_copy_are_one_event_and_undone_as_one(cast, table):
+    before = cast.work_items
+    table._slots[0].down.click()
+    assert shown(table) == ["b", "a", "c"]
+    table._slots[2].away.click()
+    table._slots[0].copy.click()
+    assert shown(table) == ["b", "b", "a"]
+    table.add_button.click()
+    table._slots[3].title.value, table._slots[3].context.value = "new", "all of it"
+    table.apply_button.click()
+    assert titles(cast) == ["b", "b", "a", "new"]
+    assert len(cast.edits) == 1
+    table.undo_button.click()
+    assert cast.work_items == before
+    assert shown(table) == ["a", "b", "c"]
+
+
+def test_r9_rules_are_checked_as_one_types(cast, table):
+    table._slots[0].title.value = "  "
+    assert table.apply_button.disabled
+    assert "workItems.0.title" in table._issues.value
+    assert "must not be blank" in table._issues.value
+    table._slots[0].title.value = "said"
+    assert table._issues.value == "" or "blank" not in table._issues.value
+    assert not table.apply_button.disabled
+    table.add_button.click()
+    assert table.apply_button.disabled
+    table.revert_button.click()
+    assert shown(table) == ["a", "b", "c"]
+    assert titles(cast) == ["a", "b", "c"]
+
+
+def test_r13_the_cursor_follows_its_item_when_it_is_renamed_and_moved(cast, table):
+    cast.run(until=lambda c: c.now.cursors.get("workItemIndex") == 1)
+    table.refresh()
+    assert [slot.mark.value for slot in table._slots] == ["WI-1 done", "WI-2 current", "WI-3 open"]
+    table._slots[1].title.value, table._slots[1].context.value = "other", "entirely"
+    table._slots[1].down.click()
+    assert [slot.mark.value for slot in table._slots] == ["WI-1 done", "WI-2 open", "WI-3 current"]
+    table.apply_button.click()
+    assert cast.now.cursors["workItemIndex"] == 2
+
+
+def test_edits_are_kept_when_the_cast_changes_under_them(cast, table):
+    table._slots[0].title.value = "mine"
+    cast.edit_items([item("theirs")])
+    table.refresh()
+    assert "kept" in table._state.value
+    assert shown(table) == ["mine", "b", "c"]
+    table.apply_button.click()
+    assert titles(cast) == ["mine", "b", "c"]
+    cast.edit_items([item("theirs")])
+    table.refresh()
+    assert shown(table) == ["theirs"], "nothing was edited here, so the table follows"
+
+
+def test_more_than_a_page(cast, table):
+    cast.edit_items([item(f"n{n}") for n in range(40)])
+    table.refresh()
+    assert shown(table) == [f"n{n}" for n in range(PAGE_ROWS)]
+    before = len(live)
+    table.on_button.click()
+    table.on_button.click()
+    assert shown(table) == [f"n{n}" for n in range(30, 40)]
+    table._slots[9].title.value = "last"
+    table.add_button.click()
+    assert table._slots[10].title.value == ""
+    table.back_button.click()
+    table._slots[0].down.click()
+    assert shown(table)[:2] == ["n16", "n15"]
+    assert len(live) == before, "rows are used again"
+    table.revert_button.click()
+    table.on_button.click()
+    assert shown(table)[9] == "n39"
+
+
+def test_editing_is_refused_with_the_reason_while_a_step_runs(bench, cast, table):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow():
+        begun.set()
+        go_on.wait(30)
+        return "built"
+
+    bench.agent("Build", slow)
+    table._slots[0].title.value = "changed"
+    runs_of(cast).start("Step", cast.step)
+    assert begun.wait(30)
+    table.refresh()
+    assert table.apply_button.disabled
+    table.guarded(table._apply)(None)
+    assert "A step is running" in table.notice.value
+    assert titles(cast) == ["a", "b", "c"]
+    go_on.set()
+    done(cast)
+    table.refresh()
+    assert not table.apply_button.disabled
+
+
+ACTS = st.lists(st.tuples(st.sampled_from(["add", "remove", "up", "down", "copy"]), st.integers(0, 5)))
+
+
+@given(st.integers(0, 5), ACTS)
+def test_rows_know_where_they_came_from(count, acts):
+    rows = Rows([item(str(n)) for n in range(count)])
+    for act, at in acts:
+        place = at % len(rows) if len(rows) else 0
+        if act == "add":
+            rows.add()
+        elif not len(rows):
+            continue
+        elif act == "copy":
+            rows.duplicate(place)
+        elif act == "remove":
+            rows.remove(place)
+        else:
+            rows.move(place, -1 if act == "up" else 1)
+    known = [origin for origin in rows.origins if origin is not None]
+    assert len(set(known)) == len(known)
+    for origin, one in zip(rows.origins, rows.items, strict=True):
+        assert origin is None or one["title"] == str(origin)
+
+
+# -- state ----------------------------------------------------------------------------------
+
+
+def test_a_value_in_the_state_is_changed_and_undone(cast, make):
+    cast.run(steps=1)
+    panel = make(StatePanel, cast)
+    assert "workItems" in panel._changes.value
+    panel.path.value = "workItems.1.title"
+    assert panel.value.value == '"b"'
+    panel.value.value = "{oops"
+    assert panel.apply_button.disabled
+    assert "Not JSON" in panel._told.value
+    panel.value.value = '"z"'
+    panel.apply_button.click()
+    assert titles(cast) == ["a", "z", "c"]
+    panel.undo_button.click()
+    assert titles(cast) == ["a", "b", "c"]
+    panel.path.value, panel.value.value = "flags.ready", "true"
+    panel.apply_button.click()
+    assert cast.state["flags"] == {"ready": True}
+    panel.remove_button.click()
+    assert cast.state["flags"] == {}
+
+
+def test_r9_the_state_panel_does_not_break_the_work_items(cast, make):
+    cast.run(steps=1)
+    panel = make(StatePanel, cast)
+    panel.path.value, panel.value.value = "workItems.0.title", '" "'
+    panel.apply_button.click()
+    assert "must not be blank" in panel.notice.value
+    assert titles(cast) == ["a", "b", "c"]
+
+
+JSONS = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.text("ab", max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text("xyz", min_size=1), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text("xyz", min_size=1), JSONS, max_size=3), JSONS, st.data())
+def test_a_path_is_set_where_it_is_and_nowhere_else(value, new, data):
+    paths = paths_in(value)
+    if not paths:
+        return
+    path = data.draw(st.sampled_from(paths))
+    made = replaced(value, path.split("."), new)
+    for one in differences(value, made):
+        assert one.path == path or one.path.startswith(f"{path}.")
+    assert same(replaced(made, path.split("."), new), made)
+
+
+def test_what_was_added_changed_and_removed():
+    found = differences({"a": 1, "b": [1, 2], "c": 0}, {"a": True, "b": [1, 3, 4], "d": None})
+    assert [(one.path, one.what) for one in found] == [
+        ("a", "changed"),
+        ("b.1", "changed"),
+        ("b.2", "added"),
+        ("c", "removed"),
+        ("d", "added"),
+    ]
+
+
+@pytest.mark.parametrize("path", ["list.7", "list.x", "text.inside", "nothing"])
+def test_a_path_that_leads_nowhere_is_refused(path):
+    with pytest.raises(MateriaError):
+        replaced({"list": [1], "text": "t"}, path.split("."), MISSING)
+
+
+# -- handoff --------------------------------------------------------------------------------
+
+
+def test_a_handoff_is_corrected_and_the_route_changes(cast, make):
+    cast.run(steps=3)
+    assert cast.next_socket == "Socket-2"
+    panel = make(HandoffPanel, cast)
+    assert "not yet" in panel._handoff.value
+    assert panel.recommit_button.disabled
+    panel.text.value = "{}"
+    assert panel.recommit_button.disabled
+    assert "$.satisfied" in panel._told.value
+    panel.text.value = '{"satisfied": true}'
+    panel.recommit_button.click()
+    assert panel.notice.value == ""
+    assert cast.next_socket == "Socket-4"
+    assert [turn.mode for turn in cast.steps[-1].turns] == ["work", "correction"]
+    assert "correction" in panel._handoff.value
+
+
+def test_an_earlier_step_is_looked_at(cast, make):
+    cast.run(steps=2)
+    panel = make(HandoffPanel, cast)
+    assert "built a" in panel._handoff.value
+    panel.choice.value = 1
+    assert "workItems" in panel._handoff.value
+    assert panel._edit.layout.display == "none", "only the latest is corrected"
+    cast.step()
+    panel.refresh()
+    assert panel.choice.value == 1
+
+
+# -- reply ----------------------------------------------------------------------------------
+
+
+def test_a_person_answers_with_what_is_wrong_shown_first(bench, cast, make):
+    bench.agent("Eval", "person")
+    cast.run()
+    panel = make(ReplyPanel, cast)
+    assert "satisfied" in panel._wanted.value
+    assert "built a" in panel._prompt.value
+    assert panel.send_button.disabled
+    panel.text.value = "no json"
+    assert panel.send_button.disabled
+    assert "one JSON object" in panel._told.value
+    panel.text.value = '{"satisfied": true}'
+    panel.send_button.click()
+    assert panel.notice.value == ""
+    assert cast.steps[-1].decision.target == "Socket-4"
+    assert panel.text.value == "" or panel._answer.layout.display == "none"
+
+
+def test_a_draft_is_refined_and_accepted(bench, make):
+    bench.load(
+        {
+            "activeLoadout": "Talk",
+            "loadouts": {"Talk": {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "M"}}}},
+            "materia": {"M": {"tools": "none", "prompt": "p", "multiTurn": True}},
+        }
+    )
+    bench.agent("M", lambda turn: f"{turn.kind} of {turn.prompt[-5:]}")
+    cast = bench.cast("talk")
+    cast.step()
+    panel = make(ReplyPanel, cast)
+    assert panel._turns.layout.display is None
+    panel.message.value = "make it short"
+    panel.refine_button.click()
+    done(cast)
+    panel.refresh()
+    assert "refine of short" in panel._prompt.value
+    panel.continue_button.click()
+    done(cast)
+    assert cast.next_socket == "end"
+
+
+# -- toolbar --------------------------------------------------------------------------------
+
+
+def test_a_cast_is_gone_through_with_buttons(cast, make):
+    panel = make(ToolbarPanel, cast)
+    panel.step_button.click()
+    done(cast)
+    assert len(cast.steps) == 1
+    panel.until.value = "Socket-4"
+    panel.refresh()
+    panel.to_button.click()
+    done(cast)
+    assert cast.next_socket == "Socket-4"
+    panel.refresh()
+    panel.breaks.value = ("Socket-5",)
+    assert set(cast.breakpoints) == {"Socket-5"}
+    panel.run_button.click()
+    done(cast)
+    panel.refresh()
+    assert cast.next_socket == "Socket-5"
+    assert "breakpoint" in panel._status.value
+    assert panel.progress["items"].value == 3
+    panel.run_button.click()
+    done(cast)
+    panel.refresh()
+    assert cast.status == "complete"
+    assert panel.step_button.disabled
+    assert panel.run_button.disabled
+
+
+def test_two_buttons_at_once_do_one_thing(bench, cast, make):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow():
+        begun.set()
+        go_on.wait(30)
+        return {"workItems": [item("a"), item("b")]}
+
+    bench.agent("Plan", slow)
+    panel = make(ToolbarPanel, cast)
+    panel.step_button.click()
+    assert begun.wait(30)
+    assert panel.step_button.disabled
+    panel.run_button.click()  # a click that was on its way when the buttons were greyed out
+    assert "A step is running" in panel.notice.value
+    assert not panel.pause_button.disabled
+    go_on.set()
+    done(cast)
+    assert len(cast.steps) == 1
+
+
+def test_a_run_is_paused_between_steps_and_goes_on(bench, cast, make):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow():
+        begun.set()
+        go_on.wait(30)
+        return "built"
+
+    bench.agent("Build", slow)
+    panel = make(ToolbarPanel, cast)
+    panel.run_button.click()
+    assert begun.wait(30)
+    panel.refresh()
+    panel.pause_button.click()
+    go_on.set()
+    done(cast)
+    panel.refresh()
+    assert cast.route[-1][0] == "Socket-2"
+    assert "paused" in panel._status.value
+    panel.run_button.click()
+    done(cast)
+    assert cast.status == "complete"
+
+
+def test_abort_ends_a_running_cast_and_recast_goes_on(bench, cast, make):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow():
+        begun.set()
+        go_on.wait(30)
+        return {"workItems": [item("a")]}
+
+    bench.agent("Plan", slow)
+    panel = make(ToolbarPanel, cast)
+    panel.run_button.click()
+    assert begun.wait(30)
+    panel.abort_button.click()
+    go_on.set()
+    done(cast)
+    panel.refresh()
+    assert cast.status == "aborted"
+    assert not panel.recast_button.disabled
+    panel.recast_button.click()
+    done(cast)
+    assert cast.status in ("ready", "waiting")
+
+
+def test_an_error_in_a_run_appears_under_the_panel(cast, make):
+    panel = make(ToolbarPanel, cast)
+
+    def breaks(_):
+        raise ValueError(HOSTILE)
+
+    cast.break_at("Socket-2", breaks)
+    panel.run_button.click()
+    done(cast)
+    assert "ValueError" in panel.notice.value
+    assert HOSTILE not in panel.notice.value
+
+
+def test_a_person_stops_the_run(bench, cast, make):
+    bench.agent("Build", "person")
+    panel = make(ToolbarPanel, cast)
+    panel.run_button.click()
+    done(cast)
+    panel.refresh()
+    assert cast.waiting_at.socket == "Socket-2"
+    assert "a person must answer" in panel._status.value
+
+
+def test_the_budget_is_a_bar(bench, cast, make):
+    from materia_nb.agents import Reply, Usage
+
+    bench.agent("Build", lambda turn: Reply("built", Usage(10, 5)))
+    panel = make(ToolbarPanel, cast)
+    assert panel.tokens.layout.display == "none"
+    cast.set_budget(20)
+    cast.run(steps=2)
+    panel.refresh()
+    assert (panel.tokens.value, panel.tokens.max, panel.tokens.bar_style) == (15, 20, "warning")
+    assert panel._token_words.value == "tokens: 15 of 20"
+
+
+# -- all together ------------------------------------------------------------------------------
+
+
+def test_showing_again_does_not_leave_widgets_behind(cast):
+    cast.run(steps=1)
+    first = panels.show(cast)
+    count = len(live)
+    for _ in range(3):
+        last = panels.show(cast)
+    assert first.closed
+    assert len(live) == count
+    names = {name: panels.show_one(cast, name) for name in panels.PANELS}
+    count = len(live)
+    again = {name: panels.show_one(cast, name) for name in panels.PANELS}
+    assert len(live) == count
+    for panel in [last, *names.values(), *again.values()]:
+        panel.close()
+
+
+def test_closing_gives_every_widget_back(cast):
+    cast.run(steps=1)
+    before = len(live)
+    for name in panels.PANELS:
+        panels.PANELS[name](cast).close()
+        assert len(live) == before, name
+    CastPanel(cast).close()
+    assert len(live) == before
+
+
+def test_the_whole_has_a_fallback_and_says_who_is_waited_for(bench, cast, make):
+    bench.agent("Plan", "person")
+    panel = make(CastPanel, cast)
+    cast.step()
+    panel.refresh()
+    assert "reply (waiting)" in panel.tabs.titles
+    shown = panel._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in shown
+    assert "waiting: Socket-1" in shown["text/plain"]
+
+
+def test_hostile_text_is_text_in_every_panel(project, make):
+    from materia_nb.widgets.base import widgets_in
+
+    bench = Workbench(project)
+    bench.load(
+        {
+            "activeLoadout": HOSTILE,
+            "loadouts": {
+                HOSTILE: {
+                    "entry": "Socket-1",
+                    "sockets": {
+                        "Socket-1": {"materia": "M", "edges": [{"when": "always", "to": "Socket-2"}]},
+                        "Socket-2": {"materia": "P"},
+                    },
+                }
+            },
+            "materia": {
+                "M": {"label": HOSTILE, "tools": "none", "prompt": HOSTILE, "generator": True},
+                "P": {"label": HOSTILE, "tools": "none", "prompt": f"{HOSTILE} {{{{lastOutput}}}}"},
+            },
+        }
+    )
+    bench.agent("M", lambda: {"workItems": [item(HOSTILE)], "context": HOSTILE})
+    bench.agent("P", "person")
+    cast = bench.cast(HOSTILE)
+    cast.run()
+    panel = make(CastPanel, cast)
+    cast.edit_state({**cast.state, HOSTILE: HOSTILE})
+    for one in (panel.toolbar, panel.items, panel.state, panel.handoff, panel.reply):
+        one.fail(ValueError(HOSTILE))
+        one.refresh()
+    pages = [w.value for w in widgets_in(panel.view) if type(w).__name__ in ("HTML", "HTMLMath")]
+    assert any("&lt;img" in page for page in pages)
+    assert not any("<img" in page for page in pages)
+    bench.close()
+
+
+def test_the_verbs_show_and_panel(project, monkeypatch):
+    monkeypatch.chdir(project)
+    shell = InteractiveShell()
+    materia_nb.load_ipython_extension(shell)
+
+    def run(text):
+        return shell.run_line_magic("materia", text)
+
+    run("use Ask")
+    run("cast hello")
+    panel = run("show")
+    assert isinstance(panel, CastPanel)
+    alone = run("panel items")
+    assert isinstance(alone, ItemsPanel)
+    assert isinstance(run("panel items"), ItemsPanel)
+    assert alone.closed
+    with pytest.raises(MateriaError, match="no panel 'item'") as raised:
+        run("panel item")
+    assert "items" in raised.value.hint
+    shell.user_ns["wb"].close()
