@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import work
@@ -53,11 +51,12 @@ class _Worker:
         return self.replies.get(turn.socket_id, self.plan)
 
 
-@contextmanager
-def folder() -> Iterator[Path]:
-    """A directory of its own, gone afterwards."""
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as name:
-        yield Path(name)
+_ROOT = tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd())
+
+
+def folder() -> Path:
+    """A directory of its own. All of them go at the end: deleting many files slows the writes that follow."""
+    return Path(tempfile.mkdtemp(dir=_ROOT.name))
 
 
 def durable(items: int) -> tuple[int, float, float, int]:
@@ -66,21 +65,21 @@ def durable(items: int) -> tuple[int, float, float, int]:
     The run is what must be on disk for a crash to lose nothing; the derived files
     (prompts, parsed outputs, manifest, usage) are written when the cast ends.
     """
-    with folder() as place:
-        plan = Plan(build_graph(work.document()), work.document(), "bench", place, place)
-        cast = Cast.start(plan, "go", AgentTable(_Worker(items)))
-        # The derived files are timed apart, so the cast is kept from writing them by itself.
-        derive, cast._write_derived = cast.write_derived, lambda: None  # type: ignore[method-assign]  # noqa: SLF001
-        begin = time.perf_counter()
-        cast.run()
-        ran = time.perf_counter() - begin
-        del cast._write_derived  # noqa: SLF001
-        begin = time.perf_counter()
-        derive()
-        derived = time.perf_counter() - begin
-        if cast.status != "complete":
-            raise RuntimeError(f"the benchmark's cast is {cast.status}: {cast.failure}")
-        outputs = sum(len(turn.text.encode()) for step in cast.steps for turn in step.turns)
-        on_disk = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
-        cast.close()
-        return len(cast.steps), ran, derived, on_disk - outputs
+    place = folder()
+    plan = Plan(build_graph(work.document()), work.document(), "bench", place, place)
+    cast = Cast.start(plan, "go", AgentTable(_Worker(items)))
+    # The derived files are timed apart, so the cast is kept from writing them by itself.
+    derive, cast._write_derived = cast.write_derived, lambda: None  # type: ignore[method-assign]  # noqa: SLF001
+    begin = time.perf_counter()
+    cast.run()
+    ran = time.perf_counter() - begin
+    del cast._write_derived  # noqa: SLF001
+    begin = time.perf_counter()
+    derive()
+    derived = time.perf_counter() - begin
+    if cast.status != "complete":
+        raise RuntimeError(f"the benchmark's cast is {cast.status}: {cast.failure}")
+    outputs = sum(len(turn.text.encode()) for step in cast.steps for turn in step.turns)
+    on_disk = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
+    cast.close()
+    return len(cast.steps), ran, derived, on_disk - outputs

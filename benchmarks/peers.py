@@ -27,19 +27,19 @@ def bare_loop(items: int) -> tuple[int, float]:
 
 def bare_writes(items: int) -> tuple[int, float]:
     """The writes of a durable visit and nothing else: one artifact file and one flushed line."""
-    with folder() as place:
-        begin = time.perf_counter()
-        with (place / "events.jsonl").open("a", encoding="utf-8") as journal:
-            visits = 3 * items + 1
-            for visit in range(visits):
-                name = f"{place}/{visit}.md"
-                with open(name, "w", encoding="utf-8") as artifact:  # noqa: PTH123 - the plainest way to write
-                    artifact.write(work.BUILT)
-                journal.write(
-                    json.dumps({"ts": visit, "type": "socket_complete", "data": {"artifact": name}}) + "\n"
-                )
-                journal.flush()
-        return visits, time.perf_counter() - begin
+    place = folder()
+    begin = time.perf_counter()
+    with (place / "events.jsonl").open("a", encoding="utf-8") as journal:
+        visits = 3 * items + 1
+        for visit in range(visits):
+            name = f"{place}/{visit}.md"
+            with open(name, "w", encoding="utf-8") as artifact:  # noqa: PTH123 - the plainest way to write
+                artifact.write(work.BUILT)
+            journal.write(
+                json.dumps({"ts": visit, "type": "socket_complete", "data": {"artifact": name}}) + "\n"
+            )
+            journal.flush()
+    return visits, time.perf_counter() - begin
 
 
 class _Desk:
@@ -127,25 +127,25 @@ def burr_machine(items: int, *, tracked: bool) -> tuple[int, float, int]:
     def done(state: State) -> State:
         return state
 
-    with folder() as place:
-        builder = (
-            ApplicationBuilder()
-            .with_actions(plan=plan, build=build, evaluate=evaluate, maintain=maintain, done=done)
-            .with_transitions(
-                ("plan", "build", default),
-                ("build", "evaluate", default),
-                ("evaluate", "maintain", when(satisfied=True)),
-                ("evaluate", "build", default),
-                ("maintain", "build", when(more=True)),
-                ("maintain", "done", default),
-            )
-            .with_entrypoint("plan")
+    place = folder()
+    builder = (
+        ApplicationBuilder()
+        .with_actions(plan=plan, build=build, evaluate=evaluate, maintain=maintain, done=done)
+        .with_transitions(
+            ("plan", "build", default),
+            ("build", "evaluate", default),
+            ("evaluate", "maintain", when(satisfied=True)),
+            ("evaluate", "build", default),
+            ("maintain", "build", when(more=True)),
+            ("maintain", "done", default),
         )
-        if tracked:
-            builder = builder.with_tracker(LocalTrackingClient(project="bench", storage_dir=str(place)))
-        application = builder.build()
-        begin = time.perf_counter()
-        application.run(halt_after=["done"])
-        seconds = time.perf_counter() - begin
-        on_disk = sum(os.path.getsize(path) for path in Path(place).rglob("*") if path.is_file())  # noqa: PTH202
-        return application.state["visits"], seconds, on_disk
+        .with_entrypoint("plan")
+    )
+    if tracked:
+        builder = builder.with_tracker(LocalTrackingClient(project="bench", storage_dir=str(place)))
+    application = builder.build()
+    begin = time.perf_counter()
+    application.run(halt_after=["done"])
+    seconds = time.perf_counter() - begin
+    on_disk = sum(os.path.getsize(path) for path in Path(place).rglob("*") if path.is_file())  # noqa: PTH202
+    return application.state["visits"], seconds, on_disk
