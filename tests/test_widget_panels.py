@@ -480,6 +480,17 @@ def test_an_error_in_a_run_appears_under_the_panel(cast, make):
     assert HOSTILE not in panel.notice.value
 
 
+def test_buttons_come_back_when_a_step_of_a_cell_has_ended(cast, make):
+    cast.run(steps=1)
+    panel = make(ToolbarPanel, cast)
+    enabled = threading.Event()
+    with cast._writer:
+        panel.refresh()
+        assert panel.run_button.disabled
+        panel.run_button.observe(lambda change: change["new"] or enabled.set(), names="disabled")
+    assert enabled.wait(10), "nothing told the panel that the step has ended"
+
+
 def test_a_person_stops_the_run(bench, cast, make):
     bench.agent("Build", "person")
     panel = make(ToolbarPanel, cast)

@@ -116,7 +116,7 @@ class HandoffPanel(Panel):
         issues = rules.protocol.read(self.text.value, rules.wanted).issues
         changed = self.text.value != self._given
         show_html(self._told, issues_html(issues, "this output would be taken" if changed else ""))
-        self.recommit_button.disabled = bool(issues) or not changed or runs_of(cast).busy
+        self.recommit_button.disabled = bool(issues) or not changed or runs_of(cast).busy_for(self)
         self.restore_button.disabled = not changed
 
 

@@ -197,7 +197,7 @@ class ItemsPanel(Panel):
 
     def _draw_actions(self) -> None:
         issues, changed = self.rows.issues, self.rows.changed
-        busy = runs_of(self.cast).busy
+        busy = runs_of(self.cast).busy_for(self)
         self.apply_button.disabled = bool(issues) or busy or not (changed or self.stale)
         self.revert_button.disabled = not (changed or self.stale)
         edits = self.cast.edits

@@ -102,7 +102,7 @@ class ReplyPanel(Panel):
         if visit is not None and self._answers != (visit.step, visit.turn):
             self._answers = (visit.step, visit.turn)
             self.text.value = ""
-        busy = self.runs.busy
+        busy = self.runs.busy_for(self)
         issues = self._issues(visit) if visit is not None and asked and self.text.value.strip() else []
         fine = "this answer would be taken" if self.text.value.strip() else ""
         show_html(self._told, issues_html(issues, fine))

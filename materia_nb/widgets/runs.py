@@ -11,6 +11,7 @@ from materia_nb.errors import MateriaError
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
+    from materia_nb.widgets.base import Panel
 
 _runs: Final[weakref.WeakKeyDictionary[Cast, Runs]] = weakref.WeakKeyDictionary()
 _finding: Final = threading.Lock()
@@ -39,6 +40,16 @@ class Runs:
         """Whether a step runs, started here or in a cell."""
         cast = self._cast()
         return self.running is not None or (cast is not None and cast._writer.locked())  # noqa: SLF001
+
+    def busy_for(self, panel: Panel) -> bool:
+        """Whether a step runs, for a panel that draws it; the panel looks again when its end is not told.
+
+        A cast tells of a change before it has let go of its lock, and of nothing afterwards.
+        """
+        busy = self.busy
+        if busy and self.running is None:
+            panel.later()
+        return busy
 
     def refuse_while_busy(self) -> None:
         """Raise MateriaError (kind ``busy``) while a step runs."""

@@ -105,7 +105,7 @@ class StatePanel(Panel):
             self.path.options = tuple(paths_in(data))
         trouble = self._trouble()
         show_html(self._told, trouble)
-        edits, busy, path = cast.edits, runs_of(cast).busy, split_path(self.path.value)
+        edits, busy, path = cast.edits, runs_of(cast).busy_for(self), split_path(self.path.value)
         self.apply_button.disabled = bool(trouble) or busy or not path or not self.value.value.strip()
         self.remove_button.disabled = busy or get_path(dict(now.data), path) is MISSING or not path
         self.undo_button.disabled = busy or not edits or edits[-1].after is not now

@@ -156,7 +156,7 @@ class ToolbarPanel(Panel):
     def draw(self) -> None:
         """Bring status, bars and buttons up to date."""
         cast, runs = self.cast, self.runs
-        status, busy, alive = cast.status, runs.busy, cast.writable
+        status, busy, alive = cast.status, runs.busy_for(self), cast.writable
         going = status in ("ready", "waiting") and alive
         stopped = status in ("failed", "aborted") and alive
         for one in (self.step_button, self.run_button, self.to_button):
