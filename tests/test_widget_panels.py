@@ -554,6 +554,21 @@ def test_the_whole_has_a_fallback_and_says_who_is_waited_for(bench, cast, make):
     assert "waiting: Socket-1" in shown["text/plain"]
 
 
+def test_a_socket_selected_in_the_graph_is_where_run_to_stops(cast, make):
+    panel = make(CastPanel, cast)
+    panel.graph.select("socket", "Socket-4")
+    panel.toolbar.to_button.click()
+    done(cast)
+    assert cast.next_socket == "Socket-4"
+
+
+def test_every_panel_can_be_imported_from_one_place():
+    from materia_nb import widgets
+
+    for name in widgets.__all__:
+        assert getattr(widgets, name).__name__ == name
+
+
 def test_hostile_text_is_text_in_every_panel(project, make):
     from materia_nb.widgets.base import widgets_in
 

@@ -66,6 +66,8 @@ class CastPanel(Panel):
         self.cast = cast
         self.graph = self.own(graph_panel(cast))
         self.toolbar = self.own(ToolbarPanel(cast, marked=self.graph.refresh))
+        if (on_select := getattr(self.graph, "on_select", None)) is not None:
+            on_select(self.toolbar.aim)
         self.reply = self.own(ReplyPanel(cast))
         self.items = self.own(ItemsPanel(cast))
         self.state = self.own(StatePanel(cast))

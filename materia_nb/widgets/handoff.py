@@ -36,7 +36,7 @@ class HandoffPanel(Panel):
         self.choice.observe(self.guarded(lambda _: self.refresh()), names="value")
         self._handoff, self._why, self._told = ui.HTML(), ui.HTML(), ui.HTML()
         self.text = ui.Textarea(
-            placeholder="the corrected output", rows=6, layout=ui.Layout(width="100%"), continuous_update=True
+            placeholder="the corrected output", rows=6, layout=ui.Layout(width="auto"), continuous_update=True
         )
         self.text.observe(self.guarded(lambda _: self.refresh()), names="value")
         self.recommit_button = button(

@@ -35,13 +35,13 @@ class ReplyPanel(Panel):
         self._seen: object = None
         self._answers: tuple[int, int] | None = None
         self._prompt, self._wanted, self._told = ui.HTML(), ui.HTML(), ui.HTML()
-        self.text = ui.Textarea(placeholder="the answer", rows=8, layout=ui.Layout(width="100%"))
+        self.text = ui.Textarea(placeholder="the answer", rows=8, layout=ui.Layout(width="auto"))
         self.text.observe(self.guarded(lambda _: self.refresh()), names="value")
         self.send_button = button(
             "Send", "answer in place of the agent", self.guarded(self._send), style="primary"
         )
         self.message = ui.Textarea(
-            placeholder="what should be different", rows=2, layout=ui.Layout(width="100%")
+            placeholder="what should be different", rows=2, layout=ui.Layout(width="auto")
         )
         self.message.observe(self.guarded(lambda _: self.refresh()), names="value")
         self.refine_button = button("Refine", "ask for a changed draft", self.guarded(self._refine))
@@ -50,8 +50,8 @@ class ReplyPanel(Panel):
         )
         self._turns = ui.VBox([self.message, row(self.refine_button, self.continue_button)])
         answer = ui.VBox(
-            [self._wanted, self.text, self.send_button, self._told],
-            layout=ui.Layout(flex="1 1 40%", min_width="280px", width="0"),
+            [self._wanted, self.text, row(self.send_button), self._told],
+            layout=ui.Layout(flex="1 1 50%", min_width="280px", width="0"),
         )
         asked = ui.Box([self._prompt], layout=ui.Layout(flex="1 1 50%", min_width="280px", width="0"))
         self._answer = answer

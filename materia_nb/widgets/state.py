@@ -41,7 +41,7 @@ class StatePanel(Panel):
         )
         self.path.observe(self.guarded(self._chosen), names="value")
         self.value = ui.Textarea(
-            placeholder='the value as JSON: "text", 3, true, [...]', rows=4, layout=ui.Layout(width="100%")
+            placeholder='the value as JSON: "text", 3, true, [...]', rows=4, layout=ui.Layout(width="auto")
         )
         self.value.observe(self.guarded(lambda _: self.refresh()), names="value")
         self.apply_button = button(

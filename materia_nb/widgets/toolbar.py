@@ -110,6 +110,11 @@ class ToolbarPanel(Panel):
         """Return how the cast stands."""
         return "\n".join(status_lines(self.cast)), None
 
+    def aim(self, kind: str, key: str) -> None:
+        """Make a socket the one that Run to stops at; other parts of a graph are none of its business."""
+        if kind == "socket":
+            self.until.value = key
+
     # -- what a person does -----------------------------------------------------------
 
     def _begin(self, what: str, act: Callable[[], object]) -> Callable[[Any], None]:

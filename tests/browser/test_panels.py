@@ -34,6 +34,8 @@ def test_a_cast_is_gone_through_by_clicks(lab: Lab):
     lab.run_all()
     panel = lab.cell(4)
     panel.get_by_role("button", name="Step", exact=True).click()
+    panel.get_by_text("next: Socket-2").first.wait_for()
+    lab.screenshot("panels-toolbar")
     title = panel.get_by_placeholder("title: what is to be done").nth(1)
     title.wait_for()
     assert title.input_value() == "Draft"
