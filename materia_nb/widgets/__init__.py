@@ -6,13 +6,39 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from materia_nb.widgets.base import Panel, show_panel
+    from materia_nb.widgets.bench import CastPanel, show, show_one
     from materia_nb.widgets.graph import GraphPanel
+    from materia_nb.widgets.handoff import HandoffPanel
+    from materia_nb.widgets.items import ItemsPanel
+    from materia_nb.widgets.reply import ReplyPanel
+    from materia_nb.widgets.state import StatePanel
+    from materia_nb.widgets.toolbar import ToolbarPanel
 
-__all__ = ["GraphPanel", "Panel", "show_panel"]
+__all__ = [
+    "CastPanel",
+    "GraphPanel",
+    "HandoffPanel",
+    "ItemsPanel",
+    "Panel",
+    "ReplyPanel",
+    "StatePanel",
+    "ToolbarPanel",
+    "show",
+    "show_one",
+    "show_panel",
+]
 
 _HOMES = {
+    "CastPanel": "materia_nb.widgets.bench",
     "GraphPanel": "materia_nb.widgets.graph",
+    "HandoffPanel": "materia_nb.widgets.handoff",
+    "ItemsPanel": "materia_nb.widgets.items",
     "Panel": "materia_nb.widgets.base",
+    "ReplyPanel": "materia_nb.widgets.reply",
+    "StatePanel": "materia_nb.widgets.state",
+    "ToolbarPanel": "materia_nb.widgets.toolbar",
+    "show": "materia_nb.widgets.bench",
+    "show_one": "materia_nb.widgets.bench",
     "show_panel": "materia_nb.widgets.base",
 }
 
