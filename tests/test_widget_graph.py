@@ -440,14 +440,47 @@ def test_the_list_does_what_a_click_does(name: str):
     assert clickable
     for element in clickable:
         click(one, element.id, "node" if element.position else "edge")
-        other.list.value = element.pick
+        other.chooser.list.value = element.pick
         assert one.selected == other.selected == element.pick
         assert details(one) == details(other)
-        assert one.list.value == element.pick
+        assert one.chooser.list.value == element.pick
         assert "selected" in classes(one, element.id)
         assert classes(one, element.id) == classes(other, element.id)
     assert told == also == [element.pick for element in clickable]
     assert {pick for _, pick in picks(made)} >= set(told)
+
+
+def test_a_name_or_an_id_finds():
+    panel = GraphPanel(rework())
+    for text, pick in (
+        ("Socket-5 · Auto-Eval · agent", ("socket", "Socket-5")),
+        ("socket-7", ("socket", "Socket-7")),
+        ("  release  NOTES", ("socket", "Socket-7")),
+        ("workItemIteration", ("loop", "workItemIteration")),
+        ("2 ✗ not_satisfied · max 3 → Socket-4", ("edge", "edge:1:Socket-5")),
+        (
+            "loop-exit:workItemIteration:exit:Socket-6:satisfied",
+            ("exit", "loop-exit:workItemIteration:exit:Socket-6:satisfied"),
+        ),
+    ):
+        panel.chooser.find.value = text
+        assert panel.selected == pick, text
+        assert panel.chooser.find.value == "", "ready for the next one"
+    panel.chooser.find.value = "Socket-55"
+    assert "did you mean &#x27;Socket-5&#x27;?" in panel.notice.value
+    assert panel.chooser.find.value == "Socket-55", "there to be corrected"
+
+
+def test_buttons_go_through_the_list():
+    panel = GraphPanel(hello())
+    order = [pick for _, pick in picks(panel.graph)]
+    seen = []
+    for _ in range(len(order) + 1):
+        panel.chooser.next.click()
+        seen.append(panel.selected)
+    assert seen == [*order, order[0]]
+    panel.chooser.before.click()
+    assert panel.selected == order[-1]
 
 
 def test_names_in_the_list_are_all_different():
@@ -622,7 +655,7 @@ def test_a_large_graph_is_a_still_picture():
     values = "".join(html_values(panel))
     assert f"{MOST_SOCKETS + 1} sockets are too many to click on" in values
     assert "<svg" in values
-    panel.list.value = ("socket", "Socket-7")
+    panel.chooser.list.value = ("socket", "Socket-7")
     assert "Step number 7" in details(panel)
     panel.show_marks(Marks(current="Socket-7"))
     assert "▶ current" in "".join(html_values(panel))
@@ -784,7 +817,7 @@ def test_what_a_redraw_sets_is_not_taken_for_a_person():
     told: list[JSON] = []
     panel.on_select(lambda kind, key: told.append(key))
     panel.select("socket", "Socket-1")
-    assert panel.list.value == ("socket", "Socket-1")
+    assert panel.chooser.list.value == ("socket", "Socket-1")
     assert told == ["Socket-1"]
 
 

@@ -156,6 +156,10 @@ STYLE: Final[list[dict[str, Any]]] = [*_NODES, *_EDGES, *_MOMENT]
 PAGE_RULES: Final = (
     ".mnb-canvas.custom-widget, .mnb-canvas.custom-widget:hover"
     "{background:var(--jp-layout-color0,#fff);border:none;resize:none;flex:none}"
+    # The canvas remembers where on the page it is, and forgets it at the end of a transition: so what
+    # was put in above it (an output) does not lead clicks astray.
+    ".mnb-canvas.custom-widget{outline:1px solid transparent;transition:outline-color 1ms}"
+    ".mnb-canvas.custom-widget:hover{outline-color:rgba(128,128,128,0.01)}"
     ".mnb-frame{border:1px solid var(--jp-border-color2,#9aa3ad66);border-radius:4px;"
     "background:var(--jp-layout-color0,#fff)}"
     ".mnb-still svg{max-width:max(100%,1200px);height:auto}"

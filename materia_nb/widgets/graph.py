@@ -25,6 +25,7 @@ from materia_nb.loadout.graph import Graph
 from materia_nb.views import marks_of, status_lines
 from materia_nb.widgets.base import Panel, css, show_html
 from materia_nb.widgets.canvas_style import PAGE_RULES, STYLE
+from materia_nb.widgets.chooser import Chooser
 from materia_nb.widgets.inspector import Inspector
 from materia_nb.widgets.picks import Kind, Pick, picks
 from materia_nb.widgets.scene import Scene
@@ -171,7 +172,7 @@ class GraphPanel(Panel):
         self._callbacks: list[Selected] = []
         self._inspector = Inspector(self.graph, self.cast)
         self._status, self._details = ui.HTML(), ui.HTML()
-        self.list = self._make_list()
+        self.chooser = Chooser(self, picks(self.graph), self._reach)
         self.canvas: Canvas | None = None
         if len(self.graph.sockets) <= MOST_SOCKETS:
             self.canvas = Canvas(self.graph, self.marks, height, self.guarded(self._clicked))
@@ -223,25 +224,14 @@ class GraphPanel(Panel):
 
     # -- building -----------------------------------------------------------------------
 
-    def _make_list(self) -> ui.Select:
-        made = ui.Select(
-            options=picks(self.graph),
-            value=None,
-            rows=10,
-            tooltip="everything that can be selected in the picture",
-            layout=ui.Layout(width="auto"),
-        )
-        made.observe(self.guarded(self._listed), names="value")
-        return made
-
     def _put_together(self) -> None:
-        frame, room = self._picture.frame, f"{max(200, self._picture.height - 190)}px"
+        frame, room = self._picture.frame, f"{max(200, self._picture.height - 225)}px"
         details = ui.Box(
             [self._details],
             layout=ui.Layout(overflow="auto", max_height=room, display="block"),
             tabbable=True,
         )
-        side = ui.VBox([self.list, details])
+        side = ui.VBox([self.chooser.view, details])
         frame.add_class("mnb-frame")
         top = ui.HBox([*self._buttons(), self._status], layout=_wrapping())
         legend = ui.HTML()
@@ -287,12 +277,10 @@ class GraphPanel(Panel):
         if pick is not None:
             self.select(*pick)
 
-    def _listed(self, change: Any) -> None:
-        pick: Pick | None = change["new"]
-        if pick is None:
-            return
+    def _reach(self, pick: Pick) -> None:
+        """Select and bring into view; what was clicked is in view already."""
         if self.canvas is not None:
-            self.canvas.reach(pick)  # what was clicked is in view already
+            self.canvas.reach(pick)
         self.select(*pick)
 
     # -- drawing ----------------------------------------------------------------------------
@@ -303,8 +291,7 @@ class GraphPanel(Panel):
         words = " · ".join(part(line, 300) for line in lines)
         show_html(self._status, Html(f'<div role="status">{html_text(words)}</div>'))
         self._picture.draw(self.marks, self.selected)
-        if self.list.value != self.selected:
-            self.list.value = self.selected
+        self.chooser.show(self.selected)
         show_html(self._details, self._inspector.about(self.selected))
 
 

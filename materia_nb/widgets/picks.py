@@ -7,6 +7,7 @@ from typing import Final, Literal, TypeAlias
 from materia_nb.display.escape import part
 from materia_nb.display.links import END_SIGN, Link, links
 from materia_nb.display.words import kind_words, link_words
+from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.loadout.graph import END, Graph
 
 Kind: TypeAlias = Literal["socket", "edge", "exit", "loop"]
@@ -61,3 +62,23 @@ def _told_apart(found: list[tuple[str, Pick]]) -> list[tuple[str, Pick]]:
         seen[words] = number = seen.get(words, 0) + 1
         apart.append((words if number == 1 else f"{words}{_INDENT}({number})", pick))
     return apart
+
+
+def found_by(text: str, named: list[tuple[str, Pick]]) -> Pick:
+    """Return what a person means by ``text``: a name in the list, an id, or the only or first part that holds the words.
+
+    Raises:
+        MateriaError: nothing does (``unknown_part``).
+    """
+    wanted = " ".join(text.split()).casefold()
+    for words, pick in named:
+        if wanted in (" ".join(words.split()).casefold(), pick[1].casefold()):
+            return pick
+    for words, pick in named:
+        if wanted in " ".join(words.split()).casefold():
+            return pick
+    raise MateriaError(
+        f"Nothing in the graph is called {text!r}.",
+        hint=did_you_mean(text, [key for _, (kind, key) in named if kind in ("socket", "loop")]),
+        kind="unknown_part",
+    )
