@@ -493,7 +493,7 @@ def items_view(cast: Looks) -> Table:
 
 
 def loadouts_view(loadouts: Mapping[str, str], chosen: str | None, config: LayeredConfig) -> Table:
-    """The loadouts, where each comes from, and which is chosen."""
+    """The loadouts, where each comes from, which is chosen; and what was left out because it is faulty."""
     rows = [
         (
             "*" if name == chosen else "",
@@ -503,7 +503,28 @@ def loadouts_view(loadouts: Mapping[str, str], chosen: str | None, config: Layer
         )
         for name, origin in loadouts.items()
     ]
+    rows += [("left out", f"{fault.what} ({fault.where})", fault.hint or "", "") for fault in config.faults]
     return Table(("", "loadout", "from", "sockets"), rows, "no loadouts")
+
+
+def materia_view(config: LayeredConfig, agents: AgentTable) -> Table:
+    """The materia: what each is, the layer that it comes from, and who answers."""
+    rows = []
+    for name, raw in config.document.get("materia", {}).items():
+        given = raw if isinstance(raw, dict) else {}
+        utility = given.get("type") == "utility" or "command" in given or "script" in given
+        kind = ("utility" if utility else "agent") + (", generator" if given.get("generator") is True else "")
+        who = "a process" if utility else agents.for_turn("", name).name
+        rows.append(
+            (
+                name,
+                kind,
+                config.origin("materia", name).name,
+                who,
+                shorten(str(given.get("description", "")), 80),
+            )
+        )
+    return Table(("materia", "kind", "from", "answered by", "description"), rows, "no materia")
 
 
 def agents_view(agents: AgentTable) -> Table:

@@ -80,6 +80,24 @@ def test_the_graph_is_drawn_in_several_forms(shell):
         line(shell, "grid --mermaid Bad")
 
 
+def test_where_everything_comes_from_can_be_seen(shell, project):
+    (project / ".pi").mkdir()
+    (project / ".pi" / "pi-materia.json").write_text("{ not json")
+    line(shell, "load hello.json")
+    cell(shell, "loadout Mine", "entry: Socket-1\nsockets: {Socket-1: {materia: hi}}")
+    shown = text(line(shell, "loadouts"))
+    assert "Hello" in shown
+    assert "given" in shown
+    assert "bundled" in shown
+    assert "notebook" in shown
+    assert "left out" in shown
+    assert "pi-materia.json" in shown
+    shown = text(line(shell, "materia"))
+    assert "hi" in shown
+    assert "a process" in shown
+    assert "agent, generator" in shown
+
+
 def test_the_bench_is_the_variable_wb(shell):
     line(shell, "load hello.json")
     assert isinstance(shell.user_ns["wb"], materia_nb.Workbench)

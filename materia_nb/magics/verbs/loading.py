@@ -32,6 +32,12 @@ def loadouts(call: Call) -> Any:
     return views.loadouts_view(call.bench.loadouts, call.bench.chosen, call.bench.config)
 
 
+@verb("materia")
+def materia(call: Call) -> Any:
+    """List the materia, the layer that each comes from, and who answers."""
+    return views.materia_view(call.bench.config, call.bench.agents)
+
+
 @verb(
     "use",
     Argument("loadout", "its name", "rest", required=True, completes="loadout"),
