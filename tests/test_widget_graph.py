@@ -492,6 +492,9 @@ def test_names_in_the_list_are_all_different():
         )
     ]
     assert len(names) == len(set(names)) == 5
+    built = [words.strip() for words, _ in picks(rework())]
+    assert "always → Socket-4 (from Socket-6)" in built
+    assert "always → Socket-2" in built
 
 
 def test_selecting_by_code_and_unsubscribing():

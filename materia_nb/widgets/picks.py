@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final, Literal, TypeAlias
 
 from materia_nb.display.escape import part
@@ -41,26 +42,28 @@ def picks(graph: Graph) -> list[tuple[str, Pick]]:
     out: dict[str, list[Link]] = {}
     for link in links(graph):
         out.setdefault(link.source, []).append(link)
-    found: list[tuple[str, Pick]] = []
+    titles = Counter(link_title(link) for found in out.values() for link in found)
+    named: list[tuple[str, Pick]] = []
     for socket in graph.sockets.values():
         entry = " · entry" if socket.id == graph.entry else ""
         words = f"{part(socket.id)} · {part(socket.materia.label)} · {' '.join(kind_words(socket))}{entry}"
-        found.append((words, ("socket", socket.id)))
+        named.append((words, ("socket", socket.id)))
         for link in out.get(socket.id, ()):
-            pick = pick_of(link)
+            pick, title = pick_of(link), link_title(link)
             if pick is not None:
-                found.append((f"{_INDENT}{link_title(link)}", pick))
-    found += [(f"loop {part(loop)}", ("loop", loop)) for loop in graph.loops]
-    return _told_apart(found)
+                source = f" (from {part(socket.id)})" if titles[title] > 1 else ""
+                named.append((f"{_INDENT}{title}{source}", pick))
+    named += [(f"loop {part(loop)}", ("loop", loop)) for loop in graph.loops]
+    return _told_apart(named)
 
 
 def _told_apart(found: list[tuple[str, Pick]]) -> list[tuple[str, Pick]]:
-    """Number names that occur more than once: a list selects by name."""
-    seen: dict[str, int] = {}
+    """Number names that still occur more than once: a list selects by name."""
+    seen: Counter[str] = Counter()
     apart = []
     for words, pick in found:
-        seen[words] = number = seen.get(words, 0) + 1
-        apart.append((words if number == 1 else f"{words}{_INDENT}({number})", pick))
+        seen[words] += 1
+        apart.append((words if seen[words] == 1 else f"{words}{_INDENT}({seen[words]})", pick))
     return apart
 
 
