@@ -119,6 +119,10 @@ def test_an_item_that_is_worked_on_can_be_changed_but_not_removed(bench, cast):
     assert cast.state["workItem"]["context"] == "changed"
     assert "changed" in cast.prompt.text
     same_as_journal(bench, cast)
+    cast.undo()
+    assert "changed" not in cast.prompt.text
+    assert cast.waiting_at.item.key == "WI-1"
+    assert same_as_journal(bench, cast).prompt == cast.prompt
     cast.reply("done")
     assert cast.steps[-1].decision.target == "Socket-3"
 

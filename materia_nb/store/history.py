@@ -102,6 +102,7 @@ class History:
         self.message: str | None = None
         self.said: list[tuple[Role, str]] = []
         self.edits: list[Edit] = []
+        self._asked_before: list[Prompt | None] = []
         self.abandoned: list[Sequence[StepRecord]] = []
 
     @property
@@ -160,12 +161,14 @@ class History:
     def edited(self, edit: Edit, prompt: Prompt | None) -> None:
         """Keep what a person changed; ``prompt`` is what a waiting agent is asked now, if that changed."""
         self.edits.append(edit)
+        self._asked_before.append(self.prompt)
         self.state = edit.after
         self.prompt = prompt or self.prompt
 
     def undone(self) -> None:
         """Keep that the last edit was taken back."""
         self.state = self.edits.pop().before
+        self.prompt = self._asked_before.pop()
 
     def recommitted(self, step: Step, text: str, artifact: str | None, ts: int) -> None:
         """Keep a corrected output of the last step beside the original, and what followed from it."""
@@ -180,6 +183,7 @@ class History:
             self.abandoned.append(self.steps[number:])
         self.steps = self.steps[:number]
         self.edits = [edit for edit in self.edits if edit.step < number]
+        del self._asked_before[len(self.edits) :]
         self.state, self.prompt, self.ending = state, None, None
         self._forget()
 
