@@ -114,13 +114,13 @@ def test_an_item_that_is_worked_on_can_be_changed_but_not_removed(bench, cast):
     assert cast.waiting_at.item.key == "WI-1"
     with pytest.raises(MateriaError, match="cannot be removed now"):
         cast.edit_items([item("b")])
-    cast.edit_items([item("z"), {"title": "a", "context": "changed"}], [None, 0])
+    cast.edit_items([item("z"), {"title": "a", "context": "quite another"}], [None, 0])
     assert cast.waiting_at.item.key == "WI-2"
-    assert cast.state["workItem"]["context"] == "changed"
-    assert "changed" in cast.prompt.text
+    assert cast.state["workItem"]["context"] == "quite another"
+    assert "quite another" in cast.prompt.text
     same_as_journal(bench, cast)
     cast.undo()
-    assert "changed" not in cast.prompt.text
+    assert "quite another" not in cast.prompt.text
     assert cast.waiting_at.item.key == "WI-1"
     assert same_as_journal(bench, cast).prompt == cast.prompt
     cast.reply("done")
