@@ -434,6 +434,7 @@ class Cast(Looks, Edits):
         """Make runs stop in front of ``socket``, whenever ``condition`` holds if one is given."""
         self._known(socket)
         self.breakpoints[socket] = condition
+        self._told()
 
     def write_derived(self) -> None:
         """Write what follows from the journal: prompts, parsed outputs, manifest and usage (R29, R30).
