@@ -8,6 +8,7 @@ place, so a history of states shares whatever the steps between did not touch.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Literal, NamedTuple, TypeAlias
 
 from materia_nb.handoff.protocol import Issue
@@ -214,30 +215,10 @@ class Draft:
 
     def done(self) -> CastState:
         """Return the finished state."""
-        return CastState(
-            self.request,
-            self.data,
-            self.cursors,
-            self.visits,
-            self.traversals,
-            self.counts,
-            self.items,
-            self.follow_up,
-            self.steps,
-            self.bounded_at,
-            self.last_output,
-            self.last_json,
-            self.usage,
-            self.warned,
-            self.budget,
-            self.extra,
-            self.status,
-            self.next,
-            self.at,
-            self.aliases,
-            self.pending,
-            self.failure,
-        )
+        return CastState._make(_in_order(self))
+
+
+_in_order = attrgetter(*CastState._fields)
 
 
 View: TypeAlias = CastState | Draft
