@@ -62,6 +62,10 @@ class Call:
         """Return an argument, None when it was not given."""
         return self.arguments.get(key)
 
+    def body_or(self, key: str) -> Any:
+        """Return the body of the cell; without one, the argument behind the verb, else None."""
+        return self.get(key) if self.body is None else self.body
+
 
 Handler: TypeAlias = Callable[[Call], Any]
 

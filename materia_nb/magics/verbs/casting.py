@@ -68,7 +68,7 @@ def run(call: Call) -> Any:
 )
 def reply(call: Call) -> Any:
     """Answer the agent socket that waits for a person."""
-    answer = call.body if call.body is not None else call.get("answer")
+    answer = call.body_or("answer")
     if answer is None:
         raise MateriaError(
             "The answer is missing.", hint="write it behind reply, or in a %%materia reply cell"
@@ -86,7 +86,7 @@ def reply(call: Call) -> Any:
 )
 def refine(call: Call) -> Any:
     """Ask a multi-turn agent to change its draft."""
-    message = call.body if call.body is not None else call.get("message")
+    message = call.body_or("message")
     if not message:
         raise MateriaError("Say what should be different.", hint="write it behind refine", kind="usage")
     call.bench.current.refine(str(message))

@@ -38,7 +38,7 @@ def items(call: Call) -> Any:
 def set_(call: Call) -> Any:
     """Change one value in the state."""
     segments = split_path(str(call.get("path")))
-    given = call.body if call.body is not None else call.get("value")
+    given = call.body_or("value")
     if not segments or given is None:
         raise MateriaError("Name a path and give a value.", hint="set plan.approved true", kind="usage")
     value = _value(given) if isinstance(given, str) else given
@@ -65,7 +65,7 @@ def _value(text: str | None) -> JSON:
 )
 def recommit(call: Call) -> Any:
     """Correct the output of the last step; it is checked and decided anew, the original is kept."""
-    output = call.body if call.body is not None else call.get("output")
+    output = call.body_or("output")
     if not output:
         raise MateriaError("The corrected output is missing.", hint="write it behind recommit, or in a cell")
     call.bench.current.recommit(str(output))
