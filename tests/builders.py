@@ -12,10 +12,33 @@ from materia_nb.engine.state import CastState, Usage
 from materia_nb.engine.step import Step
 from materia_nb.handoff import Requirements, requirements
 from materia_nb.loadout import build_graph
+from materia_nb.loadout.graph import Materia
 
 JSONObject = dict[str, Any]
 
 YES, NO = '{"satisfied": true}', '{"satisfied": false}'
+
+
+def resolved_materia(**fields: Any) -> Materia:
+    """A materia as a graph holds it: a utility that runs nothing, but for ``fields``."""
+    given: JSONObject = {
+        "id": "U",
+        "label": "U",
+        "kind": "utility",
+        "prompt": "",
+        "generator": False,
+        "multi_turn": False,
+        "tools": "none",
+        "model": None,
+        "thinking": None,
+        "command": (),
+        "script": None,
+        "params": {},
+        "timeout_ms": 30_000,
+        "owner": None,
+        "raw": {},
+    }
+    return Materia(**{**given, **fields})
 
 
 def agent(prompt: str = "p", **fields: Any) -> JSONObject:

@@ -19,8 +19,12 @@ Json = dict[str, Any]
 YES, NO = '{"satisfied": true, "context": "well done"}', '{"satisfied": false, "context": "once more"}'
 
 
+def item(title: str) -> Json:
+    return {"title": title, "context": f"about {title}"}
+
+
 def items(*titles: str) -> list[Json]:
-    return [{"title": title, "context": f"about {title}"} for title in titles]
+    return [item(title) for title in titles]
 
 
 def agent(prompt: str = "Do {{request}}", **fields: Any) -> Json:

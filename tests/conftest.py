@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+import cast_helpers as h
+from materia_nb import Workbench
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from materia_nb.cast import Cast
 
 # CI searches the same examples at each run, so that a change is judged and not luck; at home each run
 # looks elsewhere. A deadline would measure the machine.
@@ -37,3 +43,23 @@ def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+def bench(project: Path) -> Iterator[Workbench]:
+    """Plan-Build-Eval with agents: the plan is a, b and c, and the first evaluation wants it done again."""
+    made = Workbench(project)
+    made.use("Plan-Build-Eval")
+    made.agent("Plan", lambda: {"workItems": h.items("a", "b", "c")})
+    made.agent("Build", lambda turn: f"built {turn.item_label}")
+    made.agent("Maintain", lambda: {"satisfied": True})
+    made.agent("Narrate", lambda: "told")
+    made.agent("Eval", lambda turn: {"satisfied": turn.visit != 1, "context": "not yet"})
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def cast(bench: Workbench) -> Cast:
+    """A cast of :func:`bench` that has not taken a step."""
+    return bench.cast("edit me")

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from builders import resolved_materia
 from materia_nb.loadout.graph import (
     Advance,
     Budget,
@@ -21,22 +22,14 @@ from materia_nb.loadout.graph import (
 
 
 def materia(label: str, *, kind: Any = "agent", generator: bool = False, multi_turn: bool = False) -> Materia:
-    return Materia(
+    return resolved_materia(
         id=label,
         label=label,
         kind=kind,
         prompt="Do it." if kind == "agent" else "",
         generator=generator,
         multi_turn=multi_turn,
-        tools="none",
-        model=None,
-        thinking=None,
         command=("true",) if kind == "utility" else (),
-        script=None,
-        params={},
-        timeout_ms=30_000,
-        owner=None,
-        raw={},
     )
 
 

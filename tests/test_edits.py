@@ -6,37 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from materia_nb import Workbench
+from cast_helpers import item
 from materia_nb.engine import edit
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import build_graph
 from materia_nb.store.fork import fork_files  # noqa: F401 - it must be importable alone
 
-
-def item(name: str) -> dict[str, str]:
-    return {"title": name, "context": f"about {name}"}
-
-
 PLAN = [item("a"), item("b"), item("c")]
-
-
-@pytest.fixture
-def bench(project):
-    made = Workbench(project)
-    made.use("Plan-Build-Eval")
-    made.agent("Plan", lambda: {"workItems": PLAN})
-    made.agent("Build", lambda turn: f"built {turn.item_label}")
-    made.agent("Maintain", lambda: {"satisfied": True})
-    made.agent("Narrate", lambda: "told")
-    made.agent("Eval", lambda turn: {"satisfied": turn.visit != 1, "context": "not yet"})
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def cast(bench):
-    return bench.cast("edit me")
 
 
 def rebuilt(bench, cast):

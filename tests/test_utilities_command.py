@@ -8,29 +8,14 @@ from typing import Any
 
 import pytest
 
+from builders import resolved_materia
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.graph import Materia
 from materia_nb.utilities.command import INTERPRETERS, resolve_command
 
 
 def utility(command: list[str] | None = None, owner: Path | None = None, script: Any = None) -> Materia:
-    return Materia(
-        id="U",
-        label="U",
-        kind="utility",
-        prompt="",
-        generator=False,
-        multi_turn=False,
-        tools="none",
-        model=None,
-        thinking=None,
-        command=tuple(command or ()),
-        script=script,
-        params={},
-        timeout_ms=30_000,
-        owner=owner,
-        raw={},
-    )
+    return resolved_materia(command=tuple(command or ()), script=script, owner=owner)
 
 
 @pytest.fixture

@@ -13,28 +13,13 @@ from typing import Any
 
 import pytest
 
+from builders import resolved_materia
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.graph import Materia
 from materia_nb.utilities.runner import command_record, run_utility, stdin_document
 
 ARTIFACTS = ("sockets/S/1.command.stdout.txt", "sockets/S/1.command.stderr.txt")
-PLAIN = Materia(
-    id="U",
-    label="My utility",
-    kind="utility",
-    prompt="",
-    generator=False,
-    multi_turn=False,
-    tools="none",
-    model=None,
-    thinking=None,
-    command=(),
-    script=None,
-    params={},
-    timeout_ms=20_000,
-    owner=None,
-    raw={},
-)
+PLAIN = resolved_materia(label="My utility", timeout_ms=20_000)
 
 
 def python(code: str, **changes: Any) -> Materia:

@@ -11,6 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from ipywidgets.widgets.widget import _instances as live
 
 import materia_nb
+from cast_helpers import item
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import MISSING, same
@@ -26,28 +27,6 @@ from materia_nb.widgets.state import StatePanel
 from materia_nb.widgets.toolbar import ToolbarPanel
 
 HOSTILE = "<img src=x onerror=window.__owned=1>"
-
-
-def item(name):
-    return {"title": name, "context": f"about {name}"}
-
-
-@pytest.fixture
-def bench(project):
-    made = Workbench(project)
-    made.use("Plan-Build-Eval")
-    made.agent("Plan", lambda: {"workItems": [item("a"), item("b"), item("c")]})
-    made.agent("Build", lambda turn: f"built {turn.item_label}")
-    made.agent("Maintain", lambda: {"satisfied": True})
-    made.agent("Narrate", lambda: "told")
-    made.agent("Eval", lambda turn: {"satisfied": turn.visit != 1, "context": "not yet"})
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def cast(bench):
-    return bench.cast("edit me")
 
 
 @pytest.fixture
@@ -70,6 +49,18 @@ def titles(cast):
 
 def done(cast):
     assert runs_of(cast).wait(30)
+
+
+class Held:
+    """An agent that answers when it is told to go on, so that a test can act while a step runs."""
+
+    def __init__(self, output):
+        self.begun, self.go_on, self._output = threading.Event(), threading.Event(), output
+
+    def answer(self):
+        self.begun.set()
+        self.go_on.wait(30)
+        return self._output
 
 
 # -- items ----------------------------------------------------------------------------------
@@ -177,23 +168,17 @@ def test_more_than_a_page(cast, table):
 
 
 def test_editing_is_refused_with_the_reason_while_a_step_runs(bench, cast, table):
-    begun, go_on = threading.Event(), threading.Event()
-
-    def slow():
-        begun.set()
-        go_on.wait(30)
-        return "built"
-
-    bench.agent("Build", slow)
+    held = Held("built")
+    bench.agent("Build", held.answer)
     table._slots[0].title.value = "changed"
     runs_of(cast).start("Step", cast.step)
-    assert begun.wait(30)
+    assert held.begun.wait(30)
     table.refresh()
     assert table.apply_button.disabled
     table.guarded(table._apply)(None)
     assert "A step is running" in table.notice.value
     assert titles(cast) == ["a", "b", "c"]
-    go_on.set()
+    held.go_on.set()
     done(cast)
     table.refresh()
     assert not table.apply_button.disabled
@@ -400,41 +385,29 @@ def test_a_cast_is_gone_through_with_buttons(cast, make):
 
 
 def test_two_buttons_at_once_do_one_thing(bench, cast, make):
-    begun, go_on = threading.Event(), threading.Event()
-
-    def slow():
-        begun.set()
-        go_on.wait(30)
-        return {"workItems": [item("a"), item("b")]}
-
-    bench.agent("Plan", slow)
+    held = Held({"workItems": [item("a"), item("b")]})
+    bench.agent("Plan", held.answer)
     panel = make(ToolbarPanel, cast)
     panel.step_button.click()
-    assert begun.wait(30)
+    assert held.begun.wait(30)
     assert panel.step_button.disabled
     panel.run_button.click()  # a click that was on its way when the buttons were greyed out
     assert "A step is running" in panel.notice.value
     assert not panel.pause_button.disabled
-    go_on.set()
+    held.go_on.set()
     done(cast)
     assert len(cast.steps) == 1
 
 
 def test_a_run_is_paused_between_steps_and_goes_on(bench, cast, make):
-    begun, go_on = threading.Event(), threading.Event()
-
-    def slow():
-        begun.set()
-        go_on.wait(30)
-        return "built"
-
-    bench.agent("Build", slow)
+    held = Held("built")
+    bench.agent("Build", held.answer)
     panel = make(ToolbarPanel, cast)
     panel.run_button.click()
-    assert begun.wait(30)
+    assert held.begun.wait(30)
     panel.refresh()
     panel.pause_button.click()
-    go_on.set()
+    held.go_on.set()
     done(cast)
     panel.refresh()
     assert cast.route[-1][0] == "Socket-2"
@@ -445,19 +418,13 @@ def test_a_run_is_paused_between_steps_and_goes_on(bench, cast, make):
 
 
 def test_abort_ends_a_running_cast_and_recast_goes_on(bench, cast, make):
-    begun, go_on = threading.Event(), threading.Event()
-
-    def slow():
-        begun.set()
-        go_on.wait(30)
-        return {"workItems": [item("a")]}
-
-    bench.agent("Plan", slow)
+    held = Held({"workItems": [item("a")]})
+    bench.agent("Plan", held.answer)
     panel = make(ToolbarPanel, cast)
     panel.run_button.click()
-    assert begun.wait(30)
+    assert held.begun.wait(30)
     panel.abort_button.click()
-    go_on.set()
+    held.go_on.set()
     done(cast)
     panel.refresh()
     assert cast.status == "aborted"
