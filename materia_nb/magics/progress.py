@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,8 @@ from materia_nb.cast import Cast
 
 SHOW_AFTER_S = 0.5
 """Short runs show nothing, so that their cells hold only the result."""
+REDRAW_S = 0.1
+"""At most this often the bar is redrawn."""
 
 
 @contextmanager
@@ -19,7 +22,7 @@ def running(cast: Cast) -> Iterator[None]:
     if not _in_a_kernel():
         yield
         return
-    bar = _Bar()
+    bar = _Bar(cast)
     unwatch = cast.watch(bar.update)
     try:
         yield
@@ -36,31 +39,50 @@ def _in_a_kernel() -> bool:
 
 
 class _Bar:
-    def __init__(self) -> None:
-        self._since = time.monotonic()
+    """The bar and the words beside it, made when the run has taken long enough, from whichever thread."""
+
+    def __init__(self, cast: Cast) -> None:
+        self._cast = cast
         self._last = 0.0
         self._widgets: Any = None
+        self._closed = False
+        self._drawing = threading.Lock()
+        # A step may take long by itself, and nothing is told of it before its end.
+        self._timer = threading.Timer(SHOW_AFTER_S, self._show)
+        self._timer.daemon = True
+        self._timer.start()
 
-    def update(self, cast: Cast) -> None:
-        now = time.monotonic()
-        if now - self._since < SHOW_AFTER_S or now - self._last < 0.1:
-            return
-        self._last = now
-        if self._widgets is None:
-            self._widgets = _make()
-        bar, label = self._widgets.children
+    def update(self, _: Cast) -> None:
+        """Bring the bar up to date, if it is there and was not drawn just now."""
+        with self._drawing:
+            if self._widgets is not None and time.monotonic() - self._last >= REDRAW_S:
+                self._draw()
+
+    def close(self) -> None:
+        """Take the bar away, or see to it that none appears."""
+        self._timer.cancel()
+        with self._drawing:
+            self._closed = True
+            if self._widgets is None:
+                return
+            from IPython.display import clear_output
+
+            clear_output(wait=True)
+            for widget in (*self._widgets.children, self._widgets):
+                widget.close()
+
+    def _show(self) -> None:
+        with self._drawing:
+            if not self._closed:
+                self._widgets = _make()
+                self._draw()
+
+    def _draw(self) -> None:
+        self._last = time.monotonic()
+        cast, (bar, label) = self._cast, self._widgets.children
         done, total = progress_of(cast)
         bar.max, bar.value = max(total, 1), done
         label.value = f"{done}/{total} items, {cast.next_socket or cast.status}, step {len(cast.steps)}"
-
-    def close(self) -> None:
-        if self._widgets is None:
-            return
-        from IPython.display import clear_output
-
-        clear_output(wait=True)
-        for widget in (*self._widgets.children, self._widgets):
-            widget.close()
 
 
 def _make() -> Any:
