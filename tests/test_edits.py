@@ -11,7 +11,6 @@ from materia_nb.engine import edit
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import build_graph
-from materia_nb.store.fork import fork_files  # noqa: F401 - it must be importable alone
 
 PLAN = [item("a"), item("b"), item("c")]
 

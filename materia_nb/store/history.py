@@ -146,7 +146,7 @@ class History:
         turn = TurnRecord(self.mode_asked, self.prompt, text, artifact, step.reading, usage, self.message)
         record.turns.append(turn)
         if self.prompt is not None:
-            self.said += [("user", self.asked), ("assistant", text)]
+            self.said += _said(turn)
         self.message = None
         self.moved(step, ts)
 
@@ -209,3 +209,19 @@ class History:
             self.message = None
         if step.state.status == "waiting" and step.state.at is not None:
             self.mode_asked = step.state.at.mode
+
+
+def history_to(start: CastState, steps: Sequence[StepRecord], number: int) -> History:
+    """Return the history up to a step, as it was right after it."""
+    history = History(start)
+    history.steps = list(steps[:number])
+    if number:
+        last = history.steps[-1]
+        history.state, history.prompt = last.after, last.prompt
+        history.said = [said for turn in last.turns if turn.prompt is not None for said in _said(turn)]
+    return history
+
+
+def _said(turn: TurnRecord) -> tuple[tuple[Role, str], tuple[Role, str]]:
+    asked = turn.message if turn.message is not None else turn.prompt.text if turn.prompt else ""
+    return ("user", asked), ("assistant", turn.text)
