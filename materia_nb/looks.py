@@ -161,7 +161,9 @@ class Looks:
         Raises:
             MateriaError: there is no such step (``no_step``) or branch (``no_branch``).
         """
-        return Past(self, self.line(branch), number)
+        steps = self.line(branch)
+        last = _nth(steps, number).number if number else 0
+        return Past(self, history_to(self._history.start, steps, last))
 
     def why(self, step: int | None = None) -> Why:
         """Explain why a step went where it went; the latest one by default."""
@@ -220,12 +222,11 @@ class Looks:
 class Past(Looks):
     """A cast as it was after one of its steps; it stays so, whatever becomes of the cast. See :meth:`Looks.as_of`."""
 
-    def __init__(self, cast: Looks, line: Sequence[StepRecord], number: int) -> None:
-        """Cut ``line`` behind a step; 0 leaves the start."""
+    def __init__(self, cast: Looks, history: History) -> None:
+        """Show ``history``, which is that of ``cast`` up to some step."""
         self.run_dir, self.id, self.rules = cast.run_dir, cast.id, cast.rules
         self.differences, self.messages, self.breakpoints = (), [], {}
-        self._history = history_to(cast._history.start, line, _nth(line, number).number if number else 0)
-        self._journal, self._watchers = None, []
+        self._history, self._journal, self._watchers = history, None, []
 
 
 def _nth(steps: Sequence[StepRecord], number: int) -> StepRecord:

@@ -447,7 +447,7 @@ def _page_step(cast: Looks, step: StepRecord) -> PageStep:
         socket=step.socket,
         visit=step.visit,
         materia=cast.graph.sockets[step.socket].materia.label,
-        outcome=_way(step),
+        outcome=way_words(step),
         item_key=step.item_key,
         item_label=step.item_label,
         output=step.output or "",
@@ -458,7 +458,8 @@ def _page_step(cast: Looks, step: StepRecord) -> PageStep:
     )
 
 
-def _way(step: StepRecord) -> str:
+def way_words(step: StepRecord) -> str:
+    """Say in a word or two how a step went on: its target, a failure, or that it waits."""
     decision = step.decision
     if decision is None:
         return "waiting"
@@ -474,7 +475,7 @@ def steps_view(cast: Looks) -> Table:
         materia = cast.graph.sockets[step.socket].materia.label
         item = f"{step.item_key} {short(step.item_label or '', 40)}" if step.item_key else ""
         output = shorten(step.output, 60) if step.output is not None else ""
-        rows.append((str(step.number), step.socket, materia, str(step.visit), item, output, _way(step)))
+        rows.append((str(step.number), step.socket, materia, str(step.visit), item, output, way_words(step)))
     return Table(("step", "socket", "materia", "visit", "item", "output", "next"), rows, "no steps yet")
 
 

@@ -593,3 +593,117 @@ def test_the_verbs_show_and_panel(project, monkeypatch):
         run("panel item")
     assert "items" in raised.value.hint
     shell.user_ns["wb"].close()
+
+
+# -- timeline -------------------------------------------------------------------------------
+
+
+def moments(panel):
+    return [words for words, _ in panel.steps.named]
+
+
+def test_the_timeline_lists_every_step_and_shows_the_cast_as_it_was(cast, make):
+    cast.run(steps=4)
+    panel = make(CastPanel, cast)
+    timeline = panel.timeline
+    assert moments(timeline) == [
+        "start",
+        "1 · Socket-1 Plan → Socket-2",
+        "2 · Socket-2 Build · WI-1 a → Socket-3",
+        "3 · Socket-3 Eval · WI-1 a → Socket-2",
+        "4 · Socket-2 Build · WI-1 a → Socket-3",
+        "now",
+    ]
+    timeline.steps.list.value = (None, 1)
+    assert "as it was after step 1" in timeline._moment.value
+    assert panel.graph.marks.current == "Socket-2"
+    assert panel.graph.selected == ("edge", "edge:0:Socket-1")
+    assert "state, as it was" in panel.state._tree.value
+    assert "built a" not in panel.state._tree.value
+    assert "Handoff of step 1" in panel.handoff._handoff.value
+    assert panel.state.apply_button.disabled
+    timeline.steps.next.click()
+    assert timeline.chosen == (None, 2)
+    assert "Handoff of step 2" in panel.handoff._handoff.value
+    panel.toolbar.step_button.click()
+    done(cast)
+    assert timeline.chosen == (None, -1), "going on shows the present"
+    assert panel.graph.past is None
+
+
+def test_the_timeline_is_filtered_by_socket_and_item(cast, make):
+    cast.run()
+    timeline = make(CastPanel, cast).timeline
+    timeline.filter.value = "Socket-3"
+    assert all(" · Socket-3 " in words for words in moments(timeline)[:-1])
+    timeline.filter.value = "WI-2"
+    assert moments(timeline)
+    assert all("WI-2" in words for words in moments(timeline)[:-1])
+    timeline.filter.value = "no such thing"
+    assert moments(timeline) == ["now"]
+    assert "Socket-3" in timeline.filter.options
+    assert "WI-2 b" in timeline.filter.options
+
+
+def test_back_to_a_step_leaves_a_branch_that_can_be_looked_at(cast, make):
+    cast.run(steps=5)
+    panel = make(CastPanel, cast)
+    timeline = panel.timeline
+    assert timeline.back_button.disabled
+    timeline.select((None, 2))
+    assert not timeline.back_button.disabled
+    timeline.back_button.click()
+    assert len(cast.steps) == 2
+    assert timeline.chosen == (None, -1)
+    assert timeline.line.layout.display is None
+    timeline.line.value = 0
+    assert timeline.chosen == (0, 5)
+    assert [words.split(" · ")[0] for words in moments(timeline)] == ["start", *"12345", "now"]
+    assert "abandoned branch 1" in timeline._moment.value
+    assert timeline.back_button.disabled
+    assert timeline.fork_button.disabled
+    timeline.now_button.click()
+    assert panel.graph.past is None
+    assert cast.edits == []
+
+
+def test_a_fork_is_shown_below_and_told(bench, cast, make):
+    cast.run(steps=5)
+    panel = make(CastPanel, cast, bench.take)
+    panel.timeline.select((None, 3))
+    panel.timeline.fork_button.click()
+    assert bench.current is not cast
+    assert [step.socket for step in bench.current.steps] == [step.socket for step in cast.steps[:3]]
+    assert len(cast.steps) == 5
+    assert len(panel._forks.children) == 2
+    assert bench.current.id in panel._forks.children[0].value
+    bench.current.close()
+
+
+def test_a_waiting_step_cannot_be_gone_back_to(cast, make):
+    cast.agents.set("Build", "person")
+    cast.run()
+    timeline = make(CastPanel, cast).timeline
+    timeline.select((None, 2))
+    assert cast.status == "waiting"
+    assert timeline.back_button.disabled
+    assert timeline.fork_button.disabled
+
+
+def test_a_timeline_of_many_steps_is_cut_and_the_filter_finds_the_rest(monkeypatch, cast, make):
+    monkeypatch.setattr("materia_nb.widgets.timeline.MOST_STEPS", 3)
+    cast.run(steps=6)
+    timeline = make(CastPanel, cast).timeline
+    assert moments(timeline)[0].startswith("… 3 earlier steps")
+    assert len(moments(timeline)) == 5
+    timeline.filter.value = "Socket-1"
+    assert moments(timeline)[0].startswith("1 · Socket-1")
+
+
+def test_hostile_text_stays_text_in_the_timeline(bench, make):
+    bench.agent("Plan", lambda: {"workItems": [{"title": HOSTILE, "context": HOSTILE}]})
+    cast = bench.cast(HOSTILE)
+    cast.run(steps=3)
+    timeline = make(CastPanel, cast).timeline
+    timeline.select((None, 3))
+    assert "<img" not in timeline._why.value + timeline._moment.value

@@ -25,6 +25,7 @@ from materia_nb.errors import MateriaError
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
+    from materia_nb.looks import Looks
 
 P = ParamSpec("P")
 _Panel = TypeVar("_Panel", bound="Panel")
@@ -52,6 +53,7 @@ class Panel(Shown):
     def __init__(self, title: str) -> None:
         self.title = title
         self.closed = False
+        self.past: Looks | None = None
         self.notice = ui.HTML()
         self.view = ui.VBox([self.notice])
         self.view.add_class("mnb-panel")
@@ -78,6 +80,11 @@ class Panel(Shown):
     def follow(self, cast: Cast) -> None:
         """Redraw after every change of ``cast``, until the panel is closed."""
         self.at_close(cast.watch(lambda _: self.later()))
+
+    def look_at(self, past: Looks | None) -> None:
+        """Show an earlier moment of the cast, where the panel can; None goes back to the present."""
+        self.past = past
+        self.refresh()
 
     def own(self, panel: _Panel) -> _Panel:
         """Close ``panel`` together with this one; returns it."""

@@ -15,6 +15,7 @@ from materia_nb.widgets.runs import runs_of
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
+    from materia_nb.looks import Looks
     from materia_nb.store.history import StepRecord
 
 LATEST: Final = 0
@@ -49,7 +50,8 @@ class HandoffPanel(Panel):
         title = ui.HTML()
         show_html(title, heading("correct the output of the last step"))
         self._edit = ui.VBox([title, self.text, row(self.recommit_button, self.restore_button), self._told])
-        self.put(row(ui.Label(value="step"), self.choice), self._handoff, self._why, self._edit)
+        self._choosing = row(ui.Label(value="step"), self.choice)
+        self.put(self._choosing, self._handoff, self._why, self._edit)
         self.follow(cast)
         self.at_close(runs_of(cast).watch(lambda _: self.later()))
         self.refresh()
@@ -81,6 +83,7 @@ class HandoffPanel(Panel):
 
     def draw(self) -> None:
         """Bring the step, the choice and the correction up to date; what a person typed stays."""
+        show_if(self._choosing, self.past is None)
         steps = self.cast.steps
         options = [("the latest step", LATEST), *(_option(one) for one in reversed(steps[-_MOST_STEPS:]))]
         if tuple(options) != tuple(self.choice.options):
@@ -91,11 +94,14 @@ class HandoffPanel(Panel):
         seen = (None, 0, None) if record is None else (id(record), len(record.turns), record.after)
         if seen != self._seen:
             self._seen = seen
-            show_html(self._handoff, _handoff_html(self.cast, record))
-            show_html(self._why, _why_html(self.cast, record))
+            shown = self.past or self.cast
+            show_html(self._handoff, _handoff_html(shown, record))
+            show_html(self._why, why_html(shown, record))
         self._draw_edit()
 
     def _record(self) -> StepRecord | None:
+        if self.past is not None:
+            return self.past.steps[-1] if self.past.steps else None
         steps, chosen = self.cast.steps, self.choice.value
         if not steps:
             return None
@@ -103,7 +109,7 @@ class HandoffPanel(Panel):
 
     def _draw_edit(self) -> None:
         cast, record = self.cast, self.cast.steps[-1] if self.cast.steps else None
-        latest = record is not None and self._record() is record
+        latest = self.past is None and record is not None and self._record() is record
         open_ = latest and bool(record and record.turns) and cast.status != "waiting" and cast.writable
         show_if(self._edit, open_)
         if record is None or not open_:
@@ -125,14 +131,15 @@ def _option(step: StepRecord) -> tuple[str, int]:
     return f"{step.number}: {part(step.socket)}, visit {step.visit}{item}", step.number
 
 
-def _handoff_html(cast: Cast, record: StepRecord | None) -> Html:
+def _handoff_html(cast: Looks, record: StepRecord | None) -> Html:
     if record is None:
         return lines_html(["No step yet: nothing has been handed on."])
     # The view's own builders have escaped it.
     return Html(HandoffView(cast, record)._repr_mimebundle_()["text/html"])
 
 
-def _why_html(cast: Cast, record: StepRecord | None) -> Html:
+def why_html(cast: Looks, record: StepRecord | None) -> Html:
+    """Explain why a step went where it went, in words and as a table; nothing without a step."""
     if record is None:
         return Html()
     shown = Html(WhyView(cast.why(record.number))._repr_mimebundle_()["text/html"])

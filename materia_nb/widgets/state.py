@@ -18,6 +18,7 @@ from materia_nb.widgets.runs import runs_of
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
+    from materia_nb.looks import Looks
 
 _MOST_CHANGES: Final = 60
 _VALUE_CHARS: Final = 300
@@ -95,17 +96,20 @@ class StatePanel(Panel):
 
     def draw(self) -> None:
         """Bring tree, changes and buttons up to date; what a person typed stays."""
-        cast, now = self.cast, self.cast.now
+        cast, shown = self.cast, self.past or self.cast
+        now = shown.now
         if self._seen is not now:
             self._seen = now
             data = dict(now.data)
-            show_html(self._tree, html_join([heading("state"), html_json(data, 1)]))
-            show_html(self._changes, _changes_html(cast))
-            show_html(self._limits, _limits_html(cast))
+            title = "state" if self.past is None else "state, as it was"
+            show_html(self._tree, html_join([heading(title), html_json(data, 1)]))
+            show_html(self._changes, _changes_html(shown))
+            show_html(self._limits, _limits_html(shown))
             self.path.options = tuple(paths_in(data))
         trouble = self._trouble()
         show_html(self._told, trouble)
-        edits, busy, path = cast.edits, runs_of(cast).busy_for(self), split_path(self.path.value)
+        busy = self.past is not None or runs_of(cast).busy_for(self)
+        edits, path = cast.edits, split_path(self.path.value)
         self.apply_button.disabled = bool(trouble) or busy or not path or not self.value.value.strip()
         self.remove_button.disabled = busy or get_path(dict(now.data), path) is MISSING or not path
         self.undo_button.disabled = busy or not edits or edits[-1].after is not now
@@ -120,7 +124,7 @@ class StatePanel(Panel):
         return ""
 
 
-def _changes_html(cast: Cast) -> Html:
+def _changes_html(cast: Looks) -> Html:
     if not cast.steps:
         return lines_html(["No step has changed the state yet."])
     last = cast.steps[-1]
@@ -141,7 +145,7 @@ def _text(value: JSON) -> str:
     return text if len(text) <= _VALUE_CHARS else f"{text[:_VALUE_CHARS]}… ({len(text)} characters)"
 
 
-def _limits_html(cast: Cast) -> Html:
+def _limits_html(cast: Looks) -> Html:
     now, limits = cast.now, cast.graph.limits
     rows = [(f"cursor {name}", str(place), "") for name, place in now.cursors.items()]
     rows += [

@@ -32,15 +32,21 @@ class ToolbarPanel(Panel):
     Args:
         cast: the cast to go on with.
         marked: called after a breakpoint was set or taken away, which the cast itself does not tell.
+        begun: called when a button is pressed that goes on with the cast.
     """
 
     interval = 0.1
 
-    def __init__(self, cast: Cast, marked: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self,
+        cast: Cast,
+        marked: Callable[[], object] = lambda: None,
+        begun: Callable[[], object] = lambda: None,
+    ) -> None:
         super().__init__("casting")
         self.cast = cast
         self.runs = runs_of(cast)
-        self._marked = marked
+        self._marked, self._begun = marked, begun
         sockets = [(part(socket), socket) for socket in cast.graph.sockets]
         self._status, self._badge = ui.HTML(), ui.HTML()
         self._make_buttons()
@@ -119,6 +125,7 @@ class ToolbarPanel(Panel):
 
     def _begin(self, what: str, act: Callable[[], object]) -> Callable[[Any], None]:
         def begin(_: Any) -> None:
+            self._begun()
             self.runs.start(what, act)
             self.refresh()
 
