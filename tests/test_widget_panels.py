@@ -595,6 +595,49 @@ def test_the_verbs_show_and_panel(project, monkeypatch):
     shell.user_ns["wb"].close()
 
 
+def test_the_prompt_is_shown_before_it_is_asked_and_reworded_for_this_turn(cast, make):
+    cast.step()
+    panel = make(ReplyPanel, cast)
+    assert panel.enter_button.layout.display is None
+    panel.enter_button.click()
+    assert cast.status == "waiting"
+    assert panel.enter_button.layout.display == "none"
+    wording = panel.wording
+    assert wording.view.layout.display is None
+    assert wording.apply_button.disabled
+    assert wording._titled["repair"].layout.display == "none"
+    wording.fields["materia"].value = f"Otherwise {HOSTILE}"
+    wording.revert_button.click()
+    assert "Otherwise" not in wording.fields["materia"].value
+    wording.fields["materia"].value = f"Otherwise {HOSTILE}"
+    wording.apply_button.click()
+    assert cast.prompt.instruction == f"Otherwise {HOSTILE}"
+    panel.refresh()
+    assert HOSTILE not in panel._prompt.value
+    assert "Otherwise" in panel._prompt.value
+    assert wording.apply_button.disabled
+    cast.run()
+    panel.refresh()
+    assert wording.view.layout.display == "none"
+
+
+def test_runs_stop_when_a_watched_path_changes(cast, make):
+    panel = make(CastPanel, cast)
+    state, toolbar = panel.state, panel.toolbar
+    assert state.watch_button.disabled
+    state.path.value = "context"
+    state.watch_button.click()
+    assert "state.context" in state._watched.value
+    toolbar.run_button.click()
+    done(cast)
+    toolbar.refresh()
+    assert "a step changed state.context" in toolbar._status.value
+    assert cast.steps[-1].socket == "Socket-3"
+    state.clear_button.click()
+    assert cast.watchpoints == {}
+    assert state.clear_button.layout.display == "none"
+
+
 # -- timeline -------------------------------------------------------------------------------
 
 

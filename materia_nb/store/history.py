@@ -154,6 +154,13 @@ class History:
         """Keep what the person wants changed; it is asked in place of the prompt."""
         self.message = message
 
+    def reworded(self, prompt: Prompt) -> None:
+        """Keep another wording of the prompt that waits; the record of the step shows what is asked."""
+        record = self.steps[-1]
+        if record.prompt is self.prompt:
+            record.prompt = prompt
+        self.prompt = prompt
+
     def rebudgeted(self, state: CastState) -> None:
         """Keep another budget."""
         self.state = state
@@ -163,12 +170,15 @@ class History:
         self.edits.append(edit)
         self._asked_before.append(self.prompt)
         self.state = edit.after
-        self.prompt = prompt or self.prompt
+        if prompt is not None:
+            self.reworded(prompt)
 
     def undone(self) -> None:
         """Keep that the last edit was taken back."""
         self.state = self.edits.pop().before
-        self.prompt = self._asked_before.pop()
+        prompt = self._asked_before.pop()
+        if prompt is not None and prompt is not self.prompt:
+            self.reworded(prompt)
 
     def recommitted(self, step: Step, text: str, artifact: str | None, ts: int) -> None:
         """Keep a corrected output of the last step beside the original, and what followed from it."""

@@ -12,7 +12,7 @@ from materia_nb.handoff import NotJson, strict_json
 from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, pretty, split_path
 from materia_nb.views import JsonView, marks_of
 from materia_nb.widgets.base import Panel, show_html
-from materia_nb.widgets.controls import button, heading, lines_html, row
+from materia_nb.widgets.controls import button, heading, lines_html, row, show_if
 from materia_nb.widgets.paths import differences, paths_in, replaced
 from materia_nb.widgets.runs import runs_of
 
@@ -50,8 +50,20 @@ class StatePanel(Panel):
         )
         self.remove_button = button("Remove", "take this path out of the state", self.guarded(self._remove))
         self.undo_button = button("Undo", "take the last edit of the cast back", self.guarded(self._undo))
+        self.watch_button = button(
+            "Stop on change", "runs stop behind a step that changes this path", self.guarded(self._watch)
+        )
+        self.clear_button = button(
+            "Watch nothing", "runs stop on no change any more", self.guarded(self._watch_nothing)
+        )
+        self._watched = ui.HTML()
         edit = ui.VBox(
-            [row(self.path, self.apply_button, self.remove_button, self.undo_button), self.value, self._told]
+            [
+                row(self.path, self.apply_button, self.remove_button, self.undo_button, self.watch_button),
+                self.value,
+                self._told,
+                row(self._watched, self.clear_button),
+            ]
         )
         self.put(self._changes, self._tree, edit, self._limits)
         self.follow(cast)
@@ -87,6 +99,15 @@ class StatePanel(Panel):
             self.cast.edit_state(made)
         self.refresh()
 
+    def _watch(self, _: Any) -> None:
+        self.cast.break_on(self.path.value)
+        self.refresh()
+
+    def _watch_nothing(self, _: Any) -> None:
+        for path in tuple(self.cast.watchpoints):
+            self.cast.clear_breaks(path=path)
+        self.refresh()
+
     def _undo(self, _: Any) -> None:
         runs_of(self.cast).refuse_while_busy()
         self.cast.undo()
@@ -110,6 +131,11 @@ class StatePanel(Panel):
         show_html(self._told, trouble)
         busy = self.past is not None or runs_of(cast).busy_for(self)
         edits, path = cast.edits, split_path(self.path.value)
+        watched = [f"state.{path}" for path in cast.watchpoints]
+        show_html(self._watched, lines_html([f"runs stop when a step changes {', '.join(watched)}"]))
+        show_if(self._watched, bool(watched))
+        show_if(self.clear_button, bool(watched))
+        self.watch_button.disabled = not path
         self.apply_button.disabled = bool(trouble) or busy or not path or not self.value.value.strip()
         self.remove_button.disabled = busy or get_path(dict(now.data), path) is MISSING or not path
         self.undo_button.disabled = busy or not edits or edits[-1].after is not now

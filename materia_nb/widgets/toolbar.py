@@ -154,7 +154,7 @@ class ToolbarPanel(Panel):
         self._marked()
 
     def _clear_breaks(self, _: Any) -> None:
-        self.cast.breakpoints.clear()
+        self.cast.clear_breaks()
         self.refresh()
         self._marked()
 
@@ -191,7 +191,9 @@ class ToolbarPanel(Panel):
             pausing = ", pausing" if self.cast.stop.is_set() else ""
             return [f"{what} is running: step {len(self.cast.steps)}{pausing}"]
         paused = _PAUSED.get(runs.outcome) if isinstance(runs.outcome, str) else None
-        return [*status_lines(self.cast), *([paused] if paused else [])]
+        changed = self.cast.changed_paths() if runs.outcome == "breakpoint" else []
+        stopped = f": a step changed {', '.join(f'state.{path}' for path in changed)}" if changed else ""
+        return [*status_lines(self.cast), *([paused + stopped] if paused else [])]
 
     def _draw_bars(self) -> None:
         for loop, (done, total) in loop_progress(self.cast).items():
