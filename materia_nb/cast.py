@@ -235,6 +235,18 @@ class Cast(Stops, Edits):
             self._journal = None
             self._close()
 
+    def show(self, panel: str | None = None) -> Any:
+        """Show the cast with buttons in a notebook, or one of its panels: graph, items, state, timeline ...
+
+        The value is a widget; showing it again in the same cell closes the earlier one.
+
+        Raises:
+            MateriaError: there is no such panel (``unknown_panel``).
+        """
+        from materia_nb.widgets import bench
+
+        return bench.show(self) if panel is None else bench.show_one(self, panel)
+
     # -- going on -------------------------------------------------------------------
 
     def step(self) -> StepRecord | None:

@@ -674,6 +674,19 @@ def test_the_timeline_lists_every_step_and_shows_the_cast_as_it_was(cast, make):
     assert panel.graph.past is None
 
 
+def test_choosing_a_handoff_shows_its_way_in_the_graph(cast, make):
+    cast.run()
+    panel = make(CastPanel, cast)
+    panel.handoff.choice.value = 2
+    assert panel.graph.selected == ("edge", "edge:0:Socket-2")
+    left = next(step for step in cast.steps if step.decision.by == "exit")
+    panel.handoff.choice.value = left.number
+    assert panel.graph.selected == ("exit", left.decision.chosen.route)
+    panel.handoff.choice.value = len(cast.steps)
+    assert panel.graph.selected == ("edge", f"implied:{cast.steps[-1].socket}")
+    assert "It was taken." in panel.graph._details.value
+
+
 def test_the_timeline_is_filtered_by_socket_and_item(cast, make):
     cast.run()
     timeline = make(CastPanel, cast).timeline

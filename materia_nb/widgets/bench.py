@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import ipywidgets as ui
@@ -16,14 +16,16 @@ from materia_nb.widgets.base import Panel, show_html, show_panel
 from materia_nb.widgets.controls import heading
 from materia_nb.widgets.handoff import HandoffPanel
 from materia_nb.widgets.items import ItemsPanel
+from materia_nb.widgets.picks import way_pick
 from materia_nb.widgets.reply import ReplyPanel
 from materia_nb.widgets.state import StatePanel
-from materia_nb.widgets.timeline import NOW, TimelinePanel, way_pick
+from materia_nb.widgets.timeline import NOW, TimelinePanel
 from materia_nb.widgets.toolbar import ToolbarPanel
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
     from materia_nb.looks import Looks
+    from materia_nb.store.history import StepRecord
 
 _log = logging.getLogger("materia_nb.widgets")
 
@@ -83,7 +85,7 @@ class CastPanel(Panel):
         self.reply = self.own(ReplyPanel(cast))
         self.items = self.own(ItemsPanel(cast))
         self.state = self.own(StatePanel(cast))
-        self.handoff = self.own(HandoffPanel(cast))
+        self.handoff = self.own(HandoffPanel(cast, self._point_at))
         self.timeline.on_select(self._look_at)
         tabs = {
             "items": self.items,
@@ -102,7 +104,12 @@ class CastPanel(Panel):
         """Show graph, state and handoff as they were, and by which way the step went on."""
         for panel in (self.graph, self.state, self.handoff):
             panel.look_at(past)
-        way = way_pick(past.steps[-1].decision) if past is not None and past.steps else None
+        if past is not None and past.steps:
+            self._point_at(past.steps[-1])
+
+    def _point_at(self, step: StepRecord) -> None:
+        """Select in the graph the way by which a step went on."""
+        way = way_pick(step.decision)
         if way is not None and (select := getattr(self.graph, "select", None)) is not None:
             select(*way)
 
@@ -137,13 +144,18 @@ PANELS: Final[Mapping[str, Callable[[Cast], Panel]]] = {
 """The panels that can be shown alone, by name."""
 
 
-def show(cast: Cast, key: Hashable = "cast", forked: Callable[[Cast], object] = lambda _: None) -> CastPanel:
-    """Make the whole panel of a cast; the one shown earlier under ``key`` is closed."""
-    return show_panel(("show", key), lambda: CastPanel(cast, forked))
+def show(cast: Cast, forked: Callable[[Cast], object] = lambda _: None) -> CastPanel:
+    """Make the whole panel of a cast; what earlier runs of the same cell showed is closed.
+
+    Args:
+        cast: which.
+        forked: called with the new cast when one is forked in the panel.
+    """
+    return show_panel("show", lambda: CastPanel(cast, forked))
 
 
-def show_one(cast: Cast, name: str, key: Hashable = "cast") -> Panel:
-    """Make one panel of a cast; the one of that name shown earlier under ``key`` is closed.
+def show_one(cast: Cast, name: str) -> Panel:
+    """Make one panel of a cast; what earlier runs of the same cell showed is closed.
 
     Raises:
         MateriaError: there is no such panel (``unknown_panel``).
@@ -151,4 +163,4 @@ def show_one(cast: Cast, name: str, key: Hashable = "cast") -> Panel:
     if name not in PANELS:
         hint = f"{did_you_mean(name, PANELS)} (there are {', '.join(PANELS)})"
         raise MateriaError(f"There is no panel {name!r}.", hint=hint, kind="unknown_panel")
-    return show_panel(("panel", name, key), lambda: PANELS[name](cast))
+    return show_panel(("panel", name), lambda: PANELS[name](cast))

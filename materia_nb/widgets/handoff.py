@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import ipywidgets as ui
@@ -23,18 +24,24 @@ _MOST_STEPS: Final = 200
 
 
 class HandoffPanel(Panel):
-    """The handoff of one step, the latest unless another is chosen, and a correction of the latest."""
+    """The handoff of one step, the latest unless another is chosen, and a correction of the latest.
+
+    Args:
+        cast: whose steps.
+        chosen: called with a step that a person chose.
+    """
 
     interval = 0.2
 
-    def __init__(self, cast: Cast) -> None:
+    def __init__(self, cast: Cast, chosen: Callable[[StepRecord], object] = lambda _: None) -> None:
         super().__init__("handoff")
         self.cast = cast
         self._seen: object = None
         self._corrects: tuple[int, int, int] | None = None
         self._given = ""
         self.choice = ui.Dropdown(options=[("the latest step", LATEST)], layout=ui.Layout(width="420px"))
-        self.choice.observe(self.guarded(lambda _: self.refresh()), names="value")
+        self._told_of = chosen
+        self.choice.observe(self.guarded(self._chose), names="value")
         self._handoff, self._why, self._told = ui.HTML(), ui.HTML(), ui.HTML()
         self.text = ui.Textarea(
             placeholder="the corrected output", rows=6, layout=ui.Layout(width="auto"), continuous_update=True
@@ -68,6 +75,12 @@ class HandoffPanel(Panel):
         return ("no step yet" if record is None else repr(HandoffView(self.cast, record))), None
 
     # -- what a person does -----------------------------------------------------------
+
+    def _chose(self, _: Any) -> None:
+        self.refresh()
+        record = self._record()
+        if record is not None:
+            self._told_of(record)
 
     def _recommit(self, _: Any) -> None:
         runs_of(self.cast).refuse_while_busy()

@@ -9,13 +9,11 @@ import ipywidgets as ui
 
 from materia_nb.display.escape import part
 from materia_nb.display.html import Html, html_join
-from materia_nb.engine.decision import Decision
 from materia_nb.views import steps_view, way_words
 from materia_nb.widgets.base import Panel, show_html
 from materia_nb.widgets.choices import Choices
 from materia_nb.widgets.controls import button, lines_html, row, show_if
 from materia_nb.widgets.handoff import why_html
-from materia_nb.widgets.picks import Pick
 from materia_nb.widgets.runs import runs_of
 
 if TYPE_CHECKING:
@@ -185,22 +183,6 @@ class TimelinePanel(Panel):
         if record is None:
             return lines_html(["Nothing has happened yet."])
         return why_html(shown, shown.steps[-1])
-
-
-def way_pick(decision: Decision | None) -> Pick | None:
-    """Return the part of a graph by which a step went on; None where no edge or exit was taken."""
-    if decision is None or decision.socket is None:
-        return None
-    chosen = decision.chosen
-    if chosen is None:
-        return (
-            ("edge", f"implied:{decision.socket}")
-            if decision.by == "implied end" and not decision.looks
-            else None
-        )
-    if chosen.route is not None:
-        return "exit", chosen.route
-    return "edge", f"edge:{chosen.place or 0}:{decision.socket}"
 
 
 def _branches(cast: Cast) -> list[tuple[str, int]]:

@@ -19,7 +19,7 @@ from materia_nb.magics.registry import Argument, Call, verb
     example="%materia cast ship the widget",
 )
 def cast(call: Call) -> Any:
-    """Start a cast of the chosen loadout; step or run goes on with it."""
+    """Start a cast of the chosen loadout, and show it with its panels; buttons, step or run go on with it."""
     request = call.get("request") or ""
     if call.body is not None:
         request = f"{request}\n{call.body.strip()}".strip()
