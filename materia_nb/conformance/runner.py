@@ -11,6 +11,7 @@ from typing import Any
 from materia_nb.agents import AgentTable
 from materia_nb.agents.base import Reply, Turn, Usage
 from materia_nb.cast import Cast, Plan
+from materia_nb.conformance.envelope import run_envelope, run_finalization, run_parse, run_path
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import protocol, requirements
@@ -193,6 +194,10 @@ KINDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "cast": run_cast,
     "validate": run_validate,
     "handoff": run_handoff,
+    "envelope": run_envelope,
+    "parse": run_parse,
+    "finalization": run_finalization,
+    "path": run_path,
 }
 """The kinds of vectors that can be run, with the function that runs one."""
 
@@ -200,5 +205,9 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "cast": ("config",),
     "validate": ("config",),
     "handoff": ("text", "materia", "socket"),
+    "envelope": ("input",),
+    "parse": ("input",),
+    "finalization": ("input",),
+    "path": ("input",),
 }
 """The fields that a vector of each kind must have, beside id, kind and expect."""
