@@ -75,7 +75,8 @@ def _long(text: str) -> int:
     return int(text)
 
 
-def _too_deep(value: JSON) -> bool:
+def too_deep(value: JSON) -> bool:
+    """Say whether a value is nested more than :data:`MAX_DEPTH` levels deep, without recursion."""
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [
@@ -139,7 +140,7 @@ def _parse(
         raise NotJson(_TOO_DEEP) from None
     except json.JSONDecodeError as error:
         raise NotJson(f"{error.msg} (line {error.lineno}, column {error.colno})") from None
-    if len(text) > 2 * MAX_DEPTH and isinstance(value, (dict, list)) and _too_deep(value):
+    if len(text) > 2 * MAX_DEPTH and isinstance(value, (dict, list)) and too_deep(value):
         raise NotJson(_TOO_DEEP)
     return value, tuple(dict.fromkeys(duplicates)) if duplicates else ()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from materia_nb.handoff.jsontext import NotJson, wide_json, without_infinities
+from materia_nb.handoff.jsontext import NotJson, too_deep, wide_json, without_infinities
 from materia_nb.handoff.protocol import Issue
 from materia_nb.jsonvalue import JSON
 
@@ -12,9 +12,9 @@ MISSING_ENVELOPE: Final = Issue("$", "There is no envelope.", "return one JSON o
 
 
 def not_object(value: JSON) -> Issue | None:
-    """Return the issue of a value that is no object, None for an object."""
+    """Return the issue of a value that is no object, or no JSON; None for an object."""
     if isinstance(value, dict):
-        return None
+        return _not_json(NotJson("it is nested too deeply")) if too_deep(value) else None
     return Issue(
         "$", "The envelope is not a JSON object.", "return one JSON object, no array", "ENVELOPE_NOT_OBJECT"
     )

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
 
 from materia_nb.handoff.envelope.fields import Concern, Envelope
-from materia_nb.handoff.protocol import Action, Issue, Needs, TurnFacts
-from materia_nb.jsonvalue import JSON, compact
-
-_SHOWN: Final = 20
-"""How many evidence pointers of a kind are named in the context."""
-
-
-class Verdict(NamedTuple):
-    """Whether the step is satisfied, what happens next, and what was odd about the wish."""
-
-    satisfied: bool | None
-    action: Action = "route"
-    reason: str = ""
-    target: str | None = None
-    needs: Needs | None = None
-    warnings: tuple[Issue, ...] = ()
+from materia_nb.handoff.protocol import Issue, TurnFacts
+from materia_nb.handoff.verdict import Verdict
+from materia_nb.handoff.wording import as_text, named, one_line
+from materia_nb.jsonvalue import JSON
 
 
 def verdict(envelope: Envelope, facts: TurnFacts) -> Verdict:
@@ -136,34 +123,20 @@ def _lines(envelope: Envelope) -> Iterator[str]:
     ) and envelope.can_help is not None:
         yield "verified=false (accepted with concerns)"
     for concern in envelope.concerns:
-        place = f" {_line(concern.location)}" if concern.location else ""
+        place = f" {one_line(concern.location)}" if concern.location else ""
         yield (
-            f"Concern {concern.severity}{place}: {_line(concern.description)}. "
-            f"Recommended: {_line(concern.recommendation)}"
+            f"Concern {concern.severity}{place}: {one_line(concern.description)}. "
+            f"Recommended: {one_line(concern.recommendation)}"
         )
     for assumed in envelope.assumptions:
         yield (
-            f"Assumption: {_line(assumed.assumption)}. Why: {_line(assumed.why)}. "
-            f"If wrong: {_line(assumed.impact)}"
+            f"Assumption: {one_line(assumed.assumption)}. Why: {one_line(assumed.why)}. "
+            f"If wrong: {one_line(assumed.impact)}"
         )
-    measured = [f"{name}={_value(value)}" for name, value in (envelope.measurements or {}).items()]
-    for title, pointers in (
-        ("Artifacts", envelope.artifacts),
-        ("Commands", envelope.commands),
-        ("Measurements", measured),
-    ):
-        named = [_line(pointer) for pointer in pointers if pointer.strip()]
-        if named:
-            more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
-            yield f"{title}: {'; '.join(named[:_SHOWN])}{more}"
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _value(value: JSON) -> str:
-    return value if isinstance(value, str) else compact(value)
+    measured = [f"{name}={as_text(value)}" for name, value in (envelope.measurements or {}).items()]
+    yield from named("Artifacts", envelope.artifacts)
+    yield from named("Commands", envelope.commands)
+    yield from named("Measurements", measured)
 
 
 def work_items(envelope: Envelope) -> list[JSON]:
