@@ -1,18 +1,22 @@
 """What must an output be? Finding the JSON, what a socket requires, and issues with paths."""
 
+from materia_nb.handoff.gist import Gist
 from materia_nb.handoff.jsontext import NotJson, agent_object, strict_json, utility_object
 from materia_nb.handoff.protocol import HandoffProtocol, Issue, Reading, TurnFacts
 from materia_nb.handoff.registry import protocol, protocol_names
 from materia_nb.handoff.requirements import Requirements, requirements
 from materia_nb.handoff.sparse import SparseProtocol, item_issues
+from materia_nb.handoff.translation import Translated, translate
 
 __all__ = [
+    "Gist",
     "HandoffProtocol",
     "Issue",
     "NotJson",
     "Reading",
     "Requirements",
     "SparseProtocol",
+    "Translated",
     "TurnFacts",
     "agent_object",
     "item_issues",
@@ -20,5 +24,6 @@ __all__ = [
     "protocol_names",
     "requirements",
     "strict_json",
+    "translate",
     "utility_object",
 ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from materia_nb.handoff.assigned import missing_sources
+from materia_nb.handoff.gist import Gist
 from materia_nb.handoff.jsontext import Found, NotJson, agent_object, utility_object
 from materia_nb.handoff.protocol import UNKNOWN, Issue, Reading, TurnFacts
 from materia_nb.handoff.requirements import Requirements
+from materia_nb.handoff.sparse_gist import from_gist, to_gist
 from materia_nb.jsonvalue import JSON
 
 _LEGACY = {
@@ -39,7 +41,12 @@ class SparseProtocol:
 
     name = "sparse"
 
-    def read(self, text: str, wanted: Requirements, _facts: TurnFacts = UNKNOWN) -> Reading:
+    def read(
+        self,
+        text: str,
+        wanted: Requirements,
+        facts: TurnFacts = UNKNOWN,  # noqa: ARG002 - part of the interface; the text is all this one needs
+    ) -> Reading:
         """Read an agent's or a utility's output; text sockets accept anything."""
         if wanted.parse == "text":
             return Reading(text if wanted.utility else text.strip())
@@ -64,6 +71,14 @@ class SparseProtocol:
         lines += [f"- {name}: {meaning}" for name, meaning in fields.items()]
         lines.append("Any other field is refused.")
         return "\n".join(lines)
+
+    def to_gist(self, value: Mapping[str, JSON]) -> Gist:
+        """Return what a sparse handoff says."""
+        return to_gist(value)
+
+    def from_gist(self, gist: Gist) -> dict[str, JSON]:
+        """Write a gist as a sparse handoff."""
+        return from_gist(gist)
 
 
 def accepted(value: dict[str, JSON], notes: tuple[str, ...] = ()) -> Reading:

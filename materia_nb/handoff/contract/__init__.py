@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from materia_nb.handoff.assigned import missing_sources
@@ -16,6 +17,7 @@ from materia_nb.handoff.contract.approval import (
 )
 from materia_nb.handoff.contract.ask import ask, repair_prompt, skeleton
 from materia_nb.handoff.contract.find import find, kept, usable
+from materia_nb.handoff.contract.gist import from_gist, to_gist
 from materia_nb.handoff.contract.given import Assignment, consolidation_required, writable_sections
 from materia_nb.handoff.contract.memories import Suggestions, memorialize_suggestions
 from materia_nb.handoff.contract.merge import merge
@@ -30,6 +32,7 @@ from materia_nb.handoff.contract.transitions import (
 )
 from materia_nb.handoff.contract.updates import Applied, apply_updates
 from materia_nb.handoff.contract.validate import Checked, validate
+from materia_nb.handoff.gist import Gist
 from materia_nb.handoff.protocol import UNKNOWN, Action, Reading, Refusal, TurnFacts
 from materia_nb.handoff.requirements import Requirements
 from materia_nb.handoff.verdict import Verdict
@@ -61,6 +64,14 @@ class ContractProtocol:
     def ask(self, wanted: Requirements) -> str:
         """Say what a contract holds."""
         return ask(wanted)
+
+    def to_gist(self, value: Mapping[str, JSON]) -> Gist:
+        """Return what a contract says."""
+        return to_gist(value)
+
+    def from_gist(self, gist: Gist) -> dict[str, JSON]:
+        """Write a gist as a contract."""
+        return from_gist(gist)
 
 
 def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Examined:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from materia_nb.handoff.assigned import missing_sources
 from materia_nb.handoff.envelope.ask import ask, finalization_prompt, reissue_prompt
 from materia_nb.handoff.envelope.files import Lookup, Names, Step, look_for, names, parse_name
 from materia_nb.handoff.envelope.find import find, not_object
 from materia_nb.handoff.envelope.finish import MOST_TRIES, fallback, finished, with_meta
+from materia_nb.handoff.envelope.gist import from_gist, to_gist
 from materia_nb.handoff.envelope.project import context, verdict, work_items
 from materia_nb.handoff.envelope.validate import Channel, Profile, validate
+from materia_nb.handoff.gist import Gist
 from materia_nb.handoff.protocol import UNKNOWN, Issue, Reading, Refusal, TurnFacts
 from materia_nb.handoff.requirements import Requirements
 from materia_nb.jsonvalue import JSON
@@ -31,6 +35,14 @@ class EnvelopeProtocol:
     def ask(self, wanted: Requirements) -> str:
         """Say what an envelope holds."""
         return ask(wanted)
+
+    def to_gist(self, value: Mapping[str, JSON]) -> Gist:
+        """Return what an envelope says."""
+        return to_gist(value)
+
+    def from_gist(self, gist: Gist) -> dict[str, JSON]:
+        """Write a gist as an envelope."""
+        return from_gist(gist)
 
 
 def read_object(
