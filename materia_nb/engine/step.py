@@ -166,9 +166,27 @@ def output(
     if visit.mode == "draft":
         return _drafted(here, draft, visit)
     reading = here.protocol.read(text, here.wanted)
+    if asks_otherwise(reading):
+        return _not_followed(here, draft, visit, reading)
     if reading.error is not None:
         return _refused(rules, here, draft, visit, text, reading, prompt=prompt)
     return _complete(rules, here, draft, visit, text, reading)
+
+
+def asks_otherwise(reading: Reading) -> bool:
+    """Whether the output asks for something else than a route or a repair, which is not done here."""
+    return reading.action == "escalate" or (reading.accepted and reading.action != "route")
+
+
+def _not_followed(here: SocketRules, draft: Draft, visit: Visit, reading: Reading) -> Step:
+    failure = Failure(
+        "handoff_action",
+        cut(f"{visit.socket} asks to {reading.action}, which a cast does not do yet: {reading.reason}", 800),
+        visit.socket,
+        "see what it asks for, then recast or revive to ask it again, or abort",
+    )
+    refused = Event("socket_refused", {**_about(here, visit), "visit": visit.visit})
+    return _stopped(draft, failure, visit, reading, first=refused)
 
 
 def _drafted(here: SocketRules, draft: Draft, visit: Visit) -> Step:
