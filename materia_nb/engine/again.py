@@ -30,7 +30,7 @@ def abort(state: CastState, reason: str) -> Step:
     failure = Failure(
         "aborted", reason, state.at.socket if state.at else None, "recast to go on from this socket"
     )
-    stopped = state._replace(status="aborted", failure=failure)
+    stopped = state._replace(status="aborted", failure=failure, hold=None)
     return Step(stopped, (Event("cast_end", {"ok": False, "error": reason, "kind": "aborted"}),))
 
 
@@ -45,7 +45,7 @@ def recast(rules: Rules, state: CastState) -> Step:
         return revive(rules, state)
     here = rules.sockets[visit.socket]
     mode: Mode = "draft" if here.socket.materia.multi_turn and not here.socket.is_utility else "work"
-    visit = visit._replace(mode=mode, turn=visit.turn + 1, repairs=0, drafts=0)
+    visit = visit._replace(mode=mode, turn=visit.turn + 1, repairs=0, drafts=0, memory=None)
     return waiting_again(here, state, visit, Event("cast_recast", about_visit(here, visit)))
 
 
@@ -82,7 +82,7 @@ def revive(rules: Rules, state: CastState) -> Step:
 def waiting_again(here: SocketRules, state: CastState, visit: Visit, event: Event) -> Step:
     """Let ``visit`` wait for an output once more, from its first prompt."""
     prompt = None if here.socket.is_utility else first_prompt(here, state, visit)
-    return Step(state._replace(status="waiting", failure=None, at=visit), (event,), None, prompt)
+    return Step(state._replace(status="waiting", failure=None, hold=None, at=visit), (event,), None, prompt)
 
 
 def _revive_budget(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from materia_nb.engine import followup
 from materia_nb.engine.decision import AdvanceFact, Assigned, Decision
 from materia_nb.engine.items import list_at
-from materia_nb.engine.routing import choose_edge, choose_exit, count_edge, count_exit, matches
+from materia_nb.engine.routing import Choice, choose_edge, choose_exit, count_edge, count_exit, matches
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
     Draft,
@@ -21,35 +21,49 @@ from materia_nb.engine.transition import Event, Step, about_visit, decision_of, 
 from materia_nb.engine.values import source
 from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON, MISSING, set_path
-from materia_nb.loadout.graph import Advance
+from materia_nb.loadout.graph import END, Advance
 
 
 def complete(
-    rules: Rules, here: SocketRules, draft: Draft, visit: Visit, text: str, reading: Reading
+    rules: Rules,
+    here: SocketRules,
+    draft: Draft,
+    visit: Visit,
+    text: str,
+    reading: Reading,
+    *,
+    target: str | None = None,
+    detour: str | None = None,
 ) -> Step:
-    """Apply an accepted output in the order of R2 and go on."""
-    is_json = here.wanted.parse == "json"
-    draft.last_output = kept = text if here.socket.is_utility else text.strip()
-    if is_json:
-        draft.last_json = reading.value
-        draft.data = _canonical(here, draft.data, reading)
-    if here.consumer_cursors:
-        _renew(draft, here.consumer_cursors)
+    """Apply an accepted output in the order of R2 and go on.
+
+    Args:
+        rules: what the cast runs by.
+        here: the socket of the visit.
+        draft: the state to change.
+        visit: which visit.
+        text: the output.
+        reading: what was made of it.
+        target: where to go on, whatever the edges say.
+        detour: a socket to run first.
+    """
+    apply_output(here, draft, text, reading)
     assigned, failure = _assign(here, draft, visit, reading)
     decision = decision_of(visit, "failure", None, reading, assigned)
     if failure:
         refused = Event("socket_refused", {**about_visit(here, visit), "visit": visit.visit})
         return stop_cast(draft, failure, visit, reading, decision, first=refused)
     fact = _advance(here.socket.advance, draft, visit, reading)
-    completed = Event(
-        "socket_complete", {**about_visit(here, visit), "visit": visit.visit, "parsed": is_json}
-    )
+    parsed = here.wanted.parse == "json"
+    completed = Event("socket_complete", {**about_visit(here, visit), "visit": visit.visit, "parsed": parsed})
     pending = Pending(
         reading.satisfied,
-        kept,
+        text if here.socket.is_utility else text.strip(),
         reading.context,
         fact is not None and fact.exhausted,
         _advanced(fact, visit.item),
+        target,
+        detour,
     )
     if fact is not None:
         decision = decision._replace(advance=fact)
@@ -60,6 +74,16 @@ def complete(
             draft, over, visit, reading, decision._replace(by="budget"), first=completed, more=events
         )
     return route(rules, here, draft, visit, pending, decision, events=(completed, *events), reading=reading)
+
+
+def apply_output(here: SocketRules, draft: Draft, text: str, reading: Reading) -> None:
+    """Put what an output says into the state, before assignments and advance (R10, R17)."""
+    draft.last_output = text if here.socket.is_utility else text.strip()
+    if here.wanted.parse == "json":
+        draft.last_json = reading.value
+        draft.data = _canonical(here, draft.data, reading)
+    if here.consumer_cursors:
+        _renew(draft, here.consumer_cursors)
 
 
 def _canonical(here: SocketRules, data: Mapping[str, JSON], reading: Reading) -> Mapping[str, JSON]:
@@ -173,10 +197,7 @@ def route(
 ) -> Step:
     """Choose the target and keep the books: follow-up, edge counts, the record of an item that is done."""
     item = visit.item
-    if pending.exhausted:
-        choice = choose_exit(here.exits, pending.satisfied)
-    else:
-        choice = choose_edge(rules, here, draft, visit, pending.satisfied)
+    choice = _choose(rules, here, draft, visit, pending)
     reworked = choice.edge is not None and choice.edge.when == "not_satisfied"
     failure = None
     if choice.edge is not None:
@@ -198,5 +219,57 @@ def route(
     decision = decision._replace(by=choice.by, target=choice.target, looks=choice.looks)
     if failure:
         return stop_cast(draft, failure, visit, reading, decision._replace(by="failure"), more=events)
+    if pending.detour is not None:
+        decision = decision._replace(by="detour", target=pending.detour)
+        return start_detour(rules, draft, visit, choice.target, decision, events=events, reading=reading)
     draft.status, draft.next = "ready", choice.target
+    return Step(draft.done(), events, decision, None, reading)
+
+
+def _choose(rules: Rules, here: SocketRules, draft: Draft, visit: Visit, pending: Pending) -> Choice:
+    """Choose the target: a person's word, the way back from a detour, an exit, an edge."""
+    back = draft.detours[-1:]
+    if pending.target is not None or back:
+        draft.detours = draft.detours[:-1]
+    if pending.target is not None:
+        return Choice(pending.target, "person", ())
+    if back:
+        return Choice(back[0], "return", ())
+    if pending.exhausted:
+        return choose_exit(here.exits, pending.satisfied)
+    return choose_edge(rules, here, draft, visit, pending.satisfied)
+
+
+def start_detour(
+    rules: Rules,
+    draft: Draft,
+    visit: Visit,
+    back: str,
+    decision: Decision,
+    *,
+    events: tuple[Event, ...],
+    reading: Reading | None,
+) -> Step:
+    """Go to the target of ``decision`` and, when that socket is completed, come back to ``back``.
+
+    Detours are bounded as edges outside items are.
+    """
+    target = decision.target or END
+    key = (f"detour:{visit.socket}->{target}", 0)
+    used, granted = draft.counts.get(key, 0), rules.graph.limits.max_edge_traversals
+    limit = granted + draft.extra.get(("edge", *key, None), 0)
+    draft.counts = {**draft.counts, key: used + 1}
+    draft.detours = (*draft.detours, back)
+    if used >= limit:
+        failure = Failure(
+            "edge_traversals_exhausted",
+            f"The detour from {visit.socket} to {target} may be taken {limit} times "
+            "(limits.maxEdgeTraversals) and was asked for once more.",
+            visit.socket,
+            "look at why it keeps being asked for (why), then revive to allow it again",
+            target,
+            (("edge", *key, None), granted),
+        )
+        return stop_cast(draft, failure, visit, reading, decision._replace(by="failure"), more=events)
+    draft.status, draft.next = "ready", target
     return Step(draft.done(), events, decision, None, reading)

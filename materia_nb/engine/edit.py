@@ -182,12 +182,6 @@ def recommit(rules: Rules, before: CastState, latest: CastState, text: str) -> e
             hint=reading.issues[0].fix,
             kind="recommit",
         )
-    if engine.asks_otherwise(reading):
-        raise MateriaError(
-            f"The corrected output asks to {reading.action}, which a cast does not do yet. {reading.reason}",
-            hint="correct it so that it goes on along an edge",
-            kind="recommit",
-        )
     return engine.output(rules, waiting, text, Usage(), entered.prompt)
 
 

@@ -54,6 +54,9 @@ def enter(rules: Rules, state: CastState) -> Step:
             draft.data, draft.aliases = with_aliases(draft.data, iterator, item)
             return _visit(rules, here, draft, item, passed)
         passed.append(target)
+        if draft.detours:  # there is nothing to do there, so the detour is over
+            draft.next, draft.detours = draft.detours[-1], draft.detours[:-1]
+            continue
         route = rules.empty_exit(here.socket)
         draft.next = route.target if route else END
 

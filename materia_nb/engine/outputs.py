@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from materia_nb.engine.completing import complete
 from materia_nb.engine.entering import first_prompt
+from materia_nb.engine.facts import turn_facts
 from materia_nb.engine.followup import cut
+from materia_nb.engine.holds import continued, detoured, held
 from materia_nb.engine.prompt import Prompt, final_prompt, repair_prompt
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
@@ -16,13 +20,16 @@ from materia_nb.engine.state import (
 )
 from materia_nb.engine.transition import Event, Step, about_visit, decision_of, stop_cast, waiting_visit
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.protocol import Reading
+from materia_nb.handoff.protocol import UNKNOWN, Reading
+
+MOST_REFUSED: Final = 2
+"""How often an output is asked for again at most where its protocol wants another one each time."""
 
 
 def output(
     rules: Rules, state: CastState, text: str, usage: Usage | None = None, prompt: Prompt | None = None
 ) -> Step:
-    """An output arrived for the waiting visit: draft, refuse, or complete the step (R2, R19, R20).
+    """An output arrived for the waiting visit: draft, refuse, hold, or complete the step (R2, R19, R20).
 
     ``prompt`` is the prompt that was answered; a repair turn is built on it.
     """
@@ -34,28 +41,17 @@ def output(
         draft.usage = Usage(total.input + usage.input, total.output + usage.output, total.cost + usage.cost)
     if visit.mode == "draft":
         return _drafted(here, draft, visit)
-    reading = here.protocol.read(text, here.wanted)
-    if asks_otherwise(reading):
-        return _not_followed(here, draft, visit, reading)
+    facts = UNKNOWN if here.protocol.name == "sparse" else turn_facts(rules, here, draft, visit)
+    reading = here.protocol.read(text, here.wanted, facts)
     if reading.error is not None:
         return _refused(rules, here, draft, visit, text, reading, prompt=prompt)
-    return complete(rules, here, draft, visit, text, reading)
-
-
-def asks_otherwise(reading: Reading) -> bool:
-    """Whether the output asks for something else than a route or a repair, which is not done here."""
-    return reading.action == "escalate" or (reading.accepted and reading.action != "route")
-
-
-def _not_followed(here: SocketRules, draft: Draft, visit: Visit, reading: Reading) -> Step:
-    failure = Failure(
-        "handoff_action",
-        cut(f"{visit.socket} asks to {reading.action}, which a cast does not do yet: {reading.reason}", 800),
-        visit.socket,
-        "see what it asks for, then recast or revive to ask it again, or abort",
-    )
-    refused = Event("socket_refused", {**about_visit(here, visit), "visit": visit.visit})
-    return stop_cast(draft, failure, visit, reading, first=refused)
+    if reading.action == "route":
+        return complete(rules, here, draft, visit, text, reading)
+    if reading.action == "detour":
+        return detoured(rules, here, draft, visit, text, reading)
+    if reading.action == "reissue":
+        return continued(here, draft, visit, reading, prompt or first_prompt(here, draft, visit))
+    return held(here, draft, visit, text, reading)
 
 
 def _drafted(here: SocketRules, draft: Draft, visit: Visit) -> Step:
@@ -105,8 +101,11 @@ def _refused(
             "correct the utility, then recast",
         )
         return stop_cast(draft, failure, visit, reading, first=refused)
+    asks = reading.action in ("reissue", "reject")  # such a protocol counts for itself when to call a person
+    if reading.action == "escalate" or (asks and visit.repairs >= MOST_REFUSED):
+        return held(here, draft, visit, text, reading)
     allowed = rules.graph.limits.repair_attempts + draft.extra.get(("repair", visit.step), 0)
-    if visit.repairs >= allowed:
+    if visit.repairs >= allowed and not asks:
         failure = Failure(
             "repair_exhausted",
             f"{visit.socket} gave an unusable answer {visit.repairs + 1} times. {told}",
@@ -122,7 +121,8 @@ def _refused(
     draft.at = visit
     before = prompt or first_prompt(here, draft, visit)
     kind = "json_parse" if reading.error == "not_json" else "handoff_validation"
-    facts = {**refused.data, "attempt": visit.repairs, "maxAttempts": allowed, "validationKind": kind}
+    most = MOST_REFUSED if asks else allowed
+    facts = {**refused.data, "attempt": visit.repairs, "maxAttempts": most, "validationKind": kind}
     return Step(
         draft.done(),
         (

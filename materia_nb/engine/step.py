@@ -6,7 +6,8 @@ way on was decided, the decision. Nothing here touches files, clocks or processe
 
 from materia_nb.engine.again import abort, fail, recast, revive, set_budget
 from materia_nb.engine.entering import begin, enter, prompt_for
-from materia_nb.engine.outputs import asks_otherwise, finalize, output
+from materia_nb.engine.holds import answered, decided
+from materia_nb.engine.outputs import finalize, output
 from materia_nb.engine.transition import Event, Step, about, short
 
 __all__ = [
@@ -14,8 +15,9 @@ __all__ = [
     "Step",
     "abort",
     "about",
-    "asks_otherwise",
+    "answered",
     "begin",
+    "decided",
     "enter",
     "fail",
     "finalize",

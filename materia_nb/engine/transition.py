@@ -79,6 +79,8 @@ def decision_of(
         reading.notes if reading else (),
         reading.issues if reading else (),
         assigned,
+        reason=reading.reason if reading else "",
+        warnings=reading.warnings if reading else (),
     )
 
 
