@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -22,8 +23,10 @@ from materia_nb.loadout import (
     load_layers,
     read_text,
 )
+from materia_nb.loadout.layers import profile_directory
 from materia_nb.store.catalogue import CastEntry, find_cast, list_casts
 from materia_nb.store.files import disk, replace_file
+from materia_nb.utilities import scripts
 from materia_nb.views import LoadoutView
 
 DEFAULT_ARTIFACT_DIR = ".pi/pi-materia"
@@ -273,6 +276,7 @@ class Workbench:
             " < ".join(layer.label for layer in self.config.layers),
             self.project,
             self.artifact_root,
+            utilities=(_utility_folder(),),
             sync=self.sync,
         )
         return self.take(Cast.start(plan, request, table))
@@ -312,10 +316,12 @@ class Workbench:
         path = find_cast(self.artifact_root, str(reference))
         if path in self._open and self._open[path].writable:
             return self.take(self._open[path])
-        return self.take(Cast.resume(path, self.agents, sync=self.sync))
+        return self.take(Cast.resume(path, self.agents, utilities=(_utility_folder(),), sync=self.sync))
 
     def take(self, cast: Cast) -> Cast:
         """Make a cast the one that verbs are about."""
+        if cast.writable and any(socket.materia.script for socket in cast.graph.sockets.values()):
+            scripts.synchronize(_utility_folder())
         self.cast_ = cast
         self._open[cast.run_dir.resolve()] = cast
         return cast
@@ -335,6 +341,11 @@ class Workbench:
                 f"There is no loadout {name!r}.", hint=did_you_mean(name, names), kind="unknown_loadout"
             )
         return name
+
+
+def _utility_folder() -> Path:
+    """Where the profile's copies of the shipped utility scripts are."""
+    return profile_directory(os.environ) / scripts.FOLDER
 
 
 def _check_name(name: str, what: str) -> None:
