@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Final
 
 from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import script_file
 from materia_nb.loadout.graph import Materia
 from materia_nb.utilities.scripts import find_script, script_names
@@ -43,6 +45,17 @@ def resolve_command(materia: Materia, *, utilities: Sequence[Path] = ()) -> list
     raise _refused(
         materia, "has neither a command nor a script", 'give it "command": ["program", "argument"]'
     )
+
+
+def moved(definition: Mapping[str, JSON], owner: Path | None, folder: Path) -> dict[str, JSON]:
+    """Return the definition of a utility so that a config in ``folder`` runs the same as one in ``owner`` (R24)."""
+    command = definition.get("command")
+    if owner == folder or not isinstance(command, list) or not all(isinstance(one, str) for one in command):
+        return dict(definition)
+    found = _beside_config(command, owner) if command else []
+    places = zip(command, found, strict=True)
+    argv = [os.path.relpath(now, folder.absolute()) if now != was else was for was, now in places]
+    return {**definition, "command": argv}
 
 
 def _beside_config(command: Sequence[str], owner: Path | None) -> list[str]:
