@@ -67,6 +67,7 @@ def test_everything_else_in_the_file_stays(wb, file):
         "materia": {"Build": {"tools": "none", "prompt": "mine"}},
     }
     file.write_text(json.dumps(theirs))
+    wb.define_materia("Build", {"tools": "none", "prompt": "of a cell"})
     wb.copy_loadout("Full-Auto", "Mine", materia=True)
     document = read_config(file)
     assert document["loadouts"].pop("Mine")

@@ -143,7 +143,10 @@ def test_a_symbolic_link_is_followed_inside_the_repository_only(tmp_path):
     repo = repository(tmp_path / "r")
     (repo / "shared-ignore").write_bytes(b"a\n")
     (repo / ".gitignore").symlink_to("shared-ignore")
-    assert ensure(repo).code == 0
+    told = ensure(repo)
+    assert told.code == 0
+    assert "symbolic link" in told.stderr, "Git would not look into it"
+    assert not ignored(repo, ARTIFACT)
     assert (repo / ".gitignore").is_symlink()
     assert (repo / "shared-ignore").read_bytes() == b"a\n.pi/pi-materia/\n"
     outside = tmp_path / "everyone's"

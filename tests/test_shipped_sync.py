@@ -197,6 +197,14 @@ def profile(tmp_path, monkeypatch):
     return tmp_path / "mine" / "utilities"
 
 
+def test_without_a_profile_the_packaged_script_runs():
+    script = {"kind": "shippedUtility", "name": "commit-sigil.mjs"}
+    assert resolve_command(resolved_materia(script=script)) == [
+        sys.executable,
+        str(PACKAGED / "commit-sigil.py"),
+    ]
+
+
 def test_a_cast_runs_the_copy_in_the_profile(project, profile):
     wb = Workbench(project)
     wb.load(DETECT)

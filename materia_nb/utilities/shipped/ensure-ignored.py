@@ -50,6 +50,8 @@ def ensure(project: Path, named: Any, patterns: Any) -> dict[str, Any]:
     if not isinstance(patterns, list) or not all(is_pattern(one) for one in patterns):
         raise Refused("params.patterns is a list of patterns, each one line")
     path = target(project, named)
+    if (project / named).is_symlink():
+        print("Ignore-Artifacts: Git does not read an ignore file that is a symbolic link", file=sys.stderr)
     content = path.read_bytes() if path.exists() else b""
     there = lines_of(content)
     wanted = list(dict.fromkeys(one.strip() for one in patterns))
