@@ -67,7 +67,7 @@ class Plan:
         source: where it came from, in words, for the journal.
         project: the directory that utilities and agents work in.
         root: the directory that run directories are made in.
-        utilities: directories with shipped utility scripts.
+        utilities: directories with copies of the shipped utility scripts, which come before the packaged ones.
         sync: whether every step is forced to the disk (fsync), which is slower.
     """
 
