@@ -13,6 +13,7 @@ from materia_nb.handoff.envelope.gist import from_gist, to_gist
 from materia_nb.handoff.envelope.project import context, verdict, work_items
 from materia_nb.handoff.envelope.validate import Channel, Profile, validate
 from materia_nb.handoff.gist import Gist
+from materia_nb.handoff.jsontext import without_infinities
 from materia_nb.handoff.protocol import UNKNOWN, Issue, Reading, Refusal, TurnFacts
 from materia_nb.handoff.requirements import Requirements
 from materia_nb.jsonvalue import JSON
@@ -57,6 +58,7 @@ def read_object(
     issue = not_object(value)
     if issue:
         return _refused(None, (issue,), (), facts)
+    value = without_infinities(value)
     checked = validate(value, facts.meta, profile=profile, channel=channel)
     told = {"$.workItems"} if wanted.work_items else ()
     issues = (*checked.issues, *missing_sources(value, wanted, told))
