@@ -49,6 +49,7 @@ MISSING = ["AGENT_ID", "AGENT_STATUS", "NEXT_ACTION", "PENDING_STEPS", "PLAN_STA
         '````agent_contract_handoff\r\n{"a": 1}\r\n````',
         '```agent_contract_handoff x```agent_contract_handoff\n{"a": 1}```',
         '```agent_contract_handoff\u2003\n{"a": 1}```',
+        '```agent_contract_handoff\n\x0c\n{"a": 1}```',
         '```agent_contract_handoff\n{"a": 2, "a": 1}```',
         '```agent_contract_handoff\n{"a": 1}```\n```agent_contract_handoff\n{"a": 2}```',
     ],
@@ -265,9 +266,7 @@ def test_3_hostile_values_in_optional_fields(name):
         ):
             reading = con.examine({**CONTRACT, name: held}, FREE, TurnFacts(given=given)).reading
             assert all(issue.code for issue in (*reading.issues, *reading.warnings))
-            con.memorialize_suggestions(held)
-            for parse in (fields.memory_suggestions, fields.rollback_executed, fields.context_consumption):
-                parse({name: held})
+            con.output_of({name: held})
 
 
 @pytest.mark.parametrize("given", [*HOSTILE, {"write_permissions": {"writable_sections": [None, {}]}}])
@@ -290,6 +289,29 @@ def test_10_updates_of_sections_that_may_not_be_written_are_remarked():
     given = con.Assignment(writable_sections=["stack"]).envelope()
     assert warnings(contract(update_contracts=update), given=given) == ["UPDATE_CONTRACT_REJECTED:infra"]
     assert warnings(contract(update_contracts=update)) == []
+
+
+def test_3_everything_that_a_contract_says_in_one_value():
+    output = con.output_of(
+        contract(
+            user_facing_summary=" Short. ",
+            memory_suggestions=["a", None, 3, {"b": 1}],
+            memorialize_suggestions=[{"description": "d", "body": "b"}],
+            update_contracts=[{"contract": "stack", "payload": {"a": 1}}, {"contract": "x"}],
+            context_consumption={"tokens_used": "12", "pct_window": "1e400"},
+            loop_state={"iteration": 1},
+            evidence_report__open_gaps="one",
+        )
+    )
+    assert (output.plan_status, output.agent_id, output.next_action) == ("COMPLETE", "ab7e4d2", "review it")
+    assert output.evidence["open_gaps"] == ["one"]
+    assert output.verification == {"result": "pass"}
+    assert (output.user_facing_summary, output.memory_suggestions) == ("Short.", ["a", "3", "{'b': 1}"])
+    assert output.memorialize_suggestions.suggestions == [{"description": "d", "body": "b"}]
+    assert output.update_contracts == [("stack", {"a": 1})]
+    assert output.context_consumption == {"tokens_used": 12, "pct_window": None}
+    assert (output.loop_state.iteration, output.rollback_executed) == (1, fields.ABSENT)
+    assert con.output_of({}).plan_status == ""
 
 
 # -- section 11: the state machine --------------------------------------------------------

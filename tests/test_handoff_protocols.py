@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 import cast_helpers as h
 from builders import wanted
 from materia_nb.errors import MateriaError
-from materia_nb.handoff import Reading, TurnFacts, protocol, protocol_names
+from materia_nb.handoff import Reading, TurnFacts, protocol, protocol_names, translate
+from materia_nb.handoff import contract as contract_module
+from materia_nb.handoff.jsontext import MAX_DEPTH
 from materia_nb.handoff.registry import GROUP
 from protocol_helpers import CONTRACT, ENVELOPE, FREE, NASTY_UNITS, block, contract, envelope
 
@@ -67,6 +69,23 @@ def test_a_valid_output_behind_a_megabyte_of_prose_is_found(name, text):
 def test_reading_twice_gives_the_same(name):
     for text in (json.dumps(ENVELOPE), block(CONTRACT), "no"):
         assert protocol(name).read(text, FREE) == protocol(name).read(text, FREE)
+
+
+@pytest.mark.parametrize("name, value", [("envelope", ENVELOPE), ("agent-contract", CONTRACT)])
+def test_the_deepest_values_that_are_read_can_be_walked_from_a_deep_stack(name, value):
+    leaf = "1e400]" + "]" * (MAX_DEPTH - 3)
+    text = json.dumps(value)[:-1] + ', "update_contracts": [' + "[" * (MAX_DEPTH - 3) + leaf + "}"
+
+    def walk(frames):
+        if frames:
+            return walk(frames - 1)
+        reading = protocol(name).read(block(text), FREE)
+        assert reading.accepted, reading.issues
+        merged = contract_module.merge({"a": reading.value}, {"a": reading.value})
+        assert merged["a"].keys() == reading.value.keys()
+        return translate(reading.value, frm=name, to="sparse")
+
+    assert walk(300).value["satisfied"] is True
 
 
 # -- the registry -------------------------------------------------------------------------
