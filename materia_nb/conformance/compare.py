@@ -36,7 +36,7 @@ def differences(found: Mapping[str, JSON], expect: Mapping[str, JSON]) -> list[s
         if name not in found:
             wrong.append(f"{name}: there is nothing of that name to compare")
         elif not _equal(name, found[name], wanted):
-            wrong.append(f"{name}: expected {compact(wanted)[:1000]}, found {compact(found[name])[:1000]}")
+            wrong.append(f"{name}: expected {compact(wanted)[:2000]}, found {compact(found[name])[:2000]}")
     return wrong
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from materia_nb.conformance.compare import ANY_JSON, codes, differences, generated, routing
 from materia_nb.handoff import Reading, TurnFacts
 from materia_nb.handoff import contract as protocol
-from materia_nb.handoff.contract import fields
-from materia_nb.handoff.contract.updates import entries
 from materia_nb.jsonvalue import JSON
 
 _NOW = 1_000_000.0
@@ -41,19 +39,14 @@ def _read(reading: Reading) -> dict[str, JSON]:
 
 
 def _parsed(contract: Mapping[str, JSON], facts: TurnFacts) -> dict[str, JSON]:
-    loop = fields.loop_state(contract)
+    output = protocol.output_of(contract)
+    loop = output.loop_state
     return {
-        "plan_status": fields.plan_status(contract),
-        "consolidation_required": protocol.consolidation_required(facts.given),
+        **{field.name: getattr(output, field.name) for field in fields(output)},
         "loop_state": None if loop is None else asdict(loop),
-        "rollback_executed": fields.rollback_executed(contract),
-        "context_consumption": fields.context_consumption(contract),
-        "user_facing_summary": fields.user_facing_summary(contract),
-        "memory_suggestions": fields.memory_suggestions(contract),
-        "memorialize_suggestions": protocol.memorialize_suggestions(
-            contract.get("memorialize_suggestions")
-        )._asdict(),
-        "update_contracts": [entry._asdict() for entry in entries(contract.get("update_contracts"))],
+        "memorialize_suggestions": output.memorialize_suggestions._asdict(),
+        "update_contracts": [entry._asdict() for entry in output.update_contracts],
+        "consolidation_required": protocol.consolidation_required(facts.given),
     }
 
 

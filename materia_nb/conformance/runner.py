@@ -11,6 +11,7 @@ from typing import Any
 from materia_nb.agents import AgentTable
 from materia_nb.agents.base import Reply, Turn, Usage
 from materia_nb.cast import Cast, Plan
+from materia_nb.conformance.compare import differences
 from materia_nb.conformance.contract import (
     run_approval,
     run_merge,
@@ -173,13 +174,8 @@ def _compare(cast: Cast, agent: _VectorAgent, expect: Mapping[str, Any]) -> list
         "instructions": agent.instructions,
         "followUp": agent.follow_up,
     }
-    wrong = []
-    for name, wanted in expect.items():
-        if name not in found:
-            wrong.append(f"{name}: there is nothing of that name to compare")
-        elif not same(_abbreviated(found[name], wanted), wanted):
-            wrong.append(f"{name}: expected {compact(wanted)}, found {compact(found[name])[:2000]}")
-    return wrong
+    shown = {name: _abbreviated(value, expect.get(name)) for name, value in found.items()}
+    return differences(shown, expect)
 
 
 def _aliases(rules: Rules) -> set[str]:

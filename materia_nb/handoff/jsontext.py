@@ -77,7 +77,7 @@ def _long(text: str) -> int:
 
 def too_deep(value: JSON) -> bool:
     """Say whether a value is nested more than :data:`MAX_DEPTH` levels deep, without recursion."""
-    level = [value]
+    level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(MAX_DEPTH):
         level = [
             child

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from materia_nb.handoff.assigned import missing_sources
-from materia_nb.handoff.gist import Gist
 from materia_nb.handoff.jsontext import Found, NotJson, agent_object, utility_object
 from materia_nb.handoff.protocol import UNKNOWN, Issue, Reading, TurnFacts
 from materia_nb.handoff.requirements import Requirements
@@ -40,6 +39,8 @@ class SparseProtocol:
     """Reads and asks for the sparse handoff."""
 
     name = "sparse"
+    to_gist = staticmethod(to_gist)
+    from_gist = staticmethod(from_gist)
 
     def read(
         self,
@@ -71,14 +72,6 @@ class SparseProtocol:
         lines += [f"- {name}: {meaning}" for name, meaning in fields.items()]
         lines.append("Any other field is refused.")
         return "\n".join(lines)
-
-    def to_gist(self, value: Mapping[str, JSON]) -> Gist:
-        """Return what a sparse handoff says."""
-        return to_gist(value)
-
-    def from_gist(self, gist: Gist) -> dict[str, JSON]:
-        """Write a gist as a sparse handoff."""
-        return from_gist(gist)
 
 
 def accepted(value: dict[str, JSON], notes: tuple[str, ...] = ()) -> Reading:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from materia_nb.handoff.assigned import missing_sources
@@ -21,6 +20,7 @@ from materia_nb.handoff.contract.gist import from_gist, to_gist
 from materia_nb.handoff.contract.given import Assignment, consolidation_required, writable_sections
 from materia_nb.handoff.contract.memories import Suggestions, memorialize_suggestions
 from materia_nb.handoff.contract.merge import merge
+from materia_nb.handoff.contract.output import Output, output_of
 from materia_nb.handoff.contract.project import context, verdict, work_items
 from materia_nb.handoff.contract.transitions import (
     Record,
@@ -32,7 +32,6 @@ from materia_nb.handoff.contract.transitions import (
 )
 from materia_nb.handoff.contract.updates import Applied, apply_updates
 from materia_nb.handoff.contract.validate import Checked, validate
-from materia_nb.handoff.gist import Gist
 from materia_nb.handoff.protocol import UNKNOWN, Action, Reading, Refusal, TurnFacts
 from materia_nb.handoff.requirements import Requirements
 from materia_nb.handoff.verdict import Verdict
@@ -54,6 +53,8 @@ class ContractProtocol:
     """Reads and asks for agent contracts."""
 
     name = "agent-contract"
+    to_gist = staticmethod(to_gist)
+    from_gist = staticmethod(from_gist)
 
     def read(self, text: str, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
         """Read an agent's reply; text sockets accept anything."""
@@ -64,14 +65,6 @@ class ContractProtocol:
     def ask(self, wanted: Requirements) -> str:
         """Say what a contract holds."""
         return ask(wanted)
-
-    def to_gist(self, value: Mapping[str, JSON]) -> Gist:
-        """Return what a contract says."""
-        return to_gist(value)
-
-    def from_gist(self, gist: Gist) -> dict[str, JSON]:
-        """Write a gist as a contract."""
-        return from_gist(gist)
 
 
 def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Examined:
@@ -119,16 +112,11 @@ def _accepted(
     wanted: Requirements,
     memory: JSON,
 ) -> Reading:
-    return Reading(
+    return way._replace(warnings=checked.warnings).reading(
         value,
-        issues=checked.issues,
-        satisfied=way.satisfied,
         context=context(contract, checked.warnings),
         work_items=work_items(contract) if wanted.work_items else None,
-        action=way.action,
-        warnings=checked.warnings,
-        reason=way.reason,
-        needs=way.needs,
+        issues=checked.issues,
         memory=memory,
     )
 
@@ -161,6 +149,7 @@ __all__ = [
     "ContractProtocol",
     "Examined",
     "Grant",
+    "Output",
     "Record",
     "Suggestions",
     "Transition",
@@ -173,6 +162,7 @@ __all__ = [
     "legal_next",
     "memorialize_suggestions",
     "merge",
+    "output_of",
     "refusal",
     "remembered",
     "repair_prompt",

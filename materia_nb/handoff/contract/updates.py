@@ -58,6 +58,8 @@ def apply_updates(
         clause: the ``update_contracts`` of an accepted contract.
         writable: the names that the agent was given.
         agent: who asked, for the message.
+
+    Raises MateriaError (kind ``too_deep``) as :func:`merge` does; then nothing is applied.
     """
     changed = dict(document)
     applied: list[str] = []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from materia_nb.handoff.assigned import missing_sources
 from materia_nb.handoff.envelope.ask import ask, finalization_prompt, reissue_prompt
 from materia_nb.handoff.envelope.files import Lookup, Names, Step, look_for, names, parse_name
@@ -12,7 +10,7 @@ from materia_nb.handoff.envelope.finish import MOST_TRIES, fallback, finished, w
 from materia_nb.handoff.envelope.gist import from_gist, to_gist
 from materia_nb.handoff.envelope.project import context, verdict, work_items
 from materia_nb.handoff.envelope.validate import Channel, Profile, validate
-from materia_nb.handoff.gist import Gist
+from materia_nb.handoff.jsontext import without_infinities
 from materia_nb.handoff.protocol import UNKNOWN, Issue, Reading, Refusal, TurnFacts
 from materia_nb.handoff.requirements import Requirements
 from materia_nb.jsonvalue import JSON
@@ -22,6 +20,8 @@ class EnvelopeProtocol:
     """Reads and asks for handoff envelopes."""
 
     name = "envelope"
+    to_gist = staticmethod(to_gist)
+    from_gist = staticmethod(from_gist)
 
     def read(self, text: str, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
         """Read an agent's reply; text sockets accept anything."""
@@ -36,14 +36,6 @@ class EnvelopeProtocol:
         """Say what an envelope holds."""
         return ask(wanted)
 
-    def to_gist(self, value: Mapping[str, JSON]) -> Gist:
-        """Return what an envelope says."""
-        return to_gist(value)
-
-    def from_gist(self, gist: Gist) -> dict[str, JSON]:
-        """Write a gist as an envelope."""
-        return from_gist(gist)
-
 
 def read_object(
     value: JSON,
@@ -57,6 +49,7 @@ def read_object(
     issue = not_object(value)
     if issue:
         return _refused(None, (issue,), (), facts)
+    value = without_infinities(value)
     checked = validate(value, facts.meta, profile=profile, channel=channel)
     told = {"$.workItems"} if wanted.work_items else ()
     issues = (*checked.issues, *missing_sources(value, wanted, told))
@@ -66,19 +59,12 @@ def read_object(
     if issues:
         return _refused(value, issues, checked.warnings, facts)
     way = verdict(checked.envelope, facts)
-    satisfied = way.satisfied
-    if satisfied is None and way.action == "route" and wanted.only_guarded:
-        satisfied = False  # every way on is guarded, so a review without a verdict goes back
-    return Reading(
+    if way.satisfied is None and way.action == "route" and wanted.only_guarded:
+        way = way._replace(satisfied=False)  # every way on is guarded: a review without a verdict goes back
+    return way._replace(warnings=checked.warnings + way.warnings).reading(
         finished(value, checked.envelope, facts.meta),
-        satisfied=satisfied,
         context=context(checked.envelope),
         work_items=work_items(checked.envelope) if wanted.work_items else None,
-        action=way.action,
-        target=way.target,
-        warnings=checked.warnings + way.warnings,
-        reason=way.reason,
-        needs=way.needs,
     )
 
 

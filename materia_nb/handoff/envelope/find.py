@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from materia_nb.handoff.jsontext import NotJson, too_deep, wide_json, without_infinities
+from materia_nb.handoff.jsontext import NotJson, too_deep, wide_json
 from materia_nb.handoff.protocol import Issue
 from materia_nb.jsonvalue import JSON
 
@@ -41,7 +41,7 @@ def find(text: str, *, file: bool = False) -> tuple[JSON, Issue | None]:
         except NotJson as again:
             return None, _not_json(again)
     issue = not_object(value)
-    return (None, issue) if issue else (without_infinities(value), None)
+    return (None, issue) if issue else (value, None)
 
 
 def _not_json(error: NotJson) -> Issue:
