@@ -85,6 +85,9 @@ def decided(
         state: a held cast.
         satisfied: what counts as the output's word; as the output says if left out.
         target: the socket to go on to, whatever the edges say.
+
+    Raises:
+        MateriaError: the cast is not held (``not_held``), there is no such socket, or nothing says which edge to take.
     """
     visit, here = _held(rules, state)
     hold = state.hold
@@ -98,6 +101,12 @@ def decided(
     given = hold.reading
     value: JSON = given.value if isinstance(given.value, dict) else {}
     word = given.satisfied if satisfied is None else satisfied
+    if word is None and target is None and here.wanted.only_guarded:
+        raise MateriaError(
+            f"The output does not say whether it is satisfied, and {visit.socket} has guarded edges only.",
+            hint="decide whether it is satisfied, or name the socket to go on to",
+            kind="usage",
+        )
     reading = Reading(
         value,
         notes=given.notes,
