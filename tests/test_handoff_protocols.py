@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cast_helpers as h
-from builders import wanted
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import Reading, TurnFacts, protocol, protocol_names, translate
 from materia_nb.handoff import contract as contract_module
@@ -260,40 +259,3 @@ def test_an_invalid_envelope_is_asked_for_again(tmp_path):
     assert cast.run(until="Socket-2") == "until"
     assert "status is none of VERIFIED" in prompts[1]
     assert [item["title"] for item in cast.work_items] == ["slow"]
-
-
-@pytest.mark.parametrize(
-    "name, answer, action",
-    [
-        ("envelope", envelope(status="BLOCKED", routing__recommendation="ESCALATE"), "pause"),
-        ("envelope", envelope(routing__recommendation="ESCALATE"), "escalate"),
-        (
-            "envelope",
-            envelope(routing__recommendation="DETOUR", routing__next_step_suggestion="Socket-2"),
-            "detour",
-        ),
-        ("agent-contract", contract(agent_status__plan_status="IN_PROGRESS"), "reissue"),
-        ("agent-contract", contract(agent_status__plan_status="BLOCKED"), "escalate"),
-        ("agent-contract", contract(agent_status__plan_status="NEEDS_INPUT"), "pause"),
-        ("agent-contract", contract(agent_status__agent_id="me"), "escalate"),
-    ],
-)
-def test_what_is_no_route_is_never_taken_for_one(tmp_path, name, answer, action):
-    text = json.dumps(answer) if name == "envelope" else block(answer)
-    cast = h.start(tmp_path, speaking(name), lambda: text)
-    assert cast.run() == "failed"
-    failure = cast.now.failure
-    assert failure.kind == "handoff_action"
-    assert f"asks to {action}" in failure.message
-    assert "workItems" not in cast.state
-    assert len(cast.route) == 1
-
-
-def test_a_corrected_output_that_asks_for_more_than_a_route_is_not_taken(tmp_path):
-    cast = h.start(tmp_path, speaking("envelope"), lambda: json.dumps(envelope()))
-    cast.step()
-    before = cast.steps[-1].output
-    with pytest.raises(MateriaError, match="asks to escalate"):
-        cast.recommit(json.dumps(envelope(routing__recommendation="ESCALATE")))
-    assert cast.steps[-1].output == before
-    assert wanted({"parse": "json"}).only_guarded is False
