@@ -18,6 +18,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import make_docs
 import materia_nb.cast
+import protocol_helpers as p
 from materia_nb import Workbench
 from materia_nb.conformance.runner import run_vector
 from materia_nb.loadout import check_config, read_text, report
@@ -386,7 +387,47 @@ def varied_casts(wb: Workbench) -> list[Any]:
     edited.back_to(1)
     forked = edited.fork(1)
     edited.run()
-    return [repaired, talked, *failed, looped, spent, warned, edited, forked]
+    return [repaired, talked, *failed, looped, spent, warned, edited, forked, *held_casts(wb)]
+
+
+def held_casts(wb: Workbench) -> list[Any]:
+    """Casts whose agents pause, go on, ask for consent and want something else done first."""
+
+    def report(status: str, **more: Any) -> str:
+        return p.block(p.contract(agent_status__plan_status=status, **more))
+
+    def wish(status: str, recommendation: str, **more: str) -> str:
+        return json.dumps(
+            p.envelope(status=status, routing={"recommendation": recommendation, "reason": "so", **more})
+        )
+
+    for protocol in ("agent-contract", "envelope"):
+        wb.define_loadout(
+            f"H-{protocol}",
+            {
+                "entry": "Socket-1",
+                "handoff": protocol,
+                "sockets": {"Socket-1": {"materia": "H", "parse": "json"}, "Socket-2": {"materia": "Gone"}},
+                "materia": {"H": {"tools": "none", "prompt": "help"}},
+            },
+        )
+    ask = {"exact_content": "ls", "rollback": "none", "verification": "look", "approval_id": "P-" + "0" * 32}
+    contracts = [report("APPROVAL_REQUEST", approval_request=ask), report("IN_PROGRESS"), report("COMPLETE")]
+    approved = wb.cast("a", loadout="H-agent-contract", agents={"*": {"H": contracts}})
+    approved.run()
+    approved.approve()
+    envelopes = [
+        wish("BLOCKED", "ESCALATE"),
+        wish("UNVERIFIED", "DETOUR", next_step_suggestion="Socket-2"),
+        wish("VERIFIED", "ESCALATE"),
+    ]
+    answered = wb.cast("b", loadout="H-envelope", agents={"*": {"H": envelopes}})
+    answered.run()
+    answered.answer("here")
+    asked = wb.cast("c", loadout="H-envelope", agents={"*": {"H": envelopes[2:]}})
+    asked.run()
+    asked.decide(satisfied=True)
+    return [approved, answered, asked]
 
 
 def test_events_and_files_of_real_casts_are_those_of_the_page(project):
