@@ -72,8 +72,7 @@ def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) ->
     found = usable(contract)
     checked = validate(found, facts)
     value = kept(found)
-    told = {"$.workItems"} if wanted.work_items else ()
-    missing = tuple(missing_sources(value, wanted, told)) if found is not None else ()
+    missing = tuple(missing_sources(value, wanted)) if found is not None else ()
     reading = _reading(found or {}, value, checked._replace(issues=checked.issues + missing), wanted, facts)
     return Examined(reading, checked, found)
 

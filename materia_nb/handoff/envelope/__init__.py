@@ -51,8 +51,7 @@ def read_object(
         return _refused(None, (issue,), (), facts)
     value = without_infinities(value)
     checked = validate(value, facts.meta, profile=profile, channel=channel)
-    told = {"$.workItems"} if wanted.work_items else ()
-    issues = (*checked.issues, *missing_sources(value, wanted, told))
+    issues = (*checked.issues, *missing_sources(value, wanted))
     if checked.foreign:
         reason = "The envelope is that of another step, flow or agent."
         return Reading(value, "contract", issues, action="reject", warnings=checked.warnings, reason=reason)
