@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import cast_helpers as h
 from builders import wanted
+from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import Reading, TurnFacts, protocol, protocol_names, translate
 from materia_nb.handoff import contract as contract_module
@@ -287,6 +288,28 @@ def test_what_is_no_route_is_never_taken_for_one(tmp_path, name, answer, action)
     assert f"asks to {action}" in failure.message
     assert "workItems" not in cast.state
     assert len(cast.route) == 1
+
+
+@pytest.mark.parametrize("name", ["envelope", "agent-contract"])
+def test_a_cast_that_stopped_so_can_be_opened_again_and_asked_again(tmp_path, name):
+    stuck, fine = (
+        (json.dumps(envelope(status="BLOCKED")), json.dumps(envelope()))
+        if name == "envelope"
+        else (
+            block(contract(agent_status__plan_status="BLOCKED")),
+            block(contract(evidence_report__open_gaps=["g"])),
+        )
+    )
+    cast = h.start(tmp_path, speaking(name), {"Plan": lambda: stuck})
+    assert cast.run() == "failed"
+    h.assert_same(Cast.open(cast.run_dir), cast)
+    cast.close()
+    resumed = Cast.resume(cast.run_dir)
+    resumed.agents.set("Plan", lambda: fine)
+    resumed.recast()
+    assert (resumed.status, resumed.next_socket, len(resumed.route)) == ("ready", "Socket-2", 1)
+    h.assert_same(Cast.open(cast.run_dir), resumed)
+    resumed.close()
 
 
 def test_a_corrected_output_that_asks_for_more_than_a_route_is_not_taken(tmp_path):
