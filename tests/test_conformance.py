@@ -70,6 +70,28 @@ def test_a_vector_that_expects_something_else_fails_and_says_what_differs(vector
     assert [difference.split(":")[0] for difference in wrong] == [field]
 
 
+PROTOCOL_VECTORS = {v["kind"]: v for name in ("agent-contract.jsonl", "envelope.jsonl") for v in read(name)}
+
+
+@pytest.mark.parametrize(
+    "kind, field", [(kind, field) for kind, v in PROTOCOL_VECTORS.items() for field in v["expect"]]
+)
+@pytest.mark.parametrize("other", ["something else", ["CODE"], {"plan_status": "odd"}, {"satisfied": 1}])
+def test_every_field_that_a_protocol_vector_expects_is_compared(kind, field, other):
+    vector = PROTOCOL_VECTORS[kind]
+    wrong = run_vector({**vector, "expect": {**vector["expect"], field: other}})
+    assert [difference.split(":")[0] for difference in wrong] == [field]
+
+
+def test_codes_are_compared_as_often_as_they_come_and_in_any_order():
+    vector = of("agent-contract.jsonl", "ac-068-open-gaps-twice")
+    vector["expect"]["errors"] = ["OPEN_GAPS"]
+    assert run_vector(vector)
+    several = of("envelope.jsonl", "en-276-many-errors")
+    several["expect"]["errors"].reverse()
+    assert run_vector(several) == []
+
+
 def test_true_is_not_one():
     vector = of("handoff.jsonl", "handoff-guarded-true")
     vector["expect"]["parsed"]["satisfied"] = 1

@@ -273,6 +273,7 @@ def test_3_hostile_values_in_optional_fields(name):
 def test_1_hostile_values_in_what_the_agent_was_given(given):
     for section in SECTIONS:
         con.examine(CONTRACT, FREE, TurnFacts(given={section: given}))
+    con.examine(CONTRACT, FREE, TurnFacts(given=given))
 
 
 def test_1_what_an_agent_is_given_has_five_sections():

@@ -10,6 +10,7 @@ from builders import edge, wanted
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import TurnFacts, protocol
 from materia_nb.handoff import envelope as env
+from materia_nb.handoff.envelope.check import MOST_NOTED
 from protocol_helpers import ABSENT, ENVELOPE, FREE, HOSTILE, KERNEL, changed, envelope, paths_of
 
 ENV = protocol("envelope")
@@ -196,6 +197,14 @@ def test_3_a_time_that_is_no_iso_8601_is_remarked(text, fine):
     reading = read(envelope(meta={"timestamp": text}))
     assert reading.accepted
     assert codes(reading.warnings) == ([] if fine else ["TIMESTAMP_NOT_ISO8601"])
+
+
+def test_3_a_megabyte_of_faults_is_refused_with_the_first_of_them():
+    text = json.dumps(envelope(concerns=["@"])).replace('"@"', ",".join(["{}"] * 330_000))
+    reading = read(text)
+    assert len(reading.issues) == MOST_NOTED
+    assert reading.issues[0].code == "CONCERN:0.severity"
+    assert read(envelope(concerns=[{"severity": "low"}] * 2000)).issues[-1].code.startswith("CONCERN:499.")
 
 
 @pytest.mark.parametrize("path", paths_of(ENVELOPE))

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cast_helpers as h
+from builders import wanted
+from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import Reading, TurnFacts, protocol, protocol_names, translate
 from materia_nb.handoff import contract as contract_module
@@ -259,3 +261,25 @@ def test_an_invalid_envelope_is_asked_for_again(tmp_path):
     assert cast.run(until="Socket-2") == "until"
     assert "status is none of VERIFIED" in prompts[1]
     assert [item["title"] for item in cast.work_items] == ["slow"]
+
+
+@pytest.mark.parametrize("name", ["envelope", "agent-contract"])
+def test_a_held_cast_can_be_opened_again_and_asked_again(tmp_path, name):
+    stuck, fine = (
+        (json.dumps(envelope(status="BLOCKED")), json.dumps(envelope()))
+        if name == "envelope"
+        else (
+            block(contract(agent_status__plan_status="BLOCKED")),
+            block(contract(evidence_report__open_gaps=["g"])),
+        )
+    )
+    cast = h.start(tmp_path, speaking(name), {"Plan": lambda: stuck})
+    assert cast.run() == "person"
+    h.assert_same(Cast.open(cast.run_dir), cast)
+    cast.close()
+    resumed = Cast.resume(cast.run_dir)
+    resumed.agents.set("Plan", lambda: fine)
+    resumed.recast()
+    assert (resumed.status, resumed.next_socket, len(resumed.route)) == ("ready", "Socket-2", 1)
+    h.assert_same(Cast.open(cast.run_dir), resumed)
+    resumed.close()

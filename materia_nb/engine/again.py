@@ -35,7 +35,7 @@ def abort(state: CastState, reason: str) -> Step:
 
 
 def recast(rules: Rules, state: CastState) -> Step:
-    """Ask the socket where a failed or aborted cast stopped once more, in the same visit, from its first prompt.
+    """Ask the socket where a failed, aborted or held cast stopped once more, in the same visit, from its first prompt.
 
     A cast that stopped behind a completed socket goes on as :func:`revive` does.
     """
@@ -53,6 +53,12 @@ def revive(rules: Rules, state: CastState) -> Step:
     """Go on where a failed cast stopped, with the exhausted allowance granted again (R18, R19, R20)."""
     _needs_stopped(state)
     failure, visit = state.failure, state.at
+    if state.status == "held":
+        raise MateriaError(
+            "The cast is held; there is no limit to grant once more.",
+            hint="answer, decide, or recast to ask anew",
+            kind="not_stopped",
+        )
     kind = failure.kind if failure else "passive"
     here = rules.sockets[visit.socket] if visit else None
     event = Event("cast_revive", {**(about_visit(here, visit) if here and visit else {}), "kind": kind})
@@ -107,7 +113,7 @@ def set_budget(state: CastState, max_tokens: int | None) -> CastState:
 
 
 def _needs_stopped(state: CastState) -> None:
-    if state.status not in ("failed", "aborted"):
+    if state.status not in ("failed", "aborted", "held"):
         raise MateriaError(
             f"The cast is {state.status}, not failed or aborted.",
             hint="step or run goes on with it",

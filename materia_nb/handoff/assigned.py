@@ -11,8 +11,11 @@ from materia_nb.jsonvalue import JSON, MISSING
 
 
 def missing_sources(value: JSON, wanted: Requirements, told: Collection[str] = ()) -> Iterator[Issue]:
-    """Yield an issue for each ``$`` source of the socket that ``value`` lacks, except those in ``told``."""
-    seen = set(told)
+    """Yield an issue for each ``$`` source of the socket that ``value`` lacks, except those in ``told``.
+
+    The work items of a generator are always assigned and told of by its protocol (R4).
+    """
+    seen = {*told, *(("$.workItems",) if wanted.work_items else ())}
     for target, source in wanted.sources:
         if source not in seen and reader(source)(value) is MISSING:
             seen.add(source)

@@ -121,13 +121,8 @@ def _issues(value: dict[str, JSON], wanted: Requirements) -> Iterator[Issue]:
             "workItems is missing: this socket generates work.",
             "add an array, empty if there is no work",
         )
-    yield from missing_sources(value, wanted, _told(value, wanted))
-
-
-def _told(value: dict[str, JSON], wanted: Requirements) -> set[str]:
-    """The sources that are checked as fields already."""
-    told = {"$.workItems"} if wanted.work_items else set()
-    return told | {"$.satisfied"} if wanted.why_satisfied or "satisfied" in value else told
+    checked = wanted.why_satisfied or "satisfied" in value
+    yield from missing_sources(value, wanted, ("$.satisfied",) if checked else ())
 
 
 def item_issues(items: JSON, path: str = "$.workItems") -> Iterator[Issue]:

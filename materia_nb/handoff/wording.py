@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from materia_nb.handoff.protocol import Issue
 from materia_nb.jsonvalue import JSON, compact
 
 _SHOWN: Final = 20
@@ -27,3 +28,8 @@ def named(title: str, entries: Iterable[str]) -> Iterator[str]:
     if kept:
         more = f" and {len(kept) - _SHOWN} more" if len(kept) > _SHOWN else ""
         yield f"{title}: {'; '.join(kept[:_SHOWN])}{more}"
+
+
+def listed(issues: Iterable[Issue]) -> str:
+    """Return what an agent is told of its issues, a line each."""
+    return "\n".join(f"- {issue.code or issue.path}: {issue.message} {issue.fix}." for issue in issues)

@@ -10,6 +10,7 @@ from materia_nb.handoff.contract.find import TAG
 from materia_nb.handoff.contract.transitions import MOST_IN_PROGRESS
 from materia_nb.handoff.protocol import Issue
 from materia_nb.handoff.requirements import Requirements
+from materia_nb.handoff.wording import listed
 from materia_nb.jsonvalue import JSON, pretty
 
 _FIELDS: Final = f"""\
@@ -58,7 +59,4 @@ def ask(wanted: Requirements) -> str:
 
 def repair_prompt(issues: Sequence[Issue]) -> str:
     """Return the prompt that names what was wrong with the last block and shows what one looks like."""
-    told = "\n".join(f"- {issue.code or issue.path}: {issue.message} {issue.fix}." for issue in issues)
-    return (
-        f"Your block was refused:\n{told}\nDo no further work. Send the block again, corrected:\n{skeleton()}"
-    )
+    return f"Your block was refused:\n{listed(issues)}\nDo no further work. Send the block again, corrected:\n{skeleton()}"

@@ -50,9 +50,9 @@ class LoopState:
         )
 
 
-def part(owner: Mapping[str, JSON], name: str) -> dict[str, JSON]:
+def part(owner: JSON, name: str) -> dict[str, JSON]:
     """Return the object of that name; empty when it is absent or something else."""
-    value = owner.get(name)
+    value = owner.get(name) if isinstance(owner, dict) else None
     return value if isinstance(value, dict) else {}
 
 

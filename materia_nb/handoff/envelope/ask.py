@@ -7,6 +7,7 @@ from typing import Final
 
 from materia_nb.handoff.protocol import Issue
 from materia_nb.handoff.requirements import Requirements
+from materia_nb.handoff.wording import listed
 
 _FIELDS: Final = """\
 Answer with a single JSON object, the handoff envelope: no words before or after it.
@@ -38,5 +39,4 @@ def finalization_prompt(wanted: Requirements) -> str:
 
 def reissue_prompt(wanted: Requirements, issues: Sequence[Issue]) -> str:
     """Return the finalization prompt once more, with what was wrong with the last envelope."""
-    told = "\n".join(f"- {issue.code}: {issue.message} {issue.fix}." for issue in issues)
-    return f"Your envelope was refused:\n{told}\nSend it again, corrected.\n\n{finalization_prompt(wanted)}"
+    return f"Your envelope was refused:\n{listed(issues)}\nSend it again, corrected.\n\n{finalization_prompt(wanted)}"

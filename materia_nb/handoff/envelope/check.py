@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from materia_nb.handoff.protocol import Issue
 from materia_nb.jsonvalue import JSON
+
+MOST_NOTED: Final = 1000
+"""How many issues are kept; a reply of a megabyte could have a million, which nobody reads."""
 
 
 class Check:
@@ -17,11 +21,13 @@ class Check:
 
     def refuse(self, code: str, path: str, message: str, fix: str) -> None:
         """Note a reason to refuse the object."""
-        self.issues.append(_issue(code, path, message, fix))
+        if len(self.issues) < MOST_NOTED:
+            self.issues.append(_issue(code, path, message, fix))
 
     def warn(self, code: str, path: str, message: str, fix: str) -> None:
         """Note something odd that is no reason to refuse the object."""
-        self.warnings.append(_issue(code, path, message, fix))
+        if len(self.warnings) < MOST_NOTED:
+            self.warnings.append(_issue(code, path, message, fix))
 
     def wrong_type(self, path: str, wanted: str) -> None:
         """Note a value of the wrong JSON type."""
