@@ -23,6 +23,7 @@ from materia_nb.agents.sound import SoundReply, agent_failure, sound
 from materia_nb.consults import Consults
 from materia_nb.edits import Edits
 from materia_nb.engine import step as engine
+from materia_nb.engine.facts import learned_from
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Failure, Mode, Visit
 from materia_nb.errors import MateriaError
@@ -31,6 +32,8 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 from materia_nb.stops import Pause, Stops
 from materia_nb.store import derived
+from materia_nb.store.context import change_context, read_context
+from materia_nb.store.envelopes import keep_envelope
 from materia_nb.store.files import DiskError, disk, sync_folder, to_bytes
 from materia_nb.store.history import History, StepRecord
 from materia_nb.store.journal import Journal, mend, read_journal
@@ -126,6 +129,8 @@ class Cast(Stops, Edits, Consults):
     @classmethod
     def start(cls, plan: Plan, request: str, agents: AgentTable | None = None) -> Self:
         """Make the run directory, write how the cast begins, and return it before its first step."""
+        rules = Rules(plan.graph)
+        knowledge = read_context(plan.root) if rules.tells_knowledge else {}
         path = new_run_dir(plan.root)
         files = RunDir(path, sync=plan.sync)
         owners = {m.id: str(m.owner) for s in plan.graph.sockets.values() if (m := s.materia).owner}
@@ -138,8 +143,9 @@ class Cast(Stops, Edits, Consults):
             "owners": owners,
             "engine": ENGINE,
         }
-        rules = Rules(plan.graph)
-        history = History(engine.begin(rules, request))
+        if knowledge:
+            start["knowledge"] = knowledge
+        history = History(engine.begin(rules, request, knowledge))
         lock: CastLock | None = None
         journal: Journal | None = None
         try:
@@ -610,8 +616,33 @@ class Cast(Stops, Edits, Consults):
                 self._turns[f"materia {self._materia(visit).id}"] += 1
             self._history.answered(step, text, name, reply.usage, ts)
 
+        before = self.now
         self._commit(events, keep)
+        self._keep_beside(visit, step, before)
         self._told()
+
+    def _keep_beside(self, visit: Visit, step: engine.Step, before: CastState) -> None:
+        """Keep what others than this cast read: the envelope, and what was learned about the project.
+
+        The journal has it already, so a disk that refuses is told and stops nothing.
+        """
+        here = self.rules.sockets[visit.socket]
+        if here.protocol.name == "sparse":
+            return
+        done = step.events[0].type == "socket_complete"
+        reading = step.reading or (before.hold.reading if before.hold else None)
+        try:
+            keep_envelope(
+                self.run_dir, self.rules, before, visit, reading, self.steps[-1].ended or 0, done=done
+            )
+            if step.state.knowledge is not before.knowledge and reading is not None:
+                value = reading.value
+                change_context(
+                    self.run_dir.parent,
+                    lambda stored: learned_from(self.rules, here, before, value, stored).knowledge,
+                )
+        except MateriaError as error:
+            self.messages.append(" ".join(str(error).split()))
 
     def _output_name(self, visit: Visit, step: engine.Step) -> str:
         kind = step.events[0].type

@@ -40,6 +40,7 @@ class Consults:
         def _told(self) -> None: ...
         def _ask(self) -> None: ...
         def _write_derived(self) -> None: ...
+        def _keep_beside(self, visit: Visit, step: engine.Step, before: CastState) -> None: ...
         def _commit(
             self, events: Sequence[tuple[str, Mapping[str, JSON]]], keep: Callable[[int], None]
         ) -> None: ...
@@ -109,14 +110,17 @@ class Consults:
         with self._hold():
             self._begin()
             step = engine.decided(self.rules, self.now, satisfied=satisfied, target=target)
+            visit = self._held_visit()
             event: dict[str, JSON] = {
-                **engine.about(self.rules, self._held_visit()),
+                **engine.about(self.rules, visit),
                 "satisfied": satisfied,
                 "target": target,
                 "by": "person",
             }
             more = [(one.type, one.data) for one in step.events if one.type.startswith(("budget_", "cast_"))]
+            before = self.now
             self._commit([("hold_decided", event), *more], lambda ts: self._history.moved(step, ts))
+            self._keep_beside(visit, step, before)
             self._told()
             self._write_derived()
             return self.steps[-1]

@@ -306,6 +306,121 @@ def test_consent_after_a_day_is_too_late(tmp_path, monkeypatch):
     assert cast.status == "held"
 
 
+def test_unfinished_work_that_nothing_sends_back_is_run_again(tmp_path):
+    """Agent contract rules, section 14: without a not_satisfied edge the node runs again."""
+    failing = contract(
+        agent_status__plan_status="IN_PROGRESS", evidence_report__verification={"result": "fail"}
+    )
+    cast = start(
+        tmp_path,
+        "agent-contract",
+        [block(failing), report("COMPLETE")],
+        Check=h.at("M", ("satisfied", "Done"), parse="json", handoff="agent-contract"),
+    )
+    assert cast.run() == "complete"
+    assert [turn.mode for turn in cast.steps[1].turns] == ["work", "resume"]
+    cast = start(tmp_path / "back", "agent-contract", [block(failing), report("COMPLETE")])
+    cast.run(steps=2)
+    assert cast.next_socket == "Work"
+
+
+# -- what agents are given and keep ----------------------------------------------------------
+
+
+def update(name, payload):
+    return block({**contract(), "update_contracts": [{"contract": name, "payload": payload}]})
+
+
+def informed(tmp_path, reply, **assignment):
+    seen = []
+
+    def agent(turn):
+        seen.append(turn.prompt)
+        return reply
+
+    cast = start(
+        tmp_path,
+        "agent-contract",
+        [],
+        Check=h.at("M", parse="json", handoff="agent-contract", assignment=assignment),
+    )
+    cast.agents.set("Check", agent)
+    return cast, seen
+
+
+def test_the_agent_is_given_its_id_its_task_and_what_is_known(tmp_path):
+    cast, seen = informed(
+        tmp_path,
+        update("stack", {"language": "Python", "tools": ["pytest"]}),
+        goal="Find out",
+        acceptanceCriteria=["all named"],
+        writableSections=["stack"],
+        surfaces=["code", 3],
+    )
+    cast.run()
+    assert [layer.name for layer in cast.steps[1].prompt.layers] == ["materia", "assignment", "return"]
+    told = json.loads(cast.steps[1].prompt.layers[1].text.partition("\n")[2])
+    assert told["agent_contract_handoff"]["goal"] == "Find out"
+    assert told["agent_contract_handoff"]["acceptance_criteria"] == ["all named"]
+    assert told["surface_routing"]["surfaces"] == ["code"]
+    assert told["write_permissions"]["writable_sections"] == ["stack"]
+    assert told["agent_id"].startswith("a")
+    assert told["project_knowledge"] == {}
+    assert cast.now.knowledge == {"stack": {"language": "Python", "tools": ["pytest"]}}
+    same_when_opened(cast)
+    kept = json.loads((tmp_path / "casts" / "project-context.json").read_text())
+    assert kept == cast.now.knowledge
+
+    later, seen = informed(tmp_path, update("stack", {"tools": ["mypy"]}), writableSections=["stack"])
+    later.run()
+    assert '"language": "Python"' in seen[0]
+    assert later.now.knowledge["stack"]["tools"] == ["mypy", "pytest"]
+    same_when_opened(later)
+    kept = json.loads((tmp_path / "casts" / "project-context.json").read_text())
+    assert kept["stack"] == {"language": "Python", "tools": ["mypy", "pytest"]}
+
+
+def test_a_section_that_may_not_be_written_is_refused_with_a_note(tmp_path):
+    cast, _ = informed(tmp_path, update("secrets", {"a": 1}), writableSections=["stack"])
+    cast.run()
+    assert cast.status == "complete"
+    assert cast.now.knowledge == {}
+    assert not (tmp_path / "casts" / "project-context.json").exists()
+    assert "may not write the contract 'secrets'" in "\n".join(cast.why(2).lines)
+
+
+def test_a_damaged_project_context_is_one_clear_error(tmp_path):
+    (tmp_path / "casts").mkdir()
+    (tmp_path / "casts" / "project-context.json").write_text("[1]")
+    with pytest.raises(MateriaError, match="no JSON object"):
+        informed(tmp_path, "")
+    assert [path.name for path in (tmp_path / "casts").iterdir()] == ["project-context.json"]
+
+
+def test_what_cannot_be_kept_beside_is_told_and_stops_nothing(tmp_path):
+    cast, _ = informed(tmp_path, update("stack", {"a": 1}), writableSections=["stack"])
+    (tmp_path / "casts" / "project-context.json").write_text("{")
+    cast.run()
+    assert cast.status == "complete"
+    assert any("no JSON object" in message for message in cast.messages)
+    assert (tmp_path / "casts" / "project-context.json").read_text() == "{"
+
+
+def test_envelopes_are_files_and_drafts_until_the_socket_is_completed(tmp_path):
+    """Envelope rules, section 6."""
+    cast = start(tmp_path, "envelope", [say("BLOCKED", "ESCALATE"), say("VERIFIED", "CONTINUE")])
+    cast.run()
+    folder = cast.run_dir / "T" / "handoffs"
+    assert [path.name for path in folder.iterdir()] == ["Check-M.draft.json"]
+    draft = json.loads((folder / "Check-M.draft.json").read_text())
+    assert draft["status"] == "BLOCKED"
+    assert draft["meta"]["step_id"] == "Check"
+    assert draft["meta"]["timestamp"].endswith("+00:00")
+    cast.answer("go on")
+    assert [path.name for path in folder.iterdir()] == ["Check-M.json"]
+    assert json.loads((folder / "Check-M.json").read_text())["status"] == "VERIFIED"
+
+
 # -- what a person can do beside that --------------------------------------------------------
 
 

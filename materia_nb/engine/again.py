@@ -46,7 +46,7 @@ def recast(rules: Rules, state: CastState) -> Step:
     here = rules.sockets[visit.socket]
     mode: Mode = "draft" if here.socket.materia.multi_turn and not here.socket.is_utility else "work"
     visit = visit._replace(mode=mode, turn=visit.turn + 1, repairs=0, drafts=0, memory=None)
-    return waiting_again(here, state, visit, Event("cast_recast", about_visit(here, visit)))
+    return waiting_again(rules, here, state, visit, Event("cast_recast", about_visit(here, visit)))
 
 
 def revive(rules: Rules, state: CastState) -> Step:
@@ -79,15 +79,15 @@ def revive(rules: Rules, state: CastState) -> Step:
         turn = ("repair", visit.step)
         state = state._replace(extra={**state.extra, turn: state.extra.get(turn, 0) + 1})
         visit = visit._replace(mode="repair", repairs=visit.repairs + 1, turn=visit.turn + 1)
-    again = waiting_again(here, state, visit, event)
+    again = waiting_again(rules, here, state, visit, event)
     if failure and failure.refused and again.prompt:
         return again._replace(prompt=repair_again(again.prompt, *failure.refused))
     return again
 
 
-def waiting_again(here: SocketRules, state: CastState, visit: Visit, event: Event) -> Step:
+def waiting_again(rules: Rules, here: SocketRules, state: CastState, visit: Visit, event: Event) -> Step:
     """Let ``visit`` wait for an output once more, from its first prompt."""
-    prompt = None if here.socket.is_utility else first_prompt(here, state, visit)
+    prompt = None if here.socket.is_utility else first_prompt(rules, here, state, visit)
     return Step(state._replace(status="waiting", failure=None, hold=None, at=visit), (event,), None, prompt)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from materia_nb.engine import followup
 from materia_nb.engine.decision import AdvanceFact, Assigned, Decision
+from materia_nb.engine.facts import learned_from
 from materia_nb.engine.items import list_at
 from materia_nb.engine.routing import Choice, choose_edge, choose_exit, count_edge, count_exit, matches
 from materia_nb.engine.rules import Rules, SocketRules
@@ -47,9 +48,13 @@ def complete(
         target: where to go on, whatever the edges say.
         detour: a socket to run first.
     """
+    learned = learned_from(rules, here, draft, reading.value, draft.knowledge)
+    draft.knowledge = learned.knowledge
     apply_output(here, draft, text, reading)
     assigned, failure = _assign(here, draft, visit, reading)
     decision = decision_of(visit, "failure", None, reading, assigned)
+    if learned.warnings:
+        decision = decision._replace(warnings=(*decision.warnings, *learned.warnings))
     if failure:
         refused = Event("socket_refused", {**about_visit(here, visit), "visit": visit.visit})
         return stop_cast(draft, failure, visit, reading, decision, first=refused)

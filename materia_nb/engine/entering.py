@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from materia_nb.engine.decision import Decision
+from materia_nb.engine.facts import agent_id, given_to
 from materia_nb.engine.items import find_item, with_aliases, without_aliases
 from materia_nb.engine.prompt import Prompt, work_prompt
 from materia_nb.engine.routing import enter_path
@@ -19,12 +22,15 @@ from materia_nb.engine.state import (
 )
 from materia_nb.engine.transition import Event, Step, about_visit, stop_cast, waiting_visit
 from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
 
 
-def begin(rules: Rules, request: str) -> CastState:
-    """Return the state of a cast that is about to enter its entry socket."""
-    return CastState(request=request, next=rules.graph.entry, budget=rules.graph.budget)
+def begin(rules: Rules, request: str, knowledge: Mapping[str, JSON] | None = None) -> CastState:
+    """Return the state of a cast that is about to enter its entry socket; ``knowledge`` is about the project."""
+    return CastState(
+        request=request, next=rules.graph.entry, budget=rules.graph.budget, knowledge=knowledge or {}
+    )
 
 
 def enter(rules: Rules, state: CastState) -> Step:
@@ -90,7 +96,7 @@ def _visit(rules: Rules, here: SocketRules, draft: Draft, item: Item | None, pas
     visit = Visit(socket.id, number, step, item, mode)
     draft.visits = {**draft.visits, socket.id: number}
     draft.steps, draft.status, draft.next, draft.at = step, "waiting", None, visit
-    prompt = None if socket.is_utility else first_prompt(here, draft, visit)
+    prompt = None if socket.is_utility else first_prompt(rules, here, draft, visit)
     started = Event("socket_start", {**about_visit(here, visit), "visit": number})
     return Step(draft.done(), (started,), _passed_over(step, passed, socket.id), prompt)
 
@@ -111,11 +117,18 @@ def _no_advance(rules: Rules, state: View, socket: str, item: Item, limit: int) 
 def prompt_for(rules: Rules, state: CastState) -> Prompt:
     """Assemble the first prompt of the visit that is waiting."""
     visit = waiting_visit(state)
-    return first_prompt(rules.sockets[visit.socket], state, visit)
+    return first_prompt(rules, rules.sockets[visit.socket], state, visit)
 
 
-def first_prompt(here: SocketRules, state: View, visit: Visit) -> Prompt:
+def first_prompt(rules: Rules, here: SocketRules, state: View, visit: Visit) -> Prompt:
     """Assemble what the agent of a visit is asked first."""
+    given = given_to(rules, here, state)
     return work_prompt(
-        here.socket.materia.prompt, here.ask, visit.socket, state, visit.item, draft=visit.mode == "draft"
+        here.socket.materia.prompt,
+        here.ask,
+        visit.socket,
+        state,
+        visit.item,
+        given={"agent_id": agent_id(state.request, visit.socket), **given} if given else {},
+        draft=visit.mode == "draft",
     )

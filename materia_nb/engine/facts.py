@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Final
 
 from materia_nb.engine.routing import edge_use
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import View, Visit
-from materia_nb.handoff.protocol import TurnFacts
+from materia_nb.handoff.protocol import Learned, Task, TurnFacts
+from materia_nb.jsonvalue import JSON
 
 MOST_ROUNDS: Final = 3
 """How often a loop may be taken whose edge has no ``maxTraversals``."""
@@ -24,12 +26,37 @@ def turn_facts(rules: Rules, here: SocketRules, state: View, visit: Visit) -> Tu
             "agent_key": here.socket.materia.id,
         },
         agent_id=agent_id(state.request, visit.socket),
+        given=given_to(rules, here, state),
         rounds=rounds,
         most_rounds=most,
         refused=visit.repairs,
         memory=visit.memory,
         sockets=frozenset(rules.graph.sockets),
     )
+
+
+def given_to(rules: Rules, here: SocketRules, state: View) -> Mapping[str, JSON]:
+    """Return the envelope that the agent of a socket is handed before its turn; empty where its protocol has none."""
+    if here.teller is None:
+        return {}
+    socket = here.socket
+    task = Task(
+        f"{socket.materia.label}: {state.request}",
+        agent_id(state.request, socket.id),
+        rules.graph.name,
+        socket.assignment,
+        state.knowledge,
+    )
+    return here.teller.given(task)
+
+
+def learned_from(
+    rules: Rules, here: SocketRules, state: View, value: JSON, knowledge: Mapping[str, JSON]
+) -> Learned:
+    """Return what is kept about the project after an accepted output."""
+    if here.learner is None or not isinstance(value, dict):
+        return Learned(knowledge)
+    return here.learner.learn(value, given_to(rules, here, state), knowledge)
 
 
 def agent_id(request: str, socket: str) -> str:

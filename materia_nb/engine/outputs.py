@@ -50,7 +50,7 @@ def output(
     if reading.action == "detour":
         return detoured(rules, here, draft, visit, text, reading)
     if reading.action == "reissue":
-        return continued(here, draft, visit, reading, prompt or first_prompt(here, draft, visit))
+        return continued(here, draft, visit, reading, prompt or first_prompt(rules, here, draft, visit))
     return held(here, draft, visit, text, reading)
 
 
@@ -119,7 +119,7 @@ def _refused(
         return stop_cast(draft, failure, visit, reading, first=exhausted)
     visit = visit._replace(mode="repair", repairs=visit.repairs + 1, turn=visit.turn + 1)
     draft.at = visit
-    before = prompt or first_prompt(here, draft, visit)
+    before = prompt or first_prompt(rules, here, draft, visit)
     kind = "json_parse" if reading.error == "not_json" else "handoff_validation"
     most = MOST_REFUSED if asks else allowed
     facts = {**refused.data, "attempt": visit.repairs, "maxAttempts": most, "validationKind": kind}

@@ -16,7 +16,7 @@ from materia_nb.handoff.protocol import Issue
 from materia_nb.jsonvalue import JSON, pretty
 
 LayerName: TypeAlias = Literal[
-    "materia", "work item", "follow-up", "multi-turn", "repair", "resume", "return"
+    "materia", "work item", "follow-up", "assignment", "multi-turn", "repair", "resume", "return"
 ]
 EXCERPT_CHARS: Final = 600
 ISSUES_TOLD: Final = 40
@@ -44,9 +44,16 @@ class Prompt(NamedTuple):
 
 
 def work_prompt(
-    materia: str, wanted: str, socket: str, state: View, item: Item | None, *, draft: bool
+    materia: str,
+    wanted: str,
+    socket: str,
+    state: View,
+    item: Item | None,
+    *,
+    draft: bool,
+    given: Mapping[str, JSON] | None = None,
 ) -> Prompt:
-    """Assemble the prompt of a first turn."""
+    """Assemble the prompt of a first turn; ``given`` is the envelope that some protocols hand over before it."""
     instruction = template(materia)(state, item)
     layers = [Layer("materia", instruction)]
     if item is not None:
@@ -54,6 +61,8 @@ def work_prompt(
     entries = shown_to(state.follow_up, socket, item) if state.follow_up else []
     if entries:
         layers.append(Layer("follow-up", _follow_up_text(entries)))
+    if given:
+        layers.append(Layer("assignment", f"What you were given:\n{pretty(dict(given))}"))
     if draft:
         layers.append(Layer("multi-turn", DRAFT_TEXT))
     elif wanted:

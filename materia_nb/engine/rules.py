@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol, requirements
+from materia_nb.handoff.protocol import Learns, TellsTheTask
 from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.loadout.graph import ExitRoute, Graph, Socket
 
 
 @dataclass(frozen=True, slots=True)
 class SocketRules:
-    """One socket, what its output must be, what its agent is asked for, and its exit routes in order."""
+    """One socket, what its output must be, what its agent is asked for, and its exit routes in order.
+
+    ``teller`` and ``learner`` are its protocol, if that hands over tasks and keeps what was learned.
+    """
 
     socket: Socket
     wanted: Requirements
@@ -22,6 +26,8 @@ class SocketRules:
     consumer_cursors: tuple[str, ...]
     about: dict[str, JSON]
     wants: dict[str, JSON] | None
+    teller: TellsTheTask | None
+    learner: Learns | None
 
 
 class Rules:
@@ -31,6 +37,11 @@ class Rules:
         """Work out the rules of every socket of ``graph``."""
         self.graph = graph
         self.sockets = {socket.id: _socket_rules(graph, socket) for socket in graph.sockets.values()}
+
+    @property
+    def tells_knowledge(self) -> bool:
+        """Whether an agent is told, or may change, what is kept about the project."""
+        return any(here.teller or here.learner for here in self.sockets.values())
 
     def empty_exit(self, socket: Socket) -> ExitRoute | None:
         """The way out when ``socket`` is entered and its list has no item left (R16).
@@ -66,5 +77,7 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         ),
         consumer_cursors=tuple(iterator.cursor for iterator in consuming),
         wants=dict(wanted.describe()) or None,
+        teller=spoken if isinstance(spoken, TellsTheTask) else None,
+        learner=spoken if isinstance(spoken, Learns) else None,
         about={"socket": socket.id, "materia": socket.materia.id, "materiaLabel": socket.materia.label},
     )

@@ -157,6 +157,7 @@ class CastState(NamedTuple):
         aliases: paths in ``data`` that show the current item, removed at the next entry (R12).
         hold: what a held cast waits for.
         detours: where to come back to after each detour that is under way, the innermost last.
+        knowledge: what is kept about the project, by section, as this cast knows it.
         extra: allowance added by reviving: ("edge", socket, place, item) or ("repair", step) or ("cycles", item).
     """
 
@@ -184,6 +185,7 @@ class CastState(NamedTuple):
     failure: Failure | None = None
     hold: Hold | None = None
     detours: tuple[str, ...] = ()
+    knowledge: Mapping[str, JSON] = {}
 
 
 class Draft:
@@ -219,6 +221,7 @@ class Draft:
     failure: Failure | None
     hold: Hold | None
     detours: tuple[str, ...]
+    knowledge: Mapping[str, JSON]
 
     def __init__(self, state: CastState) -> None:
         """Start from ``state``."""
@@ -247,6 +250,7 @@ class Draft:
             self.failure,
             self.hold,
             self.detours,
+            self.knowledge,
         ) = state
 
     def done(self) -> CastState:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from materia_nb.handoff.requirements import Requirements
 from materia_nb.jsonvalue import JSON
@@ -97,8 +97,57 @@ UNKNOWN: Final = TurnFacts()
 """Nothing is known of the turn."""
 
 
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What an agent is to do, for a protocol that tells it so in an envelope of its own.
+
+    Attributes:
+        goal: what the turn is for.
+        agent_id: the runtime's name of the agent.
+        loadout: what is cast.
+        assignment: the socket's ``assignment`` as written in the loadout.
+        knowledge: what is kept about the project, by section.
+    """
+
+    goal: str
+    agent_id: str
+    loadout: str
+    assignment: Mapping[str, JSON] = field(default_factory=dict)
+    knowledge: Mapping[str, JSON] = field(default_factory=dict)
+
+
+class Learned(NamedTuple):
+    """What an accepted output changed in what is kept about the project, and what of it was refused."""
+
+    knowledge: Mapping[str, JSON]
+    warnings: tuple[Issue, ...] = ()
+
+
+@runtime_checkable
+class TellsTheTask(Protocol):
+    """A protocol that hands its agent an envelope before the turn."""
+
+    def given(self, task: Task) -> Mapping[str, JSON]:
+        """Return the envelope."""
+        ...
+
+
+@runtime_checkable
+class Learns(Protocol):
+    """A protocol whose outputs may update what is kept about the project."""
+
+    def learn(
+        self, value: Mapping[str, JSON], given: Mapping[str, JSON], knowledge: Mapping[str, JSON]
+    ) -> Learned:
+        """Return the knowledge after an accepted output; ``given`` is what its agent was handed."""
+        ...
+
+
 class HandoffProtocol(Protocol):
-    """A handoff format: how an output is read and what its author is asked for."""
+    """A handoff format: how an output is read and what its author is asked for.
+
+    One that is :class:`TellsTheTask` or :class:`Learns` too is also used as that.
+    """
 
     @property
     def name(self) -> str:

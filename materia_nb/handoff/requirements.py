@@ -25,6 +25,7 @@ class Requirements:
         fields: top-level fields that an agent may use.
         sources: the ``$`` sources that must exist in the output, with the assignment target of each (R8).
         only_guarded: whether the socket has edges and every one of them is guarded.
+        sends_back: whether an edge says where an output goes that is not satisfied.
     """
 
     parse: Literal["json", "text"]
@@ -35,6 +36,7 @@ class Requirements:
     fields: frozenset[str]
     sources: tuple[tuple[str, str], ...]
     only_guarded: bool = False
+    sends_back: bool = True
 
     def describe(self) -> Mapping[str, str]:
         """Return field -> what it must be, only for the fields that concern this socket."""
@@ -70,6 +72,7 @@ def requirements(socket: Socket) -> Requirements:
         check_items=not socket.is_utility or socket.is_generator,
         fields=frozenset(CANONICAL) | {name for _, source in sources if (name := first_field(source))},
         sources=sources,
+        sends_back=any(edge.when == "not_satisfied" for edge in socket.edges),
         only_guarded=bool(socket.edges) and all(edge.when != "always" for edge in socket.edges),
     )
 

@@ -137,6 +137,8 @@ def _check_socket(findings: Findings, facts: Facts, id_: str, raw: Object) -> No
         _not_an_object(findings, f"{id_}.advance", advance, '{"when": "satisfied"}')
     if raw.get("limits") is not None and not is_object(raw["limits"]):
         _not_an_object(findings, f"{id_}.limits", raw["limits"], "{ ... }")
+    if raw.get("assignment") is not None and not is_object(raw["assignment"]):
+        _not_an_object(findings, f"{id_}.assignment", raw["assignment"], '{"goal": "..."}')
     if "handoff" in raw and not is_text(raw["handoff"]):
         findings.problem(
             INVALID_SOCKET,

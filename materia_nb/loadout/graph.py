@@ -110,7 +110,8 @@ class Socket:
     """A materia placed in the graph, with parse, assignments, advance and iterator as they take effect.
 
     ``assign`` is ordered (target, source) pairs. ``loops`` are the ids of the loops that list the socket,
-    in the loadout's order. ``handoff`` names the protocol that its agent speaks.
+    in the loadout's order. ``handoff`` names the protocol that its agent speaks, ``assignment``
+    holds what such a protocol tells the agent of its task.
     """
 
     id: str
@@ -123,6 +124,7 @@ class Socket:
     loops: tuple[str, ...]
     handoff: str = "sparse"
     parse_derived: bool = False
+    assignment: Mapping[str, JSON] = field(default_factory=dict, compare=False)
     layout: Mapping[str, JSON] | None = field(default=None, compare=False)
 
     @property

@@ -155,6 +155,23 @@ class SocketLimits(Model):
     max_output_bytes: JSON = known("Size of an output.", "whole number", ignored="outputs are kept whole")
 
 
+class Assignment(Model):
+    """What an agent is told of its task, by protocols that hand it an envelope before its turn."""
+
+    goal: JSON = known("What the turn is for; left out, the prompt says it.", "text")
+    acceptance_criteria: JSON = known("What must hold at the end.", "list of texts")
+    scope: JSON = known("What it may touch.", "text")
+    surfaces: JSON = known(
+        "The parts of the project that it concerns; with more than one it must consolidate.", "list of texts"
+    )
+    adjacent_agents: JSON = known("Who works on the parts beside.", "list of texts")
+    primary: JSON = known(
+        "false if it assists: it must then report what it found to be consolidated.", "true or false"
+    )
+    writable_sections: JSON = known("Sections of the project context that it may update.", "list of texts")
+    readable_sections: JSON = known("Sections that it is shown; left out, all.", "list of texts")
+
+
 class Socket(Model):
     """A materia placed in the graph."""
 
@@ -182,6 +199,9 @@ class Socket(Model):
     handoff: str | None = known(
         "The protocol that the agent here speaks; left out, the loadout's, else `sparse`.",
         "name of a protocol",
+    )
+    assignment: Assignment | None = known(
+        "What the agent is told of its task, where its protocol tells it (`agent-contract`).", "object"
     )
     limits: SocketLimits | None = known("Bounds of other versions; accepted and ignored.", "object", "R21")
     layout: JSON = known("Where it is drawn; the loadout's layout comes first.", "object with x and y")

@@ -100,6 +100,7 @@ def _socket(derivation: Derivation, id_: str, raw: Object, materia: Materia) -> 
         loops=tuple(loop.id for loop in facts.loops_of.get(id_, ())),
         handoff=raw.get("handoff") or facts.raw.get("handoff") or DEFAULT_HANDOFF,
         parse_derived=id_ in derivation.json_sources,
+        assignment=as_object(raw.get("assignment")),
         layout=layout if is_object(layout) else None,
     )
 

@@ -67,8 +67,12 @@ def replay(
     Raises:
         MateriaError: kind ``damaged_journal``, or what ``read`` raised if strict.
     """
-    request = next((line.data.get("request") for line in lines if line.type == "cast_start"), "")
-    done = Replay(History(engine.begin(rules, request if isinstance(request, str) else "")))
+    start = next((line.data for line in lines if line.type == "cast_start"), {})
+    request, known = start.get("request"), start.get("knowledge")
+    state = engine.begin(
+        rules, request if isinstance(request, str) else "", known if isinstance(known, dict) else None
+    )
+    done = Replay(History(state))
     named = {str(line.data.get("artifact")) for line in lines if line.type in OUTPUT_TYPES}
     player = _Player(rules, read, done, named, strict=strict)
     for line in lines:

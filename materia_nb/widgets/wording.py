@@ -18,8 +18,10 @@ _LAYERS: Final[tuple[LayerName, ...]] = (
     "materia",
     "work item",
     "follow-up",
+    "assignment",
     "multi-turn",
     "repair",
+    "resume",
     "return",
 )
 

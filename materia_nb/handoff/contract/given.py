@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from materia_nb.handoff.contract.fields import part
+from materia_nb.handoff.protocol import Task
 from materia_nb.jsonvalue import JSON
 
 
@@ -69,6 +70,33 @@ class Assignment:
                 "contract_version": self.contract_version,
             },
         }
+
+
+def assignment_of(task: Task) -> Assignment:
+    """Read what the loadout says of a task; anything of the wrong type is left out."""
+    told = task.assignment
+    readable = told.get("readableSections")
+    wanted = _texts(readable) if isinstance(readable, list) else list(task.knowledge)
+    return Assignment(
+        goal=_text(told.get("goal")) or task.goal,
+        acceptance_criteria=_texts(told.get("acceptanceCriteria")),
+        scope=_text(told.get("scope")),
+        project_knowledge={name: task.knowledge[name] for name in wanted if name in task.knowledge},
+        surfaces=_texts(told.get("surfaces")),
+        adjacent_agents=_texts(told.get("adjacentAgents")),
+        primary=told.get("primary") is not False,
+        writable_sections=_texts(told.get("writableSections")),
+        readable_sections=wanted,
+        session_id=task.agent_id,
+    )
+
+
+def _text(value: JSON) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _texts(value: JSON) -> list[str]:
+    return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
 
 
 def consolidation_required(given: Mapping[str, JSON]) -> bool:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from materia_nb.handoff.assigned import missing_sources
 from materia_nb.handoff.contract.ask import ask
 from materia_nb.handoff.contract.find import find, kept, usable
 from materia_nb.handoff.contract.gist import from_gist, to_gist
+from materia_nb.handoff.contract.given import assignment_of, writable_sections
 from materia_nb.handoff.contract.project import context, verdict, work_items
 from materia_nb.handoff.contract.transitions import (
     refusal,
     remembered,
     report,
 )
+from materia_nb.handoff.contract.updates import apply_updates
 from materia_nb.handoff.contract.validate import Checked, validate
-from materia_nb.handoff.protocol import UNKNOWN, Action, Reading, Refusal, TurnFacts
+from materia_nb.handoff.protocol import UNKNOWN, Action, Learned, Reading, Refusal, Task, TurnFacts
 from materia_nb.handoff.requirements import Requirements
 from materia_nb.handoff.verdict import Verdict
 from materia_nb.jsonvalue import JSON
@@ -48,6 +51,17 @@ class ContractProtocol:
     def ask(self, wanted: Requirements) -> str:
         """Say what a contract holds."""
         return ask(wanted)
+
+    def given(self, task: Task) -> dict[str, JSON]:
+        """Return the five sections of the envelope that the agent is handed (section 1)."""
+        return assignment_of(task).envelope()
+
+    def learn(
+        self, value: Mapping[str, JSON], given: Mapping[str, JSON], knowledge: Mapping[str, JSON]
+    ) -> Learned:
+        """Merge ``update_contracts`` into what is kept about the project (section 10)."""
+        done = apply_updates(knowledge, value.get("update_contracts"), writable_sections(given) or ())
+        return Learned(done.document, (*done.warnings, *done.issues))
 
 
 def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Examined:
@@ -94,6 +108,9 @@ def _accepted(
     wanted: Requirements,
     memory: JSON,
 ) -> Reading:
+    unfinished = checked.only_unfinished or checked.status == "IN_PROGRESS"
+    if way.action == "route" and way.satisfied is False and unfinished and not wanted.sends_back:
+        way = way._replace(satisfied=None, action="reissue")  # run the node again (section 14)
     return way._replace(warnings=checked.warnings).reading(
         value,
         context=context(contract, checked.warnings),

@@ -74,7 +74,12 @@ def recommit(call: Call) -> Any:
 
 @verb(
     "reword",
-    Argument("layer", "materia, work item, follow-up, multi-turn, repair or return", "rest", required=True),
+    Argument(
+        "layer",
+        "materia, work item, follow-up, assignment, multi-turn, repair, resume or return",
+        "rest",
+        required=True,
+    ),
     cell="must",
     example="%%materia reword materia\nBuild it in one file.",
 )
