@@ -477,3 +477,24 @@ def test_a_budget_that_stops_a_decision_keeps_the_chosen_target(tmp_path):
     cast.revive()
     assert "Fix" in sockets(cast)
     same_when_opened(cast)
+
+
+def test_the_item_of_a_held_socket_is_kept_and_moves_with_the_list(tmp_path):
+    document = h.loop_config()
+    check = document["loadouts"]["T"]["sockets"]["Socket-3"]
+    check["handoff"] = "envelope"
+    agents = h.loop_agents(2) | {
+        "Check": {"Check": [say("BLOCKED", "ESCALATE"), say("VERIFIED", "CONTINUE")]}
+    }
+    cast = h.start(tmp_path, document, agents)
+    cast.run()
+    first, second = cast.work_items
+    assert cast.status == "held"
+    with pytest.raises(MateriaError, match="cannot be removed now"):
+        cast.edit_items([second])
+    cast.edit_items([{"title": "before", "context": "it"}, first, second])
+    assert cast.now.at.item.key == "WI-2"
+    assert cast.state["workItem"] == first
+    cast.decide(satisfied=True)
+    assert cast.now.cursors["workItemIndex"] == 2
+    same_when_opened(cast)

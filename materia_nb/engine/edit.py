@@ -123,7 +123,7 @@ def _moved_extra(
 def _move_current(rules: Rules, draft: Draft, items: list[JSON], origins: Origins) -> None:
     """Keep showing the item that a waiting socket works on, under its new key."""
     visit = draft.at
-    if draft.status != "waiting" or visit is None or visit.item is None:
+    if draft.status not in ("waiting", "held") or visit is None or visit.item is None:
         return
     iterator = rules.sockets[visit.socket].socket.iterator
     if iterator is None or iterator.items != WORK_ITEMS:
