@@ -135,7 +135,7 @@ class Design:
         self._steps.append(self._undone.pop())
         return self._steps[-1].words
 
-    def saved(self, home: Home) -> None:
+    def saved(self, home: Home = NOTEBOOK) -> None:
         """Note that the document as it is now is kept at ``home``; the steps can still be undone."""
         self._base, self.home = self.document, home
 
