@@ -226,6 +226,12 @@ _shown: dict[Hashable, Panel] = {}
 _showing: Final = threading.Lock()
 
 
+def shown_panel(key: Hashable) -> Panel | None:
+    """Return the panel made last under ``key``, if it is not closed."""
+    panel = _shown.get(key)
+    return None if panel is None or panel.closed else panel
+
+
 def show_panel(key: Hashable, factory: Callable[[], _Panel]) -> _Panel:
     """Make a panel in place of the one made earlier under ``key``, which is closed.
 

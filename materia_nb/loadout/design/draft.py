@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Concatenate, Final, ParamSpec
 
 from materia_nb.errors import MateriaError
@@ -12,7 +12,7 @@ from materia_nb.loadout.design import edges, exits, loops, sockets
 from materia_nb.loadout.design.change import KIND, Change, as_json, written
 from materia_nb.loadout.design.home import NOTEBOOK, Home
 from materia_nb.loadout.design.picture import picture
-from materia_nb.loadout.facts import Object, as_object
+from materia_nb.loadout.facts import Facts, Object, as_object
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.report import Report
 from materia_nb.loadout.validate import check_config
@@ -121,6 +121,13 @@ class Design:
         """Put a whole document in place of this one, as one step."""
         return self.apply(Change(as_json(document, self.name), words))
 
+    def reload(self, fresh: Design) -> str:
+        """Take the document, config and home of a design that was begun just now, as one step."""
+        self.config, self.home = fresh.config, fresh.home
+        words = self.replace(fresh.document, "reloaded")
+        self._base, self._report = self.document, None
+        return words
+
     def undo(self) -> str:
         """Take the last step back; returns what it was. Raises MateriaError when there is none."""
         if len(self._steps) == 1:
@@ -153,6 +160,16 @@ class Design:
         if self._report is None or self._report[0] is not self.document:
             self._report = self.document, check_config(self.whole, self.name)
         return self._report[1]
+
+    def likely_generator(self, members: Iterable[str]) -> str | None:
+        """Return the generator socket that a loop of ``members`` would consume: the only one that leads into it."""
+        facts, inside = Facts(self.name, self.document, as_object(self.config.get("materia"))), set(members)
+        found = [
+            id_
+            for id_ in facts.sockets
+            if facts.is_generator(id_) and id_ not in inside and inside.intersection(facts.targets(id_))
+        ]
+        return found[0] if len(found) == 1 else None
 
     def graph(self) -> Graph:
         """What can be drawn of it: the resolved graph, or, while there are problems, all that is well formed."""

@@ -1,0 +1,112 @@
+"""The fields of the design forms. All can be used by keyboard: text fields and buttons, no lists.
+
+A field tells what a person did once it is done: on Enter, or when the field is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import ipywidgets as ui
+
+from materia_nb.jsonvalue import JSON, pretty
+from materia_nb.loadout import CONDITIONS, read_text
+from materia_nb.widgets.base import Panel
+
+_WORDS: Final = {"description_width": "92px"}
+SHORT: Final = {"description_width": "initial"}
+
+
+def text_field(panel: Panel, name: str, what: str, act: Callable[[str], object]) -> ui.Text:
+    """Make a field for a line of text."""
+    made = ui.Text(
+        description=name,
+        placeholder=what,
+        tooltip=what,
+        continuous_update=False,
+        style=_WORDS,
+        layout=ui.Layout(width="auto"),
+    )
+    made.observe(panel.guarded(lambda change: act(change["new"].strip())), names="value")
+    return made
+
+
+def choice_field(
+    panel: Panel, name: str, what: str, act: Callable[[str], object] | None = None, *, width: str = "auto"
+) -> ui.Combobox:
+    """Make a field for one of several names, offered as one types; without ``act`` it is only read."""
+    made = ui.Combobox(
+        description=name,
+        placeholder=what,
+        tooltip=what,
+        continuous_update=act is None,
+        style=_WORDS if width == "auto" else SHORT,
+        layout=ui.Layout(width=width),
+    )
+    if act is not None:
+        made.observe(panel.guarded(lambda change: act(change["new"].strip())), names="value")
+    return made
+
+
+def json_field(panel: Panel, name: str, what: str, act: Callable[[JSON], object]) -> ui.Textarea:
+    """Make a field for JSON, which may be typed as YAML; empty takes the value away."""
+    made = ui.Textarea(
+        description=name,
+        placeholder=what,
+        tooltip=what,
+        continuous_update=False,
+        rows=3,
+        style=_WORDS,
+        layout=ui.Layout(width="auto"),
+    )
+
+    def typed(change: Any) -> None:
+        text = change["new"]
+        act(read_text(text, where=name) if text.strip() else None)
+
+    made.observe(panel.guarded(typed), names="value")
+    return made
+
+
+def buttons_field(
+    panel: Panel,
+    name: str,
+    options: Iterable[tuple[str, JSON]],
+    act: Callable[[Any], object] | None = None,
+) -> ui.ToggleButtons:
+    """Make a row of buttons of which one is down; without ``act`` it is only read."""
+    made = ui.ToggleButtons(
+        options=list(options),
+        description=name,
+        value=None,
+        style={**_WORDS, "button_width": "auto"},
+        layout=ui.Layout(width="auto"),
+    )
+    if act is not None:
+        made.observe(panel.guarded(lambda change: act(change["new"])), names="value")
+    return made
+
+
+def condition_field(panel: Panel, name: str, act: Callable[[Any], object] | None = None) -> ui.ToggleButtons:
+    """Make a choice of the three conditions."""
+    made = buttons_field(panel, name, [(condition, condition) for condition in CONDITIONS], act)
+    if act is None:
+        made.value = CONDITIONS[0]
+    return made
+
+
+def json_text(value: JSON) -> str:
+    """Return what a JSON field shows of a value."""
+    return "" if value is None else pretty(value)
+
+
+def fill(field: Any, value: JSON) -> None:
+    """Put a value of the document into a field; one of the wrong type is shown as JSON or as nothing chosen."""
+    if isinstance(field, ui.ToggleButtons):
+        known = [option for _, option in field.options]
+        wanted = value if value in known else None
+    else:
+        wanted = value if isinstance(value, str) else json_text(value)
+    if field.value != wanted:
+        field.value = wanted
