@@ -53,7 +53,7 @@ class DesignerPanel(Panel):
         self._picture: Picture | None = None
         self._stale = ""
         self._status, self._note, self._marks = ui.HTML(), ui.HTML(), ui.HTML()
-        self._report, self._patch, self._home = ui.HTML(), ui.HTML(), ui.HTML()
+        self._report, self._patch, self._home, self._none = ui.HTML(), ui.HTML(), ui.HTML(), ui.HTML()
         self._make_buttons()
         self.forms: Mapping[str, Form] = {
             "socket": SocketForm(self),
@@ -107,7 +107,8 @@ class DesignerPanel(Panel):
         show_html(help_, Html(f'<div style="opacity:0.75;font-size:0.9em">{html_text(_HELP)}</div>'))
         self._canvas_box = ui.Box([], layout=ui.Layout(flex="1 1 58%", width="0", min_width="320px"))
         self._list_box = ui.VBox([])
-        self._form_box = ui.VBox([form.view for form in self.forms.values()])
+        show_html(self._none, Html(f'<div style="margin-top:8px">{html_text("Nothing is selected.")}</div>'))
+        self._form_box = ui.VBox([self._none, *(form.view for form in self.forms.values())])
         side = ui.VBox(
             [self._list_box, self._form_box],
             layout=ui.Layout(flex="1 1 38%", width="0", min_width="280px"),
@@ -219,6 +220,7 @@ class DesignerPanel(Panel):
             if chosen and self.selected is not None:
                 form.show(self.selected)
             show_if(form.view, chosen)
+        show_if(self._none, self.selected is None)
         self._draw_words()
         self._draw_buttons()
 
@@ -256,7 +258,7 @@ class DesignerPanel(Panel):
         why = f" ({design.home.why})" if design.home.why else ""
         show_html(
             self._home,
-            Html(f'<div style="opacity:0.75">{html_text(f"It belongs in {design.home}{why}.")}</div>'),
+            Html(f'<div style="opacity:0.75">{html_text(f"Save writes to {design.home}{why}.")}</div>'),
         )
         lines = "\n".join(compact(one) for one in design.patch())
         title = heading("What is not saved, as a JSON Patch (RFC 6902)")
@@ -274,7 +276,7 @@ class DesignerPanel(Panel):
 
 def _report_html(problems: tuple[Problem, ...], hints: tuple[Problem, ...]) -> Html:
     rows = [
-        (sign, one.source, one.message, one.hint)
+        (Html(f'<span style="white-space:nowrap">{sign}</span>'), one.source, one.message, one.hint)
         for sign, found in (("✖ problem", problems), ("○ hint", hints))
         for one in found
     ]

@@ -14,7 +14,8 @@ from materia_nb.jsonvalue import JSON, pretty
 from materia_nb.loadout import CONDITIONS, read_text
 from materia_nb.widgets.base import Panel
 
-_WORDS: Final = {"description_width": "92px"}
+_NAME: Final = "72px"
+_WORDS: Final = {"description_width": _NAME}
 SHORT: Final = {"description_width": "initial"}
 
 
@@ -70,17 +71,13 @@ def json_field(panel: Panel, name: str, what: str, act: Callable[[JSON], object]
 
 
 def buttons_field(
-    panel: Panel,
-    name: str,
-    options: Iterable[tuple[str, JSON]],
-    act: Callable[[Any], object] | None = None,
+    panel: Panel, options: Iterable[tuple[str, JSON]], act: Callable[[Any], object] | None = None
 ) -> ui.ToggleButtons:
     """Make a row of buttons of which one is down; without ``act`` it is only read."""
     made = ui.ToggleButtons(
         options=list(options),
-        description=name,
         value=None,
-        style={**_WORDS, "button_width": "auto"},
+        style={"button_width": "auto"},
         layout=ui.Layout(width="auto"),
     )
     if act is not None:
@@ -88,12 +85,20 @@ def buttons_field(
     return made
 
 
-def condition_field(panel: Panel, name: str, act: Callable[[Any], object] | None = None) -> ui.ToggleButtons:
+def condition_field(panel: Panel, act: Callable[[Any], object] | None = None) -> ui.ToggleButtons:
     """Make a choice of the three conditions."""
-    made = buttons_field(panel, name, [(condition, condition) for condition in CONDITIONS], act)
+    made = buttons_field(panel, [(condition, condition) for condition in CONDITIONS], act)
     if act is None:
         made.value = CONDITIONS[0]
     return made
+
+
+def named(name: str, field: ui.Widget) -> ui.HBox:
+    """Put a name beside a row of buttons, as it stands beside other fields."""
+    layout = ui.Layout(
+        width=_NAME, flex="0 0 auto", display="flex", justify_content="flex-end", margin="2px 8px 2px 2px"
+    )
+    return ui.HBox([ui.Label(value=name, layout=layout), field], layout=ui.Layout(align_items="center"))
 
 
 def json_text(value: JSON) -> str:

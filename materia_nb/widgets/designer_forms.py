@@ -21,6 +21,7 @@ from materia_nb.widgets.designer_fields import (
     condition_field,
     fill,
     json_field,
+    named,
     text_field,
 )
 from materia_nb.widgets.designer_parts import edge_pick, owner_of
@@ -83,14 +84,14 @@ class SocketForm(Form):
         self.id = text_field(panel, "id", "a letter, then letters, digits, . _ -", self._rename)
         self.materia = choice_field(panel, "materia", "which materia works here", self._set("materia"))
         parses = [("as its materia", ""), ("text", "text"), ("json", "json")]
-        self.parse = buttons_field(panel, "output", parses, self._set("parse"))
+        self.parse = buttons_field(panel, parses, self._set("parse"))
         self.label = text_field(panel, "label", "a name for people", self._set("label"))
         self.assign = json_field(panel, "assign", '{"plan": "$.plan"}', self._set("assign"))
         self.advance = json_field(panel, "advance", '{"when": "satisfied"}', self._set("advance"))
         self.foreach = json_field(panel, "foreach", '{"items": "state.rows"}', self._set("foreach"))
         self.handoff = text_field(panel, "handoff", "the protocol of its agent", self._set("handoff"))
         self.to = choice_field(panel, "to", "a socket, or end")
-        self.when = condition_field(panel, "when")
+        self.when = condition_field(panel)
         self.most = text_field(panel, "at most", "times for each item; empty: no limit", lambda _: None)
         self.connect = self.button("Connect", "lead an edge from here to there", self._connect, "info")
         self.entry = self.button("Make entry", "a cast starts here", self._make_entry)
@@ -102,11 +103,13 @@ class SocketForm(Form):
             titles=["more fields"],
             selected_index=None,
         )
-        connecting = ui.VBox([_heading("Connect it"), self.to, self.when, self.most, self.connect])
+        connecting = ui.VBox(
+            [_heading("Connect it"), self.to, named("when", self.when), self.most, row(self.connect)]
+        )
         self.put(
             self.id,
             self.materia,
-            self.parse,
+            named("output", self.parse),
             row(self.mark, self.entry, self.away),
             self.going,
             connecting,
@@ -117,7 +120,7 @@ class SocketForm(Form):
         """Bring the fields up to date."""
         id_, document = self.pick[1], self.design.document
         socket = as_object(objects_in(document, "sockets").get(id_))
-        self.name(f"Socket {id_}")
+        self.name(id_)
         fill(self.id, id_)
         self.materia.options, self.to.options = self.design.materia, (*self.sockets, END)
         for name in ("materia", "label", "handoff", "assign", "advance", "foreach"):
@@ -125,9 +128,9 @@ class SocketForm(Form):
         fill(self.parse, socket.get("parse", ""))
         self.entry.disabled = document.get("entry") == id_
         self.mark.description = "Unmark" if id_ in self.panel.marked else "Mark"
-        words = operations.remove_socket(document, id_).words
+        gone = operations.remove_socket(document, id_).words.removeprefix("removed ")
         show_html(
-            self.going, Html(f'<div style="opacity:0.75">{html_text(f"Remove does this: {words}")}</div>')
+            self.going, Html(f'<div style="opacity:0.75">{html_text(f"Remove takes away {gone}")}</div>')
         )
 
     def _set(self, field: str) -> Callable[[JSON], None]:
@@ -164,13 +167,13 @@ class EdgeForm(Form):
 
     def __init__(self, panel: DesignerPanel) -> None:
         super().__init__(panel)
-        self.when = condition_field(panel, "when", self._when)
+        self.when = condition_field(panel, self._when)
         self.to = choice_field(panel, "to", "a socket, or end", self._to)
         self.most = text_field(panel, "at most", "times for each item; empty: no limit", self._limit)
         self.up = self.button("↑ earlier", "look at it before the one above", lambda: self._move(-1))
         self.down = self.button("↓ later", "look at it after the one below", lambda: self._move(1))
         self.away = self.button("Remove", "remove this edge", self._remove, "danger")
-        self.put(self.when, self.to, self.most, row(self.up, self.down, self.away))
+        self.put(named("when", self.when), self.to, self.most, row(self.up, self.down, self.away))
 
     def fill(self) -> None:
         """Bring the fields up to date."""

@@ -18,6 +18,7 @@ from materia_nb.widgets.designer_fields import (
     choice_field,
     condition_field,
     fill,
+    named,
     text_field,
 )
 from materia_nb.widgets.designer_forms import Form
@@ -36,12 +37,12 @@ class LoopForm(Form):
         self.members = ui.HTML()
         self.remake = self.button("Members: marked", "make the loop of the marked sockets", self._remake)
         kinds = [("work items", "consumes"), ("another list", "iterator"), ("nothing", "")]
-        self.kind = buttons_field(panel, "goes over", kinds, self._kind)
+        self.kind = buttons_field(panel, kinds, self._kind)
         self.source = choice_field(panel, "of", "the generator's socket", self._set("consumes", "from_"))
         self.items = text_field(panel, "list", "such as state.rows", self._set("iterator", "items"))
         self.alias = text_field(panel, "item is", "the name of an item in the state", self._alias)
         self.from_ = choice_field(panel, "from", "the member that is last")
-        self.when = condition_field(panel, "when")
+        self.when = condition_field(panel)
         self.to = choice_field(panel, "to", "a socket, or end")
         self.add = self.button("Add exit", "add a way out, taken when the list is done", self._add, "info")
         self.away = self.button(
@@ -51,15 +52,15 @@ class LoopForm(Form):
             self.id,
             self.members,
             row(self.remake, self.away),
-            self.kind,
+            named("goes over", self.kind),
             self.source,
             self.items,
             self.alias,
             _title("Add an exit"),
             self.from_,
-            self.when,
+            named("when", self.when),
             self.to,
-            self.add,
+            row(self.add),
         )
 
     def fill(self) -> None:
@@ -130,14 +131,14 @@ class ExitForm(Form):
     def __init__(self, panel: DesignerPanel) -> None:
         super().__init__(panel)
         self.from_ = choice_field(panel, "from", "the member that is last", self._change("source"))
-        self.when = condition_field(panel, "when", self._change("condition"))
+        self.when = condition_field(panel, self._change("condition"))
         self.to = choice_field(panel, "to", "a socket, or end", self._change("target"))
         self.id = text_field(panel, "id", "a name that is unique in the loop", self._change("id_"))
         self.up = self.button("↑ earlier", "put it before the one above", lambda: self._move(-1))
         self.down = self.button("↓ later", "put it after the one below", lambda: self._move(1))
         self.away = self.button("Remove", "remove this exit", self._remove, "danger")
         self.note = ui.HTML()
-        self.fields = ui.VBox([self.from_, self.when, self.to, self.id])
+        self.fields = ui.VBox([self.from_, named("when", self.when), self.to, self.id])
         self.put(self.note, self.fields, row(self.up, self.down, self.away))
 
     def fill(self) -> None:

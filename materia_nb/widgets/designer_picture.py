@@ -50,6 +50,7 @@ class Picture:
         self.placed = self._picture.placed
         self.frame: ui.Widget = self._picture.frame
         self.frame.add_class("mnb-frame")
+        self.frame.layout.width = "100%"
         self.chooser = Chooser(panel, self._named, choose) if self._named else None
 
     def knows(self, pick: Pick | None) -> bool:
