@@ -147,10 +147,12 @@ def test_fields_are_set_and_taken_away(draft):
     draft.set_socket("Socket-4", "parse", "xml")
     assert ("invalid-socket", "Socket-4.parse") in codes(draft)
     draft.set_entry("Socket-4")
-    draft.place_socket("Socket-4", 3, 1)
+    draft.place_socket("Socket-4", (3, 1))
     draft.set_loadout("description", "what it is for")
     assert draft.document["entry"] == "Socket-4"
     assert draft.document["layout"] == {"sockets": {"Socket-4": {"x": 3, "y": 1}}}
+    draft.place_socket("Socket-4", None)
+    assert "layout" not in draft.document
     assert draft.document["description"] == "what it is for"
     with pytest.raises(MateriaError, match="did you mean 'assign'"):
         draft.set_socket("Socket-4", "asign", {})
@@ -262,16 +264,16 @@ def test_r27_a_loop_is_made_of_sockets_and_the_report_follows():
     }
     draft = design(config(sockets))
     assert draft.make_loop(["Socket-2", "Socket-3"], consumes="Socket-1") == (
-        "made loop loop of Socket-2, Socket-3"
+        "made loop items of Socket-2, Socket-3"
     )
-    assert ("invalid-loop", "loops.loop.sockets") in codes(draft), "it forms no cycle yet"
+    assert ("invalid-loop", "loops.items.sockets") in codes(draft), "it forms no cycle yet"
     draft.add_edge("Socket-3", "Socket-2")
     assert draft.report.ok
-    draft.add_exit("loop", "Socket-3", "satisfied", "Socket-4")
+    draft.add_exit("items", "Socket-3", "satisfied", "Socket-4")
     graph = draft.graph()
-    assert [route.target for route in graph.loops["loop"].routes] == ["Socket-4"]
+    assert [route.target for route in graph.loops["items"].routes] == ["Socket-4"]
     assert graph.sockets["Socket-3"].advance.derived
-    assert draft.make_loop(["Socket-4"], iterator={"items": "state.rows"}).startswith("made loop loop-2")
+    assert draft.make_loop(["Socket-4"], iterator={"items": "state.rows"}).startswith("made loop items-2")
 
 
 def test_exits_live_in_the_loop_and_never_among_edges(draft):
@@ -375,14 +377,14 @@ def test_anything_can_be_sketched_and_reported_on(document):
 _ids = st.sampled_from(["Socket-1", "Socket-2", "Socket-3", "Socket-5", "New", "end", "Nowhere"])
 _places = st.integers(0, 3)
 _when = st.sampled_from([*CONDITIONS, "never"])
-_loops = st.sampled_from(["L0", "L1", "loop"])
+_loops = st.sampled_from(["L0", "L1", "items"])
 _operation = st.one_of(
     st.tuples(st.just("add_socket"), st.sampled_from(["P", "G", "Nobody"])),
     st.tuples(st.just("rename_socket"), _ids, _ids),
     st.tuples(st.just("remove_socket"), _ids),
     st.tuples(st.just("set_socket"), _ids, st.sampled_from(SOCKET_FIELDS), json_values),
     st.tuples(st.just("set_entry"), _ids),
-    st.tuples(st.just("place_socket"), _ids, _places, _places),
+    st.tuples(st.just("place_socket"), _ids, st.none() | st.tuples(_places, _places)),
     st.tuples(st.just("add_edge"), _ids, _ids, _when),
     st.tuples(st.just("limit_edge"), _ids, _places, _places),
     st.tuples(st.just("move_edge"), _ids, _places, _places),

@@ -50,7 +50,9 @@ def panel(wb):
 
 def of(document) -> DesignerPanel:
     """A panel of the loadout T of a config."""
-    return DesignerPanel(Workbench(bundled=False), Design("T", document["loadouts"]["T"], document))
+    bench = Workbench(bundled=False)
+    bench.load(document)
+    return DesignerPanel(bench, bench.design())
 
 
 def told(panel) -> str:
@@ -158,6 +160,16 @@ def test_the_fields_of_a_socket_are_set_and_shown(panel):
         "assign": {"plan": "$.context"},
         "advance": {"when": "satisfied", "cursor": "c", "items": "state.x"},
     }
+    assert form.fields.layout.display == "none"
+    form.more.click()
+    assert form.fields.layout.display is None
+    form.place.value = "3, 1"
+    assert document(panel)["layout"]["sockets"]["Socket-5"] == {"x": 3, "y": 1}
+    form.place.value = "right"
+    assert "two numbers" in told(panel)
+    form.place.value = "4, 0"
+    form.place.value = ""
+    assert "Socket-5" not in document(panel)["layout"]["sockets"]
     form.assign.value = "{broken"
     assert "not JSON" in told(panel)
     assert document(panel)["sockets"]["Socket-5"]["assign"] == {"plan": "$.context"}
@@ -169,7 +181,7 @@ def test_the_fields_of_a_socket_are_set_and_shown(panel):
     panel.select(("socket", "Socket-3"))
     assert (form.id.value, form.materia.value, form.parse.value) == ("Socket-3", "Eval", "json")
     assert (form.assign.value, form.label.value) == ("", "")
-    assert len(panel.design.steps) == 9, "showing another socket is no step"
+    assert len(panel.design.steps) == 11, "showing another socket is no step"
 
 
 def test_an_edge_is_changed_moved_and_removed(panel):
@@ -209,23 +221,26 @@ def test_a_loop_is_made_of_marked_sockets_and_goes_over_what_leads_into_it(wb):
     assert panel.marked == ["Socket-2", "Socket-3"]
     panel.loop_button.click()
     assert "over the work items of Socket-1" in told(panel)
-    assert panel.selected == ("loop", "loop")
+    assert panel.selected == ("loop", "items")
     assert document(panel)["loops"] == {
-        "loop": {"sockets": ["Socket-2", "Socket-3"], "consumes": {"from": "Socket-1", "output": "workItems"}}
+        "items": {
+            "sockets": ["Socket-2", "Socket-3"],
+            "consumes": {"from": "Socket-1", "output": "workItems"},
+        }
     }
-    assert "l:loop" in canvas_ids(panel)
+    assert "l:items" in canvas_ids(panel)
     form = panel.forms["loop"]
-    form.alias.value, form.id.value = "piece", "items"
+    form.alias.value, form.id.value = "piece", "pieces"
     form.kind.value = "iterator"
     form.items.value = "state.rows"
-    assert document(panel)["loops"]["items"]["iterator"] == {"items": "state.rows"}
+    assert document(panel)["loops"]["pieces"]["iterator"] == {"items": "state.rows"}
     form.kind.value = "consumes"
-    assert document(panel)["loops"]["items"]["consumes"] == {"from": "Socket-1", "output": "workItems"}
+    assert document(panel)["loops"]["pieces"]["consumes"] == {"from": "Socket-1", "output": "workItems"}
     form.kind.value = ""
-    assert document(panel)["loops"]["items"] == {"sockets": ["Socket-2", "Socket-3"]}
+    assert document(panel)["loops"]["pieces"] == {"sockets": ["Socket-2", "Socket-3"]}
     panel.mark("Socket-2")
     form.remake.click()
-    assert document(panel)["loops"]["items"] == {"sockets": ["Socket-2"]}
+    assert document(panel)["loops"]["pieces"] == {"sockets": ["Socket-2"]}
     panel.close()
 
 
@@ -388,6 +403,17 @@ def test_a_file_changed_meanwhile_is_reloaded_and_the_edits_come_back_by_undo(pa
     assert "Socket-6" in document(panel)["sockets"]
     panel.save_button.click()
     assert "Socket-6" in path.read_text()
+
+
+def test_materia_that_are_defined_meanwhile_are_known(panel, wb):
+    panel.materia.value = "Mine"
+    panel.add_button.click()
+    assert "there is no materia" in panel._report.value
+    assert "Mine" not in panel.materia.options
+    wb.define_materia("Mine", {"tools": "none", "prompt": "p"})
+    panel.select(("socket", "Socket-6"))
+    assert "there is no materia" not in panel._report.value
+    assert "Mine" in panel.materia.options
 
 
 # -- widgets ------------------------------------------------------------------------------------

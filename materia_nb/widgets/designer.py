@@ -13,6 +13,7 @@ from materia_nb.display.html import Html, html_join, html_pre, html_table, html_
 from materia_nb.display.marks import Marks
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
+from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import compact
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.report import Problem, counted
@@ -33,7 +34,8 @@ _MOST_FINDINGS: Final = 20
 _MOST_PATCH: Final = 6_000
 _HELP: Final = (
     "Click a part of the picture, or find it by name in the list, and change it in the form. Mark sockets to make a "
-    "loop of them. A cast that runs keeps the loadout that it started with."
+    "loop of them. A cast that runs keeps the loadout that it started with. In the picture: rounded: agent · cut "
+    "corners: utility · double border: generator · dashed, hollow arrow: loop exit · ● marked."
 )
 
 
@@ -208,6 +210,7 @@ class DesignerPanel(Panel):
 
     def draw(self) -> None:
         """Bring picture, form, report and patch up to date; the picture is made anew if the design is another."""
+        self._take_config()
         self._draw_picture()
         known = set(self.design.document.get("sockets") or ())
         self.marked = [one for one in self.marked if one in known]
@@ -223,6 +226,13 @@ class DesignerPanel(Panel):
         show_if(self._none, self.selected is None)
         self._draw_words()
         self._draw_buttons()
+
+    def _take_config(self) -> None:
+        """Know the materia that were defined since; while a file cannot be read, those of before."""
+        try:
+            self.design.config = self.bench.config.document
+        except MateriaError:
+            _log.info("the config cannot be read now; the one before it stays", exc_info=True)
 
     def _draw_picture(self) -> None:
         document, graph = self.design.document, self.design.graph()
@@ -276,7 +286,7 @@ class DesignerPanel(Panel):
 
 def _report_html(problems: tuple[Problem, ...], hints: tuple[Problem, ...]) -> Html:
     rows = [
-        (Html(f'<span style="white-space:nowrap">{sign}</span>'), one.source, one.message, one.hint)
+        (_wide("5em", sign), _wide("13em", one.source), one.message, one.hint)
         for sign, found in (("✖ problem", problems), ("○ hint", hints))
         for one in found
     ]
@@ -285,6 +295,11 @@ def _report_html(problems: tuple[Problem, ...], hints: tuple[Problem, ...]) -> H
     more = len(rows) - _MOST_FINDINGS
     shown = [*rows[:_MOST_FINDINGS], *([("…", "", f"{more} more", "")] if more > 0 else [])]
     return Html(f'<div role="status">{html_table(("", "where", "what", "what to do"), shown)}</div>')
+
+
+def _wide(least: str, text: str) -> Html:
+    """A cell that is not squeezed until it breaks words."""
+    return Html(f'<div style="min-width:{least}">{html_text(text)}</div>')
 
 
 def show_designer(bench: Workbench, name: str | None = None, *, new: bool = False) -> DesignerPanel:

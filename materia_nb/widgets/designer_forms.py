@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets as ui
 
 from materia_nb.display.html import Html, html_text
+from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
+from materia_nb.loadout import read_text
 from materia_nb.loadout.design import sockets as operations
 from materia_nb.loadout.design.change import objects_in
-from materia_nb.loadout.facts import as_list, as_object
+from materia_nb.loadout.facts import as_list, as_object, is_number
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.base import show_html
-from materia_nb.widgets.controls import button, heading, row
+from materia_nb.widgets.controls import button, heading, row, show_if
 from materia_nb.widgets.designer_fields import (
     buttons_field,
     choice_field,
@@ -98,11 +100,10 @@ class SocketForm(Form):
         self.mark = self.button("Mark", "mark it, to make a loop of all that are marked", self._mark)
         self.away = self.button("Remove", "remove it and what names it", self._remove, "danger")
         self.going = ui.HTML()
-        more = ui.Accordion(
-            [ui.VBox([self.label, self.assign, self.advance, self.foreach, self.handoff])],
-            titles=["more fields"],
-            selected_index=None,
-        )
+        self.place = text_field(panel, "drawn at", "column, row: kept for other tools", self._place)
+        self._more = False
+        self.more = self.button("More fields", "show or hide the fields that are seldom set", self._fold)
+        self.fields = ui.VBox([self.label, self.assign, self.advance, self.foreach, self.handoff, self.place])
         connecting = ui.VBox(
             [_heading("Connect it"), self.to, named("when", self.when), self.most, row(self.connect)]
         )
@@ -113,7 +114,8 @@ class SocketForm(Form):
             row(self.mark, self.entry, self.away),
             self.going,
             connecting,
-            more,
+            row(self.more),
+            self.fields,
         )
 
     def fill(self) -> None:
@@ -126,6 +128,10 @@ class SocketForm(Form):
         for name in ("materia", "label", "handoff", "assign", "advance", "foreach"):
             fill(getattr(self, name), socket.get(name) if name in socket else _nothing(name))
         fill(self.parse, socket.get("parse", ""))
+        spot = as_object(as_object(as_object(document.get("layout")).get("sockets")).get(id_))
+        fill(self.place, ", ".join(str(spot[axis]) for axis in ("x", "y") if axis in spot))
+        self.more.description = "Fewer fields" if self._more else "More fields"
+        show_if(self.fields, self._more)
         self.entry.disabled = document.get("entry") == id_
         self.mark.description = "Unmark" if id_ in self.panel.marked else "Mark"
         gone = operations.remove_socket(document, id_).words.removeprefix("removed ")
@@ -151,6 +157,17 @@ class SocketForm(Form):
             lambda: self.design.add_edge(source, self.to.value.strip(), self.when.value, max_traversals=most)
         )
         self.to.value = self.most.value = ""
+
+    def _place(self, text: str) -> None:
+        place = None if not text else read_text(f"[{text}]", where="drawn at")
+        if place is not None and not (len(place) == 2 and all(map(is_number, place))):
+            hint = "write column and row, such as 2, 0"
+            raise MateriaError("A place is two numbers.", where="drawn at", hint=hint, kind="design")
+        self.do(lambda: self.design.place_socket(self.pick[1], place))
+
+    def _fold(self) -> None:
+        self._more = not self._more
+        self.panel.refresh()
 
     def _make_entry(self) -> None:
         self.do(lambda: self.design.set_entry(self.pick[1]))

@@ -36,7 +36,7 @@ class LoopForm(Form):
         self.id = text_field(panel, "name", "a name for the loop", self._rename)
         self.members = ui.HTML()
         self.remake = self.button("Members: marked", "make the loop of the marked sockets", self._remake)
-        kinds = [("work items", "consumes"), ("another list", "iterator"), ("nothing", "")]
+        kinds = [("work items", "consumes"), ("a list", "iterator"), ("nothing", "")]
         self.kind = buttons_field(panel, kinds, self._kind)
         self.source = choice_field(panel, "of", "the generator's socket", self._set("consumes", "from_"))
         self.items = text_field(panel, "list", "such as state.rows", self._set("iterator", "items"))

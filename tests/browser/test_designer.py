@@ -91,18 +91,18 @@ def test_sockets_are_added_connected_and_looped_and_problems_come_and_go(designi
     design.press("Mark")
     design.sees("marked: Socket-5, Socket-6")
     design.press("Make loop")
-    design.sees("made loop loop of Socket-5, Socket-6")
+    design.sees("made loop items-2 of Socket-5, Socket-6")
     design.press("work items")
-    design.sees("nothing is named at loops.loop.consumes.from")
+    design.sees("nothing is named at loops.items-2.consumes.from")
     design.sees("the picture shows what can be drawn of it")
-    lab.page.wait_for_function(f"() => {picture.cy}.getElementById('l:loop').length === 1")
+    lab.page.wait_for_function(f"() => {picture.cy}.getElementById('l:items-2').length === 1")
     lab.screenshot("designer-problem", cell=1)
     lab.screenshot("designer-problem", cell=1, dark=True)
     design.press("Save")
     design.sees("or save it anyway and go on later")
     assert not (lab.folder / ".pi" / "pi-materia.json").exists()
     design.press("Undo")
-    design.sees_no("nothing is named at loops.loop.consumes.from")
+    design.sees_no("nothing is named at loops.items-2.consumes.from")
 
 
 def test_a_loop_gets_an_exit_edges_an_order_and_the_file_what_is_meant(designing):
@@ -112,25 +112,26 @@ def test_a_loop_gets_an_exit_edges_an_order_and_the_file_what_is_meant(designing
     design.select("Socket-5")
     design.press("Mark")
     design.press("Make loop")
-    design.sees("made loop loop of Socket-5")
+    design.sees("made loop items-2 of Socket-5")
 
     # An exit, which belongs to the loop; its condition changed with a button of the form.
-    design.select("loop loop")
+    design.select("loop items-2")
     design.field("the member that is last").fill("Socket-5")
     design.field("a socket, or end").fill("end")
     design.press("Add exit")
-    design.sees("added exit exit:Socket-5:always of loop loop to end")
+    design.sees("added exit exit:Socket-5:always of loop items-2 to end")
     lab.page.wait_for_function(
-        f"() => {picture.cy}.getElementById('e:loop-exit:loop:exit:Socket-5:always').length === 1"
+        f"() => {picture.cy}.getElementById('e:loop-exit:items-2:exit:Socket-5:always').length === 1"
     )
     design.select("exit always → end (from Socket-5")
-    design.sees("Exit 1 of 1 of loop loop")
+    design.sees("Exit 1 of 1 of loop items-2")
     design.press("satisfied")
-    design.sees("exit 1 of loop loop is Socket-5 satisfied to end")
+    design.sees("exit 1 of loop items-2 is Socket-5 satisfied to end")
     lab.screenshot("designer-exit", cell=1)
 
     # The order of edges, by a button that the keyboard reaches.
     design.select("1 satisfied → Socket-4")
+    design.sees("Edge 1 of 2 from Socket-3")
     design.panel.get_by_role("button", name="↓ later").locator("visible=true").focus()
     lab.page.keyboard.press("Enter")
     design.sees("moved edge 1 of Socket-3 to place 2")
@@ -140,7 +141,7 @@ def test_a_loop_gets_an_exit_edges_an_order_and_the_file_what_is_meant(designing
     design.sees("saved in ")
     kept = json.loads((lab.folder / ".pi" / "pi-materia.json").read_text())["loadouts"]["Plan-Build-Eval"]
     assert kept["sockets"]["Socket-5"] == {"materia": "Narrate"}, "the exit is the loop's"
-    assert kept["loops"]["loop"] == {
+    assert kept["loops"]["items-2"] == {
         "sockets": ["Socket-5"],
         "exits": [
             {

@@ -74,7 +74,7 @@ class Design:
         self._steps: list[Change] = [Change(as_json(document, name), "as it was")]
         self._undone: list[Change] = []
         self._base = self.document
-        self._report: tuple[Object, Report] | None = None
+        self._report: tuple[Object, Object, Report] | None = None
 
     # -- the document -----------------------------------------------------------------
 
@@ -125,7 +125,7 @@ class Design:
         """Take the document, config and home of a design that was begun just now, as one step."""
         self.config, self.home = fresh.config, fresh.home
         words = self.replace(fresh.document, "reloaded")
-        self._base, self._report = self.document, None
+        self._base = self.document
         return words
 
     def undo(self) -> str:
@@ -157,9 +157,9 @@ class Design:
     @property
     def report(self) -> Report:
         """The problems and hints of the loadout as it is now; the same checks as for any other."""
-        if self._report is None or self._report[0] is not self.document:
-            self._report = self.document, check_config(self.whole, self.name)
-        return self._report[1]
+        if self._report is None or self._report[0] is not self.document or self._report[1] is not self.config:
+            self._report = self.document, self.config, check_config(self.whole, self.name)
+        return self._report[2]
 
     def likely_generator(self, members: Iterable[str]) -> str | None:
         """Return the generator socket that a loop of ``members`` would consume: the only one that leads into it."""

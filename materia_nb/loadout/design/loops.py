@@ -40,14 +40,14 @@ def make_loop(
     Args:
         document: the loadout.
         sockets: its members, in order; the first is where a round begins.
-        id_: its name; None takes ``loop``, ``loop-2``, ...
+        id_: its name; None takes ``items``, ``items-2``, ...
         consumes: the generator socket whose work items it goes over, or ``{"from", "as", "output", ...}``.
         iterator: another list that it goes over: ``{"items": "state.rows", "as": "row"}``.
 
     Raises:
         MateriaError: there are no members, one does not exist, or the name is taken.
     """
-    made = free_name("loop", objects_in(document, "loops")) if id_ is None else id_
+    made = free_name("items", objects_in(document, "loops")) if id_ is None else id_
     _check_new_name(document, made)
     members = _members(document, sockets, made)
     loop: Object = {"sockets": members}
@@ -130,7 +130,10 @@ def set_source(
     other = SOURCES[1 - SOURCES.index(source)]
     made = without(loop, other) if source in loop else renamed(loop, other, source)
     changed = with_loop(document, id_, {**made, source: spec})
-    over = f"the work items of {spec.get('from')}" if source == "consumes" else shown(spec.get("items"))
+    if source == "consumes":
+        over = f"the work items of {spec['from']}" if "from" in spec else "work items, of no generator yet"
+    else:
+        over = str(spec.get("items", "a list that is not named yet"))
     return Change(changed, f"loop {id_} goes over {over}")
 
 

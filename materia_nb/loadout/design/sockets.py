@@ -132,8 +132,10 @@ def set_socket(document: Object, id_: str, field: str, value: JSON) -> Change:
     return Change(with_socket(document, id_, {**socket, field: made}), f"set {field} of {id_}{shown}")
 
 
-def place_socket(document: Object, id_: str, x: float, y: float) -> Change:
-    """Say where a socket is drawn: column ``x`` and row ``y`` of the loadout's layout.
+def place_socket(document: Object, id_: str, place: tuple[float, float] | None) -> Change:
+    """Say where a socket is drawn, as column and row in the loadout's layout; None takes that away.
+
+    Other tools go by it; the pictures here are laid out by themselves.
 
     Raises:
         MateriaError: there is no such socket, or the layout is no object.
@@ -141,10 +143,15 @@ def place_socket(document: Object, id_: str, x: float, y: float) -> Change:
     socket_in(document, id_)
     layout = objects_in(document, "layout")
     spots = objects_in(layout, "sockets")
+    if place is None:
+        if id_ not in spots:
+            return Change(document, f"{id_} has no place")
+        rest = with_field(layout, "sockets", without(spots, id_))
+        return Change(with_field(document, "layout", rest), f"{id_} has no place of its own now")
     old = as_object(spots.get(id_))
-    spot = as_json({**old, "x": x, "y": y}, f"layout.sockets.{id_}")
+    spot = as_json({**old, "x": place[0], "y": place[1]}, f"layout.sockets.{id_}")
     changed = {**document, "layout": {**layout, "sockets": {**spots, id_: spot}}}
-    return Change(changed, f"placed {id_} at {x}, {y}")
+    return Change(changed, f"placed {id_} at {place[0]}, {place[1]}")
 
 
 def set_entry(document: Object, id_: str) -> Change:
