@@ -182,7 +182,7 @@ class Workbench:
         Raises:
             MateriaError: it has problems, its file was changed meanwhile, or it cannot be written.
         """
-        from materia_nb.loadout.design.saving import refuse_problems, save
+        from materia_nb.loadout.design.saving import left_behind, refuse_problems, save
 
         if to == "notebook" or (to is None and design.home.path is None):
             refuse_problems(design, anyway=anyway)
@@ -195,11 +195,14 @@ class Workbench:
         path = save(design, None if to is None else self._find(Path(to)), anyway=anyway)
         self._config = self._read(self._given)
         self._chosen = chosen
+        words = f"saved in {path}"
         if design.name not in self.config.loadout_names:
-            return f"saved in {path}; load it to cast it"
-        layer = self.config.origin("loadout", design.name)
-        first = "" if layer.path == path else f"; the one of {layer.name} goes before it"
-        return f"saved in {path}{first}"
+            words += "; load it to cast it"
+        elif (layer := self.config.origin("loadout", design.name)).path != path:
+            words += f"; the one of {layer.name} goes before it"
+        if behind := left_behind(self.config, design):
+            words += f"; no file holds the materia {', '.join(behind)}"
+        return words
 
     def define_materia(self, name: str, definition: Mapping[str, JSON]) -> None:
         """Define a materia in this notebook."""

@@ -91,7 +91,7 @@ class DesignerPanel(Panel):
         self.where = choice_field(self, "", "where; empty: where it belongs", width="360px")
         self.anyway = ui.Checkbox(
             value=False,
-            description="even so",
+            description="anyway",
             tooltip="save with problems, let comments of a YAML file go, replace a loadout in another file",
             indent=False,
             layout=ui.Layout(width="auto"),

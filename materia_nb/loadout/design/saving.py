@@ -104,6 +104,13 @@ def save(design: Design, to: str | Path | None = None, *, anyway: bool = False) 
     return path
 
 
+def left_behind(config: LayeredConfig, design: Design) -> list[str]:
+    """Return the materia that a saved design uses and that no file holds: other notebooks will not have them."""
+    used = {as_object(one).get("materia") for one in as_object(design.document.get("sockets")).values()}
+    known = as_object(config.document.get("materia"))
+    return [name for name in known if name in used and config.origin("materia", name).path is None]
+
+
 def refuse_problems(design: Design, *, anyway: bool) -> None:
     """Raise MateriaError when the loadout has problems, unless it is to be saved ``anyway``."""
     found = design.report.problems
