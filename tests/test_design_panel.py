@@ -137,7 +137,9 @@ def test_a_socket_is_added_connected_renamed_and_removed(panel):
     assert (form.to.value, form.most.value) == ("", "")
     assert "e:edge:0:Socket-5" in canvas_ids(panel)
     panel.select(("socket", "Socket-6"))
+    form.mark.click()
     form.id.value = "Tell"
+    assert panel.marked == ["Tell"]
     assert panel.selected == ("socket", "Tell")
     assert document(panel)["sockets"]["Socket-5"]["edges"][0]["to"] == "Tell"
     assert "Remove takes away Tell, with 1 edge" in form.going.value
@@ -145,6 +147,7 @@ def test_a_socket_is_added_connected_renamed_and_removed(panel):
     assert panel.selected is None
     assert "Tell" not in document(panel)["sockets"]
     assert "n:Tell" not in canvas_ids(panel)
+    assert panel.marked == []
 
 
 def test_the_fields_of_a_socket_are_set_and_shown(panel):

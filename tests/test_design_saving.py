@@ -135,6 +135,7 @@ def test_numbers_and_escapes_that_stay_keep_their_spelling():
     assert rewritten(text, {"a": 15.0, "b": "é/", "c": [1, 2], "d": {}, "e": "\ud800"}) == (
         '{\n "a": 1.50e1,\n "b": "\\u00e9\\/",\n "c": [ 1,2 ],\n "d":{},\n "e": "\\ud800"\n}'
     )
+    assert rewritten('[ {"a":1}, { "b": 2.0 } ]', [{"b": 2.0}, {"a": 1}]) == '[ { "b": 2.0 }, {"a":1} ]'
     assert rewritten('{"a": 1, "b": true}', {"a": True, "b": 1}) == '{"a": true, "b": 1}'
 
 

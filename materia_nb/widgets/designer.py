@@ -161,11 +161,6 @@ class DesignerPanel(Panel):
             self.marked.append(socket)
         self.refresh()
 
-    def renamed(self, old: str, new: str) -> None:
-        """Keep a mark on a socket that has another name now."""
-        self.marked = [new if one == old else one for one in self.marked]
-        self.refresh()
-
     # -- what a person does ---------------------------------------------------------------
 
     def _add(self) -> None:

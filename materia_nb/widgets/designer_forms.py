@@ -148,8 +148,13 @@ class SocketForm(Form):
 
     def _rename(self, new: str) -> None:
         old = self.pick[1]
-        self.do(lambda: self.design.rename_socket(old, new), ("socket", new))
-        self.panel.renamed(old, new)
+
+        def rename() -> str:
+            words = self.design.rename_socket(old, new)
+            self.panel.marked = [new if one == old else one for one in self.panel.marked]
+            return words
+
+        self.do(rename, ("socket", new))
 
     def _connect(self) -> None:
         source, most = self.pick[1], _number(self.most.value)
