@@ -5,21 +5,25 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from IPython.core.interactiveshell import InteractiveShell
 from ipywidgets.widgets.widget import _instances as live
 
 import materia_nb
-from loadout_samples import config, edge, looped, route
+from loadout_samples import config, edge, json_values, looped, route, valid_configs
 from materia_nb import Workbench
+from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import read_config
-from materia_nb.loadout.design import Design
+from materia_nb.loadout.design import Design, sketch
 from materia_nb.loadout.layers import PROJECT_FILE
 from materia_nb.widgets import base as base_module
 from materia_nb.widgets import designer as designer_module
 from materia_nb.widgets.base import widgets_in
 from materia_nb.widgets.designer import DesignerPanel, show_designer
 from materia_nb.widgets.designer_parts import drawn_parts, edge_pick, exit_pick, owner_of, parts
+from materia_nb.widgets.scene import Scene
 
 HOSTILE = "<img src=x onerror=window.__owned=1>"
 
@@ -531,3 +535,30 @@ def test_the_design_for_code(shell):
     design = shell.run_line_magic("materia", "design Ask").bench.design("Ask")
     assert isinstance(design, Design)
     assert repr(design) == "<Design 'Ask': 0 steps, 0 problems, 0 hints, saved>"
+
+
+# -- whatever the document ------------------------------------------------------------------------
+
+
+@given(json_values)
+def test_whatever_is_there_can_be_drawn_and_listed(value):
+    raw = value if isinstance(value, dict) else {"entry": "Socket-1", "sockets": value, "loops": value}
+    graph = sketch("T", raw, {"P": raw})
+    Scene(graph)
+    assert graph_svg(graph).startswith("<svg")
+    found = [pick for _, pick in parts(raw, graph)]
+    assert len({words for words, _ in parts(raw, graph)}) == len(found), "a list selects by name"
+    assert set(drawn_parts(raw, graph).values()) <= set(found)
+
+
+@given(valid_configs(), st.data())
+def test_a_loadout_with_anything_in_it_can_be_drawn_and_listed(document, data):
+    raw = document["loadouts"]["T"]
+    for _ in range(3):
+        owner = data.draw(st.sampled_from([raw["sockets"], raw["loops"], *raw["sockets"].values()]))
+        if isinstance(owner, dict) and owner:
+            owner[data.draw(st.sampled_from(list(owner)))] = data.draw(json_values)
+    graph = sketch("T", raw, document["materia"])
+    Scene(graph)
+    found = [pick for _, pick in parts(raw, graph)]
+    assert set(drawn_parts(raw, graph).values()) <= set(found)
