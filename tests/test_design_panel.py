@@ -361,6 +361,21 @@ def test_an_empty_loadout_is_begun_and_filled(wb, project):
     assert read_config(project / PROJECT_FILE)["loadouts"]["Mine"]["entry"] == "Socket-1"
 
 
+@pytest.mark.parametrize(
+    "broken", [{"sockets": 5, "loops": {"L": {"sockets": ["A"]}}}, {"sockets": {}, "loops": 5}]
+)
+def test_a_broken_document_can_be_looked_at(wb, broken):
+    panel = DesignerPanel(wb, Design("T", broken))
+    for _, pick in parts(broken, panel.design.graph()):
+        panel.select(pick)
+        assert panel.selected == pick
+    panel.materia.value = "Build"
+    panel.add_button.click()
+    assert ("not an object" in told(panel)) == (broken["sockets"] == 5)
+    assert "problem" in panel._status.value
+    panel.close()
+
+
 # -- saving ------------------------------------------------------------------------------------
 
 

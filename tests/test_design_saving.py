@@ -146,6 +146,14 @@ _values = st.recursive(
 )
 
 
+def test_a_text_that_is_nested_very_deeply_is_laid_out_anew():
+    deep = json.loads("[" * 480 + "1" + "]" * 480)
+    assert json.loads(rewritten(json.dumps({"a": deep, "b": 1}), {"a": [deep, 2], "b": 1})) == {
+        "a": [deep, 2],
+        "b": 1,
+    }
+
+
 @given(_values, _values, st.sampled_from([None, 1, 2, "\t"]))
 def test_any_text_comes_to_say_any_value(old, new, indent):
     text = json.dumps(old, indent=indent)
@@ -209,6 +217,25 @@ def test_a_bundled_loadout_becomes_a_copy_in_the_projects_file(wb, project):
     second.set_loadout("description", "asks")
     wb.save_design(second)
     assert read_config(project / PROJECT_FILE)["loadouts"]["Ask"]["description"] == "asks"
+
+
+@pytest.mark.parametrize("layer, kept", [("environment", "own.json"), ("profile", str(PROJECT_FILE))])
+def test_what_the_environment_names_is_edited_and_a_profile_is_not(project, monkeypatch, layer, kept):
+    profile = project / "profile"
+    profile.mkdir()
+    own = profile / "config.json" if layer == "profile" else project / "own.json"
+    own.write_text(json.dumps(looped()))
+    before = own.read_bytes()
+    monkeypatch.setenv(
+        *(("MATERIA_PROFILE_DIR", str(profile)) if layer == "profile" else ("MATERIA_CONFIG", str(own)))
+    )
+    wb = Workbench(project)
+    assert wb.loadouts["T"] == layer
+    draft = wb.design("T")
+    draft.add_socket("P")
+    assert wb.save_design(draft) == f"saved in {project / kept}"
+    assert "Socket-5" in wb.graph("T").sockets
+    assert (own.read_bytes() == before) == (layer == "profile")
 
 
 def test_a_new_loadout_goes_into_the_projects_file(wb, project):

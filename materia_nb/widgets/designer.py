@@ -16,6 +16,7 @@ from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import compact
 from materia_nb.loadout.design import Design
+from materia_nb.loadout.facts import as_object
 from materia_nb.loadout.report import Problem, counted
 from materia_nb.widgets.base import Panel, show_html, show_panel, shown_panel
 from materia_nb.widgets.controls import button, heading, row, show_if
@@ -164,7 +165,7 @@ class DesignerPanel(Panel):
     # -- what a person does ---------------------------------------------------------------
 
     def _add(self) -> None:
-        before = set(self.design.document.get("sockets") or ())
+        before = as_object(self.design.document.get("sockets"))
         words = self.design.add_socket(self.materia.value.strip())
         made = [id_ for id_ in self.design.document["sockets"] if id_ not in before]
         self.do(lambda: words, ("socket", made[0]))
@@ -172,7 +173,7 @@ class DesignerPanel(Panel):
         self.say(words)
 
     def _make_loop(self) -> None:
-        before = set(self.design.document.get("loops") or ())
+        before = as_object(self.design.document.get("loops"))
         source = self.design.likely_generator(self.marked)
         words = self.design.make_loop(self.marked, consumes=source)
         made = [id_ for id_ in self.design.document["loops"] if id_ not in before]
@@ -207,7 +208,7 @@ class DesignerPanel(Panel):
         """Bring picture, form, report and patch up to date; the picture is made anew if the design is another."""
         self._take_config()
         self._draw_picture()
-        known = set(self.design.document.get("sockets") or ())
+        known = as_object(self.design.document.get("sockets"))
         self.marked = [one for one in self.marked if one in known]
         if self._picture is None or not self._picture.knows(self.selected):
             self.selected = None
@@ -272,8 +273,12 @@ class DesignerPanel(Panel):
     def _draw_buttons(self) -> None:
         design = self.design
         self.undo_button.disabled, self.redo_button.disabled = not design.steps, not design.undone
-        self.undo_button.tooltip = f"take back: {design.steps[-1]}" if design.steps else "nothing to undo"
-        self.redo_button.tooltip = f"do again: {design.undone[0]}" if design.undone else "nothing to do again"
+        self.undo_button.tooltip = (
+            f"take back: {part(design.steps[-1], 200)}" if design.steps else "nothing to undo"
+        )
+        self.redo_button.tooltip = (
+            f"do again: {part(design.undone[0], 200)}" if design.undone else "nothing to do again"
+        )
         self.loop_button.disabled = self.clear_button.disabled = not self.marked
         self.materia.options = design.materia
         self.where.options = (str(design.home), _NOTEBOOK)

@@ -12,7 +12,6 @@ from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import read_text
 from materia_nb.loadout.design import sockets as operations
-from materia_nb.loadout.design.change import objects_in
 from materia_nb.loadout.facts import as_list, as_object, is_number
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.base import show_html
@@ -51,7 +50,7 @@ class Form:
     @property
     def sockets(self) -> list[str]:
         """The ids of all sockets."""
-        return list(objects_in(self.design.document, "sockets"))
+        return list(as_object(self.design.document.get("sockets")))
 
     def put(self, *children: ui.Widget) -> None:
         """Fill the form."""
@@ -121,7 +120,7 @@ class SocketForm(Form):
     def fill(self) -> None:
         """Bring the fields up to date."""
         id_, document = self.pick[1], self.design.document
-        socket = as_object(objects_in(document, "sockets").get(id_))
+        socket = as_object(as_object(document.get("sockets")).get(id_))
         self.name(id_)
         fill(self.id, id_)
         self.materia.options, self.to.options = self.design.materia, (*self.sockets, END)
@@ -200,7 +199,7 @@ class EdgeForm(Form):
     def fill(self) -> None:
         """Bring the fields up to date."""
         source, place = self._where()
-        edges = as_list(as_object(objects_in(self.design.document, "sockets").get(source)).get("edges"))
+        edges = as_list(as_object(as_object(self.design.document.get("sockets")).get(source)).get("edges"))
         edge = as_object(edges[place])
         self.name(f"Edge {place + 1} of {len(edges)} from {source}")
         self.to.options = (*self.sockets, END)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets as ui
 
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.design.change import objects_in
 from materia_nb.loadout.facts import Object, as_list, as_object, is_object
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.base import show_html
@@ -84,7 +83,7 @@ class LoopForm(Form):
         self.from_.options, self.to.options = members, (*self.sockets, END)
 
     def _loop(self) -> Object:
-        return as_object(objects_in(self.design.document, "loops").get(self.pick[1]))
+        return as_object(as_object(self.design.document.get("loops")).get(self.pick[1]))
 
     def _rename(self, new: str) -> None:
         old = self.pick[1]
@@ -144,7 +143,7 @@ class ExitForm(Form):
     def fill(self) -> None:
         """Bring the fields up to date."""
         loop, place = owner_of(self.pick)
-        raw = as_object(objects_in(self.design.document, "loops").get(loop))
+        raw = as_object(as_object(self.design.document.get("loops")).get(loop))
         show_if(self.fields, place is not None)
         for one in (self.up, self.down):
             show_if(one, place is not None)

@@ -42,11 +42,14 @@ def rewritten(text: str, new: JSON) -> str:
 
     What is new is written in the manner of its neighbours: their indentation, on one line or on several.
     """
-    root = _scan(text, _skip(text, 0))
-    made = text[: root.start] + _Writer(text, root).value(root, new, "") + text[root.end :]
+    try:
+        root = _scan(text, _skip(text, 0))
+        made = text[: root.start] + _Writer(text, root).value(root, new, "") + text[root.end :]
+    except RecursionError:
+        made = "null"
     if written(json.loads(made)) == written(new):
         return made
-    # Never a wrong file: should a text ever be read otherwise than it was scanned, it is laid out anew.
+    # Never a wrong file: a text that is nested too deeply, or ever read otherwise than scanned, is laid out anew.
     return dumps(new, indent=2) + "\n"
 
 
