@@ -286,7 +286,7 @@ class DesignerPanel(Panel):
 
 def _report_html(problems: tuple[Problem, ...], hints: tuple[Problem, ...]) -> Html:
     rows = [
-        (_wide("5em", sign), _wide("13em", one.source), one.message, one.hint)
+        (_wide("6em", sign), _wide("13em", one.source), one.message, one.hint)
         for sign, found in (("✖ problem", problems), ("○ hint", hints))
         for one in found
     ]

@@ -125,7 +125,8 @@ def test_a_loop_gets_an_exit_edges_an_order_and_the_file_what_is_meant(designing
     )
     design.select("exit always → end (from Socket-5")
     design.sees("Exit 1 of 1 of loop items-2")
-    design.press("satisfied")
+    design.panel.get_by_role("button", name="satisfied", exact=True).locator("visible=true").focus()
+    lab.page.keyboard.press("Space")
     design.sees("exit 1 of loop items-2 is Socket-5 satisfied to end")
     lab.screenshot("designer-exit", cell=1)
 
@@ -139,6 +140,10 @@ def test_a_loop_gets_an_exit_edges_an_order_and_the_file_what_is_meant(designing
     design.press("Undo")
     design.press("Save")
     design.sees("saved in ")
+    design.select("Socket-4")
+    design.sees("Remove takes away Socket-4, with 2 edges, 1 exit and 1 loop membership")
+    design.press("More fields")
+    design.field("the protocol of its agent").wait_for()
     kept = json.loads((lab.folder / ".pi" / "pi-materia.json").read_text())["loadouts"]["Plan-Build-Eval"]
     assert kept["sockets"]["Socket-5"] == {"materia": "Narrate"}, "the exit is the loop's"
     assert kept["loops"]["items-2"] == {
@@ -194,11 +199,15 @@ def test_hostile_names_are_text(lab_with_room: Lab):
     no_error(lab, 0, 1, 2)
     design = Designer(lab, 2)
     Picture(lab)
-    for words in ("Socket-1", HOSTILE, f"loop {HOSTILE}", f"exit always → {HOSTILE}", "1 <img"):
+    for words, title in (
+        ("Socket-1", "Remove takes away Socket-1"),
+        (HOSTILE, f"Remove takes away {HOSTILE}"),
+        ("1 <img", "Edge 1 of 1 from Socket-1"),
+        ("exit always", f"Exit 1 of 1 of loop {HOSTILE}"),
+        (f"loop {HOSTILE}", "members: Socket-1, <img"),
+    ):
         design.select(words)
-        design.panel.get_by_role("button", name="Undo").wait_for()
-    design.select("Socket-1")
-    design.select(f"loop {HOSTILE}")
+        design.sees(title)
     design.press("Delete loop")
     design.sees("deleted loop <img")
     lab.screenshot("designer-hostile", cell=2)
