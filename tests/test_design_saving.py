@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from design_samples import is_plain, plainly
 from loadout_samples import config, edge, looped, valid_configs
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
@@ -46,19 +47,6 @@ def wb(project):
     made = Workbench(project)
     yield made
     made.close()
-
-
-def plainly(value) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def is_plain(value) -> bool:
-    """Whether a value can be written as it is: no NaN, no half of a surrogate pair."""
-    try:
-        plainly(value).encode()
-    except ValueError:
-        return False
-    return True
 
 
 def changed_lines(before: str, after: str) -> list[str]:

@@ -9,21 +9,20 @@ from typing import TYPE_CHECKING, Any, Final
 import ipywidgets as ui
 
 from materia_nb.display.escape import part
-from materia_nb.display.html import Html, html_join, html_pre, html_table, html_text
+from materia_nb.display.html import Html, html_text
 from materia_nb.display.marks import Marks
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError
-from materia_nb.jsonvalue import compact
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.facts import as_object
-from materia_nb.loadout.report import Problem, counted
 from materia_nb.widgets.base import Panel, show_html, show_panel, shown_panel
-from materia_nb.widgets.controls import button, heading, row, show_if
+from materia_nb.widgets.controls import button, row, show_if
 from materia_nb.widgets.designer_fields import SHORT, choice_field
 from materia_nb.widgets.designer_forms import EdgeForm, Form, SocketForm
 from materia_nb.widgets.designer_loops import ExitForm, LoopForm
 from materia_nb.widgets.designer_picture import Picture
+from materia_nb.widgets.designer_words import home_html, patch_html, report_html, status_html
 from materia_nb.widgets.picks import Pick
 
 if TYPE_CHECKING:
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("materia_nb.widgets")
 _NOTEBOOK: Final = "this notebook"
-_MOST_FINDINGS: Final = 20
-_MOST_PATCH: Final = 6_000
 _HELP: Final = (
     "Click a part of the picture, or find it by name in the list, and change it in the form. Mark sockets to make a "
     "loop of them. A cast that runs keeps the loadout that it started with. In the picture: rounded: agent · cut "
@@ -249,26 +246,14 @@ class DesignerPanel(Panel):
             old.close()
 
     def _draw_words(self) -> None:
-        design, report = self.design, self.design.report
-        steps = counted(len(design.steps), "step")
-        found = f"{counted(len(report.problems), 'problem')}, {counted(len(report.hints), 'hint')}"
-        state = f"not saved ({steps})" if design.changed else "saved" if design.steps else "nothing changed"
-        sketch = "" if report.ok else " · the picture shows what can be drawn of it"
-        words = f"{part(design.name)} · {state} · {found}{sketch}"
-        show_html(self._status, Html(f'<div role="status"><b>{html_text(words)}</b></div>'))
+        show_html(self._status, status_html(self.design))
         show_html(self._note, self._stale)
         show_if(self._note, bool(self._stale))
         marked = ", ".join(part(one) for one in self.marked)
         show_html(self._marks, f"marked: {marked or 'none'}")
-        show_html(self._report, _report_html(report.problems, report.hints))
-        why = f" ({design.home.why})" if design.home.why else ""
-        show_html(
-            self._home,
-            Html(f'<div style="opacity:0.75">{html_text(f"Save writes to {design.home}{why}.")}</div>'),
-        )
-        lines = "\n".join(compact(one) for one in design.patch())
-        title = heading("What is not saved, as a JSON Patch (RFC 6902)")
-        show_html(self._patch, html_join([title, html_pre(lines, _MOST_PATCH)]) if lines else Html())
+        show_html(self._report, report_html(self.design.report))
+        show_html(self._home, home_html(self.design))
+        show_html(self._patch, patch_html(self.design))
 
     def _draw_buttons(self) -> None:
         design = self.design
@@ -282,24 +267,6 @@ class DesignerPanel(Panel):
         self.loop_button.disabled = self.clear_button.disabled = not self.marked
         self.materia.options = design.materia
         self.where.options = (str(design.home), _NOTEBOOK)
-
-
-def _report_html(problems: tuple[Problem, ...], hints: tuple[Problem, ...]) -> Html:
-    rows = [
-        (_wide("6em", sign), _wide("13em", one.source), one.message, one.hint)
-        for sign, found in (("✖ problem", problems), ("○ hint", hints))
-        for one in found
-    ]
-    if not rows:
-        return Html(f'<div role="status">✓ {html_text("no problems, no hints")}</div>')
-    more = len(rows) - _MOST_FINDINGS
-    shown = [*rows[:_MOST_FINDINGS], *([("…", "", f"{more} more", "")] if more > 0 else [])]
-    return Html(f'<div role="status">{html_table(("", "where", "what", "what to do"), shown)}</div>')
-
-
-def _wide(least: str, text: str) -> Html:
-    """A cell that is not squeezed until it breaks words."""
-    return Html(f'<div style="min-width:{least}">{html_text(text)}</div>')
 
 
 def show_designer(bench: Workbench, name: str | None = None, *, new: bool = False) -> DesignerPanel:

@@ -12,7 +12,8 @@ import ipywidgets as ui
 
 from materia_nb.jsonvalue import JSON, pretty
 from materia_nb.loadout import CONDITIONS, read_text
-from materia_nb.widgets.base import Panel
+from materia_nb.widgets.base import Panel, show_html
+from materia_nb.widgets.controls import heading
 
 _NAME: Final = "72px"
 _WORDS: Final = {"description_width": _NAME}
@@ -99,6 +100,13 @@ def named(name: str, field: ui.Widget) -> ui.HBox:
         width=_NAME, flex="0 0 auto", display="flex", justify_content="flex-end", margin="2px 8px 2px 2px"
     )
     return ui.HBox([ui.Label(value=name, layout=layout), field], layout=ui.Layout(align_items="center"))
+
+
+def title(text: str) -> ui.HTML:
+    """Make the title of a group of fields."""
+    made = ui.HTML()
+    show_html(made, heading(text))
+    return made
 
 
 def json_text(value: JSON) -> str:

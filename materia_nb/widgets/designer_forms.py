@@ -24,6 +24,7 @@ from materia_nb.widgets.designer_fields import (
     json_field,
     named,
     text_field,
+    title,
 )
 from materia_nb.widgets.designer_parts import edge_pick, owner_of
 from materia_nb.widgets.picks import Pick
@@ -104,7 +105,7 @@ class SocketForm(Form):
         self.more = self.button("More fields", "show or hide the fields that are seldom set", self._fold)
         self.fields = ui.VBox([self.label, self.assign, self.advance, self.foreach, self.handoff, self.place])
         connecting = ui.VBox(
-            [_heading("Connect it"), self.to, named("when", self.when), self.most, row(self.connect)]
+            [title("Connect it"), self.to, named("when", self.when), self.most, row(self.connect)]
         )
         self.put(
             self.id,
@@ -231,12 +232,6 @@ class EdgeForm(Form):
     def _remove(self) -> None:
         source, place = self._where()
         self.do(lambda: self.design.remove_edge(source, place), ("socket", source))
-
-
-def _heading(text: str) -> ui.HTML:
-    made = ui.HTML()
-    show_html(made, heading(text))
-    return made
 
 
 def _nothing(field: str) -> JSON:

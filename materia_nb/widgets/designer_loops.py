@@ -11,7 +11,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import Object, as_list, as_object, is_object
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.base import show_html
-from materia_nb.widgets.controls import heading, row, show_if
+from materia_nb.widgets.controls import row, show_if
 from materia_nb.widgets.designer_fields import (
     buttons_field,
     choice_field,
@@ -19,6 +19,7 @@ from materia_nb.widgets.designer_fields import (
     fill,
     named,
     text_field,
+    title,
 )
 from materia_nb.widgets.designer_forms import Form
 from materia_nb.widgets.designer_parts import exit_pick, owner_of
@@ -34,7 +35,9 @@ class LoopForm(Form):
         super().__init__(panel)
         self.id = text_field(panel, "name", "a name for the loop", self._rename)
         self.members = ui.HTML()
-        self.remake = self.button("Members: marked", "make the loop of the marked sockets", self._remake)
+        self.remake = self.button(
+            "Take marked as members", "make the loop of the marked sockets", self._remake
+        )
         kinds = [("work items", "consumes"), ("a list", "iterator"), ("nothing", "")]
         self.kind = buttons_field(panel, kinds, self._kind)
         self.source = choice_field(panel, "of", "the generator's socket", self._set("consumes", "from_"))
@@ -55,7 +58,7 @@ class LoopForm(Form):
             self.source,
             self.items,
             self.alias,
-            _title("Add an exit"),
+            title("Add an exit"),
             self.from_,
             named("when", self.when),
             self.to,
@@ -185,9 +188,3 @@ class ExitForm(Form):
             self.do(lambda: self.design.set_loop(loop, "exit", None), ("loop", loop))
         else:
             self.do(lambda: self.design.remove_exit(loop, place), ("loop", loop))
-
-
-def _title(text: str) -> ui.HTML:
-    made = ui.HTML()
-    show_html(made, heading(text))
-    return made
