@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from materia_nb.agents.base import Agent
 from materia_nb.agents.registry import AgentTable
@@ -30,6 +30,9 @@ from materia_nb.store.files import disk, replace_file
 from materia_nb.utilities import scripts
 from materia_nb.utilities.command import moved
 from materia_nb.views import LoadoutView
+
+if TYPE_CHECKING:
+    from materia_nb.loadout.design import Design
 
 DEFAULT_ARTIFACT_DIR = ".pi/pi-materia"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
@@ -149,6 +152,62 @@ class Workbench:
         self._config = None
         self._chosen = name
         return self.loadout()
+
+    def design(self, name: str | None = None, *, new: bool = False) -> Design:
+        """Begin to edit a loadout, the chosen one by default, as its file has it now.
+
+        Nothing is changed before :meth:`save_design`, and a cast keeps the loadout that it started with.
+
+        Args:
+            name: the loadout.
+            new: begin an empty one of that name, which the project's config file is to hold.
+
+        Raises:
+            MateriaError: there is no such loadout, or with ``new`` there is one, or a file cannot be read.
+        """
+        from materia_nb.loadout.design.saving import new_design, open_design
+
+        self._config = self._read(self._given)
+        if new:
+            _check_name(name or "", "loadout")
+            return new_design(self.config, name or "", self.project)
+        return open_design(self.config, self._needs_loadout(name or self.chosen), self.project)
+
+    def save_design(self, design: Design, to: str | Path | None = None, *, anyway: bool = False) -> str:
+        """Save a design where it belongs: in its file, in this notebook, or in the project's config file.
+
+        Args:
+            design: what :meth:`design` returned.
+            to: ``"notebook"``, or the name of another file for a copy.
+            anyway: also with problems; see :func:`materia_nb.loadout.design.saving.save`.
+
+        Returns:
+            Where it is now, in words.
+
+        Raises:
+            MateriaError: it has problems, its file was changed meanwhile, or it cannot be written.
+        """
+        from materia_nb.loadout.design.saving import left_behind, refuse_problems, save
+
+        if to == "notebook" or (to is None and design.home.path is None):
+            refuse_problems(design, anyway=anyway)
+            _check_name(design.name, "loadout")
+            self._notebook["loadouts"][design.name] = design.document
+            self._config, self._chosen = None, design.name
+            design.saved()
+            return "saved in this notebook"
+        chosen = self.chosen
+        path = save(design, None if to is None else self._find(Path(to)), anyway=anyway)
+        self._config = self._read(self._given)
+        self._chosen = chosen
+        words = f"saved in {path}"
+        if design.name not in self.config.loadout_names:
+            words += "; load it to cast it"
+        elif (layer := self.config.origin("loadout", design.name)).path != path:
+            words += f"; the one of {layer.name} goes before it"
+        if behind := left_behind(self.config, design):
+            words += f"; no file holds the materia {', '.join(behind)}"
+        return words
 
     def define_materia(self, name: str, definition: Mapping[str, JSON]) -> None:
         """Define a materia in this notebook."""

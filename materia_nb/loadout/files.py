@@ -46,6 +46,13 @@ def read_config(path: str | Path) -> JSON:
     return read_text(_text_of(path), format_, where=str(path))
 
 
+def text_of(path: str | Path) -> str:
+    """Return the text of a config file, unread; raises MateriaError as :func:`read_config` does."""
+    path = expanded(path)
+    _check_plain(path)
+    return _text_of(path)
+
+
 def read_text(text: str, format_: Format | None = None, *, where: str = "the text") -> JSON:
     """Read a config from text, such as a notebook cell.
 
@@ -84,7 +91,7 @@ def write_config(path: str | Path, document: JSON) -> None:
             kind=KIND,
         )
     try:
-        data = _encode(document)
+        text = dumps(document, indent=2) + "\n"
     except (TypeError, ValueError, RecursionError) as error:
         raise MateriaError(
             f"the config holds something that is not JSON: {error}",
@@ -92,8 +99,18 @@ def write_config(path: str | Path, document: JSON) -> None:
             hint="remove it",
             kind=KIND,
         ) from error
+    write_text(path, text)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write the text of a config file, whole or not at all; its directory is made if only that is missing.
+
+    Raises:
+        MateriaError: the file cannot be written; the old one is as it was.
+    """
     try:
-        replace_bytes(path.resolve(), data)
+        path.parent.mkdir(exist_ok=True)
+        replace_bytes(path.resolve(), text.encode())
     except OSError as error:
         raise _os_error("written", path, error) from error
 
@@ -106,13 +123,15 @@ def expanded(path: str | Path) -> Path:
         raise MateriaError(str(error), where=str(path), hint="write the path in full", kind=KIND) from error
 
 
-def _encode(document: JSON) -> bytes:
-    text = json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+def dumps(document: JSON, *, indent: int | str | None = None) -> str:
+    """Write JSON that UTF-8 can hold, readable where it can be; raises ValueError for what is not JSON."""
+    text = json.dumps(document, ensure_ascii=False, indent=indent, allow_nan=False)
     try:
-        return text.encode()
+        text.encode()
     except UnicodeEncodeError:
         # half of a surrogate pair has no UTF-8; JSON can still escape it
-        return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()
+        return json.dumps(document, indent=indent, allow_nan=False)
+    return text
 
 
 def replace_bytes(path: Path, data: bytes) -> None:

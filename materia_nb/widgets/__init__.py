@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from materia_nb.widgets.base import Panel, show_panel
     from materia_nb.widgets.bench import CastPanel, show, show_one
+    from materia_nb.widgets.designer import DesignerPanel, show_designer
     from materia_nb.widgets.graph import GraphPanel
     from materia_nb.widgets.handoff import HandoffPanel
     from materia_nb.widgets.items import ItemsPanel
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CastPanel",
+    "DesignerPanel",
     "GraphPanel",
     "HandoffPanel",
     "ItemsPanel",
@@ -26,12 +28,14 @@ __all__ = [
     "TimelinePanel",
     "ToolbarPanel",
     "show",
+    "show_designer",
     "show_one",
     "show_panel",
 ]
 
 _HOMES = {
     "CastPanel": "materia_nb.widgets.bench",
+    "DesignerPanel": "materia_nb.widgets.designer",
     "GraphPanel": "materia_nb.widgets.graph",
     "HandoffPanel": "materia_nb.widgets.handoff",
     "ItemsPanel": "materia_nb.widgets.items",
@@ -41,6 +45,7 @@ _HOMES = {
     "TimelinePanel": "materia_nb.widgets.timeline",
     "ToolbarPanel": "materia_nb.widgets.toolbar",
     "show": "materia_nb.widgets.bench",
+    "show_designer": "materia_nb.widgets.designer",
     "show_one": "materia_nb.widgets.bench",
     "show_panel": "materia_nb.widgets.base",
 }

@@ -234,6 +234,12 @@ _shown: Final[dict[Hashable, _Run]] = {}
 _showing: Final = threading.Lock()
 
 
+def shown_panel(key: Hashable) -> Panel | None:
+    """Return the panel made last under ``key``, if it is not closed."""
+    panel = _shown.get(key)
+    return None if panel is None or panel.closed else panel
+
+
 def show_panel(key: Hashable, factory: Callable[[], _Panel]) -> _Panel:
     """Make a panel and close those that earlier runs of the same cell made.
 

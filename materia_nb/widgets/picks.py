@@ -71,10 +71,10 @@ def picks(graph: Graph) -> list[tuple[str, Pick]]:
                 source = f" (from {part(socket.id)})" if titles[title] > 1 else ""
                 named.append((f"{_INDENT}{title}{source}", pick))
     named += [(f"loop {part(loop)}", ("loop", loop)) for loop in graph.loops]
-    return _told_apart(named)
+    return told_apart(named)
 
 
-def _told_apart(found: list[tuple[str, Pick]]) -> list[tuple[str, Pick]]:
+def told_apart(found: list[tuple[str, Pick]]) -> list[tuple[str, Pick]]:
     """Number names that still occur more than once: a list selects by name."""
     seen: Counter[str] = Counter()
     apart = []

@@ -37,6 +37,13 @@ class Viewport:
         pan = {"x": round(self._pan[0], 1), "y": round(self._pan[1], 1)}
         return {"name": "preset", "fit": False, "zoom": round(self.zoom, 3), "pan": pan, "animate": False}
 
+    def take(self, other: Viewport) -> None:
+        """Show the same part as the view of an earlier picture, as far as this one goes."""
+        if other._pan is not None:
+            x, y = other._middle()
+            self.zoom = other.zoom
+            self._centre(x, y)
+
     def fit(self) -> None:
         """Show the whole picture."""
         self.zoom, self._pan = min(1.0, self.height / self.size[1]), None

@@ -1,4 +1,4 @@
-"""Verbs that show live panels: show, panel."""
+"""Verbs that show live panels: show, panel, design."""
 
 from __future__ import annotations
 
@@ -25,3 +25,16 @@ def panel(call: Call) -> Any:
     from materia_nb.widgets import bench
 
     return bench.show_one(call.bench.current, str(call.get("name")))
+
+
+@verb(
+    "design",
+    Argument("--new", "begin an empty loadout of that name", "flag"),
+    Argument("loadout", "a loadout, the chosen one if left out", "rest", completes="loadout"),
+    example="%materia design Plan-Build-Eval",
+)
+def design(call: Call) -> Any:
+    """Edit a loadout on its graph: sockets, edges, loops, exits; with problems told, undo, and saving."""
+    from materia_nb.widgets.designer import show_designer
+
+    return show_designer(call.bench, call.get("loadout"), new=bool(call.get("new")))

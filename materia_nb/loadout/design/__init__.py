@@ -1,0 +1,11 @@
+"""Editing a loadout: operations on the raw document, a design with undo and report, and saving with small changes."""
+
+from __future__ import annotations
+
+from materia_nb.loadout.design.change import Change
+from materia_nb.loadout.design.draft import Design
+from materia_nb.loadout.design.home import NOTEBOOK, Home
+from materia_nb.loadout.design.picture import sketch
+from materia_nb.loadout.design.sockets import SOCKET_FIELDS, next_socket_id
+
+__all__ = ["NOTEBOOK", "SOCKET_FIELDS", "Change", "Design", "Home", "next_socket_id", "sketch"]

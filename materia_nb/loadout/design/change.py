@@ -1,0 +1,174 @@
+"""What the operations on a design share: looking parts up, and putting them back into a new document.
+
+A document is a raw loadout as written. It is never changed in place: an operation returns a new one that shares
+every untouched part with the old, so unknown fields, spelling and the order of keys survive (R28).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.check_sockets import CONDITION_ADVICE, ID_FORM
+from materia_nb.loadout.facts import Object, is_condition, is_object, is_socket_id
+from materia_nb.loadout.graph import END
+from materia_nb.loadout.report import shown
+
+KIND = "design"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an operation makes of a document, and what it did in words."""
+
+    document: Object
+    words: str
+
+
+def refused(what: str, where: str, hint: str) -> MateriaError:
+    """Make the error of an operation that cannot be done; nothing was changed."""
+    return MateriaError(what, where=where, hint=hint, kind=KIND)
+
+
+def written(value: JSON) -> str:
+    """Write a value so that two texts are equal only if value, spelling and order of keys are."""
+    return json.dumps(value, ensure_ascii=True)
+
+
+def as_json(value: JSON, where: str) -> JSON:
+    """Return a copy of ``value`` that nobody else holds; raises MateriaError when it is not JSON."""
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise refused(f"this is not JSON: {error}", where, "give text, numbers, lists and objects") from error
+
+
+def with_field(owner: Object, name: str, value: JSON) -> Object:
+    """Return ``owner`` with a field set; None, an empty list or an empty object takes it away."""
+    if value is None or value in ([], {}):
+        return without(owner, name)
+    return {**owner, name: value}
+
+
+def without(owner: Object, name: str) -> Object:
+    """Return ``owner`` without a field."""
+    return {key: value for key, value in owner.items() if key != name}
+
+
+def renamed(owner: Object, old: str, new: str) -> Object:
+    """Return ``owner`` with one key spelled anew, in its place."""
+    return {new if key == old else key: value for key, value in owner.items()}
+
+
+def moved(found: list[JSON], place: int, to: int, where: str) -> list[JSON]:
+    """Return a list with one entry at another place."""
+    check_place(found, to, where)
+    rest = [one for index, one in enumerate(found) if index != place]
+    return [*rest[:to], found[place], *rest[to:]]
+
+
+def objects_in(document: Object, name: str) -> Object:
+    """Return ``sockets``, ``loops`` or ``layout`` of a document; one that is absent is empty.
+
+    Raises:
+        MateriaError: it is there and no object, so nothing can be put into it.
+    """
+    return _object(document.get(name), name)
+
+
+def list_in(owner: Object, name: str, where: str) -> list[JSON]:
+    """Return a list of a socket or loop, empty when it is absent; raises MateriaError when it is none."""
+    value = owner.get(name)
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise refused(f"{name} is {shown(value)}, not a list", where, "mend it in the file first")
+    return value
+
+
+def _object(value: JSON, where: str) -> Object:
+    if value is None:
+        return {}
+    if not is_object(value):
+        raise refused(f"{where} is {shown(value)}, not an object", where, "mend it in the file first")
+    return value
+
+
+def socket_in(document: Object, id_: str) -> Object:
+    """Return a socket; raises MateriaError when there is no such socket or it is no object."""
+    sockets = objects_in(document, "sockets")
+    if id_ not in sockets:
+        raise refused(f"there is no socket {id_!r}", "sockets", did_you_mean(str(id_), sockets))
+    return _object(sockets[id_], f"sockets.{id_}")
+
+
+def with_socket(document: Object, id_: str, socket: Object) -> Object:
+    """Return the document with a socket put in."""
+    return {**document, "sockets": {**objects_in(document, "sockets"), id_: socket}}
+
+
+def loop_in(document: Object, id_: str) -> Object:
+    """Return a loop; raises MateriaError when there is no such loop or it is no object."""
+    loops = objects_in(document, "loops")
+    if id_ not in loops:
+        raise refused(f"there is no loop {id_!r}", "loops", did_you_mean(str(id_), loops))
+    return _object(loops[id_], f"loops.{id_}")
+
+
+def with_loop(document: Object, id_: str, loop: Object) -> Object:
+    """Return the document with a loop put in."""
+    return {**document, "loops": {**objects_in(document, "loops"), id_: loop}}
+
+
+def check_place(found: list[JSON], place: int, where: str) -> None:
+    """Raise MateriaError when a list has no such place; the first is 0."""
+    if not 0 <= place < len(found):
+        last = len(found) - 1
+        raise refused(
+            f"there is no place {place!r}",
+            where,
+            f"choose one from 0 to {last}" if found else "there is nothing in it yet",
+        )
+
+
+def check_when(when: JSON, where: str) -> None:
+    """Raise MateriaError when a condition is not canonical (R3)."""
+    if not is_condition(when):
+        raise refused(f"the condition is {shown(when)}", where, CONDITION_ADVICE)
+
+
+def check_target(document: Object, to: JSON, where: str, *, end: bool = True) -> None:
+    """Raise MateriaError when a reference leads neither to a socket nor, where allowed, to ``end``."""
+    known = [*objects_in(document, "sockets"), *([END] if end else [])]
+    if to not in known:
+        raise refused(f"there is no socket {shown(to)}", where, did_you_mean(str(to), known))
+
+
+def check_new_id(document: Object, id_: JSON) -> None:
+    """Raise MateriaError when a socket cannot be called so, or another one is (R26)."""
+    if not is_socket_id(id_):
+        raise refused(
+            f"{shown(id_)} cannot be the id of a socket", "sockets", f"use {ID_FORM}; end is reserved"
+        )
+    if id_ in objects_in(document, "sockets"):
+        raise refused(f"there is a socket {id_!r} already", "sockets", "choose another id")
+
+
+def free_name(wanted: str, used: Iterable[JSON]) -> str:
+    """Return a name that is not in use: ``wanted``, else with a number behind it."""
+    taken, number, made = [one for one in used if isinstance(one, str)], 1, wanted
+    while made in taken:
+        number += 1
+        made = f"{wanted}-{number}"
+    return made
+
+
+def counted_words(*counts: tuple[int, str]) -> str:
+    """Put what goes with something into words: ``, with 2 edges and 1 exit``; empty when nothing does."""
+    found = [f"{count} {noun}{'s' if count != 1 else ''}" for count, noun in counts if count]
+    if not found:
+        return ""
+    return f", with {' and '.join([', '.join(found[:-1]), found[-1]] if len(found) > 1 else found)}"

@@ -1,0 +1,28 @@
+"""Where a design is kept: a file, as it was when it was read, or this notebook."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where a loadout is saved.
+
+    Attributes:
+        path: the file; None for this notebook.
+        seen: what the file held when it was read; None when it was not there.
+        why: why it is saved here and not where it came from; empty when it came from here.
+    """
+
+    path: Path | None
+    seen: str | None = field(default=None, repr=False)
+    why: str = ""
+
+    def __str__(self) -> str:
+        return "this notebook" if self.path is None else str(self.path)
+
+
+NOTEBOOK: Final = Home(None)

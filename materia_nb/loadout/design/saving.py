@@ -1,0 +1,195 @@
+"""Saving a design into a config file: as little of the file changes as can be, and all of it or nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.design import jsontext, yamltext
+from materia_nb.loadout.design.change import KIND, written
+from materia_nb.loadout.design.draft import Design
+from materia_nb.loadout.design.home import NOTEBOOK, Home
+from materia_nb.loadout.facts import Object, as_object, is_object
+from materia_nb.loadout.files import ENDINGS, dumps, expanded, read_text, text_of, write_text
+from materia_nb.loadout.layers import PROJECT_FILE, LayeredConfig
+from materia_nb.loadout.report import counted, shown
+
+_WRITTEN: Final = ("given", "environment", "project")
+"""The layers whose files a person edits; what comes from others is saved as a copy in the project's file."""
+_MOST_COMMENTS: Final = 5
+
+
+def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
+    """Begin to edit a loadout of ``config``, which has just been read.
+
+    Raises:
+        MateriaError: its file was changed at this very moment.
+    """
+    document = config.document["loadouts"][name]
+    if not is_object(document):
+        raise MateriaError(
+            f"The loadout is {shown(document)}, not an object.",
+            where=name,
+            hint="mend it in its file, or begin a new one",
+            kind=KIND,
+        )
+    layer = config.origin("loadout", name)
+    if layer.path is None:
+        home = NOTEBOOK
+    elif layer.name in _WRITTEN:
+        home = home_at(layer.path)
+        kept = as_object(as_object(_read(layer.path, home.seen or "{}")).get("loadouts")).get(name)
+        if written(kept) != written(document):
+            raise _changed(layer.path)
+    else:
+        home = project_home(project, f"a copy, since {layer.name} loadouts are not written to")
+    return Design(name, document, config.document, home)
+
+
+def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
+    """Begin an empty loadout for the project's file; raises MateriaError when there is one of that name."""
+    if name in config.loadout_names:
+        raise MateriaError(
+            f"There is a loadout {name!r} already.", hint="edit that one, or choose another name", kind=KIND
+        )
+    return Design(name, {}, config.document, project_home(project))
+
+
+def project_home(project: Path, why: str = "") -> Home:
+    """Return the project's config file as the place to save to."""
+    return home_at(project / PROJECT_FILE, why)
+
+
+def home_at(path: Path, why: str = "") -> Home:
+    """Return a file, there or not, as the place to save to; raises MateriaError when it cannot be read."""
+    if path.suffix.lower() not in ENDINGS:
+        raise MateriaError(
+            f"a config file ends with one of {', '.join(ENDINGS)}",
+            where=str(path),
+            hint="choose such a name",
+            kind=KIND,
+        )
+    return Home(path, text_of(path) if path.exists() else None, why)
+
+
+def save(design: Design, to: str | Path | None = None, *, anyway: bool = False) -> Path:
+    """Save a design into its file, or a copy into another one, which then holds it beside what it held.
+
+    Args:
+        design: what to save; after it was saved at home, :attr:`Design.began` is what it is now.
+        to: another file than its own; a new one must end with ``.json``.
+        anyway: save it with its problems, let comments of a YAML file go with what they stand at, and replace
+            a loadout of that name in another file.
+
+    Raises:
+        MateriaError: something of that would happen and ``anyway`` is not set; the file was changed by someone
+            else since it was read; it holds comments that would be lost; it cannot be written. Nothing was
+            written then.
+    """
+    refuse_problems(design, anyway=anyway)
+    path = design.home.path if to is None else expanded(to)
+    if path is None:
+        raise MateriaError("This design has no file.", hint="name one that ends with .json", kind=KIND)
+    copied = path != design.home.path
+    home = home_at(path) if copied else design.home
+    now = text_of(path) if path.exists() else None
+    if now != home.seen:
+        raise _changed(path)
+    text = _text_with(path, now, design, replace=anyway or not copied, lose_comments=anyway)
+    write_text(path, text)
+    if not copied:
+        design.saved(Home(path, text))
+    return path
+
+
+def left_behind(config: LayeredConfig, design: Design) -> list[str]:
+    """Return the materia that a saved design uses and that no file holds: other notebooks will not have them."""
+    used = {as_object(one).get("materia") for one in as_object(design.document.get("sockets")).values()}
+    known = as_object(config.document.get("materia"))
+    return [name for name in known if name in used and config.origin("materia", name).path is None]
+
+
+def refuse_problems(design: Design, *, anyway: bool) -> None:
+    """Raise MateriaError when the loadout has problems, unless it is to be saved ``anyway``."""
+    found = design.report.problems
+    if found and not anyway:
+        raise MateriaError(
+            f"The loadout has {counted(len(found), 'problem')}: {found[0].message}.",
+            where=found[0].source,
+            hint=f"{found[0].hint}; or save it anyway and go on later",
+            kind="refused",
+        )
+
+
+def _text_with(path: Path, text: str | None, design: Design, *, replace: bool, lose_comments: bool) -> str:
+    """Return what the file is to hold."""
+    format_ = ENDINGS[path.suffix.lower()]
+    if text is None:
+        if format_ == "yaml":
+            raise MateriaError(
+                "New config files are written as JSON.",
+                where=str(path),
+                hint=f"choose {path.with_suffix('.json').name}",
+                kind=KIND,
+            )
+        return dumps({"loadouts": {design.name: design.document}}, indent=2) + "\n"
+    whole = _with_loadout(_read_strictly(path, text), path, design, replace=replace)
+    if format_ == "yaml":
+        made = yamltext.rewritten(text, whole, str(path))
+        lost = yamltext.lost_comments(text, made)
+        if lost and not lose_comments:
+            raise MateriaError(
+                f"{counted(len(lost), 'comment')} would be lost: {'; '.join(lost[:_MOST_COMMENTS])}",
+                where=str(path),
+                hint="save anyway if that is right, or save under another name",
+                kind="comments",
+            )
+        return made
+    return jsontext.rewritten(text, whole)
+
+
+def _read(path: Path, text: str) -> JSON:
+    return read_text(text, ENDINGS[path.suffix.lower()], where=str(path))
+
+
+def _read_strictly(path: Path, text: str) -> JSON:
+    """Read a file that is to be written: JSON must be strict, since nothing else in it could be kept."""
+    document = _read(path, text)
+    if ENDINGS[path.suffix.lower()] == "jsonc":
+        try:
+            return read_text(text, "json", where=str(path))
+        except MateriaError as error:
+            raise MateriaError(
+                "The file has comments, or what else strict JSON has not, and they would be lost.",
+                where=str(path),
+                hint="save under a name that ends with .json, or put the changes shown into it by hand",
+                kind="comments",
+            ) from error
+    return document
+
+
+def _with_loadout(document: JSON, path: Path, design: Design, *, replace: bool) -> Object:
+    loadouts = as_object(document).get("loadouts", {})
+    if not is_object(document) or not is_object(loadouts):
+        raise MateriaError(
+            "The file holds no config with loadouts.", where=str(path), hint="choose another file", kind=KIND
+        )
+    if design.name in loadouts and not replace:
+        raise MateriaError(
+            f"The file has a loadout {design.name!r} already.",
+            where=str(path),
+            hint="choose another file, load that one to edit it, or save anyway to replace it",
+            kind=KIND,
+        )
+    return {**document, "loadouts": {**loadouts, design.name: design.document}}
+
+
+def _changed(path: Path) -> MateriaError:
+    return MateriaError(
+        "The file was changed on disk since it was read, so it is not written.",
+        where=str(path),
+        hint="reload to edit what is there now, or save under another name",
+        kind="changed",
+    )

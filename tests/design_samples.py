@@ -1,0 +1,25 @@
+"""What the tests of designs share."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from loadout_samples import json_values as any_values
+
+
+def plainly(value: Any) -> str:
+    """A value as a file holds it; raises ValueError for NaN."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value can be written as it is: no NaN, no half of a surrogate pair."""
+    try:
+        plainly(value).encode()
+    except ValueError:
+        return False
+    return True
+
+
+json_values = any_values.filter(is_plain)

@@ -1,0 +1,454 @@
+"""Editing a loadout: what each operation does to the document, and what it leaves alone."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import jsonpatch
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from design_samples import is_plain, json_values
+from loadout_samples import CONDITIONS, config, edge, looped, route, valid_configs
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import same
+from materia_nb.loadout import build_graph
+from materia_nb.loadout.design import SOCKET_FIELDS, Design, next_socket_id, sketch
+
+
+def design(document=None) -> Design:
+    whole = document or looped({"exits": [route("Socket-3", "satisfied", "Socket-4")]})
+    return Design("T", whole["loadouts"]["T"], whole)
+
+
+def text(value) -> str:
+    """A value as written: the order of keys counts."""
+    return json.dumps(value)
+
+
+@pytest.fixture
+def draft():
+    return design()
+
+
+def codes(draft) -> set[tuple[str, str]]:
+    return {(one.code, one.source) for one in draft.report.problems}
+
+
+# -- sockets ----------------------------------------------------------------------------
+
+
+def test_a_socket_is_added_under_the_next_canonical_id(draft):
+    assert next_socket_id(draft.document) == "Socket-5"
+    assert draft.add_socket("P") == "added Socket-5 (P)"
+    assert draft.document["sockets"]["Socket-5"] == {"materia": "P"}
+    draft.add_socket("P", "Last")
+    assert list(draft.document["sockets"])[-2:] == ["Socket-5", "Last"]
+
+
+def test_the_first_socket_is_the_entry():
+    draft = Design("New", {}, config({}))
+    assert not draft.report.ok, "an unfinished loadout can be held"
+    assert draft.add_socket("P") == "added Socket-1 (P) as the entry"
+    assert draft.document == {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "P"}}}
+    assert draft.report.ok
+    draft.add_socket("P")
+    assert draft.document["entry"] == "Socket-1"
+
+
+@pytest.mark.parametrize("id_", ["end", "1st", "a b", "", "x" * 65, "Socket-1", None])
+def test_r26_ids_that_cannot_be_used_are_refused(draft, id_):
+    before = draft.document
+    with pytest.raises(MateriaError):
+        draft.rename_socket("Socket-2", id_)
+    if id_ is not None:
+        with pytest.raises(MateriaError):
+            draft.add_socket("P", id_)
+    assert draft.document is before
+
+
+def test_renaming_follows_every_reference():
+    document = looped(
+        {
+            "exits": [route("Socket-3", "satisfied", "Socket-2")],
+            "exit": {"from": "Socket-3", "to": "Socket-2"},
+        },
+        Socket_4={"foreach": {"items": "state.x", "done": "Socket-2"}, "advance": {"done": "Socket-2"}},
+    )
+    document["loadouts"]["T"] |= {"entry": "Socket-2", "layout": {"sockets": {"Socket-2": {"x": 1}}}}
+    draft = design(document)
+    before = text(draft.document)
+    draft.rename_socket("Socket-2", "Make")
+    renamed_route = route("Socket-3", "satisfied", "Socket-2")["id"]
+    assert text(draft.document) == before.replace('"Socket-2"', '"Make"')
+    assert draft.document["loops"]["L"]["exits"][0]["id"] == renamed_route
+    draft.rename_socket("Socket-1", "Plan")
+    assert draft.document["loops"]["L"]["consumes"] == {"from": "Plan"}
+
+
+def test_renaming_follows_a_cursor_named_after_the_socket():
+    sockets = {
+        "Socket-1": {"materia": "P", "foreach": {"items": "state.x"}, "edges": [edge("Socket-2")]},
+        "Socket-2": {"materia": "P", "advance": {"cursor": "Socket-1Index", "items": "state.x"}},
+    }
+    draft = design(config(sockets))
+    draft.rename_socket("Socket-1", "Rows")
+    assert draft.document["sockets"]["Socket-2"]["advance"]["cursor"] == "RowsIndex"
+    named = copy.deepcopy(sockets)
+    named["Socket-1"]["foreach"]["cursor"] = "Socket-1Index"
+    draft = design(config(named))
+    draft.rename_socket("Socket-1", "Rows")
+    assert draft.document["sockets"]["Socket-2"]["advance"]["cursor"] == "Socket-1Index", "it was spelled out"
+
+
+def test_removing_a_socket_takes_what_names_it_and_says_so(draft):
+    words = draft.remove_socket("Socket-3")
+    assert words == "removed Socket-3, with 3 edges, 1 exit and 1 loop membership"
+    assert "Socket-3" not in text(draft.document)
+    assert draft.document["sockets"]["Socket-2"] == {"materia": "P"}
+    assert draft.document["loops"]["L"] == {"sockets": ["Socket-2"], "consumes": {"from": "Socket-1"}}
+
+
+def test_removing_the_source_the_entry_and_the_last_member_is_told(draft):
+    assert "loop L has no source of items now; the loadout has no entry now" in draft.remove_socket(
+        "Socket-1"
+    )
+    assert ("missing-endpoint", "entry") in codes(draft)
+    assert ("missing-endpoint", "loops.L.consumes.from") in codes(draft)
+    draft.remove_socket("Socket-3")
+    assert "loop L goes, having no member left" in draft.remove_socket("Socket-2")
+    assert "loops" not in draft.document
+
+
+def test_fields_are_set_and_taken_away(draft):
+    draft.set_socket("Socket-4", "assign", {"plan": "$.context"})
+    draft.set_socket("Socket-4", "materia", "U")
+    draft.set_socket("Socket-4", "label", "Tell")
+    assert draft.document["sockets"]["Socket-4"] == {
+        "materia": "U",
+        "assign": {"plan": "$.context"},
+        "label": "Tell",
+    }
+    draft.set_socket("Socket-4", "label", None)
+    draft.set_socket("Socket-4", "parse", "xml")
+    assert ("invalid-socket", "Socket-4.parse") in codes(draft)
+    draft.set_entry("Socket-4")
+    draft.place_socket("Socket-4", (3, 1))
+    draft.set_loadout("description", "what it is for")
+    assert draft.document["entry"] == "Socket-4"
+    assert draft.document["layout"] == {"sockets": {"Socket-4": {"x": 3, "y": 1}}}
+    draft.place_socket("Socket-4", None)
+    assert "layout" not in draft.document
+    assert draft.document["description"] == "what it is for"
+    with pytest.raises(MateriaError, match="did you mean 'assign'"):
+        draft.set_socket("Socket-4", "asign", {})
+    with pytest.raises(MateriaError, match="one by one"):
+        draft.set_socket("Socket-4", "edges", [])
+    with pytest.raises(MateriaError, match="not JSON"):
+        draft.set_socket("Socket-4", "assign", {"x": float("nan")})
+
+
+def test_what_was_given_is_not_shared():
+    mine = {"plan": "$.context"}
+    draft = design()
+    draft.set_socket("Socket-4", "assign", mine)
+    mine["plan"] = "changed behind its back"
+    assert draft.document["sockets"]["Socket-4"]["assign"] == {"plan": "$.context"}
+
+
+# -- edges ------------------------------------------------------------------------------
+
+
+def test_r3_a_guarded_edge_goes_before_the_always_edge(draft):
+    assert draft.add_edge("Socket-2", "Socket-4", "satisfied") == (
+        "connected Socket-2 to Socket-4 (satisfied) as edge 1"
+    )
+    draft.add_edge("Socket-2", "end", "not_satisfied", max_traversals=2)
+    draft.add_edge("Socket-4", "end")
+    assert draft.document["sockets"]["Socket-2"]["edges"] == [
+        edge("Socket-4", "satisfied"),
+        edge("end", "not_satisfied", maxTraversals=2),
+        edge("Socket-3"),
+    ]
+    assert draft.document["sockets"]["Socket-4"]["edges"] == [edge("end")]
+    assert draft.report.ok
+    draft.move_edge("Socket-2", 2, 0)
+    assert draft.document["sockets"]["Socket-2"]["edges"][0] == edge("Socket-3")
+    assert ("unreachable-edge", "Socket-2.edges[1]") in codes(draft)
+
+
+def test_edges_are_changed_and_keep_their_other_fields():
+    draft = design(config({"Socket-1": {"materia": "P", "edges": [edge("end", note="mine")]}}))
+    draft.change_edge("Socket-1", 0, when="satisfied")
+    draft.limit_edge("Socket-1", 0, 4)
+    draft.change_edge("Socket-1", 0, to="Socket-1")
+    assert draft.document["sockets"]["Socket-1"]["edges"] == [
+        {"when": "satisfied", "to": "Socket-1", "note": "mine", "maxTraversals": 4}
+    ]
+    draft.limit_edge("Socket-1", 0, None)
+    assert draft.document["sockets"]["Socket-1"]["edges"][0] == edge("Socket-1", "satisfied", note="mine")
+    assert draft.remove_edge("Socket-1", 0) == "removed edge 1 of Socket-1 to Socket-1"
+    assert "edges" not in draft.document["sockets"]["Socket-1"]
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda d: d.add_edge("Socket-2", "Socket-9"),
+        lambda d: d.add_edge("Socket-9", "Socket-2"),
+        lambda d: d.add_edge("Socket-2", "Socket-4", "sometimes"),
+        lambda d: d.add_edge("Socket-2", "Socket-4", max_traversals=0),
+        lambda d: d.add_edge("Socket-2", "Socket-4", place=2),
+        lambda d: d.move_edge("Socket-2", 0, 1),
+        lambda d: d.change_edge("Socket-2", -1, when="always"),
+        lambda d: d.limit_edge("Socket-2", 0, 1.5),
+        lambda d: d.remove_edge("Socket-4", 0),
+        lambda d: d.make_loop([]),
+        lambda d: d.make_loop(["Socket-4", "end"]),
+        lambda d: d.make_loop(["Socket-4"], "L"),
+        lambda d: d.set_source("L", "consumes", from_="Socket-9"),
+        lambda d: d.set_source("L", "consumes", items="state.x"),
+        lambda d: d.set_loop("L", "exits", []),
+        lambda d: d.add_exit("L", "Socket-4", "always", "end"),
+        lambda d: d.add_exit("L", "Socket-3", "satisfied", "end"),
+        lambda d: d.add_exit("L", "Socket-3", "always", "Socket-9"),
+        lambda d: d.add_exit("L", "Socket-3", "always", "end", "exit:Socket-3:satisfied"),
+        lambda d: d.change_exit("L", 1, target="end"),
+        lambda d: d.set_entry("end"),
+        lambda d: d.undo(),
+        lambda d: d.redo(),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_advice_and_changes_nothing(draft, act):
+    before = text(draft.document)
+    with pytest.raises(MateriaError) as caught:
+        act(draft)
+    assert caught.value.hint
+    assert text(draft.document) == before
+    assert draft.steps == ()
+
+
+def test_a_field_of_the_wrong_shape_is_not_overwritten():
+    draft = design(config({"Socket-1": {"materia": "P", "edges": "none"}}, loops=None))
+    with pytest.raises(MateriaError, match="not a list"):
+        draft.add_edge("Socket-1", "end")
+    draft = Design("T", {"sockets": [1]}, {})
+    with pytest.raises(MateriaError, match="not an object"):
+        draft.add_socket("P")
+    assert draft.document == {"sockets": [1]}
+
+
+# -- loops and exits --------------------------------------------------------------------
+
+
+def test_r27_a_loop_is_made_of_sockets_and_the_report_follows():
+    sockets = {
+        "Socket-1": {"materia": "G", "edges": [edge("Socket-2")]},
+        "Socket-2": {"materia": "P", "edges": [edge("Socket-3")]},
+        "Socket-3": {"materia": "P", "parse": "json"},
+        "Socket-4": {"materia": "P"},
+    }
+    draft = design(config(sockets))
+    assert draft.make_loop(["Socket-2", "Socket-3"], consumes="Socket-1") == (
+        "made loop items of Socket-2, Socket-3"
+    )
+    assert ("invalid-loop", "loops.items.sockets") in codes(draft), "it forms no cycle yet"
+    draft.add_edge("Socket-3", "Socket-2")
+    assert draft.report.ok
+    draft.add_exit("items", "Socket-3", "satisfied", "Socket-4")
+    graph = draft.graph()
+    assert [route.target for route in graph.loops["items"].routes] == ["Socket-4"]
+    assert graph.sockets["Socket-3"].advance.derived
+    assert draft.make_loop(["Socket-4"], iterator={"items": "state.rows"}).startswith("made loop items-2")
+
+
+def test_exits_live_in_the_loop_and_never_among_edges(draft):
+    edges = text([one.get("edges") for one in draft.document["sockets"].values()])
+    draft.add_exit("L", "Socket-3", "always", "end")
+    draft.change_exit("L", 0, condition="not_satisfied", target="end")
+    draft.move_exit("L", 1, 0)
+    assert draft.document["loops"]["L"]["exits"] == [
+        route("Socket-3", "always", "end"),
+        {**route("Socket-3", "satisfied", "end"), "condition": "not_satisfied"},
+    ], "the id of a route is a stable name"
+    draft.remove_exit("L", 0)
+    assert text([one.get("edges") for one in draft.document["sockets"].values()]) == edges
+    assert draft.delete_loop("L") == "deleted loop L, with 1 exit"
+    assert "loops" not in draft.document
+    assert text([one.get("edges") for one in draft.document["sockets"].values()]) == edges
+
+
+def test_what_a_loop_goes_over_is_changed_and_the_rest_kept(draft):
+    draft.set_source("L", "consumes", as_="piece")
+    assert draft.document["loops"]["L"]["consumes"] == {"from": "Socket-1", "as": "piece"}
+    draft.set_source("L", "iterator", items="state.rows")
+    assert list(draft.document["loops"]["L"]) == ["sockets", "iterator", "exits"]
+    assert draft.document["loops"]["L"]["iterator"] == {"items": "state.rows"}
+    draft.set_source("L", "consumes", from_="Socket-1")
+    assert draft.document["loops"]["L"]["consumes"] == {"from": "Socket-1", "output": "workItems"}
+    draft.set_source("L", None)
+    assert list(draft.document["loops"]["L"]) == ["sockets", "exits"]
+    draft.set_members("L", ["Socket-3", "Socket-2"])
+    draft.rename_loop("L", "items")
+    draft.set_loop("items", "label", "Items")
+    assert draft.document["loops"] == {
+        "items": {
+            "sockets": ["Socket-3", "Socket-2"],
+            "exits": [route("Socket-3", "satisfied", "Socket-4")],
+            "label": "Items",
+        }
+    }
+
+
+def test_r15_the_older_exit_can_be_taken_away():
+    draft = design(looped({"exit": {"from": "Socket-3", "when": "satisfied", "to": "Socket-4"}}))
+    draft.set_loop("L", "exit", None)
+    assert "exit" not in draft.document["loops"]["L"]
+
+
+# -- steps and what follows --------------------------------------------------------------
+
+
+def test_undo_and_redo(draft):
+    draft.add_socket("P")
+    draft.add_edge("Socket-4", "Socket-5")
+    after = draft.document
+    assert draft.steps == ("added Socket-5 (P)", "connected Socket-4 to Socket-5 (always) as edge 1")
+    assert draft.undo() == "connected Socket-4 to Socket-5 (always) as edge 1"
+    assert draft.undone == ("connected Socket-4 to Socket-5 (always) as edge 1",)
+    draft.redo()
+    assert draft.document is after
+    draft.undo()
+    draft.set_entry("Socket-4")
+    assert draft.undone == (), "a new step ends what was undone"
+    draft.set_entry("Socket-4")
+    assert len(draft.steps) == 2, "what changes nothing is no step"
+
+
+def test_the_patch_is_small_and_of_what_is_not_saved(draft):
+    assert draft.patch() == []
+    draft.add_edge("Socket-4", "end")
+    assert draft.patch() == [
+        {"op": "add", "path": "/sockets/Socket-4/edges", "value": [{"when": "always", "to": "end"}]}
+    ]
+    assert draft.changed
+    draft.saved(draft.home)
+    assert not draft.changed
+    assert draft.patch() == []
+    draft.undo()
+    assert [one["op"] for one in draft.patch()] == ["remove"]
+
+
+def test_a_sound_design_is_drawn_as_it_would_be_cast_and_an_unsound_one_as_far_as_it_goes(draft):
+    assert draft.graph() == build_graph(draft.whole, "T")
+    draft.set_socket("Socket-2", "materia", "Nobody")
+    graph = draft.graph()
+    assert not draft.report.ok
+    assert graph.sockets["Socket-2"].materia.label == "Nobody"
+    assert [one.place for one in graph.sockets["Socket-3"].edges] == [0, 1]
+    assert [one.id for one in graph.loops["L"].routes] == ["exit:Socket-3:satisfied"]
+
+
+@given(json_values)
+def test_anything_can_be_sketched_and_reported_on(document):
+    raw = document if isinstance(document, dict) else {"sockets": document, "loops": document}
+    draft = Design("T", raw, {"materia": {"P": raw}})
+    sketch("T", raw, raw)
+    draft.graph()
+    assert draft.patch() == []
+
+
+# -- any sequence of operations -----------------------------------------------------------
+
+_ids = st.sampled_from(["Socket-1", "Socket-2", "Socket-3", "Socket-5", "New", "end", "Nowhere"])
+_places = st.integers(0, 3)
+_when = st.sampled_from([*CONDITIONS, "never"])
+_loops = st.sampled_from(["L0", "L1", "items"])
+_operation = st.one_of(
+    st.tuples(st.just("add_socket"), st.sampled_from(["P", "G", "Nobody"])),
+    st.tuples(st.just("rename_socket"), _ids, _ids),
+    st.tuples(st.just("remove_socket"), _ids),
+    st.tuples(st.just("set_socket"), _ids, st.sampled_from(SOCKET_FIELDS), json_values),
+    st.tuples(st.just("set_entry"), _ids),
+    st.tuples(st.just("place_socket"), _ids, st.none() | st.tuples(_places, _places)),
+    st.tuples(st.just("add_edge"), _ids, _ids, _when),
+    st.tuples(st.just("limit_edge"), _ids, _places, _places),
+    st.tuples(st.just("move_edge"), _ids, _places, _places),
+    st.tuples(st.just("remove_edge"), _ids, _places),
+    st.tuples(st.just("make_loop"), st.lists(_ids, max_size=3), _loops),
+    st.tuples(st.just("set_members"), _loops, st.lists(_ids, max_size=3)),
+    st.tuples(st.just("set_source"), _loops, st.sampled_from(["consumes", "iterator", None])),
+    st.tuples(st.just("rename_loop"), _loops, _loops),
+    st.tuples(st.just("delete_loop"), _loops),
+    st.tuples(st.just("add_exit"), _loops, _ids, _when, _ids),
+    st.tuples(st.just("move_exit"), _loops, _places, _places),
+    st.tuples(st.just("remove_exit"), _loops, _places),
+    st.tuples(st.sampled_from(["undo", "redo"])),
+)
+
+
+def do(draft: Design, operation) -> None:
+    """Do an operation; a refusal is fine if it changes nothing."""
+    before = text(draft.document)
+    try:
+        getattr(draft, operation[0])(*operation[1:])
+    except MateriaError:
+        assert text(draft.document) == before
+
+
+@given(valid_configs().filter(is_plain), st.lists(_operation, max_size=12))
+def test_all_undone_is_the_original_and_the_patch_makes_the_document(document, operations):
+    original = text(document)
+    draft = design(document)
+    began = text(draft.document)
+    for operation in operations:
+        do(draft, operation)
+    assert same(jsonpatch.apply_patch(json.loads(began), draft.patch()), draft.document)
+    draft.graph()
+    after, count = text(draft.document), len(draft.steps)
+    while draft.steps:
+        draft.undo()
+    assert text(draft.document) == began
+    for _ in range(count):
+        draft.redo()
+    assert text(draft.document) == after
+    assert text(document) == original, "nothing that was given is changed in place"
+
+
+@given(valid_configs().filter(is_plain), st.lists(_operation, max_size=12), json_values)
+def test_unknown_fields_survive_every_operation_but_the_one_that_takes_their_owner(
+    document, operations, extra
+):
+    loadout = document["loadouts"]["T"]
+    loadout["unknown"] = extra
+    for socket in loadout["sockets"].values():
+        socket["unknown"] = extra
+        for one in socket["edges"]:
+            one["unknown"] = extra
+    for loop in loadout["loops"].values():
+        loop["unknown"] = extra
+    draft = design(document)
+    for operation in operations:
+        do(draft, operation)
+    now = draft.document
+    assert text(now["unknown"]) == text(extra)
+    for group, words in (("sockets", "added Socket-"), ("loops", "made loop ")):
+        without = [key for key, one in now.get(group, {}).items() if "unknown" not in one]
+        assert len(without) <= sum(step.startswith(words) for step in draft.steps)
+
+
+@given(
+    valid_configs().filter(is_plain), st.lists(_operation.filter(lambda one: "exit" in one[0]), max_size=8)
+)
+def test_operations_on_exits_touch_nothing_but_exits(document, operations):
+    draft = design(document)
+    before = copy.deepcopy(draft.document)
+    for operation in operations:
+        do(draft, operation)
+    after = copy.deepcopy(draft.document)
+    for one in (before, after):
+        for loop in one["loops"].values():
+            loop.pop("exits", None)
+    assert text(before) == text(after)

@@ -1,0 +1,439 @@
+"""Saving a design: the file changes where the loadout did and nowhere else, or not at all."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from design_samples import is_plain, plainly
+from loadout_samples import config, edge, looped, valid_configs
+from materia_nb import Workbench
+from materia_nb.errors import MateriaError
+from materia_nb.loadout import read_config
+from materia_nb.loadout.design import Design
+from materia_nb.loadout.design.jsontext import rewritten
+from materia_nb.loadout.formats import parse_yaml
+from materia_nb.loadout.layers import BUNDLED, PROJECT_FILE
+
+YAML = """\
+# what we do
+activeLoadout: Two
+loadouts:
+  Two:   # in order
+    entry: Socket-1
+    sockets:
+      Socket-1: {materia: P, edges: [{when: always, to: Socket-2}]}
+      # the second
+      Socket-2:
+        materia: "P"
+        edges:
+        # once more
+        - when: not_satisfied
+          to: Socket-1  # sometimes
+        - {when: always, to: end}
+materia:
+  P: {tools: none, prompt: "p"}
+"""
+
+
+@pytest.fixture
+def wb(project):
+    made = Workbench(project)
+    yield made
+    made.close()
+
+
+def changed_lines(before: str, after: str) -> list[str]:
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), n=0)
+    return [
+        f"{line[0]} {' '.join(line[1:].split())}" for line in lines if line[:3] not in ("+++", "---", "@@ ")
+    ]
+
+
+def file(project: Path, name: str = "given.json", text: str | None = None) -> Path:
+    path = project / name
+    path.write_text(text if text is not None else json.dumps(looped(), indent=4))
+    return path
+
+
+# -- the text of a JSON file ------------------------------------------------------------
+
+
+def test_only_the_lines_that_must_change_do():
+    text = BUNDLED.read_text()
+    whole = json.loads(text)
+    draft = Design("Plan-Build-Eval", whole["loadouts"]["Plan-Build-Eval"], whole)
+    draft.add_socket("Build")
+    draft.add_edge("Socket-5", "Socket-6")
+    draft.move_edge("Socket-3", 0, 1)
+    draft.add_exit("items", "Socket-4", "always", "end")
+    draft.rename_socket("Socket-2", "Make")
+    after = rewritten(text, draft.whole)
+    assert json.loads(after) == draft.whole
+    assert changed_lines(text, after) == [
+        '- "edges": [{ "when": "always", "to": "Socket-2" }]',
+        '+ "edges": [{ "when": "always", "to": "Make" }]',
+        '- "Socket-2": {',
+        '+ "Make": {',
+        '- { "when": "satisfied", "to": "Socket-4" },',
+        '- { "when": "not_satisfied", "to": "Socket-2", "maxTraversals": 3 }',
+        '+ { "when": "not_satisfied", "to": "Make", "maxTraversals": 3 },',
+        '+ { "when": "satisfied", "to": "Socket-4" }',
+        '- "edges": [{ "when": "always", "to": "Socket-2" }]',
+        '+ "edges": [{ "when": "always", "to": "Make" }]',
+        '- "materia": "Narrate"',
+        '+ "materia": "Narrate",',
+        '+ "edges": [{ "when": "always", "to": "Socket-6" }]',
+        "+ },",
+        '+ "Socket-6": {',
+        '+ "materia": "Build"',
+        '- "sockets": ["Socket-2", "Socket-3", "Socket-4"],',
+        '+ "sockets": ["Make", "Socket-3", "Socket-4"],',
+        "+ },",
+        "+ {",
+        '+ "id": "exit:Socket-4:always",',
+        '+ "from": "Socket-4",',
+        '+ "condition": "always",',
+        '+ "targetSocketId": "end"',
+        '- "Socket-2": { "x": 1, "y": 0 },',
+        '+ "Make": { "x": 1, "y": 0 },',
+    ]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("indent", [None, 2, 4, "\t"])
+def test_the_manner_of_a_file_is_kept(indent, end):
+    document = config({"Socket-1": {"materia": "P", "edges": [edge("end")], "ü": 1.50}})
+    text = json.dumps(document, indent=indent, ensure_ascii=False).replace("\n", end)
+    new = copy.deepcopy(document)
+    new["loadouts"]["T"]["sockets"]["Socket-2"] = {"materia": "P", "edges": [edge("end")]}
+    expected = json.dumps(new, indent=indent, ensure_ascii=False).replace("\n", end)
+    assert rewritten(text, new) == expected
+    assert rewritten(rewritten(text, new), document) == text
+
+
+def test_numbers_and_escapes_that_stay_keep_their_spelling():
+    text = '{"a": 1.50e1, "b": "\\u00e9\\/", "c": [ 1,2 ],\n "d":{}}'
+    assert rewritten(text, {"a": 15.0, "b": "é/", "c": [1, 2], "d": {}, "e": "\ud800"}) == (
+        '{\n "a": 1.50e1,\n "b": "\\u00e9\\/",\n "c": [ 1,2 ],\n "d":{},\n "e": "\\ud800"\n}'
+    )
+    assert rewritten('[ {"a":1}, { "b": 2.0 } ]', [{"b": 2.0}, {"a": 1}]) == '[ { "b": 2.0 }, {"a":1} ]'
+    assert rewritten('{"a": 1, "b": true}', {"a": True, "b": 1}) == '{"a": true, "b": 1}'
+
+
+_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from("abcde"), inner, max_size=5),
+    max_leaves=20,
+)
+
+
+def test_a_text_that_is_nested_very_deeply_is_laid_out_anew():
+    deep = json.loads("[" * 480 + "1" + "]" * 480)
+    assert json.loads(rewritten(json.dumps({"a": deep, "b": 1}), {"a": [deep, 2], "b": 1})) == {
+        "a": [deep, 2],
+        "b": 1,
+    }
+
+
+@given(_values, _values, st.sampled_from([None, 1, 2, "\t"]))
+def test_any_text_comes_to_say_any_value(old, new, indent):
+    text = json.dumps(old, indent=indent)
+    assert json.dumps(json.loads(rewritten(text, new))) == json.dumps(new)
+    assert rewritten(text, old) == text
+
+
+@given(valid_configs().filter(is_plain), st.randoms(use_true_random=False))
+def test_a_socket_taken_out_and_put_back_gives_the_same_text(document, random):
+    text = plainly(document)
+    draft = Design("T", document["loadouts"]["T"], document)
+    draft.remove_socket(random.choice(list(draft.document["sockets"])))
+    less = rewritten(text, draft.whole)
+    assert less == plainly(draft.whole)
+    assert rewritten(less, document) == text
+
+
+# -- files --------------------------------------------------------------------------------
+
+
+def test_a_loaded_file_is_written_back(wb, project):
+    path = file(project)
+    before = path.read_text()
+    wb.load("given.json")
+    draft = wb.design()
+    assert wb.save_design(draft) == f"saved in {path}"
+    assert path.read_text() == before, "nothing changed, so nothing changes"
+    draft.add_edge("Socket-4", "end")
+    assert "Socket-4" in wb.graph().sockets
+    assert not wb.graph().sockets["Socket-4"].edges, "what is not saved is not cast"
+    wb.save_design(draft)
+    assert not draft.changed
+    assert changed_lines(before, path.read_text()) == [
+        '- "materia": "P"',
+        '+ "materia": "P",',
+        '+ "edges": [',
+        "+ {",
+        '+ "when": "always",',
+        '+ "to": "end"',
+        "+ }",
+        "+ ]",
+    ]
+    assert wb.graph().sockets["Socket-4"].edges[0].to == "end"
+    draft.undo()
+    wb.save_design(draft)
+    assert path.read_text() == before
+
+
+def test_a_bundled_loadout_becomes_a_copy_in_the_projects_file(wb, project):
+    bundled = BUNDLED.read_bytes()
+    draft = wb.design("Ask")
+    assert str(draft.home) == str(project / PROJECT_FILE)
+    assert "bundled" in draft.home.why
+    draft.add_edge("Socket-1", "end")
+    wb.save_design(draft)
+    assert BUNDLED.read_bytes() == bundled
+    assert wb.loadouts["Ask"] == "project"
+    kept = read_config(project / PROJECT_FILE)
+    assert kept == {"loadouts": {"Ask": draft.document}}
+    second = wb.design("Ask")
+    second.set_loadout("description", "asks")
+    wb.save_design(second)
+    assert read_config(project / PROJECT_FILE)["loadouts"]["Ask"]["description"] == "asks"
+
+
+@pytest.mark.parametrize("layer, kept", [("environment", "own.json"), ("profile", str(PROJECT_FILE))])
+def test_what_the_environment_names_is_edited_and_a_profile_is_not(project, monkeypatch, layer, kept):
+    profile = project / "profile"
+    profile.mkdir()
+    own = profile / "config.json" if layer == "profile" else project / "own.json"
+    own.write_text(json.dumps(looped()))
+    before = own.read_bytes()
+    monkeypatch.setenv(
+        *(("MATERIA_PROFILE_DIR", str(profile)) if layer == "profile" else ("MATERIA_CONFIG", str(own)))
+    )
+    wb = Workbench(project)
+    assert wb.loadouts["T"] == layer
+    draft = wb.design("T")
+    draft.add_socket("P")
+    assert wb.save_design(draft) == f"saved in {project / kept}"
+    assert "Socket-5" in wb.graph("T").sockets
+    assert (own.read_bytes() == before) == (layer == "profile")
+
+
+def test_a_new_loadout_goes_into_the_projects_file(wb, project):
+    draft = wb.design("Mine", new=True)
+    draft.add_socket("Answer")
+    wb.save_design(draft)
+    assert wb.loadouts["Mine"] == "project"
+    with pytest.raises(MateriaError, match="already"):
+        wb.design("Mine", new=True)
+    with pytest.raises(MateriaError, match="cannot be the name"):
+        wb.design("", new=True)
+
+
+def test_into_the_notebook(wb, project):
+    draft = wb.design("Ask")
+    draft.set_loadout("label", "mine")
+    assert wb.save_design(draft, "notebook") == "saved in this notebook"
+    assert wb.loadouts["Ask"] == "notebook"
+    assert wb.chosen == "Ask"
+    assert list(project.iterdir()) == []
+    again = wb.design("Ask")
+    assert again.home.path is None
+    again.add_edge("Socket-1", "end")
+    wb.save_design(again)
+    assert wb.graph("Ask").sockets["Socket-1"].edges[0].to == "end"
+    assert "the one of notebook goes before it" in wb.save_design(again, project / PROJECT_FILE)
+
+
+def test_materia_that_no_file_holds_are_told(wb, project):
+    wb.define_materia("Mine", {"tools": "none", "prompt": "p"})
+    draft = wb.design("Ask")
+    draft.set_socket("Socket-1", "materia", "Mine")
+    assert wb.save_design(draft).endswith("pi-materia.json; no file holds the materia Mine")
+
+
+def test_a_file_that_was_changed_meanwhile_is_left_alone(wb, project):
+    path = file(project)
+    wb.load("given.json")
+    draft = wb.design()
+    draft.add_socket("P")
+    path.write_text(path.read_text().replace('"prompt": "p"', '"prompt": "other"'))
+    now = path.read_bytes()
+    with pytest.raises(MateriaError, match="changed on disk") as caught:
+        wb.save_design(draft)
+    assert "reload" in caught.value.hint
+    assert path.read_bytes() == now
+    assert draft.changed
+    path.unlink()
+    with pytest.raises(MateriaError, match="changed on disk"):
+        wb.save_design(draft)
+    draft = Workbench(project).design("Ask")
+    (project / ".pi").mkdir()
+    (project / PROJECT_FILE).write_text("{}")
+    with pytest.raises(MateriaError, match="changed on disk"):
+        wb.save_design(draft, anyway=True)
+
+
+def test_a_design_begins_with_what_the_file_holds_now(wb, project):
+    path = file(project)
+    wb.load("given.json")
+    path.write_text(path.read_text().replace('"L"', '"M"'))
+    draft = wb.design()
+    assert list(draft.document["loops"]) == ["M"]
+    draft.add_socket("P")
+    wb.save_design(draft)
+
+
+def test_an_unfinished_loadout_is_saved_only_if_that_is_meant(wb, project):
+    path = file(project)
+    wb.load("given.json")
+    draft = wb.design()
+    draft.remove_socket("Socket-1")
+    before = path.read_bytes()
+    for to in (None, "notebook", "copy.json"):
+        with pytest.raises(MateriaError, match="problems: nothing is named at entry"):
+            wb.save_design(draft, to)
+    assert path.read_bytes() == before
+    assert not (project / "copy.json").exists()
+    wb.save_design(draft, anyway=True)
+    assert not wb.check("T").ok
+    again = wb.design("T")
+    again.set_entry("Socket-2")
+    assert again.document["entry"] == "Socket-2"
+
+
+def test_a_copy_into_another_file(wb, project):
+    file(project)
+    wb.load("given.json")
+    draft = wb.design()
+    draft.add_socket("P")
+    copied = wb.save_design(draft, "new.json")
+    assert copied == f"saved in {project / 'new.json'}; the one of given goes before it"
+    assert draft.changed, "its own file has not changed"
+    assert read_config(project / "new.json") == {"loadouts": {"T": draft.document}}
+    with pytest.raises(MateriaError, match="already"):
+        wb.save_design(draft, "new.json")
+    draft.add_socket("P")
+    wb.save_design(draft, "new.json", anyway=True)
+    assert "Socket-6" in read_config(project / "new.json")["loadouts"]["T"]["sockets"]
+    for name, words in (
+        ("new.yaml", "written as JSON"),
+        ("new.txt", "ends with"),
+        ("a/b/c.json", "no such file"),
+    ):
+        with pytest.raises(MateriaError, match=words):
+            wb.save_design(draft, name)
+    (project / "list.json").write_text("[]")
+    with pytest.raises(MateriaError, match="no config"):
+        wb.save_design(draft, "list.json")
+
+
+def test_comments_in_yaml_stay(wb, project):
+    path = file(project, "given.yaml", YAML)
+    wb.load("given.yaml")
+    draft = wb.design()
+    draft.add_socket("P")
+    draft.change_edge("Socket-2", 1, to="Socket-3")
+    draft.add_edge("Socket-2", "Socket-3", "satisfied")
+    draft.rename_socket("Socket-1", "First")
+    wb.save_design(draft)
+    assert changed_lines(YAML, path.read_text()) == [
+        "- entry: Socket-1",
+        "+ entry: First",
+        "- Socket-1: {materia: P, edges: [{when: always, to: Socket-2}]}",
+        "+ First: {materia: P, edges: [{when: always, to: Socket-2}]}",
+        "- to: Socket-1 # sometimes",
+        "- - {when: always, to: end}",
+        "+ to: First # sometimes",
+        "+ - {when: satisfied, to: Socket-3}",
+        "+ - {when: always, to: Socket-3}",
+        "+ Socket-3: {materia: P}",
+    ]
+    assert parse_yaml(path.read_text())["loadouts"]["Two"] == draft.document
+
+
+def test_a_comment_is_not_lost_unless_that_is_meant(wb, project):
+    path = file(project, "given.yaml", YAML)
+    wb.load("given.yaml")
+    draft = wb.design()
+    draft.remove_edge("Socket-2", 0)
+    with pytest.raises(MateriaError, match=r"comments? would be lost: .*sometimes"):
+        wb.save_design(draft)
+    assert path.read_text() == YAML
+    wb.save_design(draft, anyway=True)
+    assert "# what we do" in path.read_text()
+    assert "sometimes" not in path.read_text()
+
+
+def test_json_with_comments_is_not_written_and_the_way_out_is_named(wb, project):
+    text = "// mine\n" + json.dumps(looped())
+    path = file(project, "given.jsonc", text)
+    wb.load("given.jsonc")
+    draft = wb.design()
+    draft.add_socket("P")
+    with pytest.raises(MateriaError, match="comments") as caught:
+        wb.save_design(draft)
+    assert ".json" in caught.value.hint
+    assert path.read_text() == text
+    assert draft.patch() == [{"op": "add", "path": "/sockets/Socket-5", "value": {"materia": "P"}}]
+    wb.save_design(draft, "given.json")
+    assert read_config(project / "given.json")["loadouts"]["T"] == draft.document
+    plain = file(project, "plain.jsonc", json.dumps(looped()))
+    wb.load("plain.jsonc")
+    draft = wb.design()
+    draft.add_socket("P")
+    wb.save_design(draft)
+    assert "Socket-5" in plain.read_text()
+
+
+def test_yaml_that_cannot_be_changed_in_place_is_refused(wb, project):
+    text = YAML.replace(
+        "edges: [{when: always, to: Socket-2}]", "edges: [&e {when: always, to: Socket-2}]"
+    ).replace("- {when: always, to: end}", "- *e")
+    path = file(project, "given.yaml", text)
+    wb.load("given.yaml")
+    draft = wb.design()
+    draft.change_edge("Socket-2", 1, to="end")
+    with pytest.raises(MateriaError, match="anchors"):
+        wb.save_design(draft)
+    assert path.read_text() == text
+
+
+def test_a_failed_write_leaves_file_and_design(wb, project, monkeypatch):
+    path = file(project)
+    wb.load("given.json")
+    draft = wb.design()
+    draft.add_socket("P")
+    before = path.read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("materia_nb.loadout.files.os.fsync", full)
+    with pytest.raises(MateriaError, match="No space left"):
+        wb.save_design(draft)
+    assert path.read_bytes() == before
+    assert [one.name for one in project.iterdir()] == ["given.json"]
+    assert draft.changed
+
+
+def test_a_running_cast_keeps_the_loadout_that_it_started_with(bench):
+    cast = bench.cast("build it")
+    cast.run(steps=2)
+    draft = bench.design()
+    draft.remove_socket("Socket-4")
+    draft.set_socket("Socket-5", "materia", "Build")
+    bench.save_design(draft, anyway=True)
+    bench.save_design(draft, "notebook", anyway=True)
+    assert cast.run() == "complete"
+    assert "Socket-4" in [socket for socket, *_ in cast.route]
+    assert cast.route[-1][0] == "Socket-5"
+    assert cast.graph.sockets["Socket-5"].materia.id == "Narrate"
+    assert "Socket-4" not in bench.cast("the next one").graph.sockets
