@@ -97,7 +97,7 @@ def test_a_click_selects_and_shows_its_form(panel, element, kind, pick, form):
 
 
 def test_every_part_can_be_selected_from_the_list_and_by_name(panel):
-    for words, pick in panel._picture.chooser._named:
+    for words, pick in panel._picture.chooser.named:
         panel._picture.chooser.list.value = pick
         assert panel.selected == pick
         panel.select(None)
@@ -503,7 +503,7 @@ def test_hostile_text_is_escaped_everywhere():
     }
     panel = of(config(sockets, loops={HOSTILE: loop}))
     panel.mark(HOSTILE)
-    for _, pick in panel._picture.chooser._named:
+    for _, pick in panel._picture.chooser.named:
         panel.select(pick)
         assert panel.selected == pick
         for widget in widgets_in(panel.view):

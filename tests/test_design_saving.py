@@ -50,10 +50,15 @@ def wb(project):
 
 
 def changed_lines(before: str, after: str) -> list[str]:
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), n=0)
-    return [
-        f"{line[0]} {' '.join(line[1:].split())}" for line in lines if line[:3] not in ("+++", "---", "@@ ")
-    ]
+    old, new = before.splitlines(), after.splitlines()
+    # Brackets alone on a line are many, and must not count as noise all the same.
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    found = []
+    for tag, a, b, c, d in matcher.get_opcodes():
+        if tag != "equal":
+            found += [f"- {' '.join(line.split())}" for line in old[a:b]]
+            found += [f"+ {' '.join(line.split())}" for line in new[c:d]]
+    return found
 
 
 def file(project: Path, name: str = "given.json", text: str | None = None) -> Path:

@@ -281,6 +281,8 @@ def show_designer(bench: Workbench, name: str | None = None, *, new: bool = Fals
         old.design if isinstance(old, DesignerPanel) and old.bench is bench and old.design.changed else None
     )
     panel = show_panel(key, lambda: DesignerPanel(bench, kept or bench.design(name, new=new)))
+    if old is not None:
+        old.close()  # in another cell too: two panels of one design would not know of each other
     if kept is not None:
         panel.say("These are the edits that were not saved yet. Reload takes what is on disk.")
     return panel
