@@ -687,6 +687,18 @@ def test_choosing_a_handoff_shows_its_way_in_the_graph(cast, make):
     assert "It was taken." in panel.graph._details.value
 
 
+def test_a_timeline_alone_shows_the_moment_itself(cast, make):
+    cast.run(steps=4)
+    timeline = make(panels.PANELS["timeline"], cast)
+    timeline.select((None, 2))
+    views = timeline._views
+    assert "▶" in views["graph"].value
+    assert "Handoff of step 2" in views["handoff"].value
+    assert "workItems" in views["state"].value
+    timeline.select((None, 1))
+    assert "Handoff of step 1" in views["handoff"].value
+
+
 def test_the_timeline_is_filtered_by_socket_and_item(cast, make):
     cast.run()
     timeline = make(CastPanel, cast).timeline

@@ -137,7 +137,7 @@ PANELS: Final[Mapping[str, Callable[[Cast], Panel]]] = {
     "state": StatePanel,
     "handoff": HandoffPanel,
     "reply": ReplyPanel,
-    "timeline": TimelinePanel,
+    "timeline": lambda cast: TimelinePanel(cast, alone=True),
     "toolbar": ToolbarPanel,
     "graph": graph_panel,
 }

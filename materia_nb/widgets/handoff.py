@@ -108,7 +108,7 @@ class HandoffPanel(Panel):
         if seen != self._seen:
             self._seen = seen
             shown = self.past or self.cast
-            show_html(self._handoff, _handoff_html(shown, record))
+            show_html(self._handoff, handoff_html(shown, record))
             show_html(self._why, why_html(shown, record))
         self._draw_edit()
 
@@ -144,7 +144,8 @@ def _option(step: StepRecord) -> tuple[str, int]:
     return f"{step.number}: {part(step.socket)}, visit {step.visit}{item}", step.number
 
 
-def _handoff_html(cast: Looks, record: StepRecord | None) -> Html:
+def handoff_html(cast: Looks, record: StepRecord | None) -> Html:
+    """Show what a step handed on."""
     if record is None:
         return lines_html(["No step yet: nothing has been handed on."])
     # The view's own builders have escaped it.

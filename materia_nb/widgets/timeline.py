@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import ipywidgets as ui
 
 from materia_nb.display.escape import part
-from materia_nb.display.html import Html, html_join
-from materia_nb.views import steps_view, way_words
+from materia_nb.display.html import Html, html_join, html_json
+from materia_nb.display.svg import graph_svg
+from materia_nb.views import marks_of, steps_view, way_words
 from materia_nb.widgets.base import Panel, show_html
 from materia_nb.widgets.choices import Choices
 from materia_nb.widgets.controls import button, lines_html, row, show_if
-from materia_nb.widgets.handoff import why_html
+from materia_nb.widgets.handoff import handoff_html, why_html
 from materia_nb.widgets.runs import runs_of
 
 if TYPE_CHECKING:
@@ -38,11 +39,14 @@ class TimelinePanel(Panel):
     Args:
         cast: whose steps.
         forked: called with the new cast after a fork.
+        alone: whether it shows the moment's graph, state and handoff itself, there being no panels beside it.
     """
 
     interval = 0.2
 
-    def __init__(self, cast: Cast, forked: Callable[[Cast], object] = lambda _: None) -> None:
+    def __init__(
+        self, cast: Cast, forked: Callable[[Cast], object] = lambda _: None, *, alone: bool = False
+    ) -> None:
         super().__init__("timeline")
         self.cast = cast
         self.runs = runs_of(cast)
@@ -86,6 +90,7 @@ class TimelinePanel(Panel):
             row(self._moment, self.now_button, self.back_button, self.fork_button),
             note,
             self._why,
+            *self._folds(alone=alone),
         )
         self.follow(cast)
         self.at_close(self.runs.watch(lambda _: self.later()))
@@ -94,6 +99,11 @@ class TimelinePanel(Panel):
     def fallback(self) -> tuple[str, str | None]:
         """Return the steps as a table of text."""
         return repr(steps_view(self.cast)), None
+
+    def _folds(self, *, alone: bool) -> tuple[ui.Widget, ...]:
+        """What the moment looked like, folded; empty where other panels show it."""
+        self._views = {name: ui.HTML() for name in ("graph", "state", "handoff")} if alone else {}
+        return (ui.Accordion(list(self._views.values()), titles=list(self._views)),) if alone else ()
 
     # -- for code ---------------------------------------------------------------------
 
@@ -177,6 +187,14 @@ class TimelinePanel(Panel):
         if explained != self._explained:
             self._explained = explained
             show_html(self._why, self._explanation(record))
+            self._draw_views(record)
+
+    def _draw_views(self, record: StepRecord | None) -> None:
+        shown = self.past or self.cast
+        if self._views:
+            show_html(self._views["graph"], Html(graph_svg(shown.graph, marks_of(shown))))
+            show_html(self._views["state"], html_json(dict(shown.state), 2))
+            show_html(self._views["handoff"], handoff_html(shown, record))
 
     def _explanation(self, record: StepRecord | None) -> Html:
         shown = self.past or self.cast
