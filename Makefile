@@ -25,6 +25,7 @@ demo: env-lab ## run the quickstart notebook; print the route, the state, where 
 
 test: env-test lint ## all checks, all notebooks, all tests
 	@$(PY) scripts/chromium.py
+	@$(PY) scripts/oldest_kernel.py
 ifneq ($(NOTEBOOKS),)
 	MATERIA_PROFILE_DIR=$(CURDIR)/build/profile $(PY) -m pytest -q -n $(WORKERS) --dist loadscope \
 		--nbval --nbval-current-env --nbval-sanitize-with tests/nbval-sanitize.cfg $(NOTEBOOKS)
