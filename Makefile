@@ -4,7 +4,7 @@
 #   make lab     open JupyterLab on notebooks/
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab bench lint format unit clean env-lab env-test env-bench
+.PHONY: help demo test lab notebooks bench lint format unit clean env-lab env-test env-bench
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 # A pyenv shim answers to a name without being able to run it, so each candidate is tried.
@@ -38,6 +38,9 @@ unit: env-test ## the tests that need no browser; PYTEST_ARGS="-k word" narrows 
 lab: env-lab ## open JupyterLab on notebooks/
 	@mkdir -p notebooks
 	$(BIN)/jupyter lab --ServerApp.root_dir=notebooks
+
+notebooks: env-lab ## execute notebooks/ and store them with their outputs, in the one way that is stored
+	$(PY) scripts/run_notebooks.py
 
 bench: env-bench ## visits per second beside transitions, burr and the bare writes
 	$(PY) benchmarks/bench.py
