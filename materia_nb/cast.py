@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Self
 
 from materia_nb.agents.base import Agent, Turn, TurnKind
 from materia_nb.agents.registry import AgentTable
@@ -23,11 +23,11 @@ from materia_nb.agents.sound import SoundReply, agent_failure, sound
 from materia_nb.edits import Edits
 from materia_nb.engine import step as engine
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import CastState, Failure, Mode, Status, Visit
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.engine.state import CastState, Failure, Mode, Visit
+from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.graph import END, Graph
-from materia_nb.looks import Looks
+from materia_nb.loadout.graph import Graph
+from materia_nb.stops import Pause, Stops
 from materia_nb.store import derived
 from materia_nb.store.files import DiskError, disk, sync_folder, to_bytes
 from materia_nb.store.history import History, StepRecord
@@ -38,18 +38,12 @@ from materia_nb.store.replay import Difference, Replay, replay
 from materia_nb.store.rundir import RunDir, branch_suffix, new_run_dir, output_name
 from materia_nb.utilities.runner import command_record, run_utility, stdin_document
 
-Pause = Literal["complete", "failed", "aborted", "person", "breakpoint", "until", "steps", "stopped"]
-"""Why a run stopped."""
-
 _TURN_KIND: Final[Mapping[Mode, TurnKind]] = {
     "work": "work",
     "repair": "repair",
     "draft": "refine",
     "final": "finalize",
 }
-
-
-_OVER: Final[Mapping[Status, Pause]] = {"complete": "complete", "failed": "failed", "aborted": "aborted"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +69,7 @@ class Plan:
     sync: bool = False
 
 
-class Cast(Looks, Edits):
+class Cast(Stops, Edits):
     """One run of a loadout. Make one with ``Workbench.cast`` or ``Workbench.open``."""
 
     def __init__(  # noqa: PLR0913 - the parts of a cast, by name
@@ -100,7 +94,8 @@ class Cast(Looks, Edits):
         self.agents = agents or AgentTable()
         self.differences = tuple(differences)
         self.messages = list(messages)
-        self.breakpoints: dict[str, Callable[[Cast], bool] | None] = {}
+        self.breakpoints = {}
+        self.watchpoints = {}
         self.stop = threading.Event()
         self._files = run_dir
         self._history = history
@@ -240,6 +235,18 @@ class Cast(Looks, Edits):
             self._journal = None
             self._close()
 
+    def show(self, panel: str | None = None) -> Any:
+        """Show the cast with buttons in a notebook, or one of its panels: graph, items, state, timeline ...
+
+        The value is a widget; showing it again in the same cell closes the earlier one.
+
+        Raises:
+            MateriaError: there is no such panel (``unknown_panel``).
+        """
+        from materia_nb.widgets import bench
+
+        return bench.show(self) if panel is None else bench.show_one(self, panel)
+
     # -- going on -------------------------------------------------------------------
 
     def step(self) -> StepRecord | None:
@@ -251,11 +258,26 @@ class Cast(Looks, Edits):
         self.stop.clear()
         return self._step()
 
+    def enter(self) -> StepRecord | None:
+        """Enter the next socket without running it: its prompt can then be read, and edited, before it is asked.
+
+        ``step`` or ``reply`` goes on. Returns the step's record, None when the cast only came to its end.
+        """
+        with self._hold():
+            self._begin()
+            if self.status == "ready":
+                self._enter()
+            elif self.status != "waiting":
+                raise self._over()
+            if self.status != "ready":
+                self._write_derived()
+            return self.steps[-1] if self.waiting_at else None
+
     def run(self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None) -> Pause:
         """Step until the cast is over or must stop, and say why it stopped.
 
         Breakpoints and a socket given as ``until`` stop the run in front of a socket, but not
-        in front of the one where it starts.
+        in front of the one where it starts; a watched path stops it behind the step that changed it.
 
         Args:
             until: a socket to stop in front of (``end`` for the end), or a condition looked at
@@ -303,33 +325,6 @@ class Cast(Looks, Edits):
         if self.status != "ready":
             self._write_derived()
         return record
-
-    def _pause(
-        self, until: str | Callable[[Cast], bool] | None, steps: int | None, taken: int
-    ) -> Pause | None:
-        status = self.now.status
-        if status in _OVER:
-            return _OVER[status]
-        if self.stop.is_set():
-            return "stopped"
-        if status == "waiting" and taken:
-            return "person"
-        if steps is not None and taken >= steps:
-            return "steps"
-        if taken and self._breaks():
-            return "breakpoint"
-        if callable(until):
-            there = until(self)
-        else:
-            there = taken > 0 and until is not None and self._upcoming() == until
-        return "until" if there else None
-
-    def _breaks(self) -> bool:
-        target = self._upcoming() if self.breakpoints else None
-        if target is None or target not in self.breakpoints:
-            return False
-        condition = self.breakpoints[target]
-        return condition is None or bool(condition(self))
 
     def reply(self, answer: str | Mapping[str, JSON]) -> StepRecord:
         """Answer the agent socket that is waiting, as a person; an object is sent as JSON.
@@ -429,12 +424,6 @@ class Cast(Looks, Edits):
                 [("budget_set", {"maxTokens": max_tokens})], lambda _: self._history.rebudgeted(state)
             )
             self._told()
-
-    def break_at(self, socket: str, condition: Callable[[Cast], bool] | None = None) -> None:
-        """Make runs stop in front of ``socket``, whenever ``condition`` holds if one is given."""
-        self._known(socket)
-        self.breakpoints[socket] = condition
-        self._told()
 
     def write_derived(self) -> None:
         """Write what follows from the journal: prompts, parsed outputs, manifest and usage (R29, R30).
@@ -649,16 +638,6 @@ class Cast(Looks, Edits):
         if step.state.status in ("failed", "aborted"):
             self._write_derived()
 
-    def _told(self) -> None:
-        for watcher in tuple(self._watchers):
-            try:
-                watcher(self)
-            except Exception as error:  # noqa: BLE001 - a view must not break the cast
-                if watcher in self._watchers:
-                    self._watchers.remove(watcher)
-                told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-                self.messages.append(f"A view stopped following the cast: {told}")
-
     def _visit(self) -> Visit:
         visit = self.waiting_at
         if visit is None:
@@ -671,14 +650,6 @@ class Cast(Looks, Edits):
 
     def _materia(self, visit: Visit) -> Any:
         return self.rules.sockets[visit.socket].socket.materia
-
-    def _known(self, socket: str, *, also_end: bool = False) -> None:
-        if socket not in self.graph.sockets and not (also_end and socket == END):
-            raise MateriaError(
-                f"The loadout {self.graph.name!r} has no socket {socket!r}.",
-                hint=did_you_mean(socket, self.graph.sockets),
-                kind="unknown_socket",
-            )
 
     def _needs_writable(self) -> None:
         if self._journal is None:

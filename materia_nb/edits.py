@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Self
 
 from materia_nb.engine import edit
 from materia_nb.engine import step as engine
+from materia_nb.engine.prompt import Prompt, reworded
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import CastState
+from materia_nb.engine.state import CastState, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.store.files import to_bytes
@@ -50,6 +51,8 @@ class Edits:
         def _hold(self) -> threading.Lock: ...
         def _begin(self) -> None: ...
         def _told(self) -> None: ...
+        def _enter(self) -> None: ...
+        def _visit(self) -> Visit: ...
         def _write_derived(self) -> None: ...
         def _commit(
             self, events: Sequence[tuple[str, Mapping[str, JSON]]], keep: Callable[[int], None]
@@ -132,6 +135,50 @@ class Edits:
                 ),
             )
             self._told()
+
+    def edit_prompt(self, layer: str, text: str) -> Prompt:
+        """Change one layer of the prompt that waits, for this turn only; a socket that is next is entered first.
+
+        The prompts of other turns and visits stay as the materia has them. A later change of the state
+        asks with the materia's own wording again. Returns the prompt as it is then.
+
+        Args:
+            layer: its name, such as ``materia``, ``work item`` or ``return``.
+            text: the new text; empty leaves the layer out.
+
+        Raises:
+            MateriaError: no agent is asked (``not_waiting``, ``not_an_agent``), the prompt has no such
+                layer (``unknown_layer``), or a step is running (``busy``).
+        """
+        self._refuse_while_running()
+        with self._hold():
+            self._begin()
+            if self.now.status == "ready":
+                self._enter()
+            visit, prompt = self._visit(), self._history.prompt
+            if prompt is None or self.rules.sockets[visit.socket].socket.is_utility:
+                raise MateriaError(
+                    f"{visit.socket} is a utility and has no prompt.",
+                    hint="edit the state that it reads",
+                    kind="not_an_agent",
+                )
+            if self._history.message is not None:
+                raise MateriaError(
+                    "What is asked now is your message about the draft.",
+                    hint="refine with another message",
+                    kind="prompt",
+                )
+            told = to_bytes(text).decode()
+            changed = reworded(prompt, layer, told)
+            if changed == prompt:
+                return prompt
+            event: dict[str, JSON] = {"layer": layer, "text": told, "by": "person"}
+            self._commit(
+                [("prompt_edited", {**engine.about(self.rules, visit), **event})],
+                lambda _: self._history.reworded(changed),
+            )
+            self._told()
+            return changed
 
     def undo(self) -> None:
         """Take the last edit back, as long as no step was made since."""

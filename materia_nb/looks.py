@@ -15,7 +15,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.store.files import disk, replace_file
-from materia_nb.store.history import History, StepRecord
+from materia_nb.store.history import History, StepRecord, history_to
 from materia_nb.store.journal import Journal
 
 if TYPE_CHECKING:
@@ -128,14 +128,42 @@ class Looks:
 
     def at_step(self, number: int) -> StepRecord:
         """Return the step of that number; negative numbers count from the end."""
-        index = number - 1 if number > 0 else len(self.steps) + number
-        if number == 0 or not 0 <= index < len(self.steps):
+        return _nth(self.steps, number)
+
+    def line(self, branch: int | None = None) -> Sequence[StepRecord]:
+        """Return the steps one after another, as they led to the present, or into an abandoned branch.
+
+        Args:
+            branch: which abandoned branch, from 0; its line begins with the steps that it shares with later ones.
+
+        Raises:
+            MateriaError: there is no such branch (``no_branch``).
+        """
+        left = self._history.abandoned
+        if branch is None:
+            return self.steps
+        if not 0 <= branch < len(left):
             raise MateriaError(
-                f"There is no step {number}; the cast has {len(self.steps)}.",
-                hint="give a number from 1, or -1 for the latest",
-                kind="no_step",
+                f"There is no abandoned branch {branch}; the cast has {len(left)}.", kind="no_branch"
             )
-        return self.steps[index]
+        found: list[StepRecord] = list(self.steps)
+        for steps in reversed(left[branch:]):
+            found[steps[0].number - 1 :] = steps
+        return found
+
+    def as_of(self, number: int, branch: int | None = None) -> Past:
+        """Return the cast as it was after a step, to be looked at like the cast itself.
+
+        Args:
+            number: of the step; 0 is the start.
+            branch: the abandoned branch to which the step belongs, if it is one of those.
+
+        Raises:
+            MateriaError: there is no such step (``no_step``) or branch (``no_branch``).
+        """
+        steps = self.line(branch)
+        last = _nth(steps, number).number if number else 0
+        return Past(self, history_to(self._history.start, steps, last))
 
     def why(self, step: int | None = None) -> Why:
         """Explain why a step went where it went; the latest one by default."""
@@ -189,3 +217,24 @@ class Looks:
         if entered.status == "complete":
             return END
         return entered.at.socket if entered.status == "waiting" and entered.at else target
+
+
+class Past(Looks):
+    """A cast as it was after one of its steps; it stays so, whatever becomes of the cast. See :meth:`Looks.as_of`."""
+
+    def __init__(self, cast: Looks, history: History) -> None:
+        """Show ``history``, which is that of ``cast`` up to some step."""
+        self.run_dir, self.id, self.rules = cast.run_dir, cast.id, cast.rules
+        self.differences, self.messages, self.breakpoints = (), [], {}
+        self._history, self._journal, self._watchers = history, None, []
+
+
+def _nth(steps: Sequence[StepRecord], number: int) -> StepRecord:
+    index = number - 1 if number > 0 else len(steps) + number
+    if number == 0 or not 0 <= index < len(steps):
+        raise MateriaError(
+            f"There is no step {number}; the cast has {len(steps)}.",
+            hint="give a number from 1, or -1 for the latest",
+            kind="no_step",
+        )
+    return steps[index]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from materia_nb.insight.why import Why
     from materia_nb.loadout.layers import LayeredConfig
     from materia_nb.looks import Looks
+    from materia_nb.stops import Stops
     from materia_nb.store.catalogue import CastEntry
     from materia_nb.store.history import StepRecord
 
@@ -161,8 +162,8 @@ class CastView(Shown):
 class StatusView(Shown):
     """How a cast stands, what comes next, and what a person can do."""
 
-    def __init__(self, cast: Looks, pause: str | None = None) -> None:
-        self.lines = status_lines(cast, pause)
+    def __init__(self, cast: Looks, pause: str | None = None, changed: Sequence[str] = ()) -> None:
+        self.lines = status_lines(cast, pause, changed)
         self.steps = steps_view(cast)
         self.draft = _draft(cast)
         self.prompt = None if self.draft else cast.prompt
@@ -321,8 +322,14 @@ class WhyView(Shown):
 # -- what several views need ------------------------------------------------------------
 
 
-def status_lines(cast: Looks, pause: str | None = None) -> tuple[str, ...]:
-    """Say how a cast stands, one line a fact, the last one what to do next."""
+def status_lines(cast: Looks, pause: str | None = None, changed: Sequence[str] = ()) -> tuple[str, ...]:
+    """Say how a cast stands, one line a fact, the last one what to do next.
+
+    Args:
+        cast: which.
+        pause: why a run stopped here, if one did.
+        changed: the watched paths that made it stop.
+    """
     now = cast.now
     lines = [f"{cast.graph.name}: {now.status} after {_count(len(cast.steps), 'step')}"]
     done = [
@@ -344,6 +351,8 @@ def status_lines(cast: Looks, pause: str | None = None) -> tuple[str, ...]:
         lines.append(_waiting_for(cast))
     elif now.status == "ready":
         because = {"breakpoint": " (breakpoint)", "until": " (as asked)"}.get(pause or "", "")
+        if pause == "breakpoint" and changed:
+            because = f" (breakpoint: {', '.join(f'state.{path}' for path in changed)} changed)"
         lines.append(
             f"next: {now.next}{because}" if now.next != END else "next: end (step or run completes the cast)"
         )
@@ -447,7 +456,7 @@ def _page_step(cast: Looks, step: StepRecord) -> PageStep:
         socket=step.socket,
         visit=step.visit,
         materia=cast.graph.sockets[step.socket].materia.label,
-        outcome=_way(step),
+        outcome=way_words(step),
         item_key=step.item_key,
         item_label=step.item_label,
         output=step.output or "",
@@ -458,7 +467,8 @@ def _page_step(cast: Looks, step: StepRecord) -> PageStep:
     )
 
 
-def _way(step: StepRecord) -> str:
+def way_words(step: StepRecord) -> str:
+    """Say in a word or two how a step went on: its target, a failure, or that it waits."""
     decision = step.decision
     if decision is None:
         return "waiting"
@@ -474,7 +484,7 @@ def steps_view(cast: Looks) -> Table:
         materia = cast.graph.sockets[step.socket].materia.label
         item = f"{step.item_key} {short(step.item_label or '', 40)}" if step.item_key else ""
         output = shorten(step.output, 60) if step.output is not None else ""
-        rows.append((str(step.number), step.socket, materia, str(step.visit), item, output, _way(step)))
+        rows.append((str(step.number), step.socket, materia, str(step.visit), item, output, way_words(step)))
     return Table(("step", "socket", "materia", "visit", "item", "output", "next"), rows, "no steps yet")
 
 
@@ -533,13 +543,14 @@ def agents_view(agents: AgentTable) -> Table:
     return Table(("materia or socket", "answered by"), rows)
 
 
-def breakpoints_view(cast: Looks) -> Table:
-    """The breakpoints of a cast."""
+def breakpoints_view(cast: Stops) -> Table:
+    """The breakpoints of a cast, and the paths of its state that are watched."""
     rows = [
         (name, condition.__doc__ or "condition" if condition else "always")
         for name, condition in cast.breakpoints.items()
     ]
-    return Table(("stops in front of", "when"), rows, "no breakpoints")
+    rows += [(f"state.{path}", "a step changes it") for path in cast.watchpoints]
+    return Table(("stops at", "when"), rows, "no breakpoints")
 
 
 def budget_view(cast: Looks) -> Table:

@@ -231,3 +231,41 @@ def test_steps_by_number(cast):
     for number in (0, 9, -9):
         with pytest.raises(MateriaError, match=f"no step {number}; the cast has 8"):
             cast.at_step(number)
+
+
+def test_a_watched_path_stops_the_run_behind_the_step_that_changed_it(cast):
+    cast.break_on("context")
+    cast.break_on(" workItems.5 ")
+    assert cast.run() == "breakpoint"
+    assert cast.changed_paths() == ["context"]
+    assert cast.steps[-1].socket == "Socket-3"
+    assert cast.run(steps=1) == "steps", "the run does not stop where it starts"
+    cast.clear_breaks(path="context")
+    assert cast.run() == "complete"
+    assert cast.changed_paths() == []
+    with pytest.raises(MateriaError, match="names nothing"):
+        cast.break_on(" .. ")
+
+
+def test_appearing_and_going_away_are_changes(tmp_path):
+    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2))
+    cast.break_on("currentWorkItem")
+    cast.break_on("workItems")
+    assert cast.run() == "breakpoint"
+    assert (cast.steps[-1].socket, cast.changed_paths()) == ("Socket-1", ["workItems"])
+    assert cast.run() == "breakpoint"
+    assert (cast.steps[-1].socket, cast.changed_paths()) == ("Socket-2", ["currentWorkItem"])
+
+
+def test_a_socket_is_entered_without_asking_its_agent(cast):
+    cast.step()
+    record = cast.enter()
+    assert record is cast.steps[-1]
+    assert cast.prompt.instruction == "Build Part 1"
+    assert cast.status == "waiting"
+    assert cast.enter() is record, "a second time it stays there"
+    assert cast.step() is record
+    assert cast.status == "ready"
+    cast.run()
+    with pytest.raises(MateriaError, match="The cast is complete"):
+        cast.enter()

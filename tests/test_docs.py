@@ -380,6 +380,7 @@ def varied_casts(wb: Workbench) -> list[Any]:
     edited.run(steps=1)
     edited.edit_items([{"title": "b", "context": "c"}])
     edited.undo()
+    edited.edit_prompt("materia", "Otherwise.")
     edited.run(steps=2)
     edited.recommit('{"satisfied": false}')
     edited.back_to(1)

@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cast_helpers import item
+from cast_helpers import item, one_config, python, start
 from materia_nb.engine import edit
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import build_graph
-from materia_nb.store.fork import fork_files  # noqa: F401 - it must be importable alone
 
 PLAN = [item("a"), item("b"), item("c")]
 
@@ -273,3 +272,56 @@ def test_the_current_item_is_found_again_wherever_it_goes(size, cursor, order, r
     assert 0 <= place <= len(origins)
     if cursor < size and cursor not in removed:
         assert origins[place] == cursor
+
+
+# -- the prompt, for one turn -------------------------------------------------------------
+
+
+def test_a_prompt_is_reworded_for_one_turn_only(bench, cast):
+    asked = []
+
+    @bench.agent("Build")
+    def build(turn):
+        asked.append(turn.prompt)
+        return "built"
+
+    cast.step()
+    first = cast.edit_prompt("materia", "Build it in one file.")
+    assert first.instruction == "Build it in one file."
+    assert cast.prompt is first
+    cast.edit_prompt("work item", "")
+    same_as_journal(bench, cast)
+    cast.run(steps=1)
+    assert asked == ["Build it in one file."]
+    assert cast.steps[-1].turns[0].prompt.text == asked[0]
+    cast.run()
+    assert "in one file" not in "".join(asked[1:])
+    assert "a" in asked[1]
+    other = same_as_journal(bench, cast)
+    assert other.steps[1].prompt == cast.steps[1].prompt
+    kept = cast.run_dir / "contexts" / "Socket-2-WI-1-1.md"
+    assert "Build it in one file." in kept.read_text()
+
+
+def test_an_edit_of_the_state_asks_in_the_materias_words_again(bench, cast):
+    cast.step()
+    cast.enter()
+    reworded = cast.edit_prompt("materia", "Otherwise.")
+    cast.edit_items([item("renamed"), *PLAN[1:]], [0, 1, 2])
+    assert "renamed" in cast.prompt.instruction
+    cast.undo()
+    assert cast.prompt == reworded
+    assert cast.steps[-1].prompt == reworded
+    same_as_journal(bench, cast)
+
+
+def test_what_cannot_be_reworded_is_refused(bench, cast, tmp_path):
+    with pytest.raises(MateriaError, match="no layer 'materai'") as found:
+        cast.edit_prompt("materai", "x")
+    assert "did you mean 'materia'" in str(found.value).lower()
+    cast.abort()
+    with pytest.raises(MateriaError, match="No socket is waiting"):
+        cast.edit_prompt("materia", "x")
+    utility = start(tmp_path, one_config(python("print('{}')", parse="json")))
+    with pytest.raises(MateriaError, match="is a utility"):
+        utility.edit_prompt("materia", "x")

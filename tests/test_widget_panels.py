@@ -593,3 +593,173 @@ def test_the_verbs_show_and_panel(project, monkeypatch):
         run("panel item")
     assert "items" in raised.value.hint
     shell.user_ns["wb"].close()
+
+
+def test_the_prompt_is_shown_before_it_is_asked_and_reworded_for_this_turn(cast, make):
+    cast.step()
+    panel = make(ReplyPanel, cast)
+    assert panel.enter_button.layout.display is None
+    panel.enter_button.click()
+    assert cast.status == "waiting"
+    assert panel.enter_button.layout.display == "none"
+    wording = panel.wording
+    assert wording.view.layout.display is None
+    assert wording.apply_button.disabled
+    assert wording._titled["repair"].layout.display == "none"
+    wording.fields["materia"].value = f"Otherwise {HOSTILE}"
+    wording.revert_button.click()
+    assert "Otherwise" not in wording.fields["materia"].value
+    wording.fields["materia"].value = f"Otherwise {HOSTILE}"
+    wording.apply_button.click()
+    assert cast.prompt.instruction == f"Otherwise {HOSTILE}"
+    panel.refresh()
+    assert HOSTILE not in panel._prompt.value
+    assert "Otherwise" in panel._prompt.value
+    assert wording.apply_button.disabled
+    cast.run()
+    panel.refresh()
+    assert wording.view.layout.display == "none"
+
+
+def test_runs_stop_when_a_watched_path_changes(cast, make):
+    panel = make(CastPanel, cast)
+    state, toolbar = panel.state, panel.toolbar
+    assert state.watch_button.disabled
+    state.path.value = "context"
+    state.watch_button.click()
+    assert "state.context" in state._watched.value
+    toolbar.run_button.click()
+    done(cast)
+    toolbar.refresh()
+    assert "a step changed state.context" in toolbar._status.value
+    assert cast.steps[-1].socket == "Socket-3"
+    state.clear_button.click()
+    assert cast.watchpoints == {}
+    assert state.clear_button.layout.display == "none"
+
+
+# -- timeline -------------------------------------------------------------------------------
+
+
+def moments(panel):
+    return [words for words, _ in panel.steps.named]
+
+
+def test_the_timeline_lists_every_step_and_shows_the_cast_as_it_was(cast, make):
+    cast.run(steps=4)
+    panel = make(CastPanel, cast)
+    timeline = panel.timeline
+    assert moments(timeline) == [
+        "start",
+        "1 · Socket-1 Plan → Socket-2",
+        "2 · Socket-2 Build · WI-1 a → Socket-3",
+        "3 · Socket-3 Eval · WI-1 a → Socket-2",
+        "4 · Socket-2 Build · WI-1 a → Socket-3",
+        "now",
+    ]
+    timeline.steps.list.value = (None, 1)
+    assert "as it was after step 1" in timeline._moment.value
+    assert panel.graph.marks.current == "Socket-2"
+    assert panel.graph.selected == ("edge", "edge:0:Socket-1")
+    assert "state, as it was" in panel.state._tree.value
+    assert "built a" not in panel.state._tree.value
+    assert "Handoff of step 1" in panel.handoff._handoff.value
+    assert panel.state.apply_button.disabled
+    timeline.steps.next.click()
+    assert timeline.chosen == (None, 2)
+    assert "Handoff of step 2" in panel.handoff._handoff.value
+    panel.toolbar.step_button.click()
+    done(cast)
+    assert timeline.chosen == (None, -1), "going on shows the present"
+    assert panel.graph.past is None
+
+
+def test_choosing_a_handoff_shows_its_way_in_the_graph(cast, make):
+    cast.run()
+    panel = make(CastPanel, cast)
+    panel.handoff.choice.value = 2
+    assert panel.graph.selected == ("edge", "edge:0:Socket-2")
+    left = next(step for step in cast.steps if step.decision.by == "exit")
+    panel.handoff.choice.value = left.number
+    assert panel.graph.selected == ("exit", left.decision.chosen.route)
+    panel.handoff.choice.value = len(cast.steps)
+    assert panel.graph.selected == ("edge", f"implied:{cast.steps[-1].socket}")
+    assert "It was taken." in panel.graph._details.value
+
+
+def test_the_timeline_is_filtered_by_socket_and_item(cast, make):
+    cast.run()
+    timeline = make(CastPanel, cast).timeline
+    timeline.filter.value = "Socket-3"
+    assert all(" · Socket-3 " in words for words in moments(timeline)[:-1])
+    timeline.filter.value = "WI-2"
+    assert moments(timeline)
+    assert all("WI-2" in words for words in moments(timeline)[:-1])
+    timeline.filter.value = "no such thing"
+    assert moments(timeline) == ["now"]
+    assert "Socket-3" in timeline.filter.options
+    assert "WI-2 b" in timeline.filter.options
+
+
+def test_back_to_a_step_leaves_a_branch_that_can_be_looked_at(cast, make):
+    cast.run(steps=5)
+    panel = make(CastPanel, cast)
+    timeline = panel.timeline
+    assert timeline.back_button.disabled
+    timeline.select((None, 2))
+    assert not timeline.back_button.disabled
+    timeline.back_button.click()
+    assert len(cast.steps) == 2
+    assert timeline.chosen == (None, -1)
+    assert timeline.line.layout.display is None
+    timeline.line.value = 0
+    assert timeline.chosen == (0, 5)
+    assert [words.split(" · ")[0] for words in moments(timeline)] == ["start", *"12345", "now"]
+    assert "abandoned branch 1" in timeline._moment.value
+    assert timeline.back_button.disabled
+    assert timeline.fork_button.disabled
+    timeline.now_button.click()
+    assert panel.graph.past is None
+    assert cast.edits == []
+
+
+def test_a_fork_is_shown_below_and_told(bench, cast, make):
+    cast.run(steps=5)
+    panel = make(CastPanel, cast, bench.take)
+    panel.timeline.select((None, 3))
+    panel.timeline.fork_button.click()
+    assert bench.current is not cast
+    assert [step.socket for step in bench.current.steps] == [step.socket for step in cast.steps[:3]]
+    assert len(cast.steps) == 5
+    assert len(panel._forks.children) == 2
+    assert bench.current.id in panel._forks.children[0].value
+    bench.current.close()
+
+
+def test_a_waiting_step_cannot_be_gone_back_to(cast, make):
+    cast.agents.set("Build", "person")
+    cast.run()
+    timeline = make(CastPanel, cast).timeline
+    timeline.select((None, 2))
+    assert cast.status == "waiting"
+    assert timeline.back_button.disabled
+    assert timeline.fork_button.disabled
+
+
+def test_a_timeline_of_many_steps_is_cut_and_the_filter_finds_the_rest(monkeypatch, cast, make):
+    monkeypatch.setattr("materia_nb.widgets.timeline.MOST_STEPS", 3)
+    cast.run(steps=6)
+    timeline = make(CastPanel, cast).timeline
+    assert moments(timeline)[0].startswith("… 3 earlier steps")
+    assert len(moments(timeline)) == 5
+    timeline.filter.value = "Socket-1"
+    assert moments(timeline)[0].startswith("1 · Socket-1")
+
+
+def test_hostile_text_stays_text_in_the_timeline(bench, make):
+    bench.agent("Plan", lambda: {"workItems": [{"title": HOSTILE, "context": HOSTILE}]})
+    cast = bench.cast(HOSTILE)
+    cast.run(steps=3)
+    timeline = make(CastPanel, cast).timeline
+    timeline.select((None, 3))
+    assert "<img" not in timeline._why.value + timeline._moment.value

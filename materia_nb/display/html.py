@@ -17,7 +17,12 @@ _SOFT: Final = "var(--jp-ui-font-color2, #7d8590)"
 _RULE: Final = "var(--jp-border-color2, #9aa3ad66)"
 _MONO: Final = "var(--jp-code-font-family, ui-monospace, Menlo, Consolas, monospace)"
 _CELL: Final = f"padding:3px 10px;text-align:left;vertical-align:top;border-bottom:1px solid {_RULE};"
+# Scrolls sideways in a narrow place, which a box in a flex layout does not do unless its track may shrink to nothing.
+_SCROLLS: Final = "display:grid;grid-template-columns:minmax(0,1fr);overflow-x:auto"
 _LONGEST_CELL: Final = 2000
+_SHORT: Final = 16
+_READABLE: Final = 22
+_LOOKED_AT: Final = 500
 _LONGEST_STRING: Final = 2000
 _MOST_CHILDREN: Final = 200
 _MOST_NODES: Final = 4000
@@ -57,7 +62,12 @@ def html_pre(text: str, limit: int = 20_000) -> Html:
 
 def html_table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, caption: str = "") -> Html:
     """Build a table; cells are escaped text or :class:`Html`."""
-    head = "".join(f'<th scope="col" style="{_CELL}color:{_SOFT}">{html_text(name)}</th>' for name in headers)
+    rows = [tuple(row) for row in rows]
+    widths = (_word_width(column) for column in zip(headers, *rows, strict=True))
+    head = "".join(
+        f'<th scope="col" style="{_CELL}color:{_SOFT};min-width:{width}ch">{html_text(name)}</th>'
+        for name, width in zip(headers, widths, strict=True)
+    )
     body = "".join(
         "<tr>" + "".join(f'<td style="{_CELL}">{html_text(cell)}</td>' for cell in row) + "</tr>"
         for row in rows
@@ -66,9 +76,18 @@ def html_table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, capt
         f'<caption style="text-align:left;color:{_SOFT}">{html_text(caption)}</caption>' if caption else ""
     )
     return Html(
-        f'<table style="border-collapse:collapse;color:{_FG};font-size:0.95em">{title}'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        f'<div style="{_SCROLLS}"><table style="border-collapse:collapse;color:{_FG};font-size:0.95em;'
+        f'justify-self:start">'
+        f"{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
+
+
+def _word_width(column: Iterable[object]) -> int:
+    """How many digits wide a column must be so that short texts and words stay whole, and long texts are readable."""
+    texts = [cell[:_LOOKED_AT] for cell in column if isinstance(cell, str) and cell]
+    words = [word for text in texts for word in ([text] if len(text) <= _SHORT else text.split())]
+    longest = max((len(word) + 1 for word in words if len(word) <= _SHORT), default=0)
+    return max(longest, _READABLE) if any(len(text) > _READABLE for text in texts) else longest
 
 
 class _Tree:

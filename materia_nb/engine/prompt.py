@@ -11,6 +11,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from materia_nb.engine.followup import cut, shown_to
 from materia_nb.engine.state import FollowUp, Item, View
 from materia_nb.engine.values import template
+from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.protocol import Issue
 from materia_nb.jsonvalue import JSON, pretty
 
@@ -36,8 +37,8 @@ class Prompt(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The layers as the agent reads them."""
-        return "\n\n".join(layer.text for layer in self.layers)
+        """The layers as the agent reads them; one that a person emptied is left out."""
+        return "\n\n".join(layer.text for layer in self.layers if layer.text)
 
 
 def work_prompt(
@@ -56,6 +57,23 @@ def work_prompt(
     elif wanted:
         layers.append(Layer("return", wanted))
     return Prompt(tuple(layers), instruction, tuple(entry.reason for entry in entries))
+
+
+def reworded(prompt: Prompt, name: str, text: str) -> Prompt:
+    """Replace the text of one layer; an empty text leaves it out.
+
+    Raises:
+        MateriaError: the prompt has no such layer (``unknown_layer``).
+    """
+    names = [layer.name for layer in prompt.layers]
+    if name not in names:
+        raise MateriaError(
+            f"This prompt has no layer {name!r}.",
+            hint=did_you_mean(name, names) + f" (there are {', '.join(names)})",
+            kind="unknown_layer",
+        )
+    layers = tuple(layer._replace(text=text) if layer.name == name else layer for layer in prompt.layers)
+    return prompt._replace(layers=layers, instruction=text if name == "materia" else prompt.instruction)
 
 
 DRAFT_TEXT: Final = (

@@ -9,8 +9,9 @@ if TYPE_CHECKING:
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Register the magics and the completion; doing so again replaces them."""
+    """Register the magics, the completion and how casts are shown; doing so again replaces them."""
     from materia_nb.magics.complete import make_matcher
+    from materia_nb.magics.live import show_casts_live
     from materia_nb.magics.magic import MateriaMagics
 
     unload_ipython_extension(shell)
@@ -19,12 +20,15 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     completer = shell.Completer
     if completer is not None:
         completer.custom_matchers.append(make_matcher(lambda: magics.bench))
+    show_casts_live(shell, lambda: magics.bench)
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
-    """Take the magics and the completion out again; variables stay as they are."""
+    """Take all of that out again; variables stay as they are."""
     from materia_nb.magics.complete import IDENTIFIER
+    from materia_nb.magics.live import show_casts_still
 
+    show_casts_still(shell)
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("materia", None)
     shell.magics_manager.registry.pop("MateriaMagics", None)

@@ -146,13 +146,20 @@ class History:
         turn = TurnRecord(self.mode_asked, self.prompt, text, artifact, step.reading, usage, self.message)
         record.turns.append(turn)
         if self.prompt is not None:
-            self.said += [("user", self.asked), ("assistant", text)]
+            self.said += _said(turn)
         self.message = None
         self.moved(step, ts)
 
     def refined(self, message: str) -> None:
         """Keep what the person wants changed; it is asked in place of the prompt."""
         self.message = message
+
+    def reworded(self, prompt: Prompt) -> None:
+        """Keep another wording of the prompt that waits; the record of the step shows what is asked."""
+        record = self.steps[-1]
+        if record.prompt is self.prompt:
+            record.prompt = prompt
+        self.prompt = prompt
 
     def rebudgeted(self, state: CastState) -> None:
         """Keep another budget."""
@@ -163,12 +170,15 @@ class History:
         self.edits.append(edit)
         self._asked_before.append(self.prompt)
         self.state = edit.after
-        self.prompt = prompt or self.prompt
+        if prompt is not None:
+            self.reworded(prompt)
 
     def undone(self) -> None:
         """Keep that the last edit was taken back."""
         self.state = self.edits.pop().before
-        self.prompt = self._asked_before.pop()
+        prompt = self._asked_before.pop()
+        if prompt is not None and prompt is not self.prompt:
+            self.reworded(prompt)
 
     def recommitted(self, step: Step, text: str, artifact: str | None, ts: int) -> None:
         """Keep a corrected output of the last step beside the original, and what followed from it."""
@@ -209,3 +219,19 @@ class History:
             self.message = None
         if step.state.status == "waiting" and step.state.at is not None:
             self.mode_asked = step.state.at.mode
+
+
+def history_to(start: CastState, steps: Sequence[StepRecord], number: int) -> History:
+    """Return the history up to a step, as it was right after it."""
+    history = History(start)
+    history.steps = list(steps[:number])
+    if number:
+        last = history.steps[-1]
+        history.state, history.prompt = last.after, last.prompt
+        history.said = [said for turn in last.turns if turn.prompt is not None for said in _said(turn)]
+    return history
+
+
+def _said(turn: TurnRecord) -> tuple[tuple[Role, str], tuple[Role, str]]:
+    asked = turn.message if turn.message is not None else turn.prompt.text if turn.prompt else ""
+    return ("user", asked), ("assistant", turn.text)

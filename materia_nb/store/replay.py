@@ -14,6 +14,7 @@ from typing import Final
 
 from materia_nb.engine import edit
 from materia_nb.engine import step as engine
+from materia_nb.engine.prompt import reworded
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Failure, Usage
 from materia_nb.errors import MateriaError
@@ -100,6 +101,7 @@ class _Player:
             "cast_recast": self._again,
             "cast_revive": self._again,
             "state_edited": self._edited,
+            "prompt_edited": self._reworded,
             "edit_undone": self._undone,
             "socket_recommitted": self._recommitted,
             "cast_back": self._back,
@@ -215,6 +217,11 @@ class _Player:
             after = edit.edit_data(before, data)
         made = Edit(line.ts, before.steps, tuple(patch), tuple(line.data.get("inverse", ())), before, after)
         self.history.edited(made, edit.prompt_after(self.rules, after))
+
+    def _reworded(self, line: Line) -> None:
+        if self.history.prompt is not None:
+            layer, text = str(line.data.get("layer")), str(line.data.get("text", ""))
+            self.history.reworded(reworded(self.history.prompt, layer, text))
 
     def _undone(self, _: Line) -> None:
         if self.history.edits:

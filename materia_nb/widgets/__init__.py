@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from materia_nb.widgets.items import ItemsPanel
     from materia_nb.widgets.reply import ReplyPanel
     from materia_nb.widgets.state import StatePanel
+    from materia_nb.widgets.timeline import TimelinePanel
     from materia_nb.widgets.toolbar import ToolbarPanel
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Panel",
     "ReplyPanel",
     "StatePanel",
+    "TimelinePanel",
     "ToolbarPanel",
     "show",
     "show_one",
@@ -36,6 +38,7 @@ _HOMES = {
     "Panel": "materia_nb.widgets.base",
     "ReplyPanel": "materia_nb.widgets.reply",
     "StatePanel": "materia_nb.widgets.state",
+    "TimelinePanel": "materia_nb.widgets.timeline",
     "ToolbarPanel": "materia_nb.widgets.toolbar",
     "show": "materia_nb.widgets.bench",
     "show_one": "materia_nb.widgets.bench",

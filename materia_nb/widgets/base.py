@@ -14,7 +14,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, TypeVar
 
 import ipywidgets as ui
 
@@ -25,6 +25,7 @@ from materia_nb.errors import MateriaError
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
+    from materia_nb.looks import Looks
 
 P = ParamSpec("P")
 _Panel = TypeVar("_Panel", bound="Panel")
@@ -52,6 +53,7 @@ class Panel(Shown):
     def __init__(self, title: str) -> None:
         self.title = title
         self.closed = False
+        self.past: Looks | None = None
         self.notice = ui.HTML()
         self.view = ui.VBox([self.notice])
         self.view.add_class("mnb-panel")
@@ -78,6 +80,11 @@ class Panel(Shown):
     def follow(self, cast: Cast) -> None:
         """Redraw after every change of ``cast``, until the panel is closed."""
         self.at_close(cast.watch(lambda _: self.later()))
+
+    def look_at(self, past: Looks | None) -> None:
+        """Show an earlier moment of the cast, where the panel can; None goes back to the present."""
+        self.past = past
+        self.refresh()
 
     def own(self, panel: _Panel) -> _Panel:
         """Close ``panel`` together with this one; returns it."""
@@ -222,19 +229,38 @@ def css(rules: str) -> ui.HTML:
     return ui.HTML(f"<style>{rules}</style>", layout=ui.Layout(display="none"))
 
 
-_shown: dict[Hashable, Panel] = {}
+_Run: TypeAlias = tuple[Hashable, list[Panel]]
+_shown: Final[dict[Hashable, _Run]] = {}
 _showing: Final = threading.Lock()
 
 
 def show_panel(key: Hashable, factory: Callable[[], _Panel]) -> _Panel:
-    """Make a panel in place of the one made earlier under ``key``, which is closed.
+    """Make a panel and close those that earlier runs of the same cell made.
 
-    So a cell that is run again does not leave its old widgets behind. When ``factory`` raises, the old
-    panel stays as it was.
+    So a cell that is run again does not leave its old widgets behind. Where the cell is not known, the panel
+    made earlier under ``key`` is closed. When ``factory`` raises, the old panels stay as they were.
     """
     panel = factory()
+    place, run = _cell() or (("key", key), object())
     with _showing:
-        old, _shown[key] = _shown.get(key), panel
-    if old is not None and old is not panel:
-        old.close()
+        before, panels = _shown.get(place, (run, []))
+        old, kept = ([], panels) if before == run else (panels, [])
+        _shown[place] = (run, [*kept, panel])
+    for one in old:
+        one.close()
     return panel
+
+
+def _cell() -> tuple[Hashable, Hashable] | None:
+    """The cell that is running and the count of its run; None outside a notebook, or where it does not say."""
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    kernel = getattr(shell, "kernel", None)
+    if kernel is None or shell is None:
+        return None
+    try:
+        cell = kernel.get_parent()["metadata"]["cellId"]
+    except (KeyError, LookupError, TypeError):
+        return None
+    return ("cell", cell), shell.execution_count

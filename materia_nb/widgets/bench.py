@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import ipywidgets as ui
@@ -13,14 +13,19 @@ from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.views import marks_of, status_lines
 from materia_nb.widgets.base import Panel, show_html, show_panel
+from materia_nb.widgets.controls import heading
 from materia_nb.widgets.handoff import HandoffPanel
 from materia_nb.widgets.items import ItemsPanel
+from materia_nb.widgets.picks import way_pick
 from materia_nb.widgets.reply import ReplyPanel
 from materia_nb.widgets.state import StatePanel
+from materia_nb.widgets.timeline import NOW, TimelinePanel
 from materia_nb.widgets.toolbar import ToolbarPanel
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
+    from materia_nb.looks import Looks
+    from materia_nb.store.history import StepRecord
 
 _log = logging.getLogger("materia_nb.widgets")
 
@@ -59,29 +64,66 @@ def graph_panel(cast: Cast) -> Panel:
 
 
 class CastPanel(Panel):
-    """A cast, to be gone on with by mouse and keyboard alone."""
+    """A cast, to be gone on with by mouse and keyboard alone.
 
-    def __init__(self, cast: Cast) -> None:
+    Args:
+        cast: which.
+        forked: called with the new cast when one is forked here; it is shown below.
+    """
+
+    def __init__(self, cast: Cast, forked: Callable[[Cast], object] = lambda _: None) -> None:
         super().__init__("cast")
         self.cast = cast
+        self._forked = forked
         self.graph = self.own(graph_panel(cast))
-        self.toolbar = self.own(ToolbarPanel(cast, marked=self.graph.refresh))
+        self.timeline = self.own(TimelinePanel(cast, self._show_fork))
+        self.toolbar = self.own(
+            ToolbarPanel(cast, marked=self.graph.refresh, begun=lambda: self.timeline.select(NOW))
+        )
         if (on_select := getattr(self.graph, "on_select", None)) is not None:
             on_select(self.toolbar.aim)
         self.reply = self.own(ReplyPanel(cast))
         self.items = self.own(ItemsPanel(cast))
         self.state = self.own(StatePanel(cast))
-        self.handoff = self.own(HandoffPanel(cast))
-        tabs = {"items": self.items, "handoff": self.handoff, "reply": self.reply, "state": self.state}
+        self.handoff = self.own(HandoffPanel(cast, self._point_at))
+        self.timeline.on_select(self._look_at)
+        tabs = {
+            "items": self.items,
+            "handoff": self.handoff,
+            "reply": self.reply,
+            "state": self.state,
+            "timeline": self.timeline,
+        }
         self.tabs = ui.Tab([panel.view for panel in tabs.values()], titles=list(tabs), selected_index=0)
-        self.put(self.toolbar.view, self.graph.view, self.tabs)
+        self._forks = ui.VBox()
+        self.put(self.toolbar.view, self.graph.view, self.tabs, self._forks)
         self.follow(cast)
         self.refresh()
+
+    def _look_at(self, past: Looks | None) -> None:
+        """Show graph, state and handoff as they were, and by which way the step went on."""
+        for panel in (self.graph, self.state, self.handoff):
+            panel.look_at(past)
+        if past is not None and past.steps:
+            self._point_at(past.steps[-1])
+
+    def _point_at(self, step: StepRecord) -> None:
+        """Select in the graph the way by which a step went on."""
+        way = way_pick(step.decision)
+        if way is not None and (select := getattr(self.graph, "select", None)) is not None:
+            select(*way)
+
+    def _show_fork(self, made: Cast) -> None:
+        self._forked(made)
+        panel = self.own(CastPanel(made, self._forked))
+        title = ui.HTML()
+        show_html(title, heading(f"Fork of {self.cast.id} from step {len(made.steps)}: {made.id}"))
+        self._forks.children = (*self._forks.children, title, panel.view)
 
     def draw(self) -> None:
         """Say on the tab when an answer is waited for."""
         waiting = self.cast.prompt is not None
-        titles = ("items", "handoff", "reply (waiting)" if waiting else "reply", "state")
+        titles = ("items", "handoff", "reply (waiting)" if waiting else "reply", "state", "timeline")
         if self.tabs.titles != titles:
             self.tabs.titles = titles
 
@@ -95,19 +137,25 @@ PANELS: Final[Mapping[str, Callable[[Cast], Panel]]] = {
     "state": StatePanel,
     "handoff": HandoffPanel,
     "reply": ReplyPanel,
+    "timeline": TimelinePanel,
     "toolbar": ToolbarPanel,
     "graph": graph_panel,
 }
 """The panels that can be shown alone, by name."""
 
 
-def show(cast: Cast, key: Hashable = "cast") -> CastPanel:
-    """Make the whole panel of a cast; the one shown earlier under ``key`` is closed."""
-    return show_panel(("show", key), lambda: CastPanel(cast))
+def show(cast: Cast, forked: Callable[[Cast], object] = lambda _: None) -> CastPanel:
+    """Make the whole panel of a cast; what earlier runs of the same cell showed is closed.
+
+    Args:
+        cast: which.
+        forked: called with the new cast when one is forked in the panel.
+    """
+    return show_panel("show", lambda: CastPanel(cast, forked))
 
 
-def show_one(cast: Cast, name: str, key: Hashable = "cast") -> Panel:
-    """Make one panel of a cast; the one of that name shown earlier under ``key`` is closed.
+def show_one(cast: Cast, name: str) -> Panel:
+    """Make one panel of a cast; what earlier runs of the same cell showed is closed.
 
     Raises:
         MateriaError: there is no such panel (``unknown_panel``).
@@ -115,4 +163,4 @@ def show_one(cast: Cast, name: str, key: Hashable = "cast") -> Panel:
     if name not in PANELS:
         hint = f"{did_you_mean(name, PANELS)} (there are {', '.join(PANELS)})"
         raise MateriaError(f"There is no panel {name!r}.", hint=hint, kind="unknown_panel")
-    return show_panel(("panel", name, key), lambda: PANELS[name](cast))
+    return show_panel(("panel", name), lambda: PANELS[name](cast))

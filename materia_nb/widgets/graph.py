@@ -33,6 +33,7 @@ from materia_nb.widgets.viewport import Viewport
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
+    from materia_nb.looks import Looks
 
 MOST_SOCKETS: Final = 150
 """Above this the canvas is too slow and cannot be read; the SVG is shown in its place."""
@@ -206,16 +207,22 @@ class GraphPanel(Panel):
             callback(kind, key)
 
     def show_marks(self, marks: Marks | None) -> None:
-        """Show another moment than the present one; None goes back to the present."""
+        """Lay something else over the graph than how the cast stands; None goes back to that."""
         self._shown_marks = marks
         self.refresh()
+
+    def look_at(self, past: Looks | None) -> None:
+        """Show the graph, and what there is to say about its parts, as they were; None goes back to the present."""
+        self._inspector.cast = past or self.cast
+        super().look_at(past)
 
     @property
     def marks(self) -> Marks:
         """What is laid over the graph now."""
         if self._shown_marks is not None:
             return self._shown_marks
-        return marks_of(self.cast) if self.cast is not None else Marks()
+        shown = self.past or self.cast
+        return marks_of(shown) if shown is not None else Marks()
 
     def fallback(self) -> tuple[str, str | None]:
         """Return the grid of text and the static picture of this moment."""
@@ -287,8 +294,10 @@ class GraphPanel(Panel):
 
     def draw(self) -> None:
         """Bring picture, list and inspector up to the present."""
-        lines = status_lines(self.cast)[:4] if self.cast is not None else (self.title,)
-        words = " · ".join(part(line, 300) for line in lines)
+        shown = self.past or self.cast
+        lines = status_lines(shown)[:4] if shown is not None else (self.title,)
+        then = ["as it was"] if self.past is not None else []
+        words = " · ".join(part(line, 300) for line in (*then, *lines))
         show_html(self._status, Html(f'<div role="status">{html_text(words)}</div>'))
         self._picture.draw(self.marks, self.selected)
         self.chooser.show(self.selected)

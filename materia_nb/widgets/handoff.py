@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import ipywidgets as ui
@@ -15,6 +16,7 @@ from materia_nb.widgets.runs import runs_of
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
+    from materia_nb.looks import Looks
     from materia_nb.store.history import StepRecord
 
 LATEST: Final = 0
@@ -22,18 +24,24 @@ _MOST_STEPS: Final = 200
 
 
 class HandoffPanel(Panel):
-    """The handoff of one step, the latest unless another is chosen, and a correction of the latest."""
+    """The handoff of one step, the latest unless another is chosen, and a correction of the latest.
+
+    Args:
+        cast: whose steps.
+        chosen: called with a step that a person chose.
+    """
 
     interval = 0.2
 
-    def __init__(self, cast: Cast) -> None:
+    def __init__(self, cast: Cast, chosen: Callable[[StepRecord], object] = lambda _: None) -> None:
         super().__init__("handoff")
         self.cast = cast
         self._seen: object = None
         self._corrects: tuple[int, int, int] | None = None
         self._given = ""
         self.choice = ui.Dropdown(options=[("the latest step", LATEST)], layout=ui.Layout(width="420px"))
-        self.choice.observe(self.guarded(lambda _: self.refresh()), names="value")
+        self._told_of = chosen
+        self.choice.observe(self.guarded(self._chose), names="value")
         self._handoff, self._why, self._told = ui.HTML(), ui.HTML(), ui.HTML()
         self.text = ui.Textarea(
             placeholder="the corrected output", rows=6, layout=ui.Layout(width="auto"), continuous_update=True
@@ -49,7 +57,8 @@ class HandoffPanel(Panel):
         title = ui.HTML()
         show_html(title, heading("correct the output of the last step"))
         self._edit = ui.VBox([title, self.text, row(self.recommit_button, self.restore_button), self._told])
-        self.put(row(ui.Label(value="step"), self.choice), self._handoff, self._why, self._edit)
+        self._choosing = row(ui.Label(value="step"), self.choice)
+        self.put(self._choosing, self._handoff, self._why, self._edit)
         self.follow(cast)
         self.at_close(runs_of(cast).watch(lambda _: self.later()))
         self.refresh()
@@ -67,6 +76,12 @@ class HandoffPanel(Panel):
 
     # -- what a person does -----------------------------------------------------------
 
+    def _chose(self, _: Any) -> None:
+        self.refresh()
+        record = self._record()
+        if record is not None:
+            self._told_of(record)
+
     def _recommit(self, _: Any) -> None:
         runs_of(self.cast).refuse_while_busy()
         self.cast.recommit(self.text.value)
@@ -81,6 +96,7 @@ class HandoffPanel(Panel):
 
     def draw(self) -> None:
         """Bring the step, the choice and the correction up to date; what a person typed stays."""
+        show_if(self._choosing, self.past is None)
         steps = self.cast.steps
         options = [("the latest step", LATEST), *(_option(one) for one in reversed(steps[-_MOST_STEPS:]))]
         if tuple(options) != tuple(self.choice.options):
@@ -91,11 +107,14 @@ class HandoffPanel(Panel):
         seen = (None, 0, None) if record is None else (id(record), len(record.turns), record.after)
         if seen != self._seen:
             self._seen = seen
-            show_html(self._handoff, _handoff_html(self.cast, record))
-            show_html(self._why, _why_html(self.cast, record))
+            shown = self.past or self.cast
+            show_html(self._handoff, _handoff_html(shown, record))
+            show_html(self._why, why_html(shown, record))
         self._draw_edit()
 
     def _record(self) -> StepRecord | None:
+        if self.past is not None:
+            return self.past.steps[-1] if self.past.steps else None
         steps, chosen = self.cast.steps, self.choice.value
         if not steps:
             return None
@@ -103,7 +122,7 @@ class HandoffPanel(Panel):
 
     def _draw_edit(self) -> None:
         cast, record = self.cast, self.cast.steps[-1] if self.cast.steps else None
-        latest = record is not None and self._record() is record
+        latest = self.past is None and record is not None and self._record() is record
         open_ = latest and bool(record and record.turns) and cast.status != "waiting" and cast.writable
         show_if(self._edit, open_)
         if record is None or not open_:
@@ -125,14 +144,15 @@ def _option(step: StepRecord) -> tuple[str, int]:
     return f"{step.number}: {part(step.socket)}, visit {step.visit}{item}", step.number
 
 
-def _handoff_html(cast: Cast, record: StepRecord | None) -> Html:
+def _handoff_html(cast: Looks, record: StepRecord | None) -> Html:
     if record is None:
         return lines_html(["No step yet: nothing has been handed on."])
     # The view's own builders have escaped it.
     return Html(HandoffView(cast, record)._repr_mimebundle_()["text/html"])
 
 
-def _why_html(cast: Cast, record: StepRecord | None) -> Html:
+def why_html(cast: Looks, record: StepRecord | None) -> Html:
+    """Explain why a step went where it went, in words and as a table; nothing without a step."""
     if record is None:
         return Html()
     shown = Html(WhyView(cast.why(record.number))._repr_mimebundle_()["text/html"])

@@ -19,7 +19,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.insight.why import HEADERS
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
-from materia_nb.views import loop_progress, marks_of
+from materia_nb.views import loop_progress, marks_of, way_words
 from materia_nb.widgets.definitions import (
     edge_definition,
     loop_definition,
@@ -29,7 +29,7 @@ from materia_nb.widgets.definitions import (
 from materia_nb.widgets.picks import Pick, link_title
 
 if TYPE_CHECKING:
-    from materia_nb.cast import Cast
+    from materia_nb.looks import Looks
     from materia_nb.store.history import StepRecord
 
 HANDOFFS: Final = 3
@@ -41,7 +41,7 @@ _LAYER_CHARS: Final = 4_000
 class Inspector:
     """Tells about the parts of a graph, and of the cast that runs it if there is one."""
 
-    def __init__(self, graph: Graph, cast: Cast | None = None) -> None:
+    def __init__(self, graph: Graph, cast: Looks | None = None) -> None:
         self.graph = graph
         self.cast = cast
         self.rules = cast.rules if cast is not None else Rules(graph)
@@ -150,7 +150,7 @@ class Inspector:
         parts = [_heading("Last handoff" if len(steps) == 1 else "Last handoffs, latest first")]
         for step in reversed(steps[-HANDOFFS:]):
             item = f", {step.item_key} {part(step.item_label or '', 80)}" if step.item_key else ""
-            title = f"Step {step.number}, visit {step.visit}{item} → {_way(step)}"
+            title = f"Step {step.number}, visit {step.visit}{item} → {part(way_words(step))}"
             parts += [_note(title), html_pre(step.output or "", _CHARS)]
         return parts
 
@@ -280,13 +280,6 @@ def _chose(decision: Decision, link: Link) -> bool:
         if link.kind == "exit"
         else (chosen.kind, chosen.place) == ("edge", link.place)
     )
-
-
-def _way(step: StepRecord) -> str:
-    decision = step.decision
-    if decision is None:
-        return "waiting"
-    return f"failed: {decision.failure.kind}" if decision.failure else part(decision.target or decision.by)
 
 
 def _definition(value: JSON) -> list[Html]:

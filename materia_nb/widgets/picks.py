@@ -8,6 +8,7 @@ from typing import Final, Literal, TypeAlias
 from materia_nb.display.escape import part
 from materia_nb.display.links import END_SIGN, Link, links
 from materia_nb.display.words import kind_words, link_words
+from materia_nb.engine.decision import Decision
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.loadout.graph import END, Graph
 
@@ -27,6 +28,22 @@ def pick_of(link: Link) -> Pick | None:
     if link.kind == "start":
         return None
     return ("exit" if link.kind == "exit" else "edge", link.key)
+
+
+def way_pick(decision: Decision | None) -> Pick | None:
+    """Return the part of a graph by which a step went on; None where no edge or exit was taken."""
+    if decision is None or decision.socket is None:
+        return None
+    chosen = decision.chosen
+    if chosen is None:
+        return (
+            ("edge", f"implied:{decision.socket}")
+            if decision.by == "implied end" and not decision.looks
+            else None
+        )
+    if chosen.route is not None:
+        return "exit", chosen.route
+    return "edge", f"edge:{chosen.place or 0}:{decision.socket}"
 
 
 def link_title(link: Link) -> str:

@@ -13,6 +13,7 @@ from materia_nb.views import PromptView, status_lines
 from materia_nb.widgets.base import Panel, show_html
 from materia_nb.widgets.controls import button, heading, issues_html, lines_html, row, show_if
 from materia_nb.widgets.runs import runs_of
+from materia_nb.widgets.wording import WordingPanel
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -53,7 +54,16 @@ class ReplyPanel(Panel):
             [self._wanted, self.text, row(self.send_button), self._told],
             layout=ui.Layout(flex="1 1 50%", min_width="280px", width="0"),
         )
-        asked = ui.Box([self._prompt], layout=ui.Layout(flex="1 1 50%", min_width="280px", width="0"))
+        self.wording = self.own(WordingPanel(cast))
+        self.enter_button = button(
+            "Show its prompt",
+            "enter the next socket without running it, to read its prompt, or change it, before it is asked",
+            self.guarded(self._enter),
+        )
+        asked = ui.VBox(
+            [self._prompt, self.enter_button, self.wording.view],
+            layout=ui.Layout(flex="1 1 50%", min_width="280px", width="0"),
+        )
         self._answer = answer
         middle = ui.HBox([asked, answer], layout=ui.Layout(flex_flow="row wrap"))
         self.put(middle, self._turns)
@@ -68,6 +78,11 @@ class ReplyPanel(Panel):
         return (lines if prompt is None else repr(PromptView(cast.steps[-1], prompt))), None
 
     # -- what a person does -----------------------------------------------------------
+
+    def _enter(self, _: Any) -> None:
+        self.runs.refuse_while_busy()
+        self.cast.enter()
+        self.refresh()
 
     def _send(self, _: Any) -> None:
         self.runs.refuse_while_busy()
@@ -88,12 +103,15 @@ class ReplyPanel(Panel):
 
     def draw(self) -> None:
         """Bring prompt and buttons up to date; the box is emptied when something else is asked."""
+        self.wording.refresh()
         cast, visit = self.cast, self.cast.waiting_at
         prompt = cast.prompt
         asked = visit is not None and prompt is not None and cast.writable
         show_if(self._answer, asked)
         has_draft = asked and visit is not None and visit.mode == "draft" and visit.drafts > 0
         show_if(self._turns, has_draft)
+        coming = cast.graph.sockets.get(cast.next_socket or "") if cast.status == "ready" else None
+        show_if(self.enter_button, coming is not None and not coming.is_utility and cast.writable)
         seen = (id(prompt), len(cast.conversation), cast.now.steps, cast.status, visit)
         if seen != self._seen:
             self._seen = seen
@@ -106,6 +124,7 @@ class ReplyPanel(Panel):
         issues = self._issues(visit) if visit is not None and asked and self.text.value.strip() else []
         fine = "this answer would be taken" if self.text.value.strip() else ""
         show_html(self._told, issues_html(issues, fine))
+        self.enter_button.disabled = busy
         self.send_button.disabled = bool(issues) or not fine or busy
         self.refine_button.disabled = busy or not self.message.value.strip()
         self.continue_button.disabled = busy

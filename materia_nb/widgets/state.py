@@ -12,12 +12,13 @@ from materia_nb.handoff import NotJson, strict_json
 from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, pretty, split_path
 from materia_nb.views import JsonView, marks_of
 from materia_nb.widgets.base import Panel, show_html
-from materia_nb.widgets.controls import button, heading, lines_html, row
+from materia_nb.widgets.controls import button, heading, lines_html, row, show_if
 from materia_nb.widgets.paths import differences, paths_in, replaced
 from materia_nb.widgets.runs import runs_of
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
+    from materia_nb.looks import Looks
 
 _MOST_CHANGES: Final = 60
 _VALUE_CHARS: Final = 300
@@ -49,8 +50,20 @@ class StatePanel(Panel):
         )
         self.remove_button = button("Remove", "take this path out of the state", self.guarded(self._remove))
         self.undo_button = button("Undo", "take the last edit of the cast back", self.guarded(self._undo))
+        self.watch_button = button(
+            "Stop on change", "runs stop behind a step that changes this path", self.guarded(self._watch)
+        )
+        self.clear_button = button(
+            "Watch nothing", "runs stop on no change any more", self.guarded(self._watch_nothing)
+        )
+        self._watched = ui.HTML()
         edit = ui.VBox(
-            [row(self.path, self.apply_button, self.remove_button, self.undo_button), self.value, self._told]
+            [
+                row(self.path, self.apply_button, self.remove_button, self.undo_button, self.watch_button),
+                self.value,
+                self._told,
+                row(self._watched, self.clear_button),
+            ]
         )
         self.put(self._changes, self._tree, edit, self._limits)
         self.follow(cast)
@@ -86,6 +99,15 @@ class StatePanel(Panel):
             self.cast.edit_state(made)
         self.refresh()
 
+    def _watch(self, _: Any) -> None:
+        self.cast.break_on(self.path.value)
+        self.refresh()
+
+    def _watch_nothing(self, _: Any) -> None:
+        for path in tuple(self.cast.watchpoints):
+            self.cast.clear_breaks(path=path)
+        self.refresh()
+
     def _undo(self, _: Any) -> None:
         runs_of(self.cast).refuse_while_busy()
         self.cast.undo()
@@ -95,17 +117,25 @@ class StatePanel(Panel):
 
     def draw(self) -> None:
         """Bring tree, changes and buttons up to date; what a person typed stays."""
-        cast, now = self.cast, self.cast.now
+        cast, shown = self.cast, self.past or self.cast
+        now = shown.now
         if self._seen is not now:
             self._seen = now
             data = dict(now.data)
-            show_html(self._tree, html_join([heading("state"), html_json(data, 1)]))
-            show_html(self._changes, _changes_html(cast))
-            show_html(self._limits, _limits_html(cast))
+            title = "state" if self.past is None else "state, as it was"
+            show_html(self._tree, html_join([heading(title), html_json(data, 1)]))
+            show_html(self._changes, _changes_html(shown))
+            show_html(self._limits, _limits_html(shown))
             self.path.options = tuple(paths_in(data))
         trouble = self._trouble()
         show_html(self._told, trouble)
-        edits, busy, path = cast.edits, runs_of(cast).busy_for(self), split_path(self.path.value)
+        busy = self.past is not None or runs_of(cast).busy_for(self)
+        edits, path = cast.edits, split_path(self.path.value)
+        watched = [f"state.{path}" for path in cast.watchpoints]
+        show_html(self._watched, lines_html([f"runs stop when a step changes {', '.join(watched)}"]))
+        show_if(self._watched, bool(watched))
+        show_if(self.clear_button, bool(watched))
+        self.watch_button.disabled = not path
         self.apply_button.disabled = bool(trouble) or busy or not path or not self.value.value.strip()
         self.remove_button.disabled = busy or get_path(dict(now.data), path) is MISSING or not path
         self.undo_button.disabled = busy or not edits or edits[-1].after is not now
@@ -120,7 +150,7 @@ class StatePanel(Panel):
         return ""
 
 
-def _changes_html(cast: Cast) -> Html:
+def _changes_html(cast: Looks) -> Html:
     if not cast.steps:
         return lines_html(["No step has changed the state yet."])
     last = cast.steps[-1]
@@ -141,7 +171,7 @@ def _text(value: JSON) -> str:
     return text if len(text) <= _VALUE_CHARS else f"{text[:_VALUE_CHARS]}… ({len(text)} characters)"
 
 
-def _limits_html(cast: Cast) -> Html:
+def _limits_html(cast: Looks) -> Html:
     now, limits = cast.now, cast.graph.limits
     rows = [(f"cursor {name}", str(place), "") for name, place in now.cursors.items()]
     rows += [

@@ -32,15 +32,21 @@ class ToolbarPanel(Panel):
     Args:
         cast: the cast to go on with.
         marked: called after a breakpoint was set or taken away, which the cast itself does not tell.
+        begun: called when a button is pressed that goes on with the cast.
     """
 
     interval = 0.1
 
-    def __init__(self, cast: Cast, marked: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self,
+        cast: Cast,
+        marked: Callable[[], object] = lambda: None,
+        begun: Callable[[], object] = lambda: None,
+    ) -> None:
         super().__init__("casting")
         self.cast = cast
         self.runs = runs_of(cast)
-        self._marked = marked
+        self._marked, self._begun = marked, begun
         sockets = [(part(socket), socket) for socket in cast.graph.sockets]
         self._status, self._badge = ui.HTML(), ui.HTML()
         self._make_buttons()
@@ -119,6 +125,7 @@ class ToolbarPanel(Panel):
 
     def _begin(self, what: str, act: Callable[[], object]) -> Callable[[Any], None]:
         def begin(_: Any) -> None:
+            self._begun()
             self.runs.start(what, act)
             self.refresh()
 
@@ -147,7 +154,7 @@ class ToolbarPanel(Panel):
         self._marked()
 
     def _clear_breaks(self, _: Any) -> None:
-        self.cast.breakpoints.clear()
+        self.cast.clear_breaks()
         self.refresh()
         self._marked()
 
@@ -184,7 +191,9 @@ class ToolbarPanel(Panel):
             pausing = ", pausing" if self.cast.stop.is_set() else ""
             return [f"{what} is running: step {len(self.cast.steps)}{pausing}"]
         paused = _PAUSED.get(runs.outcome) if isinstance(runs.outcome, str) else None
-        return [*status_lines(self.cast), *([paused] if paused else [])]
+        changed = self.cast.changed_paths() if runs.outcome == "breakpoint" else []
+        stopped = f": a step changed {', '.join(f'state.{path}' for path in changed)}" if changed else ""
+        return [*status_lines(self.cast), *([paused + stopped] if paused else [])]
 
     def _draw_bars(self) -> None:
         for loop, (done, total) in loop_progress(self.cast).items():

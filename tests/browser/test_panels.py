@@ -105,3 +105,34 @@ def test_a_person_answers_in_the_panel_and_hostile_text_stays_text(lab: Lab):
     panel.get_by_role("tab", name="handoff").click()
     panel.get_by_text("Handoff of step 1").wait_for()
     assert lab.page.evaluate("window.__owned") is None
+
+
+def test_a_cast_is_shown_with_its_panels_and_running_its_cell_again_replaces_them(lab: Lab):
+    count = "from ipywidgets.widgets.widget import _instances\nprint(len(_instances))"
+    lab.open(
+        lab.notebook(
+            "%load_ext materia_nb",
+            AGENTS,
+            "%materia use Plan-Build-Eval",
+            "first = %materia cast a guide\nsecond = %materia cast a poem\ndisplay(first, second)",
+            "%materia cast a song",
+            "wb.current.show('items')",
+            count,
+        )
+    )
+    lab.run_all()
+    both, panel = lab.cell(3), lab.cell(4)
+    both.get_by_role("button", name="Step", exact=True).nth(1).wait_for()
+    panel.get_by_role("button", name="Step", exact=True).click()
+    panel.get_by_text("next: Socket-2").first.wait_for()
+    lab.cell(5).get_by_placeholder("title: what is to be done").nth(1).wait_for()
+    lab.run_cell(4)
+    lab.run_cell(6)
+    before = int(lab.cell_text(6))
+    for _ in range(5):
+        lab.run_cell(4)
+        lab.run_cell(3)
+    lab.run_cell(6)
+    assert int(lab.cell_text(6)) == before
+    both.get_by_role("button", name="Step", exact=True).nth(1).wait_for()
+    assert {"image/svg+xml", "text/plain"} <= lab.outputs(4)[0].data.keys()

@@ -1,4 +1,4 @@
-"""Verbs that go on with a cast: cast, step, run, reply, refine, continue, abort, recast, revive, budget, break."""
+"""Verbs that go on with a cast: cast, step, enter, run, reply, refine, continue, abort, recast, revive, budget, break."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from materia_nb.magics.registry import Argument, Call, verb
     example="%materia cast ship the widget",
 )
 def cast(call: Call) -> Any:
-    """Start a cast of the chosen loadout; step or run goes on with it."""
+    """Start a cast of the chosen loadout, and show it with its panels; buttons, step or run go on with it."""
     request = call.get("request") or ""
     if call.body is not None:
         request = f"{request}\n{call.body.strip()}".strip()
@@ -46,6 +46,13 @@ def step(call: Call) -> Any:
     return views.StepView(current)
 
 
+@verb("enter")
+def enter(call: Call) -> Any:
+    """Enter the next socket without running it, to look at its prompt, or change it (reword), before it is asked."""
+    call.bench.current.enter()
+    return views.StatusView(call.bench.current)
+
+
 @verb(
     "run",
     Argument("--until", "stop in front of this socket", "option", completes="socket"),
@@ -57,7 +64,7 @@ def run(call: Call) -> Any:
     current = call.bench.current
     with running(current):
         pause = current.run(call.get("until"), steps=call.get("steps"))
-    return views.StatusView(current, pause)
+    return views.StatusView(current, pause, current.changed_paths())
 
 
 @verb(
@@ -104,17 +111,17 @@ def continue_(call: Call) -> Any:
     "break",
     Argument("socket", "where to stop", completes="socket"),
     Argument("--when", "only if this Python expression, in quotes, holds (state, item, cast)", "option"),
+    Argument("--on", "stop behind a step that changes this dotted path in the state", "option"),
     Argument("--clear", "take the breakpoint, or all of them, away", "flag"),
     example="%materia break Socket-3 --when \"state.get('retries', 0) > 2\"",
 )
 def break_(call: Call) -> Any:
-    """Stop runs in front of a socket; without one, list the breakpoints."""
-    current, socket = call.bench.current, call.get("socket")
+    """Stop runs in front of a socket, or when a step changes something; without either, list the breakpoints."""
+    current, socket, path = call.bench.current, call.get("socket"), call.get("on")
     if call.get("clear"):
-        if socket is None:
-            current.breakpoints.clear()
-        else:
-            current.breakpoints.pop(socket, None)
+        current.clear_breaks(socket, path)
+    elif path is not None:
+        current.break_on(str(path))
     elif socket is not None:
         when = call.get("when")
         current.break_at(socket, _condition(when, call) if when else None)

@@ -1,4 +1,4 @@
-"""Verbs that change what is between two steps: items, set, recommit, undo, back, fork."""
+"""Verbs that change what is between two steps: items, set, recommit, reword, undo, back, fork."""
 
 from __future__ import annotations
 
@@ -70,6 +70,19 @@ def recommit(call: Call) -> Any:
         raise MateriaError("The corrected output is missing.", hint="write it behind recommit, or in a cell")
     call.bench.current.recommit(str(output))
     return views.StepView(call.bench.current)
+
+
+@verb(
+    "reword",
+    Argument("layer", "materia, work item, follow-up, multi-turn, repair or return", "rest", required=True),
+    cell="must",
+    example="%%materia reword materia\nBuild it in one file.",
+)
+def reword(call: Call) -> Any:
+    """Change one layer of the prompt that is asked next, for this turn only; an empty cell leaves it out."""
+    current = call.bench.current
+    prompt = current.edit_prompt(str(call.get("layer")), (call.body or "").strip())
+    return views.PromptView(current.steps[-1], prompt)
 
 
 @verb("undo")

@@ -12,12 +12,12 @@ def show(call: Call) -> Any:
     """Show the cast with buttons: go on with it, see its graph, edit items and state, answer, look at handoffs."""
     from materia_nb.widgets import bench
 
-    return bench.show(call.bench.current)
+    return bench.show(call.bench.current, forked=call.bench.take)
 
 
 @verb(
     "panel",
-    Argument("name", "items, state, handoff, reply, toolbar or graph", required=True),
+    Argument("name", "items, state, handoff, reply, timeline, toolbar or graph", required=True),
     example="%materia panel items",
 )
 def panel(call: Call) -> Any:
