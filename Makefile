@@ -4,7 +4,7 @@
 #   make lab     open JupyterLab on notebooks/
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab notebooks bench lint format unit clean env-lab env-test env-bench
+.PHONY: help demo test lab notebooks pictures bench lint format unit clean env-lab env-test env-bench
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 # A pyenv shim answers to a name without being able to run it, so each candidate is tried.
@@ -41,6 +41,10 @@ lab: env-lab ## open JupyterLab on notebooks/
 
 notebooks: env-lab ## execute notebooks/ and store them with their outputs, in the one way that is stored
 	$(PY) scripts/run_notebooks.py
+
+pictures: env-test ## take the pictures of the documentation anew, in a real JupyterLab
+	@$(PY) scripts/chromium.py
+	$(PY) -m pytest -q tests/browser/pictures.py
 
 bench: env-bench ## visits per second beside transitions, burr and the bare writes
 	$(PY) benchmarks/bench.py

@@ -8,18 +8,25 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from browser.lab import Lab
 
-_CY: Final = "document.querySelectorAll('.mnb-canvas')[%d]._cyreg.cy"
+_CELL: Final = "document.querySelectorAll('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook .jp-Cell')[%d]"
 
 
 class Picture:
-    """One canvas on the page, by number, looked into through cytoscape's own object."""
+    """One canvas, looked into through cytoscape's own object.
 
-    def __init__(self, lab: Lab, number: int = 0) -> None:
-        self.lab, self.number = lab, number
-        self.cy = _CY % number
-        lab.page.wait_for_function(
-            f"() => document.querySelectorAll('.mnb-canvas')[{number}]?._cyreg?.cy.edges().length > 0"
-        )
+    Args:
+        lab: the page.
+        number: which canvas of the page, or of the cell; the first is 0.
+        cell: look in the outputs of this cell only.
+    """
+
+    def __init__(self, lab: Lab, number: int = 0, cell: int | None = None) -> None:
+        self.lab = lab
+        place = "document" if cell is None else _CELL % cell
+        self._canvas = f"{place}.querySelectorAll('.mnb-canvas')[{number}]"
+        self.at = (lab.page if cell is None else lab.cell(cell)).locator(".mnb-canvas").nth(number)
+        self.cy = f"{self._canvas}._cyreg.cy"
+        lab.page.wait_for_function(f"() => {self._canvas}?._cyreg?.cy.edges().length > 0")
 
     def ask(self, code: str) -> Any:
         return self.lab.page.evaluate(f"() => {{ const cy = {self.cy}; return {code}; }}")
@@ -44,7 +51,7 @@ class Picture:
 
     def click(self, element: str) -> None:
         """Click with the mouse on the middle of an element."""
-        self.lab.page.locator(".mnb-canvas").nth(self.number).scroll_into_view_if_needed()
+        self.at.scroll_into_view_if_needed()
         x, y = self.ask(
             f"""(() => {{
                 const one = cy.getElementById({json.dumps(element)});

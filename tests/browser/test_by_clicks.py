@@ -37,7 +37,7 @@ class CastPanel:
 
     def __init__(self, lab: Lab, cell: int) -> None:
         self.at: Locator = lab.cell(cell)
-        self.picture = Picture(lab)
+        self.picture = Picture(lab, cell=cell)
 
     def press(self, button: str) -> None:
         """Press a button of the toolbar or of the tab in front as soon as it can be pressed."""
