@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 import oldest_kernel
+from browser.chrome import launched
 from browser.kernels import NEWEST, OLDEST
 from browser.lab import Lab
 from browser.server import LabServer
@@ -23,17 +23,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 HERE = Path(__file__).parent
-FLAGS = [
-    # Chromium's own sandbox does not start as root, which CI machines often are.
-    *(["--no-sandbox"] if os.geteuid() == 0 else []),
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -64,10 +53,8 @@ def chromium() -> Iterator[Browser]:
     path = find_chromium()
     if path is None or not driver_starts():
         _lacking("no Chromium; `make test` says how to get one")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+    with launched(path) as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="package")
