@@ -20,11 +20,13 @@ from typing import Any, Final, Self
 from materia_nb.agents.base import Agent, Turn, TurnKind
 from materia_nb.agents.registry import AgentTable
 from materia_nb.agents.sound import SoundReply, agent_failure, sound
+from materia_nb.consults import Consults
 from materia_nb.edits import Edits
 from materia_nb.engine import step as engine
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Failure, Mode, Visit
 from materia_nb.errors import MateriaError
+from materia_nb.handoff.contract import Grant
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 from materia_nb.stops import Pause, Stops
@@ -43,7 +45,16 @@ _TURN_KIND: Final[Mapping[Mode, TurnKind]] = {
     "repair": "repair",
     "draft": "refine",
     "final": "finalize",
+    "resume": "resume",
 }
+
+
+_WORDS: Final = {
+    "socket_refinement": "refinement",
+    "socket_held": "held",
+    "socket_continued": "continued",
+}
+"""What the artifact of an output is called that did not complete its socket, by its event; else ``refused``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +67,7 @@ class Plan:
         source: where it came from, in words, for the journal.
         project: the directory that utilities and agents work in.
         root: the directory that run directories are made in.
-        utilities: directories with shipped utility scripts.
+        utilities: directories with copies of the shipped utility scripts, which come before the packaged ones.
         sync: whether every step is forced to the disk (fsync), which is slower.
     """
 
@@ -69,7 +80,7 @@ class Plan:
     sync: bool = False
 
 
-class Cast(Stops, Edits):
+class Cast(Stops, Edits, Consults):
     """One run of a loadout. Make one with ``Workbench.cast`` or ``Workbench.open``."""
 
     def __init__(  # noqa: PLR0913 - the parts of a cast, by name
@@ -106,6 +117,7 @@ class Cast(Stops, Edits):
         self._writer = threading.Lock()
         self._holder = 0
         self._astray = False
+        self._grant: Grant | None = None
         self._watchers: list[Callable[[Cast], None]] = []
         self._close = weakref.finalize(self, _let_go, journal, lock)
 
@@ -384,7 +396,7 @@ class Cast(Stops, Edits):
         self.stop.set()
         with self._hold():
             self._begin()
-            if self.status not in ("ready", "waiting"):
+            if self.status not in ("ready", "waiting", "held"):
                 raise self._over()
             self._move(engine.abort(self.now, reason))
 
@@ -579,6 +591,7 @@ class Cast(Stops, Edits):
             index=self._turns[visit.socket],
             materia_index=self._turns[f"materia {materia.id}"],
             turn_of_visit=visit.turn,
+            grant=self._grant,
         )
 
     def _arrived(self, reply: SoundReply) -> None:
@@ -588,6 +601,8 @@ class Cast(Stops, Edits):
         step = engine.output(self.rules, self.now, text, reply.usage, self._history.prompt)
         name = self._files.write_text(self._output_name(visit, step), text)
         events = [(event.type, self._with_output(event, name, reply, step)) for event in step.events]
+
+        self._grant = None  # what is left of it ends with the turn
 
         def keep(ts: int) -> None:
             if not self.rules.sockets[visit.socket].socket.is_utility:
@@ -605,7 +620,7 @@ class Cast(Stops, Edits):
             return output_name(visit.socket, visit.visit, _key(visit), f"{branch}.md")
         # Numbered by the turns of the visit, so that no recast or revival writes over an earlier one.
         number = len(self.steps[-1].turns) + 1
-        word = "refinement" if kind == "socket_refinement" else "refused"
+        word = _WORDS.get(kind, "refused")
         return output_name(visit.socket, visit.visit, _key(visit), f"{branch}.{word}-{number}.md")
 
     def _branch(self) -> str:
@@ -661,7 +676,15 @@ class Cast(Stops, Edits):
             )
 
     def _over(self) -> MateriaError:
-        failure = self.failure
+        failure, hold = self.failure, self.held
+        if hold is not None:
+            ways = "approve or deny" if hold.needs == "consent" else "answer"
+            return MateriaError(
+                f"The cast is held ({hold.action}): {hold.reason}",
+                where=self.now.at.socket if self.now.at else None,
+                hint=f"{ways}, decide in the agent's place, correct its output (recommit), or abort",
+                kind="held",
+            )
         if failure is None:
             return MateriaError("The cast is complete.", hint="cast again to start another", kind="over")
         return MateriaError(failure.message, where=failure.socket, hint=failure.hint, kind=failure.kind)

@@ -40,6 +40,7 @@ class Edits:
     _history: History
     _journal: Journal | None
     _writer: threading.Lock
+    _utilities: tuple[Path, ...]
 
     if TYPE_CHECKING:  # what Cast provides
 
@@ -58,7 +59,9 @@ class Edits:
             self, events: Sequence[tuple[str, Mapping[str, JSON]]], keep: Callable[[int], None]
         ) -> None: ...
         @classmethod
-        def resume(cls, path: Path, agents: AgentTable | None = None) -> Self: ...  # noqa: D102
+        def resume(  # noqa: D102
+            cls, path: Path, agents: AgentTable | None = None, *, utilities: tuple[Path, ...] = ()
+        ) -> Self: ...
 
     @property
     def edits(self) -> Sequence[Edit]:
@@ -255,7 +258,7 @@ class Edits:
             kept = len(self.steps) if number is None else self.at_step(number).number
             path = fork_files(self._files, kept)
         try:
-            made = type(self).resume(path, self.agents)
+            made = type(self).resume(path, self.agents, utilities=self._utilities)
         except BaseException:
             shutil.rmtree(path, ignore_errors=True)  # nothing of the fork has happened yet
             raise

@@ -88,7 +88,7 @@ class Stops(Looks):
             return _OVER[status]
         if self.stop.is_set():
             return "stopped"
-        if status == "waiting" and taken:
+        if (status == "waiting" and taken) or status == "held":
             return "person"
         if steps is not None and taken >= steps:
             return "steps"

@@ -28,6 +28,7 @@ from materia_nb.loadout.report import Report
 if TYPE_CHECKING:
     from materia_nb.agents.registry import AgentTable
     from materia_nb.engine.prompt import Prompt
+    from materia_nb.engine.state import Hold
     from materia_nb.insight.why import Why
     from materia_nb.loadout.layers import LayeredConfig
     from materia_nb.looks import Looks
@@ -347,6 +348,8 @@ def status_lines(cast: Looks, pause: str | None = None, changed: Sequence[str] =
         lines.append(f"{failure.kind}: {failure.message}")
         if failure.hint:
             lines.append(f"to go on: {failure.hint}")
+    elif now.hold is not None and now.at is not None:
+        lines += _held_for(now.hold, now.at.socket)
     elif now.status == "waiting":
         lines.append(_waiting_for(cast))
     elif now.status == "ready":
@@ -378,6 +381,19 @@ def _waiting_for(cast: Looks) -> str:
     return f"waiting: {visit.socket} ({socket.materia.label}){item} needs an answer; reply, or step to ask its agent"
 
 
+def _held_for(hold: Hold, socket: str) -> list[str]:
+    asked = {
+        "consent": "approve or deny the command",
+        "direction": "answer how to go on",
+        "question": "answer the question",
+        "help": "answer with what it lacks",
+    }.get(hold.needs or "", "answer")
+    return [
+        f"held by {socket} ({hold.action}): {hold.reason}",
+        f"to go on: {asked}, decide in its place, correct its output (recommit), or abort",
+    ]
+
+
 def loop_progress(cast: Looks) -> dict[str, tuple[int, int]]:
     """Return for every loop over items how many are done and how many there are."""
     now = cast.now
@@ -402,6 +418,7 @@ def marks_of(cast: Looks) -> Marks:
             way = chosen.route or (0 if chosen.place is None else chosen.place)
         route = (last.socket, way)
     failed = now.failure.socket if now.failure and now.status == "failed" else None
+    visit = visit or (now.at if now.status == "held" else None)
     current = visit.socket if visit else now.next if now.next in cast.graph.sockets else None
     return Marks(
         current=current,
@@ -470,8 +487,10 @@ def _page_step(cast: Looks, step: StepRecord) -> PageStep:
 def way_words(step: StepRecord) -> str:
     """Say in a word or two how a step went on: its target, a failure, or that it waits."""
     decision = step.decision
-    if decision is None:
+    if decision is None or decision.by == "reissue":
         return "waiting"
+    if decision.by in ("pause", "escalate"):
+        return f"held: {decision.by}"
     if decision.failure is not None:
         return f"failed: {decision.failure.kind}"
     return decision.target or decision.by

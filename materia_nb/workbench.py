@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -22,8 +23,12 @@ from materia_nb.loadout import (
     load_layers,
     read_text,
 )
+from materia_nb.loadout.copies import add_definitions, placed_materia
+from materia_nb.loadout.layers import PROJECT_FILE, profile_directory
 from materia_nb.store.catalogue import CastEntry, find_cast, list_casts
 from materia_nb.store.files import disk, replace_file
+from materia_nb.utilities import scripts
+from materia_nb.utilities.command import moved
 from materia_nb.views import LoadoutView
 
 DEFAULT_ARTIFACT_DIR = ".pi/pi-materia"
@@ -183,6 +188,36 @@ class Workbench:
         self.define_materia(name, {**definition, **fields})
         return path
 
+    def copy_loadout(self, name: str, new: str | None = None, *, materia: bool = False) -> LoadoutView:
+        """Copy a loadout into the project's ``.pi/pi-materia.json``, to be edited there, and choose it.
+
+        Everything else in the file stays, and the file is written whole or not at all. After
+        editing it, :meth:`reload` reads it again.
+
+        Args:
+            name: the loadout, of whatever layer; bundled ones cannot be changed but in a copy.
+            new: what the copy is called, ``<name>-Copy`` if left out.
+            materia: whether the materia that it places are copied too, under their own names: the
+                copies then count for every loadout of the project. Those that the file defines stay.
+
+        Raises:
+            MateriaError: there is no such loadout, there is one of the new name, or the file cannot be written.
+        """
+        name, new = self._needs_loadout(name), new or f"{name}-Copy"
+        _check_name(new, "loadout")
+        if new in self.loadouts:
+            raise MateriaError(
+                f"There is a loadout {new!r} already, from the layer {self.loadouts[new]}.",
+                hint="choose another name",
+                kind="bad_name",
+            )
+        path, config = self.project / PROJECT_FILE, self.config
+        placed = placed_materia(config, name) if materia else {}
+        definitions = {id_: moved(raw, config.owners.get(id_), path.parent) for id_, raw in placed.items()}
+        add_definitions(path, {new: config.document["loadouts"][name]}, definitions)
+        self._config, self._chosen = None, new
+        return self.loadout()
+
     # -- who answers ----------------------------------------------------------------
 
     @overload
@@ -273,6 +308,7 @@ class Workbench:
             " < ".join(layer.label for layer in self.config.layers),
             self.project,
             self.artifact_root,
+            utilities=(_utility_folder(),),
             sync=self.sync,
         )
         return self.take(Cast.start(plan, request, table))
@@ -312,10 +348,12 @@ class Workbench:
         path = find_cast(self.artifact_root, str(reference))
         if path in self._open and self._open[path].writable:
             return self.take(self._open[path])
-        return self.take(Cast.resume(path, self.agents, sync=self.sync))
+        return self.take(Cast.resume(path, self.agents, utilities=(_utility_folder(),), sync=self.sync))
 
     def take(self, cast: Cast) -> Cast:
         """Make a cast the one that verbs are about."""
+        if cast.writable and any(socket.materia.script for socket in cast.graph.sockets.values()):
+            scripts.synchronize(_utility_folder())
         self.cast_ = cast
         self._open[cast.run_dir.resolve()] = cast
         return cast
@@ -335,6 +373,11 @@ class Workbench:
                 f"There is no loadout {name!r}.", hint=did_you_mean(name, names), kind="unknown_loadout"
             )
         return name
+
+
+def _utility_folder() -> Path:
+    """Where the profile's copies of the shipped utility scripts are."""
+    return profile_directory(os.environ) / scripts.FOLDER
 
 
 def _check_name(name: str, what: str) -> None:

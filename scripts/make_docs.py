@@ -1,7 +1,7 @@
 """Write the parts of the documentation that follow from the code: ``python scripts/make_docs.py``.
 
-Generated are docs/magics.md, the tables between markers in docs/loadout-format.md, and the picture of
-the README. ``--check`` writes nothing and fails when one of them is out of date.
+Generated are docs/magics.md, the tables between markers in docs/loadout-format.md, the picture of the
+README, and those of the bundled loadouts. ``--check`` writes nothing and fails when one of them is out of date.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from itertools import groupby
 from pathlib import Path
 
 from materia_nb import Workbench
 from materia_nb.agents import Turn
+from materia_nb.display.marks import Marks
 from materia_nb.display.svg import graph_svg
 from materia_nb.loadout import FieldRow, config_fields
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
@@ -26,7 +28,8 @@ from materia_nb.views import marks_of
 ROOT = Path(__file__).resolve().parent.parent
 FORMAT = Path("docs/loadout-format.md")
 MAGICS = Path("docs/magics.md")
-PICTURE = Path("docs/images/plan-build-eval.svg")
+IMAGES = Path("docs/images")
+PICTURE = IMAGES / "plan-build-eval.svg"
 COMMAND = "python scripts/make_docs.py"
 _PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -89,6 +92,7 @@ def generated() -> dict[Path, str]:
     return {
         FORMAT: with_tables((ROOT / FORMAT).read_text(encoding="utf-8"), config_fields()),
         MAGICS: magics_page(VERBS.values()),
+        **loadout_pictures(),
         PICTURE: picture(),
     }
 
@@ -175,21 +179,34 @@ def argument_words(argument: Argument) -> str:
     return f"{words}; needed" if argument.required else words
 
 
-# -- the picture ----------------------------------------------------------------------
+# -- the pictures ---------------------------------------------------------------------
+
+
+@contextmanager
+def bench() -> Iterator[Workbench]:
+    """A workbench that is the same on every machine, whatever loadouts its user has."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["MATERIA_PROFILE_DIR"] = folder
+        os.environ.pop("MATERIA_CONFIG", None)
+        with closing(Workbench(folder)) as wb:
+            yield wb
+
+
+def loadout_pictures() -> dict[Path, str]:
+    """The bundled loadouts before a cast, by the paths of their pictures; that of the README is of another kind."""
+    with bench() as wb:
+        paths = {name: IMAGES / f"{name.lower()}.svg" for name in wb.loadouts}
+        return {
+            path: graph_svg(wb.graph(name), Marks()) + "\n" for name, path in paths.items() if path != PICTURE
+        }
 
 
 def picture() -> str:
     """The bundled Plan-Build-Eval loadout after a cast in which one item was reworked once."""
-    with tempfile.TemporaryDirectory() as folder:
-        # The same on every machine, whatever loadouts its user has.
-        os.environ["MATERIA_PROFILE_DIR"] = folder
-        os.environ.pop("MATERIA_CONFIG", None)
-        wb = Workbench(folder)
+    with bench() as wb:
         cast = wb.cast("a short guide", loadout="Plan-Build-Eval", agents={"*": _answer})
         cast.run()
-        svg = graph_svg(cast.graph, marks_of(cast))
-        wb.close()
-    return svg + "\n"
+        return graph_svg(cast.graph, marks_of(cast)) + "\n"
 
 
 def _answer(turn: Turn) -> object:

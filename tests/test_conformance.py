@@ -15,7 +15,7 @@ from materia_nb.conformance.__main__ import main
 from materia_nb.conformance.runner import run_vector
 
 VECTORS = Path(__file__).parent / "vectors"
-FILES = ["cast.jsonl", "handoff.jsonl", "validate.jsonl"]
+FILES = ["agent-contract.jsonl", "cast.jsonl", "envelope.jsonl", "handoff.jsonl", "validate.jsonl"]
 
 
 def read(name):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from builders import asks, at, config, edge, exit_route, utility
 from materia_nb.engine import step as engine
 from materia_nb.engine.rules import Rules
+from materia_nb.engine.state import Failure, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.insight.why import explain
 from materia_nb.loadout import LoadoutError, build_graph
@@ -136,9 +137,9 @@ def transition(rng, rules, state, prompt):
         if visit.mode == "draft" and visit.drafts:
             return lambda: engine.finalize(rules, state, prompt)
         if rng.random() < 0.005:
-            return lambda: engine.fail(state, engine.Failure("outside", "it broke", visit.socket))
+            return lambda: engine.fail(state, Failure("outside", "it broke", visit.socket))
         text = answer(rng, rules.sockets[visit.socket])
-        usage = engine.Usage(rng.randint(0, 9), 1) if rng.random() < 0.5 else None
+        usage = Usage(rng.randint(0, 9), 1) if rng.random() < 0.5 else None
         return lambda: engine.output(rules, state, text, usage, prompt)
     if state.failure.kind == "budget":
         more = engine.set_budget(state, state.usage.tokens + rng.randint(1, 50))
@@ -266,7 +267,7 @@ def test_a_transition_that_does_not_fit_is_one_clear_error(document, status):
     calls = {
         "enter": lambda: engine.enter(rules, state),
         "output": lambda: engine.output(rules, state, "x"),
-        "fail": lambda: engine.fail(state, engine.Failure("k", "m")),
+        "fail": lambda: engine.fail(state, Failure("k", "m")),
         "recast": lambda: engine.recast(rules, state),
         "revive": lambda: engine.revive(rules, state),
     }

@@ -333,7 +333,7 @@ def test_help_knows_every_verb(shell):
         ("%materia lo", {"load", "loadouts", "loadout"}),
         ("%%materia rep", {"reply"}),
         ("x = %materia sta", {"state", "status"}),
-        ("%materia use Plan", {"Plan-Build-Eval"}),
+        ("%materia use Plan-", {"Plan-Build-Eval"}),
         ("%materia run --u", {"--until"}),
         ("%materia run --until h", {"hello"}),
         ("%materia load he", {"hello.json"}),

@@ -6,6 +6,7 @@ import pytest
 
 from builders import NO, YES, Play, asks, at, config, edge, exit_route, items, loop, retry_loop, say
 from materia_nb.engine import step as engine
+from materia_nb.engine.state import Failure
 from materia_nb.insight.why import HEADERS, explain
 
 
@@ -144,6 +145,6 @@ def test_a_revived_budget_stop_does_not_guess():
 @pytest.mark.parametrize("kind", ["aborted", "utility_exit"])
 def test_outside_failures_are_told(kind):
     play = Play(config({"Run": at("U")}))
-    step = engine.fail(play.state, engine.Failure(kind, "it broke", "Run", "mend it"))
+    step = engine.fail(play.state, Failure(kind, "it broke", "Run", "mend it"))
     assert "it broke" in str(why(play, step))
     assert "mend it" in str(why(play, step))

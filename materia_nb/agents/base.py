@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from materia_nb.errors import MateriaError
+from materia_nb.handoff.contract.approval import Grant
 from materia_nb.jsonvalue import JSON, compact
 
-TurnKind: TypeAlias = Literal["work", "repair", "refine", "finalize"]
+TurnKind: TypeAlias = Literal["work", "repair", "refine", "finalize", "resume"]
 Role: TypeAlias = Literal["user", "assistant"]
 
 
@@ -41,7 +42,8 @@ class Turn:
         materia_id: the materia placed there.
         materia_label: its label.
         visit: how often the socket was entered, from 1.
-        kind: first work, repair of an invalid output (R19), refinement, or the final answer.
+        kind: first work, repair of an invalid output (R19), refinement, the final answer, or going on
+            after an interruption.
         prompt: what is asked now.
         conversation: what was said before in this visit, without ``prompt``.
         item_key: the current work item's key, None outside an iterator.
@@ -57,6 +59,7 @@ class Turn:
         index: how many turns of this socket the cast had before this one.
         materia_index: how many turns of this materia, in any socket, the cast had before.
         turn_of_visit: how many turns this visit had before.
+        grant: leave to run one exact command once, in this turn; None when none was given.
     """
 
     socket_id: str
@@ -79,6 +82,7 @@ class Turn:
     index: int = 0
     materia_index: int = 0
     turn_of_visit: int = 0
+    grant: Grant | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,16 @@ from typing import Any
 from materia_nb.agents import AgentTable
 from materia_nb.agents.base import Reply, Turn, Usage
 from materia_nb.cast import Cast, Plan
+from materia_nb.conformance.compare import differences
+from materia_nb.conformance.contract import (
+    run_approval,
+    run_merge,
+    run_output,
+    run_repair,
+    run_transition,
+    run_updates,
+)
+from materia_nb.conformance.envelope import run_envelope, run_finalization, run_parse, run_path
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import protocol, requirements
@@ -164,13 +174,8 @@ def _compare(cast: Cast, agent: _VectorAgent, expect: Mapping[str, Any]) -> list
         "instructions": agent.instructions,
         "followUp": agent.follow_up,
     }
-    wrong = []
-    for name, wanted in expect.items():
-        if name not in found:
-            wrong.append(f"{name}: there is nothing of that name to compare")
-        elif not same(_abbreviated(found[name], wanted), wanted):
-            wrong.append(f"{name}: expected {compact(wanted)}, found {compact(found[name])[:2000]}")
-    return wrong
+    shown = {name: _abbreviated(value, expect.get(name)) for name, value in found.items()}
+    return differences(shown, expect)
 
 
 def _aliases(rules: Rules) -> set[str]:
@@ -189,10 +194,24 @@ def _abbreviated(found: JSON, wanted: JSON) -> JSON:
     return found
 
 
+_PROTOCOL_KINDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "envelope": run_envelope,
+    "parse": run_parse,
+    "finalization": run_finalization,
+    "path": run_path,
+    "output": run_output,
+    "transition": run_transition,
+    "merge": run_merge,
+    "update_contracts": run_updates,
+    "repair": run_repair,
+    "approval": run_approval,
+}
+
 KINDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "cast": run_cast,
     "validate": run_validate,
     "handoff": run_handoff,
+    **_PROTOCOL_KINDS,
 }
 """The kinds of vectors that can be run, with the function that runs one."""
 
@@ -200,5 +219,6 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "cast": ("config",),
     "validate": ("config",),
     "handoff": ("text", "materia", "socket"),
+    **dict.fromkeys(_PROTOCOL_KINDS, ("input",)),
 }
 """The fields that a vector of each kind must have, beside id, kind and expect."""

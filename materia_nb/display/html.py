@@ -153,6 +153,7 @@ _BADGES: Final = {
     "failed": ("✖", "#d5404d"),
     "running": ("▶", "#3b82c4"),
     "waiting": ("▶", "#b97f00"),
+    "held": ("⏸", "#b97f00"),
     "paused": ("▮", "#b97f00"),
     "aborted": ("■", "#7d8590"),
     "stopped": ("■", "#7d8590"),

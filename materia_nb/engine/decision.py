@@ -53,7 +53,22 @@ class Assigned(NamedTuple):
     found: bool
 
 
-By: TypeAlias = Literal["edge", "exit", "implied end", "empty loop", "repair", "draft", "failure", "budget"]
+By: TypeAlias = Literal[
+    "edge",
+    "exit",
+    "implied end",
+    "empty loop",
+    "repair",
+    "draft",
+    "failure",
+    "budget",
+    "reissue",
+    "pause",
+    "escalate",
+    "detour",
+    "return",
+    "person",
+]
 """What chose the target of a step."""
 
 
@@ -61,7 +76,9 @@ class Decision(NamedTuple):
     """How one step ended.
 
     ``by`` says what chose the target: an edge, a loop exit, the implied end, an empty
-    loop, a turn that is still owed (repair, draft), or a failure.
+    loop, a turn that is still owed (repair, draft, reissue), a person who is waited for (pause,
+    escalate) or who has chosen, a detour and its way back, or a failure. ``reason`` says why the
+    output asked for something else than a route, ``warnings`` what was odd about it.
     """
 
     step: int
@@ -78,6 +95,8 @@ class Decision(NamedTuple):
     advance: AdvanceFact | None = None
     looks: tuple[Look, ...] = ()
     passed_over: tuple[str, ...] = ()
+    reason: str = ""
+    warnings: tuple[Issue, ...] = ()
     failure: Failure | None = None
 
     @property

@@ -15,7 +15,9 @@ from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.protocol import Issue
 from materia_nb.jsonvalue import JSON, pretty
 
-LayerName: TypeAlias = Literal["materia", "work item", "follow-up", "multi-turn", "repair", "return"]
+LayerName: TypeAlias = Literal[
+    "materia", "work item", "follow-up", "multi-turn", "repair", "resume", "return"
+]
 EXCERPT_CHARS: Final = 600
 ISSUES_TOLD: Final = 40
 ISSUE_CHARS: Final = 300
@@ -91,6 +93,14 @@ def final_prompt(before: Prompt, wanted: str) -> Prompt:
     return before._replace(layers=tuple(layers))
 
 
+def resume_prompt(before: Prompt, said: str, wanted: str) -> Prompt:
+    """Assemble a turn that goes on with work that was interrupted, with what the agent is told now."""
+    layers = [Layer("resume", said)]
+    if wanted:
+        layers.append(Layer("return", wanted))
+    return before._replace(layers=tuple(layers))
+
+
 def repair_prompt(before: Prompt, wanted: str, issues: Sequence[Issue], output: str) -> Prompt:
     """Assemble a repair turn: what was wrong, an excerpt of at most 600 characters, what to return (R19)."""
     layers = [_repair_layer(issues, output)]
@@ -109,7 +119,7 @@ def repair_again(first: Prompt, issues: Sequence[Issue], output: str) -> Prompt:
 def _repair_layer(issues: Sequence[Issue], output: str) -> Layer:
     lines = ["That answer could not be used:"]
     lines += [
-        "- " + cut(f"{issue.path}: {issue.message} To mend it: {issue.fix}.", ISSUE_CHARS)
+        "- " + cut(f"{issue.path}: {_coded(issue)}{issue.message} To mend it: {issue.fix}.", ISSUE_CHARS)
         for issue in issues[:ISSUES_TOLD]
     ]
     if len(issues) > ISSUES_TOLD:
@@ -119,6 +129,10 @@ def _repair_layer(issues: Sequence[Issue], output: str) -> Layer:
         lines += ["It began:" if excerpt.endswith("…") else "It was:", excerpt]
     lines.append("Give the whole answer again, corrected.")
     return Layer("repair", "\n".join(lines))
+
+
+def _coded(issue: Issue) -> str:
+    return f"{issue.code}: " if issue.code else ""
 
 
 def _item_text(item: Item) -> str:

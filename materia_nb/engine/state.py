@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from operator import attrgetter
 from typing import Literal, NamedTuple, TypeAlias
 
-from materia_nb.handoff.protocol import Issue
+from materia_nb.handoff.protocol import Issue, Needs, Reading
 from materia_nb.jsonvalue import JSON, MISSING
 from materia_nb.loadout.graph import Budget
 
@@ -21,11 +21,14 @@ ItemId: TypeAlias = tuple[str, int]
 EdgeId: TypeAlias = tuple[str, int]
 """Which edge is meant: its socket, and its place among that socket's edges (R18)."""
 
-Status: TypeAlias = Literal["ready", "waiting", "complete", "failed", "aborted"]
-"""``ready``: ``next`` is to be entered; ``waiting``: the socket at ``at`` owes an output."""
+Status: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed", "aborted"]
+"""``ready``: ``next`` is to be entered; ``waiting``: the socket at ``at`` owes an output; ``held``: a person decides."""
 
-Mode: TypeAlias = Literal["work", "draft", "final", "repair"]
-"""What the turn that is owed is for; ``draft`` and ``final`` belong to multi-turn sockets."""
+Mode: TypeAlias = Literal["work", "draft", "final", "repair", "resume"]
+"""What the turn that is owed is for; ``draft`` and ``final`` belong to multi-turn sockets.
+
+``resume`` goes on with work that was interrupted: by its agent, or by a person's answer.
+"""
 
 
 class Item(NamedTuple):
@@ -53,7 +56,10 @@ class ItemRecord(NamedTuple):
 
 
 class Visit(NamedTuple):
-    """One visit of a socket: ``step`` numbers it within the cast, from 1."""
+    """One visit of a socket: ``step`` numbers it within the cast, from 1.
+
+    ``memory`` is what its handoff protocol wants to be given back with the next output.
+    """
 
     socket: str
     visit: int
@@ -63,6 +69,7 @@ class Visit(NamedTuple):
     turn: int = 0
     repairs: int = 0
     drafts: int = 0
+    memory: JSON = None
 
 
 class FollowUp(NamedTuple):
@@ -109,7 +116,8 @@ class Usage(NamedTuple):
 class Pending(NamedTuple):
     """A completed socket whose way on has not been chosen, because the budget stopped the cast first.
 
-    ``advanced`` is the item that ``advance`` moved on from, None when it did not move.
+    ``advanced`` is the item that ``advance`` moved on from, None when it did not move; ``target``
+    what a person chose, and ``detour`` what the output wants done first.
     """
 
     satisfied: bool | None
@@ -117,6 +125,26 @@ class Pending(NamedTuple):
     context: str | None
     exhausted: bool
     advanced: ItemId | None
+    target: str | None = None
+    detour: str | None = None
+
+
+class Hold(NamedTuple):
+    """Why a socket that has answered does not go on by itself.
+
+    Attributes:
+        action: ``pause``: the agent waits for a person; ``escalate``: a person must decide for it.
+        reason: why, in words.
+        needs: what a pause waits for: consent to a command, a direction, an answer, or help.
+        text: the output.
+        reading: what was made of it; it is applied when a person has decided.
+    """
+
+    action: Literal["pause", "escalate"]
+    reason: str
+    needs: Needs | None
+    text: str
+    reading: Reading
 
 
 class CastState(NamedTuple):
@@ -127,6 +155,8 @@ class CastState(NamedTuple):
         counts: uses of edges outside items; of edges inside an item its record keeps them.
         bounded_at: the step at which an edge with ``maxTraversals`` was last chosen.
         aliases: paths in ``data`` that show the current item, removed at the next entry (R12).
+        hold: what a held cast waits for.
+        detours: where to come back to after each detour that is under way, the innermost last.
         extra: allowance added by reviving: ("edge", socket, place, item) or ("repair", step) or ("cycles", item).
     """
 
@@ -152,6 +182,8 @@ class CastState(NamedTuple):
     aliases: tuple[tuple[str, ...], ...] = ()
     pending: Pending | None = None
     failure: Failure | None = None
+    hold: Hold | None = None
+    detours: tuple[str, ...] = ()
 
 
 class Draft:
@@ -185,6 +217,8 @@ class Draft:
     aliases: tuple[tuple[str, ...], ...]
     pending: Pending | None
     failure: Failure | None
+    hold: Hold | None
+    detours: tuple[str, ...]
 
     def __init__(self, state: CastState) -> None:
         """Start from ``state``."""
@@ -211,6 +245,8 @@ class Draft:
             self.aliases,
             self.pending,
             self.failure,
+            self.hold,
+            self.detours,
         ) = state
 
     def done(self) -> CastState:

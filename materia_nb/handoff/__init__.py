@@ -1,37 +1,29 @@
 """What must an output be? Finding the JSON, what a socket requires, and issues with paths."""
 
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.handoff.gist import Gist
 from materia_nb.handoff.jsontext import NotJson, agent_object, strict_json, utility_object
-from materia_nb.handoff.protocol import HandoffProtocol, Issue, Reading
+from materia_nb.handoff.protocol import HandoffProtocol, Issue, Reading, TurnFacts
+from materia_nb.handoff.registry import protocol, protocol_names
 from materia_nb.handoff.requirements import Requirements, requirements
 from materia_nb.handoff.sparse import SparseProtocol, item_issues
-
-_PROTOCOLS: dict[str, HandoffProtocol] = {"sparse": SparseProtocol()}
-
-
-def protocol(name: str) -> HandoffProtocol:
-    """Return the protocol of that name; raises MateriaError for an unknown one."""
-    try:
-        return _PROTOCOLS[name]
-    except KeyError:
-        raise MateriaError(
-            f"There is no handoff protocol {name!r}.",
-            hint=did_you_mean(name, _PROTOCOLS),
-            kind="unknown_protocol",
-        ) from None
-
+from materia_nb.handoff.translation import Translated, translate
 
 __all__ = [
+    "Gist",
     "HandoffProtocol",
     "Issue",
     "NotJson",
     "Reading",
     "Requirements",
     "SparseProtocol",
+    "Translated",
+    "TurnFacts",
     "agent_object",
     "item_issues",
     "protocol",
+    "protocol_names",
     "requirements",
     "strict_json",
+    "translate",
     "utility_object",
 ]

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import is_
 from typing import Final, Literal, NoReturn, TypeAlias
 
 from materia_nb.jsonvalue import JSON
@@ -15,6 +16,9 @@ Where: TypeAlias = Literal["whole", "fence", "prose"]
 
 MAX_DEPTH: Final = 256
 """How deep objects and arrays may be nested. Fixed, since what the interpreter bears depends on its stack."""
+
+MAX_DIGITS: Final = 4300
+"""How many digits a whole number may have where large ones are taken."""
 
 _STRUCTURE = re.compile(r'["{}]')
 _STRING_END = re.compile(r'["\\]')
@@ -65,17 +69,15 @@ def _pairs(duplicates: list[str]) -> Callable[[list[tuple[str, JSON]]], dict[str
     return build
 
 
-def _decoder(duplicates: list[str]) -> json.JSONDecoder:
-    return json.JSONDecoder(
-        parse_constant=_refuse_constant,
-        parse_float=_finite,
-        parse_int=_whole,
-        object_pairs_hook=_pairs(duplicates),
-    )
+def _long(text: str) -> int:
+    if len(text.lstrip("-")) > MAX_DIGITS:
+        raise NotJson(f"a number has more than {MAX_DIGITS} digits")
+    return int(text)
 
 
-def _too_deep(value: JSON) -> bool:
-    level = [value]
+def too_deep(value: JSON) -> bool:
+    """Say whether a value is nested more than :data:`MAX_DEPTH` levels deep, without recursion."""
+    level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(MAX_DEPTH):
         level = [
             child
@@ -95,16 +97,50 @@ def strict_json(text: str) -> tuple[JSON, tuple[str, ...]]:
     Raises NotJson for anything else: NaN, comments, trailing commas, infinite numbers,
     more than :data:`MAX_DEPTH` levels.
     """
+    return _parse(text, _finite, _whole)
+
+
+def wide_json(text: str) -> tuple[JSON, tuple[str, ...]]:
+    """Parse as :func:`strict_json` does, but take every number that the JSON grammar allows.
+
+    ``1e400`` becomes an infinite float, which is no JSON value: :func:`without_infinities`
+    makes it one. Whole numbers have at most :data:`MAX_DIGITS` digits.
+    """
+    return _parse(text, float, _long)
+
+
+def without_infinities(value: JSON) -> JSON:
+    """Return ``value`` with null in place of every number that JSON cannot hold; itself when there is none."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list):
+        items = [without_infinities(child) for child in value]
+        return value if all(map(is_, items, value)) else items
+    if isinstance(value, dict):
+        fields = {key: without_infinities(child) for key, child in value.items()}
+        return value if all(map(is_, fields.values(), value.values())) else fields
+    return value
+
+
+def _parse(
+    text: str, parse_float: Callable[[str], float], parse_int: Callable[[str], int]
+) -> tuple[JSON, tuple[str, ...]]:
     duplicates: list[str] = []
+    decoder = json.JSONDecoder(
+        parse_constant=_refuse_constant,
+        parse_float=parse_float,
+        parse_int=parse_int,
+        object_pairs_hook=_pairs(duplicates),
+    )
     try:
-        value = _decoder(duplicates).decode(text)
+        value = decoder.decode(text)
     except NotJson:
         raise
     except RecursionError:
         raise NotJson(_TOO_DEEP) from None
     except json.JSONDecodeError as error:
         raise NotJson(f"{error.msg} (line {error.lineno}, column {error.colno})") from None
-    if len(text) > 2 * MAX_DEPTH and isinstance(value, (dict, list)) and _too_deep(value):
+    if len(text) > 2 * MAX_DEPTH and isinstance(value, (dict, list)) and too_deep(value):
         raise NotJson(_TOO_DEEP)
     return value, tuple(dict.fromkeys(duplicates)) if duplicates else ()
 

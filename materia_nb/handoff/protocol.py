@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 from materia_nb.handoff.requirements import Requirements
 from materia_nb.jsonvalue import JSON
 
 Action: TypeAlias = Literal["route", "reissue", "pause", "escalate", "detour", "reject"]
+Refusal: TypeAlias = Literal["not_json", "contract"]
+Needs: TypeAlias = Literal["consent", "direction", "question", "help"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +31,23 @@ class Reading:
     Attributes:
         value: the parsed object (json), or the text itself (text); what ``$`` reads.
         error: None when accepted, ``not_json`` or ``contract`` when refused.
-        issues: why it was refused, all of them.
+        issues: why it was refused, all of them; an accepted output has one only when it is
+            well formed but says itself that the work is not done.
         notes: remarks on an accepted output, such as prose around the object.
         satisfied: true, false, or None when the output says neither.
         context: text for the next socket, if any.
         work_items: the work items, if any were given.
         action: what the runtime does next; ``route`` follows the graph.
         target: the socket that a detour names.
+        warnings: what is odd about the output without being a reason to refuse it.
+        reason: why the action is not a plain ``route``, in words for a person.
+        needs: what a ``pause`` waits for: consent to a command, a direction, an answer, or help.
+        memory: what the protocol wants to be given back with the next output of this socket
+            (``TurnFacts.memory``); unchanged by an output that is refused.
     """
 
     value: JSON
-    error: Literal["not_json", "contract"] | None = None
+    error: Refusal | None = None
     issues: tuple[Issue, ...] = ()
     notes: tuple[str, ...] = ()
     satisfied: bool | None = None
@@ -47,6 +56,9 @@ class Reading:
     action: Action = "route"
     target: str | None = None
     warnings: tuple[Issue, ...] = field(default=())
+    reason: str = ""
+    needs: Needs | None = None
+    memory: JSON = None
 
     @property
     def accepted(self) -> bool:
@@ -54,12 +66,46 @@ class Reading:
         return self.error is None
 
 
+@dataclass(frozen=True, slots=True)
+class TurnFacts:
+    """What the runtime knows of a turn beside its socket; every default means "not known".
+
+    Attributes:
+        meta: the runtime's own step_id, flow_key, agent_key and timestamp.
+        agent_id: the runtime's name of the agent, for routing a repair.
+        given: the envelope that the agent was given before the turn.
+        rounds: how often the loop was taken already.
+        most_rounds: how often it may be taken.
+        refused: how many outputs of this turn were refused already.
+        memory: ``Reading.memory`` of the last accepted output; None at the start of a task.
+        sockets: the ids that a detour may name; None when not known.
+        changed_files: the files that changed during the turn, as the runtime saw it.
+    """
+
+    meta: Mapping[str, str] = field(default_factory=dict)
+    agent_id: str = ""
+    given: Mapping[str, JSON] = field(default_factory=dict)
+    rounds: int = 0
+    most_rounds: int = 3
+    refused: int = 0
+    memory: JSON = None
+    sockets: frozenset[str] | None = None
+    changed_files: tuple[str, ...] = ()
+
+
+UNKNOWN: Final = TurnFacts()
+"""Nothing is known of the turn."""
+
+
 class HandoffProtocol(Protocol):
     """A handoff format: how an output is read and what its author is asked for."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The word that a socket's ``handoff`` names it by."""
+        ...
 
-    def read(self, text: str, wanted: Requirements) -> Reading:
+    def read(self, text: str, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
         """Find, parse and validate ``text``; never raises, whatever the text."""
         ...
 

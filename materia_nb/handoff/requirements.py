@@ -24,6 +24,7 @@ class Requirements:
         check_items: whether each work item must be exactly a title and a context (R9).
         fields: top-level fields that an agent may use.
         sources: the ``$`` sources that must exist in the output, with the assignment target of each (R8).
+        only_guarded: whether the socket has edges and every one of them is guarded.
     """
 
     parse: Literal["json", "text"]
@@ -33,6 +34,7 @@ class Requirements:
     check_items: bool
     fields: frozenset[str]
     sources: tuple[tuple[str, str], ...]
+    only_guarded: bool = False
 
     def describe(self) -> Mapping[str, str]:
         """Return field -> what it must be, only for the fields that concern this socket."""
@@ -68,6 +70,7 @@ def requirements(socket: Socket) -> Requirements:
         check_items=not socket.is_utility or socket.is_generator,
         fields=frozenset(CANONICAL) | {name for _, source in sources if (name := first_field(source))},
         sources=sources,
+        only_guarded=bool(socket.edges) and all(edge.when != "always" for edge in socket.edges),
     )
 
 

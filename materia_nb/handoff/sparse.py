@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from materia_nb.handoff.assigned import missing_sources
 from materia_nb.handoff.jsontext import Found, NotJson, agent_object, utility_object
-from materia_nb.handoff.protocol import Issue, Reading
+from materia_nb.handoff.protocol import UNKNOWN, Issue, Reading, TurnFacts
 from materia_nb.handoff.requirements import Requirements
-from materia_nb.handoff.sources import reader
-from materia_nb.jsonvalue import JSON, MISSING
+from materia_nb.handoff.sparse_gist import from_gist, to_gist
+from materia_nb.jsonvalue import JSON
 
 _LEGACY = {
     "tasks": "put the work units in workItems, each with title and context",
@@ -38,8 +39,15 @@ class SparseProtocol:
     """Reads and asks for the sparse handoff."""
 
     name = "sparse"
+    to_gist = staticmethod(to_gist)
+    from_gist = staticmethod(from_gist)
 
-    def read(self, text: str, wanted: Requirements) -> Reading:
+    def read(
+        self,
+        text: str,
+        wanted: Requirements,
+        facts: TurnFacts = UNKNOWN,  # noqa: ARG002 - part of the interface; the text is all this one needs
+    ) -> Reading:
         """Read an agent's or a utility's output; text sockets accept anything."""
         if wanted.parse == "text":
             return Reading(text if wanted.utility else text.strip())
@@ -113,21 +121,13 @@ def _issues(value: dict[str, JSON], wanted: Requirements) -> Iterator[Issue]:
             "workItems is missing: this socket generates work.",
             "add an array, empty if there is no work",
         )
-    yield from _missing_sources(value, wanted)
+    yield from missing_sources(value, wanted, _told(value, wanted))
 
 
-def _missing_sources(value: dict[str, JSON], wanted: Requirements) -> Iterator[Issue]:
+def _told(value: dict[str, JSON], wanted: Requirements) -> set[str]:
+    """The sources that are checked as fields already."""
     told = {"$.workItems"} if wanted.work_items else set()
-    if wanted.why_satisfied or "satisfied" in value:
-        told.add("$.satisfied")
-    for target, source in wanted.sources:
-        if source not in told and reader(source)(value) is MISSING:
-            told.add(source)
-            yield Issue(
-                source,
-                f"{source} is missing: it is assigned to state.{target}.",
-                "add it; null is a value too",
-            )
+    return told | {"$.satisfied"} if wanted.why_satisfied or "satisfied" in value else told
 
 
 def item_issues(items: JSON, path: str = "$.workItems") -> Iterator[Issue]:

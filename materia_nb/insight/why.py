@@ -53,8 +53,10 @@ def explain(
         return Why(title, tuple(lines), (), None)
     lines += decision.notes and [f"Output: {note}." for note in decision.notes]
     if decision.issues:
-        lines.append("The output was refused:")
+        taken = decision.by not in ("repair", "failure", "escalate")
+        lines.append("The output says that it is not done:" if taken else "The output was refused:")
         lines += [f"- {issue.path}: {issue.message} To mend it: {issue.fix}." for issue in decision.issues]
+    lines += [f"Note: {one.message}" for one in decision.warnings]
     lines += [
         f"state.{one.target} was left alone: {one.source} is not there."
         for one in decision.assigned
@@ -99,6 +101,8 @@ def _way(rules: Rules, decision: Decision) -> list[str]:  # noqa: PLR0911 - one 
         return _stopped(decision.failure)
     if by == "repair":
         return [f"{decision.socket} is asked again, in the same visit."]
+    if by in _ASKED:
+        return [_ASKED[by].format(socket=decision.socket, target=target, reason=decision.reason)]
     if by == "draft":
         return ["It was a draft: refine it, or continue to the final result."]
     if by == "implied end" and not decision.looks:
@@ -117,6 +121,16 @@ def _way(rules: Rules, decision: Decision) -> list[str]:  # noqa: PLR0911 - one 
     if chosen.limit is not None and chosen.used is not None:
         lines.append(f"It has been used {chosen.used + 1} of {chosen.limit} times here.")
     return lines + _otherwise(rules, decision)
+
+
+_ASKED = {
+    "reissue": "{socket} is asked to go on, in the same visit. {reason}",
+    "pause": "The output asks for a person: {reason}",
+    "escalate": "A person must decide: {reason}",
+    "detour": "The output wants {target} done first: {reason}",
+    "return": "The detour is over; it goes back to {target}.",
+    "person": "A person chose to go on to {target}.",
+}
 
 
 def _stopped(failure: Failure) -> list[str]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import (
     TOOL_SCOPES,
@@ -14,11 +11,10 @@ from materia_nb.loadout.facts import (
     is_object,
     is_text,
     materia_kind,
+    script_file,
 )
 from materia_nb.loadout.report import INVALID_MATERIA, Findings, shown
 from materia_nb.loadout.sources import check_assign
-
-SCRIPT_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\.(?:py|mjs)")
 
 
 def check_materia(findings: Findings, name: str, raw: JSON) -> None:
@@ -169,7 +165,7 @@ def _check_script(findings: Findings, here: str, script: JSON) -> None:
             'write "shippedUtility", or use command for a script of your own',
         )
     name = script.get("name")
-    if not isinstance(name, str) or not SCRIPT_NAME.fullmatch(name):
+    if script_file(name) is None:
         findings.problem(
             INVALID_MATERIA,
             f"{here}.name",

@@ -17,7 +17,17 @@ from materia_nb.loadout.graph import CONDITIONS, Condition
 WORK_ITEMS: Final = "workItems"
 WORK_ITEMS_SOURCE: Final = "$.workItems"
 SOCKET_ID: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")
+SCRIPT_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\.(?:py|mjs)")
 CANONICAL_ID: Final = re.compile(r"Socket-[1-9][0-9]*")
+SHIPPED_SCRIPTS: Final = (
+    "blackbelt-bootstrap.py",
+    "blackbelt-maintain.py",
+    "commit-sigil.py",
+    "detect-vcs.py",
+    "ensure-ignored.py",
+)
+"""The utility scripts that come with the package (R25)."""
+
 TOOL_SCOPES: Final = ("none", "readOnly", "coding")
 DEFAULT_TIMEOUT_MS: Final = 30_000
 
@@ -72,6 +82,13 @@ def materia_kind(raw: Object) -> Literal["agent", "utility"]:
     if kind is None:
         return "utility" if "command" in raw or "script" in raw else "agent"
     return "utility" if kind == "utility" else "agent"
+
+
+def script_file(name: JSON) -> str | None:
+    """Return the file that a shipped script's ``name`` means: ``.mjs`` is read as ``.py``; None for no name (R25)."""
+    if not isinstance(name, str) or not SCRIPT_NAME.fullmatch(name):
+        return None
+    return name.removesuffix(".mjs") + ".py" if name.endswith(".mjs") else name
 
 
 def assigns_work_items(target: str) -> bool:

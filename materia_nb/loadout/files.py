@@ -93,7 +93,7 @@ def write_config(path: str | Path, document: JSON) -> None:
             kind=KIND,
         ) from error
     try:
-        _replace(path.resolve(), data)
+        replace_bytes(path.resolve(), data)
     except OSError as error:
         raise _os_error("written", path, error) from error
 
@@ -115,8 +115,8 @@ def _encode(document: JSON) -> bytes:
         return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()
 
 
-def _replace(path: Path, data: bytes) -> None:
-    """Write beside the file and move over it; links are followed and permissions kept."""
+def replace_bytes(path: Path, data: bytes) -> None:
+    """Write beside the file and move over it, keeping its permissions; raises OSError."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:

@@ -172,15 +172,19 @@ def is_config_text(source: str) -> bool:
 
 def profile_file(env: Mapping[str, str]) -> Path | None:
     """Return the config file of the user's profile, None when there is none."""
-    named = env.get(PROFILE_VARIABLE)
-    if named:
-        directory = expanded(named).absolute()
-    else:
-        from platformdirs import user_config_path
-
-        directory = user_config_path("materia-nb", appauthor=False)
+    directory = profile_directory(env)
     found = (directory / f"config{ending}" for ending in ENDINGS)
     return next((path for path in found if _is_there(path)), None)
+
+
+def profile_directory(env: Mapping[str, str]) -> Path:
+    """Return the directory of the user's profile, whether it is there or not."""
+    named = env.get(PROFILE_VARIABLE)
+    if named:
+        return expanded(named).absolute()
+    from platformdirs import user_config_path
+
+    return user_config_path("materia-nb", appauthor=False)
 
 
 def _is_there(path: Path) -> bool:

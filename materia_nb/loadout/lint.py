@@ -7,6 +7,7 @@ from collections import deque
 from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.loadout.facts import (
     CANONICAL_ID,
+    SHIPPED_SCRIPTS,
     Facts,
     Object,
     as_list,
@@ -14,6 +15,7 @@ from materia_nb.loadout.facts import (
     is_object,
     is_socket_id,
     materia_kind,
+    script_file,
 )
 from materia_nb.loadout.lint_fields import hint_fields
 from materia_nb.loadout.lint_loops import hint_loops
@@ -49,6 +51,9 @@ def find_hints(document: JSON, loadout: str | None = None) -> list[Problem]:
         _hint_sockets(findings, facts)
         hint_loops(findings, facts)
         findings.loadout = None
+    for id_, raw in materia.items():
+        if loadout is None or id_ in used:
+            _hint_script(findings, f"materia.{id_}.script", as_object(raw))
     if loadout is None:
         for id_ in materia:
             if id_ not in used:
@@ -59,6 +64,18 @@ def find_hints(document: JSON, loadout: str | None = None) -> list[Problem]:
                     "place it, or remove it",
                 )
     return findings.found
+
+
+def _hint_script(findings: Findings, here: str, raw: Object) -> None:
+    """Point out a script that does not come with the package (R25)."""
+    name = script_file(as_object(raw.get("script")).get("name"))
+    if name is not None and raw.get("command") is None and name not in SHIPPED_SCRIPTS:
+        findings.hint(
+            "unknown-script",
+            f"{here}.name",
+            f"no script {name!r} comes with the package, so it runs only where the profile has one",
+            findings.near(name, SHIPPED_SCRIPTS),
+        )
 
 
 def _hint_sockets(findings: Findings, facts: Facts) -> None:

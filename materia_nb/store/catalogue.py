@@ -15,7 +15,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.store.lock import lock_owner
 from materia_nb.store.rundir import is_cast_id
 
-CastStatus: TypeAlias = Literal["ready", "waiting", "complete", "failed", "aborted", "broken"]
+CastStatus: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed", "aborted", "broken"]
 
 REQUEST_CHARS: Final = 200
 _PIECE: Final = 8_192  # how much of a journal is read at its beginning and at its end ...
@@ -37,11 +37,23 @@ _STANDS: Final[Mapping[str, CastStatus]] = {
     "socket_refused": "failed",
     "budget_limit": "failed",
     "cast_recast": "waiting",
+    "socket_continued": "waiting",
+    "socket_held": "held",
+    "hold_answered": "waiting",
+    "approval_answered": "waiting",
+    "hold_decided": "ready",
     "socket_complete": "ready",
 }
 """How a cast stands after an event, where the event alone says it."""
 
-_MANIFEST_STATUS: Final[tuple[CastStatus, ...]] = ("ready", "waiting", "complete", "failed", "aborted")
+_MANIFEST_STATUS: Final[tuple[CastStatus, ...]] = (
+    "ready",
+    "waiting",
+    "held",
+    "complete",
+    "failed",
+    "aborted",
+)
 _GOES_ON: Final = frozenset({"edge_traversals_exhausted", "no_advance_cycles_exhausted", "budget"})
 
 

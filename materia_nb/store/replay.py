@@ -33,6 +33,8 @@ OUTPUT_TYPES: Final = frozenset(
         "socket_complete",
         "socket_refinement",
         "socket_refused",
+        "socket_held",
+        "socket_continued",
         "same_socket_recovery_start",
         "same_socket_recovery_exhausted",
     }
@@ -105,6 +107,9 @@ class _Player:
             "edit_undone": self._undone,
             "socket_recommitted": self._recommitted,
             "cast_back": self._back,
+            "hold_answered": self._answer,
+            "approval_answered": self._answer,
+            "hold_decided": self._decide,
         }
 
     def play(self, line: Line) -> None:
@@ -237,6 +242,25 @@ class _Player:
         number = int(line.data.get("step", 0))
         earlier = self.history.steps[number - 1].after if number else self.history.start
         self.history.back(edit.back_to(earlier, self.history.state), number)
+
+    # -- what a person said to a cast that was held -------------------------------------
+
+    def _answer(self, line: Line) -> None:
+        prompt = self.history.prompt or (self.history.steps[-1].prompt if self.history.steps else None)
+        if self.history.state.status == "held" and prompt is not None:
+            said = str(line.data.get("text", ""))
+            self.history.moved(engine.answered(self.rules, self.history.state, said, prompt), line.ts)
+
+    def _decide(self, line: Line) -> None:
+        if self.history.state.status == "held":
+            satisfied, target = line.data.get("satisfied"), line.data.get("target")
+            step = engine.decided(
+                self.rules,
+                self.history.state,
+                satisfied=satisfied if isinstance(satisfied, bool) else None,
+                target=target if isinstance(target, str) else None,
+            )
+            self.history.moved(step, line.ts)
 
     # -- turns of a visit ---------------------------------------------------------------
 

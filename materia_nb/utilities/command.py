@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Final
 
-from materia_nb.errors import MateriaError, close_match
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.facts import script_file
 from materia_nb.loadout.graph import Materia
+from materia_nb.utilities.scripts import find_script, script_names
 
 INTERPRETERS: Final = frozenset({"python", "python3", "node", "bash", "sh", "ruby", "perl", "deno", "bun"})
 """Programs whose first argument is a script (R24)."""
@@ -28,7 +32,8 @@ def resolve_command(materia: Materia, *, utilities: Sequence[Path] = ()) -> list
 
     Args:
         materia: the utility; ``materia.owner`` is the directory of its config file.
-        utilities: directories of shipped scripts; the first that has the script provides it (R25).
+        utilities: directories to look for a shipped script in before the package, see
+            :func:`~materia_nb.utilities.scripts.find_script` (R25).
 
     Raises:
         MateriaError: kind ``utility_not_started``: neither command nor script, or no such script.
@@ -40,6 +45,17 @@ def resolve_command(materia: Materia, *, utilities: Sequence[Path] = ()) -> list
     raise _refused(
         materia, "has neither a command nor a script", 'give it "command": ["program", "argument"]'
     )
+
+
+def moved(definition: Mapping[str, JSON], owner: Path | None, folder: Path) -> dict[str, JSON]:
+    """Return the definition of a utility so that a config in ``folder`` runs the same as one in ``owner`` (R24)."""
+    command = definition.get("command")
+    if owner == folder or not isinstance(command, list) or not all(isinstance(one, str) for one in command):
+        return dict(definition)
+    found = _beside_config(command, owner) if command else []
+    places = zip(command, found, strict=True)
+    argv = [os.path.relpath(now, folder.absolute()) if now != was else was for was, now in places]
+    return {**definition, "command": argv}
 
 
 def _beside_config(command: Sequence[str], owner: Path | None) -> list[str]:
@@ -81,33 +97,21 @@ def _shipped(materia: Materia, utilities: Sequence[Path]) -> list[str]:
             materia, f"has a script of the unknown kind {kind!r}", f'the one kind there is: "{SHIPPED_KIND}"'
         )
     # A name, never a path: a config cannot reach out of the directories of scripts.
-    if (
-        not isinstance(name, str)
-        or PurePath(name).name != name
-        or PurePath(name).suffix not in {".py", ".mjs"}
-    ):
+    wanted = script_file(name)
+    if wanted is None:
         raise _refused(
             materia,
             f"names the script {name!r}",
             'a shipped script is named by its file name, as "detect-vcs.py"',
         )
-    wanted = PurePath(name).stem + ".py"
-    for directory in utilities:
-        if (directory / wanted).is_file():
-            return [sys.executable or "python3", str((directory / wanted).absolute())]
-    there = _names(utilities)
-    match = close_match(wanted, there)
-    if match:
-        hint = f"did you mean {match!r}?"
-    else:
-        hint = f"these are there: {', '.join(there)}" if there else "no shipped scripts are installed"
-    raise _refused(materia, f"names the shipped script {wanted!r}, which does not exist", hint)
-
-
-def _names(directories: Iterable[Path]) -> list[str]:
-    return sorted(
-        {path.name for directory in directories if directory.is_dir() for path in directory.glob("*.py")}
-    )
+    found = find_script(wanted, utilities)
+    if found is None:
+        raise _refused(
+            materia,
+            f"names the shipped script {wanted!r}, which does not exist",
+            did_you_mean(wanted, script_names(utilities)),
+        )
+    return [sys.executable or "python3", str(found)]
 
 
 def _refused(materia: Materia, what: str, hint: str) -> MateriaError:

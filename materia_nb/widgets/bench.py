@@ -122,7 +122,7 @@ class CastPanel(Panel):
 
     def draw(self) -> None:
         """Say on the tab when an answer is waited for."""
-        waiting = self.cast.prompt is not None
+        waiting = self.cast.prompt is not None or self.cast.held is not None
         titles = ("items", "handoff", "reply (waiting)" if waiting else "reply", "state", "timeline")
         if self.tabs.titles != titles:
             self.tabs.titles = titles

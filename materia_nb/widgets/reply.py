@@ -12,6 +12,7 @@ from materia_nb.handoff import Issue
 from materia_nb.views import PromptView, status_lines
 from materia_nb.widgets.base import Panel, show_html
 from materia_nb.widgets.controls import button, heading, issues_html, lines_html, row, show_if
+from materia_nb.widgets.hold import HoldPanel
 from materia_nb.widgets.runs import runs_of
 from materia_nb.widgets.wording import WordingPanel
 
@@ -55,6 +56,7 @@ class ReplyPanel(Panel):
             layout=ui.Layout(flex="1 1 50%", min_width="280px", width="0"),
         )
         self.wording = self.own(WordingPanel(cast))
+        self.hold = self.own(HoldPanel(cast))
         self.enter_button = button(
             "Show its prompt",
             "enter the next socket without running it, to read its prompt, or change it, before it is asked",
@@ -66,7 +68,7 @@ class ReplyPanel(Panel):
         )
         self._answer = answer
         middle = ui.HBox([asked, answer], layout=ui.Layout(flex_flow="row wrap"))
-        self.put(middle, self._turns)
+        self.put(self.hold.view, middle, self._turns)
         self.follow(cast)
         self.at_close(self.runs.watch(lambda _: self.later()))
         self.refresh()
@@ -104,6 +106,7 @@ class ReplyPanel(Panel):
     def draw(self) -> None:
         """Bring prompt and buttons up to date; the box is emptied when something else is asked."""
         self.wording.refresh()
+        self.hold.refresh()
         cast, visit = self.cast, self.cast.waiting_at
         prompt = cast.prompt
         asked = visit is not None and prompt is not None and cast.writable

@@ -174,7 +174,7 @@ class ToolbarPanel(Panel):
         for one in (self.step_button, self.run_button, self.to_button):
             one.disabled = busy or not going
         self.pause_button.disabled = not busy
-        self.abort_button.disabled = not going
+        self.abort_button.disabled = not (going or (status == "held" and alive))
         self.recast_button.disabled = self.revive_button.disabled = busy or not stopped
         show_if(self._again, stopped)
         show_html(self._badge, status_badge("running" if busy else status))

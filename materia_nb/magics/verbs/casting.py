@@ -108,6 +108,50 @@ def continue_(call: Call) -> Any:
 
 
 @verb(
+    "answer",
+    Argument("text", "the answer", "rest"),
+    cell="may",
+    example="%materia answer take the second option",
+)
+def answer(call: Call) -> Any:
+    """Answer the agent that holds the cast; it goes on in the same conversation."""
+    text = call.body_or("text")
+    if not text:
+        raise MateriaError(
+            "The answer is missing.", hint="write it behind answer, or in a cell", kind="usage"
+        )
+    call.bench.current.answer(str(text))
+    return views.StepView(call.bench.current)
+
+
+@verb("approve")
+def approve(call: Call) -> Any:
+    """Consent to the exact command that the agent asks for: once, and for a limited time."""
+    call.bench.current.approve()
+    return views.StepView(call.bench.current)
+
+
+@verb("deny", Argument("reason", "why, for the agent", "rest"))
+def deny(call: Call) -> Any:
+    """Refuse the command that the agent asks consent for."""
+    call.bench.current.deny(str(call.get("reason") or ""))
+    return views.StepView(call.bench.current)
+
+
+@verb(
+    "decide",
+    Argument("word", "satisfied, not_satisfied, or a socket to go on to", required=True, completes="socket"),
+    example="%materia decide satisfied",
+)
+def decide(call: Call) -> Any:
+    """Decide in the place of the agent that holds the cast: its output is taken, and the cast goes on."""
+    word, current = str(call.get("word")), call.bench.current
+    said = {"satisfied": True, "not_satisfied": False}.get(word)
+    current.decide(satisfied=said, target=word if said is None else None)
+    return views.StepView(current)
+
+
+@verb(
     "break",
     Argument("socket", "where to stop", completes="socket"),
     Argument("--when", "only if this Python expression, in quotes, holds (state, item, cast)", "option"),

@@ -1,4 +1,4 @@
-"""Verbs about loadouts and who answers: load, loadouts, use, grid, check, loadout, agent, utility."""
+"""Verbs about loadouts and who answers: load, loadouts, use, copy, grid, check, loadout, agent, utility."""
 
 from __future__ import annotations
 
@@ -46,6 +46,18 @@ def materia(call: Call) -> Any:
 def use(call: Call) -> Any:
     """Choose the loadout to cast."""
     return call.bench.use(call.get("loadout"))
+
+
+@verb(
+    "copy",
+    Argument("loadout", "which one", required=True, completes="loadout"),
+    Argument("new", "what the copy is called; left out, the same name with -Copy"),
+    Argument("--materia", "copy the materia that it places too", "flag"),
+    example="%materia copy Full-Auto My-Auto --materia",
+)
+def copy(call: Call) -> Any:
+    """Copy a loadout into the project's .pi/pi-materia.json, to be edited there, and choose it."""
+    return call.bench.copy_loadout(call.get("loadout"), call.get("new"), materia=bool(call.get("materia")))
 
 
 @verb(

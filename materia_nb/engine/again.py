@@ -1,0 +1,115 @@
+"""Stopping a cast, and going on with one that stopped."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from materia_nb.engine.completing import route
+from materia_nb.engine.entering import first_prompt
+from materia_nb.engine.prompt import repair_again
+from materia_nb.engine.rules import Rules, SocketRules
+from materia_nb.engine.state import (
+    CastState,
+    Draft,
+    Failure,
+    Mode,
+    Pending,
+    Visit,
+)
+from materia_nb.engine.transition import Event, Step, about_visit, decision_of, stop_cast, waiting_visit
+from materia_nb.errors import MateriaError
+
+
+def fail(state: CastState, failure: Failure) -> Step:
+    """Something outside the engine went wrong with the waiting visit: a process, an agent."""
+    return stop_cast(Draft(state), failure, waiting_visit(state))
+
+
+def abort(state: CastState, reason: str) -> Step:
+    """The person stops the cast."""
+    failure = Failure(
+        "aborted", reason, state.at.socket if state.at else None, "recast to go on from this socket"
+    )
+    stopped = state._replace(status="aborted", failure=failure, hold=None)
+    return Step(stopped, (Event("cast_end", {"ok": False, "error": reason, "kind": "aborted"}),))
+
+
+def recast(rules: Rules, state: CastState) -> Step:
+    """Ask the socket where a failed or aborted cast stopped once more, in the same visit, from its first prompt.
+
+    A cast that stopped behind a completed socket goes on as :func:`revive` does.
+    """
+    _needs_stopped(state)
+    visit = state.at
+    if visit is None or state.next is not None or state.pending or (state.failure and state.failure.blocked):
+        return revive(rules, state)
+    here = rules.sockets[visit.socket]
+    mode: Mode = "draft" if here.socket.materia.multi_turn and not here.socket.is_utility else "work"
+    visit = visit._replace(mode=mode, turn=visit.turn + 1, repairs=0, drafts=0, memory=None)
+    return waiting_again(here, state, visit, Event("cast_recast", about_visit(here, visit)))
+
+
+def revive(rules: Rules, state: CastState) -> Step:
+    """Go on where a failed cast stopped, with the exhausted allowance granted again (R18, R19, R20)."""
+    _needs_stopped(state)
+    failure, visit = state.failure, state.at
+    kind = failure.kind if failure else "passive"
+    here = rules.sockets[visit.socket] if visit else None
+    event = Event("cast_revive", {**(about_visit(here, visit) if here and visit else {}), "kind": kind})
+    if failure and failure.blocked:
+        extra = state.extra
+        if failure.allow:
+            key, more = failure.allow
+            extra = {**extra, key: extra.get(key, 0) + more}
+        revived = state._replace(status="ready", next=failure.blocked, failure=None, extra=extra)
+        return Step(revived, (event,))
+    if here is None or visit is None or state.next is not None:
+        return Step(
+            state._replace(status="ready", next=state.next or rules.graph.entry, failure=None), (event,)
+        )
+    if state.pending:
+        return _revive_budget(rules, here, state, visit, state.pending, event)
+    if kind == "repair_exhausted":
+        turn = ("repair", visit.step)
+        state = state._replace(extra={**state.extra, turn: state.extra.get(turn, 0) + 1})
+        visit = visit._replace(mode="repair", repairs=visit.repairs + 1, turn=visit.turn + 1)
+    again = waiting_again(here, state, visit, event)
+    if failure and failure.refused and again.prompt:
+        return again._replace(prompt=repair_again(again.prompt, *failure.refused))
+    return again
+
+
+def waiting_again(here: SocketRules, state: CastState, visit: Visit, event: Event) -> Step:
+    """Let ``visit`` wait for an output once more, from its first prompt."""
+    prompt = None if here.socket.is_utility else first_prompt(here, state, visit)
+    return Step(state._replace(status="waiting", failure=None, hold=None, at=visit), (event,), None, prompt)
+
+
+def _revive_budget(
+    rules: Rules, here: SocketRules, state: CastState, visit: Visit, pending: Pending, event: Event
+) -> Step:
+    most = state.budget.max_tokens
+    if most is not None and state.usage.tokens >= most:
+        raise MateriaError(
+            f"The budget of {most} tokens is still used up ({state.usage.tokens}).",
+            hint="raise it first: budget N",
+            kind="budget",
+        )
+    decision = decision_of(visit, "failure", None)._replace(satisfied=pending.satisfied)
+    draft = Draft(state)
+    draft.failure = None
+    return route(rules, here, draft, visit, pending, decision, events=(event,))
+
+
+def set_budget(state: CastState, max_tokens: int | None) -> CastState:
+    """Change the budget of this cast only; a warning may come again."""
+    return state._replace(budget=replace(state.budget, max_tokens=max_tokens), warned=False)
+
+
+def _needs_stopped(state: CastState) -> None:
+    if state.status not in ("failed", "aborted"):
+        raise MateriaError(
+            f"The cast is {state.status}, not failed or aborted.",
+            hint="step or run goes on with it",
+            kind="not_stopped",
+        )

@@ -1,0 +1,275 @@
+"""Completing a socket with an accepted output: state, assignments, advance, the way on (R2, R10, R11, R14, R20)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from materia_nb.engine import followup
+from materia_nb.engine.decision import AdvanceFact, Assigned, Decision
+from materia_nb.engine.items import list_at
+from materia_nb.engine.routing import Choice, choose_edge, choose_exit, count_edge, count_exit, matches
+from materia_nb.engine.rules import Rules, SocketRules
+from materia_nb.engine.state import (
+    Draft,
+    Failure,
+    Item,
+    ItemId,
+    Pending,
+    Visit,
+)
+from materia_nb.engine.transition import Event, Step, about_visit, decision_of, stop_cast
+from materia_nb.engine.values import source
+from materia_nb.handoff.protocol import Reading
+from materia_nb.jsonvalue import JSON, MISSING, set_path
+from materia_nb.loadout.graph import END, Advance
+
+
+def complete(
+    rules: Rules,
+    here: SocketRules,
+    draft: Draft,
+    visit: Visit,
+    text: str,
+    reading: Reading,
+    *,
+    target: str | None = None,
+    detour: str | None = None,
+) -> Step:
+    """Apply an accepted output in the order of R2 and go on.
+
+    Args:
+        rules: what the cast runs by.
+        here: the socket of the visit.
+        draft: the state to change.
+        visit: which visit.
+        text: the output.
+        reading: what was made of it.
+        target: where to go on, whatever the edges say.
+        detour: a socket to run first.
+    """
+    apply_output(here, draft, text, reading)
+    assigned, failure = _assign(here, draft, visit, reading)
+    decision = decision_of(visit, "failure", None, reading, assigned)
+    if failure:
+        refused = Event("socket_refused", {**about_visit(here, visit), "visit": visit.visit})
+        return stop_cast(draft, failure, visit, reading, decision, first=refused)
+    fact = _advance(here.socket.advance, draft, visit, reading)
+    parsed = here.wanted.parse == "json"
+    completed = Event("socket_complete", {**about_visit(here, visit), "visit": visit.visit, "parsed": parsed})
+    pending = Pending(
+        reading.satisfied,
+        text if here.socket.is_utility else text.strip(),
+        reading.context,
+        fact is not None and fact.exhausted,
+        _advanced(fact, visit.item),
+        target,
+        detour,
+    )
+    if fact is not None:
+        decision = decision._replace(advance=fact)
+    events, over = _check_budget(draft, visit)
+    if over:
+        draft.pending = pending
+        return stop_cast(
+            draft, over, visit, reading, decision._replace(by="budget"), first=completed, more=events
+        )
+    return route(rules, here, draft, visit, pending, decision, events=(completed, *events), reading=reading)
+
+
+def apply_output(here: SocketRules, draft: Draft, text: str, reading: Reading) -> None:
+    """Put what an output says into the state, before assignments and advance (R10, R17)."""
+    draft.last_output = text if here.socket.is_utility else text.strip()
+    if here.wanted.parse == "json":
+        draft.last_json = reading.value
+        draft.data = _canonical(here, draft.data, reading)
+    if here.consumer_cursors:
+        _renew(draft, here.consumer_cursors)
+
+
+def _canonical(here: SocketRules, data: Mapping[str, JSON], reading: Reading) -> Mapping[str, JSON]:
+    """Apply a utility's state patch and the canonical fields (R10)."""
+    value, socket = reading.value, here.socket
+    changed = dict(data)
+    if socket.is_utility and isinstance(value, dict) and isinstance(value.get("state"), dict):
+        changed.update(
+            (key, part) for key, part in value["state"].items() if key not in ("workItems", "satisfied")
+        )
+    items = reading.work_items
+    if isinstance(items, list) and (socket.is_generator or changed.get("workItems") in (None, [])):
+        changed["workItems"] = items
+    if reading.context and reading.context.strip():
+        entry = f"[{socket.id} {socket.materia.label}] {reading.context}"
+        before = changed.get("context")
+        changed["context"] = f"{before}\n\n{entry}" if isinstance(before, str) and before.strip() else entry
+    return changed
+
+
+def _renew(draft: Draft, cursors: tuple[str, ...]) -> None:
+    """A generator completed: the items of the loops that consume it are new (R17)."""
+    draft.cursors = {name: 0 if name in cursors else at for name, at in draft.cursors.items()}
+    draft.items = {item: record for item, record in draft.items.items() if item[0] not in cursors}
+    draft.extra = {key: more for key, more in draft.extra.items() if not _concerns(key, cursors)}
+    gone = [entry.item for entry in draft.follow_up if entry.item and entry.item[0] in cursors]
+    draft.follow_up = followup.without_items(draft.follow_up, gone)
+
+
+def _concerns(key: tuple[object, ...], cursors: tuple[str, ...]) -> bool:
+    """Whether an allowance is that of an item of these cursors."""
+    item = key[-1]
+    return isinstance(item, tuple) and item[0] in cursors
+
+
+def _assign(
+    here: SocketRules, draft: Draft, visit: Visit, reading: Reading
+) -> tuple[tuple[Assigned, ...], Failure | None]:
+    """Run the assignments in order; each sees what the earlier ones set (R11)."""
+    done: list[Assigned] = []
+    for target, segments, text in here.assign:
+        if not segments:
+            failure = Failure(
+                "assignment",
+                f"The assignment target {target!r} of {visit.socket} names nothing.",
+                visit.socket,
+                "give it a name such as plan.items",
+            )
+            return tuple(done), failure
+        value = source(text)(draft, visit.item, reading.value)
+        done.append(Assigned(target, text, value is not MISSING))
+        if value is not MISSING:
+            draft.data = set_path(draft.data, list(segments), value)
+    return tuple(done), None
+
+
+def _advance(advance: Advance | None, draft: Draft, visit: Visit, reading: Reading) -> AdvanceFact | None:
+    """Move the cursor when the condition holds, and say whether the list is exhausted (R14)."""
+    if advance is None:
+        return None
+    before = draft.cursors.get(advance.cursor, 0)
+    length = len(list_at(advance.items, draft, visit.item))
+    if not matches(advance.when, reading.satisfied):
+        return AdvanceFact(
+            advance.when, False, advance.cursor, before, before, length, False, advance.derived
+        )
+    after = before + 1
+    draft.cursors = {**draft.cursors, advance.cursor: after}
+    return AdvanceFact(
+        advance.when, True, advance.cursor, before, after, length, after >= length, advance.derived
+    )
+
+
+def _advanced(fact: AdvanceFact | None, item: Item | None) -> ItemId | None:
+    """The item that ``advance`` moved on from: the visit's own, or that of another iterator's cursor."""
+    if fact is None or not fact.moved:
+        return None
+    return item.id if item is not None and item.cursor == fact.cursor else (fact.cursor, fact.before)
+
+
+def _check_budget(draft: Draft, visit: Visit) -> tuple[tuple[Event, ...], Failure | None]:
+    """Warn once, and stop at the maximum; the step's own changes are kept (R20)."""
+    most, used = draft.budget.max_tokens, draft.usage.tokens
+    if most is None:
+        return (), None
+    facts = {"tokens": used, "maxTokens": most}
+    if used >= most:
+        failure = Failure(
+            "budget",
+            f"The cast has used {used} of {most} tokens.",
+            visit.socket,
+            "raise the budget of this cast (budget N), then revive it",
+        )
+        return (Event("budget_limit", facts),), failure
+    if not draft.warned and used * 100 >= most * draft.budget.warn_at_percent:
+        draft.warned = True
+        return (Event("budget_warning", facts),), None
+    return (), None
+
+
+def route(
+    rules: Rules,
+    here: SocketRules,
+    draft: Draft,
+    visit: Visit,
+    pending: Pending,
+    decision: Decision,
+    *,
+    events: tuple[Event, ...],
+    reading: Reading | None = None,
+) -> Step:
+    """Choose the target and keep the books: follow-up, edge counts, the record of an item that is done."""
+    item = visit.item
+    choice = _choose(rules, here, draft, visit, pending)
+    reworked = choice.edge is not None and choice.edge.when == "not_satisfied"
+    failure = None
+    if choice.edge is not None:
+        failure = count_edge(rules, draft, visit, choice.edge)
+    elif choice.route is not None:
+        failure = count_exit(rules, draft, visit, choice.route)
+    done = pending.advanced
+    if reworked and (item is None or item.id != done):
+        draft.follow_up = followup.capture(
+            draft.follow_up, here.socket, choice.target, item, pending.context, pending.text
+        )
+    if not reworked and draft.follow_up:
+        draft.follow_up = followup.without_target(draft.follow_up, visit.socket)
+    if done is not None:
+        if draft.follow_up:
+            draft.follow_up = followup.without_items(draft.follow_up, [done])
+        draft.items = {key: record for key, record in draft.items.items() if key != done}
+    draft.pending = None
+    decision = decision._replace(by=choice.by, target=choice.target, looks=choice.looks)
+    if failure:
+        return stop_cast(draft, failure, visit, reading, decision._replace(by="failure"), more=events)
+    if pending.detour is not None:
+        decision = decision._replace(by="detour", target=pending.detour)
+        return start_detour(rules, draft, visit, choice.target, decision, events=events, reading=reading)
+    draft.status, draft.next = "ready", choice.target
+    return Step(draft.done(), events, decision, None, reading)
+
+
+def _choose(rules: Rules, here: SocketRules, draft: Draft, visit: Visit, pending: Pending) -> Choice:
+    """Choose the target: a person's word, the way back from a detour, an exit, an edge."""
+    back = draft.detours[-1:]
+    if pending.target is not None or back:
+        draft.detours = draft.detours[:-1]
+    if pending.target is not None:
+        return Choice(pending.target, "person", ())
+    if back:
+        return Choice(back[0], "return", ())
+    if pending.exhausted:
+        return choose_exit(here.exits, pending.satisfied)
+    return choose_edge(rules, here, draft, visit, pending.satisfied)
+
+
+def start_detour(
+    rules: Rules,
+    draft: Draft,
+    visit: Visit,
+    back: str,
+    decision: Decision,
+    *,
+    events: tuple[Event, ...],
+    reading: Reading | None,
+) -> Step:
+    """Go to the target of ``decision`` and, when that socket is completed, come back to ``back``.
+
+    Detours are bounded as edges outside items are.
+    """
+    target = decision.target or END
+    key = (f"detour:{visit.socket}->{target}", 0)
+    used, granted = draft.counts.get(key, 0), rules.graph.limits.max_edge_traversals
+    limit = granted + draft.extra.get(("edge", *key, None), 0)
+    draft.counts = {**draft.counts, key: used + 1}
+    draft.detours = (*draft.detours, back)
+    if used >= limit:
+        failure = Failure(
+            "edge_traversals_exhausted",
+            f"The detour from {visit.socket} to {target} may be taken {limit} times "
+            "(limits.maxEdgeTraversals) and was asked for once more.",
+            visit.socket,
+            "look at why it keeps being asked for (why), then revive to allow it again",
+            target,
+            (("edge", *key, None), granted),
+        )
+        return stop_cast(draft, failure, visit, reading, decision._replace(by="failure"), more=events)
+    draft.status, draft.next = "ready", target
+    return Step(draft.done(), events, decision, None, reading)

@@ -1,0 +1,121 @@
+"""Entering the next socket: its item, its visit, its prompt (R1, R12, R16, R18)."""
+
+from __future__ import annotations
+
+from materia_nb.engine.decision import Decision
+from materia_nb.engine.items import find_item, with_aliases, without_aliases
+from materia_nb.engine.prompt import Prompt, work_prompt
+from materia_nb.engine.routing import enter_path
+from materia_nb.engine.rules import Rules, SocketRules
+from materia_nb.engine.state import (
+    CastState,
+    Draft,
+    Failure,
+    Item,
+    ItemRecord,
+    Mode,
+    View,
+    Visit,
+)
+from materia_nb.engine.transition import Event, Step, about_visit, stop_cast, waiting_visit
+from materia_nb.errors import MateriaError
+from materia_nb.loadout.graph import END
+
+
+def begin(rules: Rules, request: str) -> CastState:
+    """Return the state of a cast that is about to enter its entry socket."""
+    return CastState(request=request, next=rules.graph.entry, budget=rules.graph.budget)
+
+
+def enter(rules: Rules, state: CastState) -> Step:
+    """Enter ``state.next``: find its item or pass over an empty loop, count the visit, ask for output (R1)."""
+    if state.status != "ready":
+        raise MateriaError(
+            f"The cast is {state.status}, so no socket can be entered.",
+            hint="reply to the socket that waits, or recast or revive a cast that stopped",
+            kind="not_ready",
+        )
+    draft = Draft(state)
+    passed: list[str] = []
+    while True:
+        target = draft.next or END
+        if target == END or target in passed:
+            return _ended(draft, passed)
+        here = rules.sockets[target]
+        iterator = here.socket.iterator
+        if iterator is None:
+            draft.data, draft.aliases = without_aliases(draft), ()
+            return _visit(rules, here, draft, None, passed)
+        if iterator.cursor not in draft.cursors:
+            draft.cursors = {**draft.cursors, iterator.cursor: 0}
+        item = find_item(iterator, draft)
+        draft.data, draft.aliases = without_aliases(draft), ()
+        if item is not None:
+            draft.data, draft.aliases = with_aliases(draft.data, iterator, item)
+            return _visit(rules, here, draft, item, passed)
+        passed.append(target)
+        if draft.detours:  # there is nothing to do there, so the detour is over
+            draft.next, draft.detours = draft.detours[-1], draft.detours[:-1]
+            continue
+        route = rules.empty_exit(here.socket)
+        draft.next = route.target if route else END
+
+
+def _ended(draft: Draft, passed: list[str]) -> Step:
+    decision = _passed_over(draft.steps, passed, END)
+    draft.data, draft.aliases = without_aliases(draft), ()
+    draft.status, draft.next = "complete", None
+    return Step(draft.done(), (Event("cast_end", {"ok": True}),), decision)
+
+
+def _passed_over(step: int, passed: list[str], target: str) -> Decision | None:
+    if not passed:
+        return None
+    return Decision(step, None, None, None, None, "empty loop", target, passed_over=tuple(passed))
+
+
+def _visit(rules: Rules, here: SocketRules, draft: Draft, item: Item | None, passed: list[str]) -> Step:
+    socket = here.socket
+    number, step = draft.visits.get(socket.id, 0) + 1, draft.steps + 1
+    if item is not None:
+        record = enter_path(draft, socket.id, draft.items.get(item.id, ItemRecord()), step)
+        limit = rules.graph.limits.max_no_advance_cycles + draft.extra.get(("cycles", item.id), 0)
+        if record.cycles > limit:
+            stopped = stop_cast(draft, _no_advance(rules, draft, socket.id, item, limit))
+            if passed and stopped.decision:
+                return stopped._replace(decision=stopped.decision._replace(passed_over=tuple(passed)))
+            return stopped
+        draft.items = {**draft.items, item.id: record}
+    mode: Mode = "draft" if socket.materia.multi_turn and not socket.is_utility else "work"
+    visit = Visit(socket.id, number, step, item, mode)
+    draft.visits = {**draft.visits, socket.id: number}
+    draft.steps, draft.status, draft.next, draft.at = step, "waiting", None, visit
+    prompt = None if socket.is_utility else first_prompt(here, draft, visit)
+    started = Event("socket_start", {**about_visit(here, visit), "visit": number})
+    return Step(draft.done(), (started,), _passed_over(step, passed, socket.id), prompt)
+
+
+def _no_advance(rules: Rules, state: View, socket: str, item: Item, limit: int) -> Failure:
+    path = [seen for seen, _ in state.items[item.id].path]
+    cycle = " -> ".join([*path[path.index(socket) :], socket])
+    return Failure(
+        "no_advance_cycles_exhausted",
+        f"Item {item.key} went round {limit + 1} times without advancing: {cycle}.",
+        socket,
+        "see why the item is not done; revive to allow more rounds, or give the retry edge a maxTraversals",
+        socket,
+        (("cycles", item.id), max(rules.graph.limits.max_no_advance_cycles, 1)),
+    )
+
+
+def prompt_for(rules: Rules, state: CastState) -> Prompt:
+    """Assemble the first prompt of the visit that is waiting."""
+    visit = waiting_visit(state)
+    return first_prompt(rules.sockets[visit.socket], state, visit)
+
+
+def first_prompt(here: SocketRules, state: View, visit: Visit) -> Prompt:
+    """Assemble what the agent of a visit is asked first."""
+    return work_prompt(
+        here.socket.materia.prompt, here.ask, visit.socket, state, visit.item, draft=visit.mode == "draft"
+    )

@@ -1,0 +1,170 @@
+"""The fields of a contract, read from an object that may hold anything (agent contract rules, sections 3 and 8)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from materia_nb.jsonvalue import JSON
+
+STATUSES: Final = ("IN_PROGRESS", "APPROVAL_REQUEST", "COMPLETE", "BLOCKED", "NEEDS_INPUT")
+EVIDENCE: Final = (
+    "patterns_checked",
+    "files_checked",
+    "commands_run",
+    "key_outputs",
+    "verbatim_outputs",
+    "cross_layer_impacts",
+    "open_gaps",
+)
+FINDINGS: Final = ("confirmed_findings", "suspected_findings", "conflicts", "open_gaps", "next_best_agent")
+OWNERSHIP: Final = ("owned_here", "cross_surface_dependency", "not_my_surface")
+RISKS: Final = ("LOW", "MEDIUM", "HIGH", "CRITICAL")
+ABSENT: Final = "ABSENT"
+"""What ``rollback_executed`` is when the contract does not mention it."""
+
+_AGENT_ID = re.compile(r"a[0-9a-f]{5,}")
+
+
+@dataclass(frozen=True, slots=True)
+class LoopState:
+    """How far an agentic loop is; None for what was not given or is no number."""
+
+    iteration: int
+    max_iterations: int | None
+    metric: float | None
+    threshold: float | None
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether rounds are left and the metric is below the threshold (higher is better)."""
+        return (
+            self.max_iterations is not None
+            and self.metric is not None
+            and self.threshold is not None
+            and self.iteration < self.max_iterations
+            and self.metric < self.threshold
+        )
+
+
+def part(owner: Mapping[str, JSON], name: str) -> dict[str, JSON]:
+    """Return the object of that name; empty when it is absent or something else."""
+    value = owner.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def is_missing(value: JSON) -> bool:
+    """Whether a required field counts as absent: not there, null, or an empty string."""
+    return value is None or value == ""
+
+
+def plan_status(contract: Mapping[str, JSON]) -> str:
+    """Return the status as it is compared: text, trimmed, upper case, without closing punctuation."""
+    value = part(contract, "agent_status").get("plan_status")
+    return "" if value is None else folded_status(str(value))
+
+
+def folded_status(text: str) -> str:
+    """Fold a reported status: trimmed, upper case, without closing punctuation."""
+    return text.strip().upper().rstrip(".,;").rstrip()
+
+
+def agent_id(contract: Mapping[str, JSON]) -> str:
+    """Return the agent id that the contract reports, "" for none."""
+    value = part(contract, "agent_status").get("agent_id")
+    return "" if value is None else str(value)
+
+
+def is_agent_id(text: str) -> bool:
+    """Whether a turn can be routed back by that id."""
+    return _AGENT_ID.fullmatch(text) is not None
+
+
+def has_evidence(contract: Mapping[str, JSON], name: str) -> bool:
+    """Whether one of the seven keys is there; upper-case keys count."""
+    report = part(contract, "evidence_report")
+    return name in report or name.upper() in report
+
+
+def evidence(contract: Mapping[str, JSON], name: str) -> list[JSON]:
+    """Return the entries under one of the seven keys; a single value is a list of one, null is empty."""
+    report = part(contract, "evidence_report")
+    value = report.get(name)
+    return as_list(report.get(name.upper()) if value is None else value)
+
+
+def verification_passed(contract: Mapping[str, JSON]) -> bool | None:
+    """Return whether the verification passed; None when there is none that is an object."""
+    found = part(contract, "evidence_report").get("verification")
+    return str(found.get("result")).strip().lower() == "pass" if isinstance(found, dict) else None
+
+
+def loop_state(contract: Mapping[str, JSON]) -> LoopState | None:
+    """Return the loop state; None when it is no object, names no iteration or counts with no numbers."""
+    given = contract.get("loop_state")
+    if not isinstance(given, dict) or "iteration" not in given:
+        return None
+    iteration, most = _int(given["iteration"]), _int(given.get("max_iterations"))
+    if iteration is None or (most is None and given.get("max_iterations") is not None):
+        return None
+    metric, threshold = _float(given.get("metric")), _float(given.get("threshold"))
+    if any(number is not None and math.isnan(number) for number in (metric, threshold)):
+        metric = threshold = None
+    return LoopState(iteration, most, metric, threshold)
+
+
+def user_facing_summary(contract: Mapping[str, JSON]) -> str | None:
+    """Return the text written for the person; None when there is none."""
+    value = contract.get("user_facing_summary")
+    return (value.strip() or None) if isinstance(value, str) else None
+
+
+def rollback_executed(contract: Mapping[str, JSON]) -> str | None:
+    """Return what was rolled back; :data:`ABSENT` when the contract does not mention it."""
+    value = contract.get("rollback_executed", ABSENT)
+    return None if value is None else str(value)
+
+
+def context_consumption(contract: Mapping[str, JSON]) -> dict[str, JSON] | None:
+    """Return the tokens used and the share of the window; null for what is no number, None for no object."""
+    given = contract.get("context_consumption")
+    if not isinstance(given, dict):
+        return None
+    share = _float(given.get("pct_window"))
+    return {
+        "tokens_used": _int(given.get("tokens_used")),
+        "pct_window": share if share is not None and math.isfinite(share) else None,
+    }
+
+
+def memory_suggestions(contract: Mapping[str, JSON]) -> list[str]:
+    """Return the notes that may be worth keeping, as texts; empty for anything but a list."""
+    given = contract.get("memory_suggestions")
+    return [str(note) for note in given if note is not None] if isinstance(given, list) else []
+
+
+def as_list(value: JSON) -> list[JSON]:
+    """Return a list as it is, null as an empty one, anything else as a list of one."""
+    if isinstance(value, list):
+        return value
+    return [] if value is None else [value]
+
+
+def _int(value: JSON) -> int | None:
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _float(value: JSON) -> float | None:
+    """Return the number, None for null, NaN for what is no number."""
+    if value is None:
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan

@@ -1,0 +1,240 @@
+"""Agent contract rules, sections 7, 9 and 10: consent to a command, memories, and updates of project context."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from materia_nb.errors import MateriaError
+from materia_nb.handoff import contract as con
+from materia_nb.jsonvalue import same
+from protocol_helpers import HOSTILE, json_values
+
+ID = "P-" + "0" * 32
+COMMAND = {"operation": "push", "exact_content": "git push", "scope": "git", "risk_level": "high"}
+HOUR = 3600.0
+
+
+def sealed(**fields):
+    return con.seal(ID, {**COMMAND, **fields}, 0.0)
+
+
+# -- section 7: consent -------------------------------------------------------------------
+
+
+def test_7_the_fingerprint_is_that_of_compact_json_with_sorted_keys():
+    expected = hashlib.sha256(b'{"a":[1,true],"b":"\\ud800"}').hexdigest()
+    assert con.fingerprint({"b": "\ud800", "a": [1, True]}) == expected
+
+
+def test_7_a_grant_is_for_one_exact_command_once():
+    approval, grant = sealed().approve(5.0)
+    assert approval.standing == "approved"
+    assert grant.as_json() == {"approval_id": ID, "exact_content": "git push", "uses": 1}
+    for other in ("git push ", "git push --force", "GIT PUSH", ""):
+        assert grant.use(other, 6.0) == (False, grant)
+    allowed, used = grant.use("git push", 6.0)
+    assert allowed
+    assert used.as_json()["uses"] == 0
+    assert used.use("git push", 6.0) == (False, used)
+    assert (used.revoke(), used.end_turn()) == (used, used)
+
+
+def test_7_a_grant_expires_after_an_hour():
+    _, grant = sealed().approve(0.0)
+    assert grant.use("git push", HOUR - 1)[0]
+    allowed, over = grant.use("git push", HOUR)
+    assert (allowed, over.standing) == (False, "EXPIRED")
+
+
+def test_7_a_grant_that_was_taken_back_or_left_over_cannot_be_used():
+    _, grant = sealed().approve(0.0)
+    for closed, standing in ((grant.revoke(), "REVOKED"), (grant.end_turn(), "CONSUMED")):
+        assert closed.standing == standing
+        assert closed.use("git push", 1.0) == (False, closed)
+
+
+def test_7_a_request_is_answered_once_and_within_a_day():
+    assert sealed().reject(1.0).standing == "rejected"
+    late, grant = sealed().approve(24 * HOUR)
+    assert (late.standing, grant) == ("expired", None)
+    assert sealed().reject(24 * HOUR).standing == "expired"
+    assert sealed().approve(24 * HOUR - 1)[1]
+    for answered in (sealed().reject(1.0), sealed().approve(1.0)[0], sealed().revoke()):
+        with pytest.raises(MateriaError, match="already"):
+            answered.approve(2.0)
+        with pytest.raises(MateriaError, match="already"):
+            answered.reject(2.0)
+    assert sealed().approve(1.0)[0].revoke().standing == "revoked"
+    assert sealed().reject(1.0).revoke().standing == "rejected"
+
+
+def test_7_a_request_that_differs_from_what_was_sealed_is_not_shown():
+    approval = sealed(rollback_hint="git revert")
+    request = {**COMMAND, "rollback": "git revert", "approval_id": ID, "verification": "look"}
+    assert approval.matches(request)
+    for field, value in (
+        ("exact_content", "git push -f"),
+        ("risk_level", "LOW"),
+        ("rollback", None),
+        ("scope", 1),
+    ):
+        assert not approval.matches({**request, field: value})
+    assert not approval.matches({**request, "approval_id": "P-" + "1" * 32})
+    assert sealed().matches({**request, "rollback": "anything"})
+
+
+@pytest.mark.parametrize("name", ["", "P-1", "p-" + "0" * 32, ID + "\n", "P-" + "G" * 32])
+def test_7_malformed_ids_are_refused(name):
+    with pytest.raises(MateriaError, match="approval id"):
+        con.seal(name, COMMAND, 0.0)
+
+
+@pytest.mark.parametrize("command", [None, "", "  ", 3, ["git"]])
+def test_7_without_an_exact_command_there_is_nothing_to_consent_to(command):
+    with pytest.raises(MateriaError, match="exact command"):
+        sealed(exact_content=command)
+
+
+def test_7_the_resumed_agent_is_told_the_one_command_or_that_there_is_none():
+    assert "git push" in con.answer_note(sealed().approve(0.0)[1])
+    assert "Do not run" in con.answer_note(None)
+
+
+# -- section 9: memories ------------------------------------------------------------------
+
+
+def test_9_suggestions_are_texts_and_malformed_ones_are_skipped_with_a_remark():
+    found = con.memorialize_suggestions(
+        [
+            {"description": 1, "body": ["b"], "slug": None, "type": "Atom"},
+            {},
+            None,
+            {"description": "d", "body": ""},
+        ]
+    )
+    assert found.suggestions == [{"description": "1", "body": "['b']", "type": "Atom"}]
+    assert found.warnings == [
+        "memorialize_suggestions[1]: missing required field(s) description, body",
+        "memorialize_suggestions[2]: not an object",
+        "memorialize_suggestions[3]: missing required field(s) body",
+    ]
+    assert con.memorialize_suggestions(None) == ([], [])
+    assert len(con.memorialize_suggestions({"a": 1}).warnings) == 1
+
+
+# -- section 10: merging ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "stored, update, expected",
+    [
+        ([], [], []),
+        (["b", "a", "b"], [], ["a", "b"]),
+        ([2, 1.0], [1, 3], [1.0, 2, 3]),
+        ([True], [False, True], [False, True]),
+        ([1, "a"], ["a", True, 1, "b"], [1, "a", True, "b"]),
+        ([{"id": 1}], [{"id": True}, {"id": 1.0}], [{"id": 1}, {"id": True}]),
+        ([{"name": "x", "l": [2]}], [{"name": "x", "l": [1]}, {"name": "x", "p": 1}], [{"name": "x", "l": [1, 2], "p": 1}]),
+        ([{"name": ""}], [{"name": "", "p": 1}], [{"name": "", "p": 1}]),
+        ([{"name": 1}], [{"name": 1, "p": 1}], [{"name": 1}, {"name": 1, "p": 1}]),
+        ([None], [None, []], [None, []]),
+        (1, [1], [1]),
+        ({"a": 1}, None, None),
+        (None, {"a": 1}, {"a": 1}),
+    ],
+)  # fmt: skip
+def test_10_the_table(stored, update, expected):
+    before = copy.deepcopy((stored, update))
+    merged = con.merge({"k": stored}, {"k": update})["k"]
+    assert same(merged, expected)
+    assert (stored, update) == before
+
+
+def kept(stored, update, merged):
+    """Whether every key of ``stored`` that ``update`` does not replace by something else is still there."""
+    if isinstance(stored, dict) and isinstance(update, dict):
+        return all(
+            key in merged and (key not in update or kept(child, update[key], merged[key]))
+            for key, child in stored.items()
+        ) and all(same(child, merged[key]) for key, child in stored.items() if key not in update)
+    if isinstance(stored, list) and isinstance(update, list):
+        named = all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in [*stored, *update])
+        if named and stored and update:
+            return {one["name"] for one in stored} <= {one["name"] for one in merged}
+        return all(any(same(item, other) for other in merged) for item in [*stored, *update])
+    return same(merged, update)
+
+
+objects = st.dictionaries(st.sampled_from("abc") | st.just("name"), json_values, max_size=4)
+named = st.lists(
+    st.fixed_dictionaries({"name": st.sampled_from("xy")}, optional={"p": json_values}), max_size=3
+)
+documents = st.dictionaries(st.sampled_from("abc"), json_values | objects | named, max_size=3)
+
+
+@given(documents, documents)
+def test_10_a_merge_never_loses_what_is_not_mentioned(stored, update):
+    before = copy.deepcopy((stored, update))
+    merged = con.merge(stored, update)
+    assert kept(stored, update, merged)
+    assert (stored, update) == before
+
+
+@given(documents, documents)
+def test_10_merging_the_same_again_and_again_changes_nothing_more(stored, update):
+    """The second time may still sort and unite a list that the first time added as it was."""
+    twice = con.merge(con.merge(stored, update), update)
+    assert same(con.merge(twice, update), twice)
+
+
+def test_10_values_too_deep_to_walk_are_refused_and_long_lists_are_fast():
+    deep: dict[str, object] = {}
+    for _ in range(5000):
+        deep = {"a": deep}
+    with pytest.raises(MateriaError, match="levels deep"):
+        con.merge(deep, {})
+    rows = [{"id": number} for number in range(50_000)]
+    assert con.merge({"r": rows}, {"r": rows})["r"] == rows
+
+
+def test_10_entries_are_judged_one_by_one_and_the_old_document_stays():
+    document = {"stack": {"a": 1}, "infra": {"b": 1}}
+    done = con.apply_updates(
+        document,
+        [
+            {"contract": "infra", "payload": {"b": 2}},
+            {"contract": "stack", "payload": ["x"]},
+            {"contract": "stack", "payload": {"c": [1]}},
+            {"contract": "stack", "payload": {"c": [0]}},
+            {"contract": "Stack", "payload": {}},
+            {"contract": "new", "payload": {"d": 1}},
+        ],
+        ["stack", "new"],
+        "developer",
+    )
+    assert document == {"stack": {"a": 1}, "infra": {"b": 1}}
+    assert done.document == {"stack": {"a": 1, "c": [0, 1]}, "infra": {"b": 1}, "new": {"d": 1}}
+    assert done.applied == ("stack", "stack", "new")
+    assert done.rejected == ("infra", "Stack")
+    assert [issue.code for issue in done.issues] == ["UPDATE_CONTRACT_PAYLOAD:stack"]
+    assert "developer" in done.warnings[0].message
+    assert "new, stack" in done.warnings[0].fix
+
+
+@pytest.mark.parametrize("clause", HOSTILE)
+def test_10_hostile_clauses_change_nothing_that_may_not_be_written(clause):
+    document = {"stack": {"a": 1}}
+    for given_clause in (clause, [clause], [{"contract": clause, "payload": clause}]):
+        assert con.apply_updates(document, given_clause, ["other"]).document == document
+    con.apply_updates(document, [{"contract": "stack", "payload": clause}], ["stack"])
+
+
+def test_10_a_section_that_is_no_object_is_replaced_by_the_first_payload():
+    assert con.apply_updates({"s": 3}, [{"contract": "s", "payload": {"a": 1}}], ["s"]).document == {
+        "s": {"a": 1}
+    }

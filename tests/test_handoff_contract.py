@@ -1,0 +1,443 @@
+"""Agent contract rules, by section: the block, its fields, repair, the state machine, and where it leads."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from builders import wanted
+from materia_nb.handoff import TurnFacts, protocol
+from materia_nb.handoff import contract as con
+from materia_nb.handoff.contract import fields
+from protocol_helpers import ABSENT, CONTRACT, FREE, HOSTILE, block, changed, contract, paths_of
+
+CON = protocol("agent-contract")
+SECTIONS = ("project_knowledge", "surface_routing", "agent_contract_handoff", "write_permissions", "metadata")
+GENERATOR = {"parse": "json", "assign": {"workItems": "$.workItems"}}
+
+
+def read(value, shape=FREE, **facts):
+    text = value if isinstance(value, str) else block(value)
+    return CON.read(text, shape, TurnFacts(**{"agent_id": "a1b2c3d4e5", **facts}))
+
+
+def codes(issues):
+    return sorted(issue.code for issue in issues)
+
+
+def errors(value, **facts):
+    return codes(read(value, **facts).issues)
+
+
+def warnings(value, **facts):
+    reading = read(value, **facts)
+    return codes(reading.warnings)
+
+
+# -- section 2: the block -----------------------------------------------------------------
+
+MISSING = ["AGENT_ID", "AGENT_STATUS", "NEXT_ACTION", "PENDING_STEPS", "PLAN_STATUS"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '```agent_contract_handoff\n{"a": 1}```',
+        '```agent_contract_handoff \t\n\n {"a": 1}\n```',
+        '````agent_contract_handoff\r\n{"a": 1}\r\n````',
+        '```agent_contract_handoff x```agent_contract_handoff\n{"a": 1}```',
+        '```agent_contract_handoff\u2003\n{"a": 1}```',
+        '```agent_contract_handoff\n\x0c\n{"a": 1}```',
+        '```agent_contract_handoff\n{"a": 2, "a": 1}```',
+        '```agent_contract_handoff\n{"a": 1}```\n```agent_contract_handoff\n{"a": 2}```',
+    ],
+)
+def test_2_the_first_block_with_the_tag(text):
+    assert con.find(text) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        '{"a": 1}',
+        '```agent_contract_handoff {"a": 1}\n```',
+        '```agent_contract_handoff\n{"a": 1}',
+        "```agent_contract_handoff\n```",
+        "```agent_contract_handoff\n[1]```",
+        '```agent_contract_handoff\n"x"```',
+        '```agent_contract_handoff\n{"a": "```"}```',
+        '```agent_contract_handoff\n{"a": NaN}```',
+        '```agent_contract_handoff\n{bad```\n```agent_contract_handoff\n{"a": 1}```',
+        '```Agent_contract_handoff\n{"a": 1}```',
+    ],
+)
+def test_2_anything_else_is_no_block(text):
+    assert con.find(text) is None
+    reading = read(text)
+    assert codes(reading.issues) == MISSING
+    assert (reading.accepted, reading.error, reading.value, reading.action) == (
+        False,
+        "not_json",
+        None,
+        "reissue",
+    )
+
+
+def test_2_backticks_are_written_as_escapes():
+    assert con.find('```agent_contract_handoff\n{"a": "\\u0060\\u0060\\u0060"}```') == {"a": "```"}
+
+
+def test_2_a_contract_that_is_an_object_already_may_not_be_too_deep():
+    deep: list[object] = []
+    for _ in range(5000):
+        deep = [deep]
+    assert codes(con.examine({**CONTRACT, "deep": deep}, FREE).reading.issues) == MISSING
+
+
+# -- sections 3 to 8: fields --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes, expected",
+    [
+        ({"agent_status__plan_status": ""}, ["PLAN_STATUS"]),
+        ({"agent_status__plan_status": "complete."}, []),
+        ({"agent_status__plan_status": "Complete ,"}, []),
+        ({"agent_status__plan_status": ["COMPLETE"]}, ["PLAN_STATUS:['COMPLETE']"]),
+        ({"agent_status__agent_id": ""}, ["AGENT_ID"]),
+        ({"agent_status__agent_id": "ab7e4d2\n"}, ["AGENT_ID:ab7e4d2\n"]),
+        ({"agent_status__agent_id": 12345}, ["AGENT_ID:12345"]),
+        ({"agent_status__pending_steps": {}}, []),
+        ({"agent_status__next_action": None}, ["NEXT_ACTION"]),
+        ({"evidence_report__open_gaps": None}, []),
+        ({"evidence_report__open_gaps": ABSENT}, ["OPEN_GAPS"]),
+        ({"evidence_report__verification": {}}, ["VERIFICATION_RESULT_MUST_BE_PASS"]),
+        ({"evidence_report__verification": {"result": " PASS "}}, []),
+        ({"evidence_report__verification": []}, ["VERIFICATION_RESULT_REQUIRED_FOR_COMPLETE"]),
+        ({"approval_request": "please"}, []),
+        ({"consolidation_report": "none"}, []),
+    ],
+)
+def test_3_to_5_codes(changes, expected):
+    assert errors(contract(**changes)) == expected
+
+
+def test_4_tiers_and_who_repairs():
+    def seen(value, agent_id):
+        checked = con.examine(value, FREE, TurnFacts(agent_id=agent_id)).checked
+        return checked.tier, checked.repair
+
+    same, nobody = "resume_same_agent_contract_repair", "escalate_contract_repair"
+    bad = contract(agent_status__pending_steps=None)
+    anonymous = changed(bad, {"agent_status.agent_id": "me"})
+    assert seen(CONTRACT, "") == ("ok", "none")
+    assert seen(bad, "") == ("repair", same)
+    assert seen(anonymous, "a12345") == ("repair", same)
+    assert seen(anonymous, "worker-1") == ("repair", nobody)
+    assert seen(None, "") == ("reissue", nobody)
+    assert seen(contract(agent_status__plan_status="odd"), "") == ("reissue", same)
+    assert read(anonymous, agent_id="").action == "escalate"
+
+
+def test_4_two_repairs_then_a_person():
+    assert [read("no", refused=n).action for n in range(4)] == ["reissue", "reissue", "escalate", "escalate"]
+
+
+@pytest.mark.parametrize(
+    "commands, outputs, told",
+    [
+        (["pytest"], [], True),
+        (["pytest"], ["N/A.", "No output", " - ", "not available"], True),
+        (["pytest"], [{"output": "none"}], True),
+        (["pytest"], ["3 passed"], False),
+        ([{"command": "ls", "result": "ok"}], [{"content": "a.py"}], False),
+        (["none", " ", "Skipped: ls", "ls (not executed)", 3, None], [], False),
+        ("pytest", [], False),
+    ],
+)
+def test_4_commands_without_output_are_remarked(commands, outputs, told):
+    value = contract(evidence_report__commands_run=commands, evidence_report__verbatim_outputs=outputs)
+    assert warnings(value) == (["verbatim_outputs_missing"] if told else [])
+    assert read(value).accepted
+
+
+FULL = {
+    "ownership_assessment": "owned_here",
+    "confirmed_findings": ["f"],
+    "suspected_findings": "s",
+    "conflicts": ["none"],
+    "open_gaps": ["g"],
+    "next_best_agent": "developer",
+}
+
+
+@pytest.mark.parametrize(
+    "given, demanded",
+    [
+        ({}, False),
+        ({"agent_contract_handoff": {"cross_check_required": 1}}, True),
+        ({"agent_contract_handoff": "yes"}, False),
+        ({"surface_routing": {"multi_surface": "false"}}, True),
+        ({"surface_routing": [], "agent_contract_handoff": None}, False),
+        (con.Assignment(surfaces=["a", "b"]).envelope(), True),
+        (con.Assignment(primary=False).envelope(), True),
+        (con.Assignment(surfaces=["a"]).envelope(), False),
+    ],
+)
+def test_6_when_findings_must_be_consolidated(given, demanded):
+    assert con.consolidation_required(given) is demanded
+    assert ("CONSOLIDATION_REPORT" in errors(CONTRACT, given=given)) is demanded
+    assert errors(contract(consolidation_report=FULL), given=given) == []
+
+
+def test_6_a_report_that_is_there_is_checked_and_empty_is_missing():
+    assert errors(contract(consolidation_report={**FULL, "conflicts": [], "next_best_agent": ""})) == [
+        "CONFLICTS",
+        "NEXT_BEST_AGENT",
+    ]
+    assert errors(contract(consolidation_report={**FULL, "ownership_assessment": ["owned_here"]})) == [
+        "OWNERSHIP_ASSESSMENT:['owned_here']"
+    ]
+
+
+def test_7_what_an_approval_request_must_hold():
+    request = {"operation": "push", "rollback": "", "verification": None, "risk_level": " high"}
+    asked = contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=request)
+    assert errors(asked) == ["APPROVAL_REQUEST_ROLLBACK", "APPROVAL_REQUEST_VERIFICATION"]
+    assert warnings(asked) == [
+        "APPROVAL_REQUEST_FIELD_MISSING:exact_content",
+        "APPROVAL_REQUEST_FIELD_MISSING:scope",
+    ]
+
+
+@pytest.mark.parametrize(
+    "given, expected",
+    [
+        ({"iteration": None}, None),
+        ({"iteration": True, "max_iterations": 2}, (1, 2, None, None)),
+        ({"iteration": 1, "max_iterations": "many"}, None),
+        ({"iteration": 1e400}, None),
+        ({"iteration": 1, "metric": 10**400, "threshold": 1}, (1, None, None, None)),
+        ({"iteration": 1, "metric": "nan", "threshold": 1}, (1, None, None, None)),
+        ({"iteration": 1.9, "metric": 1, "threshold": "1e400"}, (1, None, 1.0, math.inf)),
+    ],
+)
+def test_8_numbers_of_the_loop(given, expected):
+    loop = fields.loop_state({"loop_state": given})
+    assert (loop and (loop.iteration, loop.max_iterations, loop.metric, loop.threshold)) == expected
+
+
+def test_8_an_unfinished_loop_goes_round_again_and_is_not_malformed():
+    loop = {"iteration": 1, "max_iterations": 2, "metric": 0, "threshold": 0.5}
+    reading = read(contract(loop_state=loop), memory={"plan_status": "IN_PROGRESS", "in_progress": 1})
+    assert codes(reading.issues) == ["LOOP_STATE_INCOMPLETE:iteration=1<max=2,metric=0.0<threshold=0.5"]
+    assert (reading.accepted, reading.satisfied, reading.action) == (True, False, "route")
+    assert reading.memory == {"plan_status": "IN_PROGRESS", "in_progress": 1}
+    assert read(contract(loop_state=loop, agent_status__pending_steps=None)).action == "reissue"
+
+
+@pytest.mark.parametrize("path", paths_of(CONTRACT))
+def test_3_hostile_values_in_any_field_give_codes_and_never_raise(path):
+    for value in HOSTILE:
+        reading = con.examine(changed(CONTRACT, {path: value}), FREE).reading
+        assert all(issue.code for issue in (*reading.issues, *reading.warnings))
+        assert reading.accepted or reading.action in ("reissue", "escalate")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "consolidation_report", "approval_request", "loop_state", "user_facing_summary", "memorialize_suggestions",
+        "memory_suggestions", "update_contracts", "rollback_executed", "context_consumption",
+    ],
+)  # fmt: skip
+def test_3_hostile_values_in_optional_fields(name):
+    given = {"write_permissions": {"writable_sections": ["stack"]}}
+    for value in HOSTILE:
+        for held in (
+            value,
+            [value],
+            {name: value},
+            {"iteration": value},
+            {"contract": value, "payload": value},
+        ):
+            reading = con.examine({**CONTRACT, name: held}, FREE, TurnFacts(given=given)).reading
+            assert all(issue.code for issue in (*reading.issues, *reading.warnings))
+            con.output_of({name: held})
+
+
+@pytest.mark.parametrize("given", [*HOSTILE, {"write_permissions": {"writable_sections": [None, {}]}}])
+def test_1_hostile_values_in_what_the_agent_was_given(given):
+    for section in SECTIONS:
+        con.examine(CONTRACT, FREE, TurnFacts(given={section: given}))
+
+
+def test_1_what_an_agent_is_given_has_five_sections():
+    assignment = con.Assignment(goal="g", writable_sections=["stack"], session_id="s")
+    given = assignment.envelope()
+    assert tuple(given) == SECTIONS
+    assert con.writable_sections(given) == ["stack"]
+    assert con.writable_sections({}) is None
+    assert json.loads(json.dumps(given)) == given
+
+
+def test_10_updates_of_sections_that_may_not_be_written_are_remarked():
+    update = [{"contract": "stack", "payload": {}}, {"contract": "infra", "payload": {}}, "x"]
+    given = con.Assignment(writable_sections=["stack"]).envelope()
+    assert warnings(contract(update_contracts=update), given=given) == ["UPDATE_CONTRACT_REJECTED:infra"]
+    assert warnings(contract(update_contracts=update)) == []
+
+
+def test_3_everything_that_a_contract_says_in_one_value():
+    output = con.output_of(
+        contract(
+            user_facing_summary=" Short. ",
+            memory_suggestions=["a", None, 3, {"b": 1}],
+            memorialize_suggestions=[{"description": "d", "body": "b"}],
+            update_contracts=[{"contract": "stack", "payload": {"a": 1}}, {"contract": "x"}],
+            context_consumption={"tokens_used": "12", "pct_window": "1e400"},
+            loop_state={"iteration": 1},
+            evidence_report__open_gaps="one",
+        )
+    )
+    assert (output.plan_status, output.agent_id, output.next_action) == ("COMPLETE", "ab7e4d2", "review it")
+    assert output.evidence["open_gaps"] == ["one"]
+    assert output.verification == {"result": "pass"}
+    assert (output.user_facing_summary, output.memory_suggestions) == ("Short.", ["a", "3", "{'b': 1}"])
+    assert output.memorialize_suggestions.suggestions == [{"description": "d", "body": "b"}]
+    assert output.update_contracts == [("stack", {"a": 1})]
+    assert output.context_consumption == {"tokens_used": 12, "pct_window": None}
+    assert (output.loop_state.iteration, output.rollback_executed) == (1, fields.ABSENT)
+    assert con.output_of({}).plan_status == ""
+
+
+# -- section 11: the state machine --------------------------------------------------------
+
+
+def test_11_the_record_goes_from_turn_to_turn_and_refused_turns_leave_it():
+    at_work = contract(agent_status__plan_status="IN_PROGRESS")
+    memory, actions = None, []
+    for value in (at_work, "no block", at_work, at_work, CONTRACT, CONTRACT, at_work):
+        reading = read(value, memory=memory)
+        memory = reading.memory
+        actions.append((reading.action, memory and (memory["plan_status"], memory["in_progress"])))
+    assert actions == [
+        ("reissue", ("IN_PROGRESS", 1)),
+        ("reissue", ("IN_PROGRESS", 1)),
+        ("reissue", ("IN_PROGRESS", 2)),
+        ("escalate", ("IN_PROGRESS", 2)),
+        ("route", ("COMPLETE", 0)),
+        ("reject", ("COMPLETE", 0)),
+        ("reissue", ("IN_PROGRESS", 1)),
+    ]
+
+
+def test_11_an_illegal_status_names_the_legal_ones():
+    reading = read(CONTRACT, memory={"plan_status": "BLOCKED"})
+    assert (codes(reading.issues), reading.action) == (["ILLEGAL_TRANSITION:BLOCKED->COMPLETE"], "reject")
+    assert "IN_PROGRESS" in reading.reason
+
+
+@pytest.mark.parametrize(
+    "memory", [*HOSTILE, {"plan_status": "odd"}, {"plan_status": "COMPLETE", "in_progress": "x"}]
+)
+def test_11_a_memory_of_another_make_is_a_fresh_start(memory):
+    assert con.remembered(memory) in (con.Record(), con.Record("COMPLETE"))
+
+
+# -- section 14: where it leads -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes, expected",
+    [
+        ({"agent_status__plan_status": "BLOCKED", "evidence_report__open_gaps": ["no key"]},
+         (None, "escalate", None, "The agent is blocked; no key")),
+        ({"agent_status__plan_status": "NEEDS_INPUT", "agent_status__next_action": "A or B"},
+         (None, "pause", "question", "A or B")),
+        ({"agent_status__plan_status": "IN_PROGRESS", "evidence_report__verification": {"result": "fail"}},
+         (False, "route", None, "")),
+        ({"agent_status__plan_status": "IN_PROGRESS", "loop_state": {"iteration": 1}}, (False, "route", None, "")),
+        ({"consolidation_report": {**FULL, "ownership_assessment": "not_my_surface"}}, (False, "route", None, "")),
+        ({"consolidation_report": {**FULL, "ownership_assessment": "cross_surface_dependency"}},
+         (True, "route", None, "")),
+    ],
+)  # fmt: skip
+def test_14_routes_and_actions(changes, expected):
+    reading = read(contract(**changes))
+    assert (reading.satisfied, reading.action, reading.needs, reading.reason) == expected
+
+
+@pytest.mark.parametrize(
+    "approval_id, needs", [("P-" + "0" * 32, "consent"), (None, "direction"), ("", "direction")]
+)
+def test_14_a_request_waits_for_consent_or_a_direction(approval_id, needs):
+    request = {"exact_content": "git push", "rollback": "r", "verification": "v", "approval_id": approval_id}
+    reading = read(contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=request))
+    assert (reading.action, reading.needs) == ("pause", needs)
+    assert "git push" in reading.reason
+
+
+def test_14_the_context_carries_what_the_next_one_needs():
+    value = contract(
+        user_facing_summary=" Short. ",
+        evidence_report__cross_layer_impacts=["docs"],
+        evidence_report__open_gaps=["gap\nmore", "g"],
+        consolidation_report={**FULL, "ownership_assessment": "cross_surface_dependency"},
+        evidence_report__commands_run=["ls"],
+    )
+    assert read(value).context.splitlines() == [
+        "COMPLETE",
+        "Summary: Short.",
+        "Key outputs: it works",
+        "Impacts elsewhere: docs",
+        "Open gaps: gap more; g",
+        "Ownership: cross_surface_dependency",
+        "Next best agent: developer",
+        "Warnings: Commands were run and no output is quoted.",
+    ]
+
+
+def test_14_gaps_are_work_only_where_work_is_generated():
+    value = contract(evidence_report__open_gaps=["first\nhow", "second", {"third": 1}, " ", None])
+    assert read(value).work_items is None
+    assert read(value, wanted(GENERATOR, generator=True)).work_items == [
+        {"title": "first", "context": "how"},
+        {"title": "second", "context": "second"},
+        {"title": '{"third":1}', "context": '{"third":1}'},
+    ]
+    helped = changed(value, {"consolidation_report": FULL})
+    assert (
+        read(helped, wanted(GENERATOR, generator=True)).work_items[0]["context"]
+        == "how\nNext best agent: developer"
+    )
+
+
+def test_14_what_is_recorded_is_json_though_a_number_is_too_large():
+    reading = read(block(json.dumps(CONTRACT)[:-1] + ', "x": [1e400, 1]}'))
+    assert reading.value["x"] == [None, 1]
+
+
+def test_what_is_asked_for_names_every_field_and_shows_a_block_that_needs_only_an_id():
+    told = CON.ask(FREE)
+    for name in (
+        *fields.STATUSES, *fields.EVIDENCE, *fields.FINDINGS, *fields.OWNERSHIP, *fields.RISKS,
+        "agent_id", "pending_steps", "next_action", "exact_content", "rollback", "approval_id", "loop_state",
+        "update_contracts", "user_facing_summary",
+    ):  # fmt: skip
+        assert name in told
+    shown = con.find(con.skeleton().replace("<your id>", "ab7e4d2"))
+    assert con.examine(shown, FREE).reading.accepted
+    assert "work item" not in told
+    assert "work item" in CON.ask(wanted(GENERATOR, generator=True))
+    assert CON.ask(wanted({})) == ""
+    assert "PLAN_STATUS:odd".upper() in con.repair_prompt(
+        read(contract(agent_status__plan_status="odd")).issues
+    )
+
+
+def test_text_sockets_take_anything():
+    assert CON.read(" hi ", wanted({})).value == "hi"

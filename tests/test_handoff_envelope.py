@@ -1,0 +1,389 @@
+"""Envelope rules, by section: finding, checking, projecting, asking, the fallback, and file names."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from builders import edge, wanted
+from materia_nb.errors import MateriaError
+from materia_nb.handoff import TurnFacts, protocol
+from materia_nb.handoff import envelope as env
+from protocol_helpers import ABSENT, ENVELOPE, FREE, HOSTILE, KERNEL, changed, envelope, paths_of
+
+ENV = protocol("envelope")
+
+
+def read(value, shape=FREE, **facts):
+    text = value if isinstance(value, str) else json.dumps(value)
+    return ENV.read(text, shape, TurnFacts(**facts))
+
+
+def codes(issues):
+    return sorted(issue.code for issue in issues)
+
+
+def errors(value, **facts):
+    reading = read(value, **facts)
+    assert reading.accepted == (not reading.issues)
+    return codes(reading.issues)
+
+
+# -- section 2: finding -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1}',
+        'prose {"a": 1} prose',
+        '```json\n{"a": 1}\n``` and ```json\n{"a": 2}\n```',
+        '```\n{"b": 2}\n```\n```json\n{"a": 1}\n```',
+        '```json {"a": 1}',
+        '```yaml\n{"a": 1}\n```',
+        '```jsonc\n{"a": 1}\n```',
+        '// note\n{"a": 1}',
+        '\ufeff{"a": 1}',
+        '{"a": 2, "a": 1}',
+    ],
+)
+def test_2_one_object_is_found_in_what_surrounds_it(text):
+    assert env.find(text) == ({"a": 1}, None)
+
+
+@pytest.mark.parametrize(
+    "text, code",
+    [
+        ("", "ENVELOPE_MISSING"),
+        (" \n\t", "ENVELOPE_MISSING"),
+        ("no", "ENVELOPE_NOT_JSON"),
+        ("}{", "ENVELOPE_NOT_JSON"),
+        ('{"a": 1} {"b": 2}', "ENVELOPE_NOT_JSON"),
+        ('{"a": NaN}', "ENVELOPE_NOT_JSON"),
+        ('```json\n{"a": 1,}\n```\n{"b": 1}', "ENVELOPE_NOT_JSON"),
+        ("```json\n```", "ENVELOPE_NOT_JSON"),
+        ("null", "ENVELOPE_NOT_OBJECT"),
+        ('[{"a": 1}]', "ENVELOPE_NOT_OBJECT"),
+        ('{"a": ' + "9" * 5000 + "}", "ENVELOPE_NOT_JSON"),
+        ('{"a": ' + "[" * 5000 + "]" * 5000 + "}", "ENVELOPE_NOT_JSON"),
+    ],
+)
+def test_2_what_is_refused(text, code):
+    value, issue = env.find(text)
+    assert (value, issue.code) == (None, code)
+
+
+def test_2_numbers_that_json_cannot_hold_become_null_and_long_ones_stay():
+    value = read(json.dumps(ENVELOPE)[:-1] + ', "a": 1e400, "b": [1, -1e400], "c": ' + "9" * 1000 + "}").value
+    assert value == {**ENVELOPE, "a": None, "b": [1, None], "c": int("9" * 1000)}
+
+
+def test_2_a_file_must_be_the_object_itself():
+    assert env.find(' {"a": 1}\n', file=True) == ({"a": 1}, None)
+    for text in ('x {"a": 1}', '```json\n{"a": 1}\n```', '{"a": 1} {'):
+        assert env.find(text, file=True)[1].code == "ENVELOPE_NOT_JSON"
+
+
+# -- section 3: checking ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes, expected",
+    [
+        ({"status": None}, ["STATUS"]),
+        ({"status": " "}, ["STATUS"]),
+        ({"status": "PARTIAL"}, ["STATUS:PARTIAL"]),
+        ({"status": 7}, ["TYPE:status"]),
+        ({"summary": None}, ["SUMMARY"]),
+        ({"summary__what_i_did": " ", "summary__what_i_found": None}, ["SUMMARY_CONTENT"]),
+        ({"summary__what_i_did": 5}, ["TYPE:summary.what_i_did"]),
+        ({"summary__key_decisions": {}}, ["TYPE:summary.key_decisions"]),
+        ({"summary__evidence__commands_run": [1]}, ["TYPE:summary.evidence.commands_run[0]"]),
+        ({"routing": None}, ["ROUTING"]),
+        ({"routing": {}}, ["RECOMMENDATION", "ROUTING_REASON"]),
+        ({"routing__reason": 3}, ["TYPE:routing.reason"]),
+        ({"routing__recommendation": ["LOOP"]}, ["TYPE:routing.recommendation"]),
+        ({"routing__next_step_suggestion": 3}, ["TYPE:routing.next_step_suggestion"]),
+        ({"concerns": {}}, ["TYPE:concerns"]),
+        ({"concerns": [None]}, ["TYPE:concerns[0]"]),
+        ({"concerns__0__severity": " "}, ["CONCERN:0.severity"]),
+        ({"concerns__0__severity": 1}, ["TYPE:concerns[0].severity"]),
+        ({"concerns__0__description": "\n"}, ["CONCERN:0.description"]),
+        ({"concerns__0__location": 1}, ["TYPE:concerns[0].location"]),
+        ({"assumptions": [{}]}, ["ASSUMPTION:0.assumption", "ASSUMPTION:0.impact_if_wrong", "ASSUMPTION:0.why"]),
+        ({"meta": []}, ["TYPE:meta"]),
+        ({"meta": {"step_id": 1}}, ["TYPE:meta.step_id"]),
+    ],
+)  # fmt: skip
+def test_3_codes(changes, expected):
+    assert errors(envelope(**{"meta": {}, **changes} if "meta" in changes else changes)) == expected
+
+
+def test_3_every_issue_has_a_path_a_message_and_a_fix():
+    for issue in read({"concerns": [{"severity": "x"}], "routing": {}}).issues:
+        assert issue.path.startswith("$.")
+        assert issue.message.endswith(".")
+        assert issue.fix
+
+
+@pytest.mark.parametrize(
+    "evidence, concerns, enough",
+    [
+        ({}, [], False),
+        ({"artifacts_produced": [" "], "commands_run": [""]}, [], False),
+        ({"measurements": {"n": None, "m": " "}}, [], False),
+        ({"measurements": {"n": 0}}, [], True),
+        ({"commands_run": ["ls"]}, [], True),
+        ({}, ENVELOPE["concerns"], True),
+    ],
+)
+def test_3_evidence_pointers_are_required(evidence, concerns, enough):
+    value = envelope(summary__evidence=evidence, concerns=concerns)
+    assert errors(value) == ([] if enough else ["EVIDENCE_POINTERS_REQUIRED"])
+    blocked = read({**value, "status": "BLOCKED"})
+    assert blocked.accepted
+    assert ("EVIDENCE_POINTERS_REQUIRED" in codes(blocked.warnings)) is not enough
+    fragment = env.read_object(value, FREE, profile="fragment")
+    assert fragment.accepted
+
+
+@pytest.mark.parametrize("given, value", [("YES", True), ("true", True), (" no ", False), ("False", False)])
+def test_3_words_for_booleans_are_taken_with_a_warning(given, value):
+    reading = read(envelope(routing__can_further_iteration_help=given))
+    assert "CAN_FURTHER_ITERATION_HELP_COERCED" in codes(reading.warnings)
+    assert reading.value["routing"]["can_further_iteration_help"] is value
+
+
+def test_3_words_are_folded_and_kept_in_their_proper_form_beside_unknown_fields():
+    reading = read(
+        envelope(status=" verified", routing__recommendation="Continue", concerns__0__severity="low", odd=[1])
+    )
+    assert codes(reading.warnings) == [
+        "RECOMMENDATION_NORMALIZED",
+        "SEVERITY_NORMALIZED",
+        "STATUS_NORMALIZED",
+    ]
+    assert reading.value == {**ENVELOPE, "odd": [1]}
+
+
+def test_3_meta_is_filled_compared_and_demanded_of_a_file():
+    assert read(ENVELOPE, meta=KERNEL).value["meta"] == KERNEL
+    assert read(envelope(meta={"flow_key": " "}), meta=KERNEL).value["meta"] == KERNEL
+    assert "meta" not in read(ENVELOPE).value
+    foreign = read(envelope(meta={"agent_key": "other"}, status="odd"), meta=KERNEL)
+    assert codes(foreign.issues) == ["META_MISMATCH:agent_key", "STATUS:odd"]
+    assert (foreign.accepted, foreign.action, foreign.satisfied) == (False, "reject", None)
+    assert read(envelope(meta={"agent_key": "other"})).accepted  # not known: nothing to compare with
+    on_disk = env.read_object(envelope(meta={"step_id": "s1"}), FREE, TurnFacts(meta=KERNEL), channel="file")
+    assert codes(on_disk.issues) == ["META:agent_key", "META:flow_key", "META:timestamp"]
+    assert env.read_object(ENVELOPE, FREE, channel="file", profile="fragment").accepted
+
+
+@pytest.mark.parametrize(
+    "text, fine",
+    [
+        ("2026-01-01", True),
+        ("2026-01-01T10:00:00Z", True),
+        ("2026-01-01T10:00:00.5+02:00", True),
+        ("2026-01-01 10:00:00", False),
+        ("2026-13-01", False),
+        ("2026-01-01T00:00:00+00:00Z", False),
+        ("\ud800", False),
+    ],
+)
+def test_3_a_time_that_is_no_iso_8601_is_remarked(text, fine):
+    reading = read(envelope(meta={"timestamp": text}))
+    assert reading.accepted
+    assert codes(reading.warnings) == ([] if fine else ["TIMESTAMP_NOT_ISO8601"])
+
+
+@pytest.mark.parametrize("path", paths_of(ENVELOPE))
+def test_3_hostile_values_in_any_field_give_codes_and_never_raise(path):
+    for value in HOSTILE:
+        reading = env.read_object(changed(ENVELOPE, {path: value}), FREE, TurnFacts(meta=KERNEL))
+        assert all(issue.code for issue in (*reading.issues, *reading.warnings))
+        assert reading.accepted or reading.action in ("reissue", "reject")
+    without = changed(ENVELOPE, {path: ABSENT}) if not path[-1].isdigit() else ENVELOPE
+    env.read_object(without, FREE)
+
+
+# -- sections 4 and 8: projecting ---------------------------------------------------------
+
+
+def test_4_the_cap_of_the_loop_is_that_of_the_edge():
+    loop = envelope(status="UNVERIFIED", routing__recommendation="LOOP")
+    assert read(loop, rounds=2, most_rounds=3).satisfied is False
+    capped = read(loop, rounds=1, most_rounds=1)
+    assert (capped.satisfied, capped.action) == (None, "escalate")
+    assert "1 of 1" in capped.reason
+    assert codes(capped.warnings) == ["CAN_FURTHER_ITERATION_HELP_MISSING", "LOOP_CAP_REACHED"]
+    helpless = read(envelope(**{**_loop(), "routing__can_further_iteration_help": False}), rounds=9)
+    assert codes(helpless.warnings) == ["STATUS_RECOMMENDATION_CONFLICT:UNVERIFIED+LOOP"]
+
+
+def _loop():
+    return {"status": "UNVERIFIED", "routing__recommendation": "LOOP"}
+
+
+def test_8_a_detour_needs_a_socket_of_the_loadout():
+    value = envelope(routing__recommendation="DETOUR", routing__next_step_suggestion=" Socket-9 ")
+    detour = read(value, sockets=frozenset({"Socket-9"}))
+    assert (detour.satisfied, detour.action, detour.target) == (True, "detour", "Socket-9")
+    assert read(value).action == "detour"
+    nowhere = read(value, sockets=frozenset({"Socket-1"}))
+    assert (nowhere.satisfied, nowhere.action, nowhere.target) == (True, "escalate", None)
+    assert codes(nowhere.warnings) == ["DETOUR_WITHOUT_TARGET"]
+
+
+def test_8_blocked_pauses_for_help_with_the_reason():
+    reading = read(envelope(status="BLOCKED", routing__recommendation="ESCALATE", routing__reason="no key"))
+    assert (reading.action, reading.needs, reading.reason) == ("pause", "help", "no key")
+
+
+def test_8_a_review_without_a_verdict_goes_back_where_every_edge_is_guarded():
+    value = envelope(status="UNVERIFIED")
+    guarded = wanted(
+        {"parse": "json", "edges": [edge("end", "satisfied"), edge("Socket-1", "not_satisfied")]}
+    )
+    mixed = wanted({"parse": "json", "edges": [edge("end", "satisfied"), edge("end")]})
+    assert read(value, guarded).satisfied is False
+    assert read(value, mixed).satisfied is None
+    assert read(value, wanted({"parse": "json"})).satisfied is None
+    escalated = read(envelope(status="UNVERIFIED", routing__recommendation="ESCALATE"), guarded)
+    assert (escalated.satisfied, escalated.action) == (None, "escalate")
+
+
+def test_8_the_context_says_everything_a_line_each():
+    assert read(ENVELOPE).context.splitlines() == [
+        "VERIFIED",
+        "Done: did it",
+        "Found: found it",
+        "Concern LOW a.py:1: slow. Recommended: cache",
+        "Assumption: utf-8. Why: usual. If wrong: garbled",
+        "Artifacts: a.py",
+        "Commands: pytest",
+        "Measurements: n=3",
+    ]
+    accepted = read(envelope(status="UNVERIFIED", routing__can_further_iteration_help=False))
+    assert "verified=false" in accepted.context
+    many = read(envelope(summary__evidence__artifacts_produced=[f"{n}.py" for n in range(100)]))
+    assert "Artifacts: 0.py; 1.py;" in many.context
+    assert many.context.count(".py") == 21  # twenty, and the place of the concern
+    assert "and 80 more" in many.context
+
+
+def test_8_concerns_are_work_only_where_work_is_generated():
+    assert read(ENVELOPE).work_items is None
+    generator = wanted({"parse": "json", "assign": {"workItems": "$.workItems"}}, generator=True)
+    assert read(ENVELOPE, generator).work_items == [
+        {"title": "slow", "context": "severity: LOW\nlocation: a.py:1\nrecommendation: cache"}
+    ]
+    assert read(envelope(concerns=[]), generator).work_items == []
+
+
+def test_r8_assigned_sources_must_be_there():
+    shape = wanted({"parse": "json", "assign": {"a": "$.summary.what_i_did", "b": "$.extra"}})
+    (issue,) = read(ENVELOPE, shape).issues
+    assert issue.path == "$.extra"
+    assert read({**ENVELOPE, "extra": None}, shape).accepted
+
+
+def test_text_sockets_take_anything():
+    shape = wanted({})
+    assert ENV.read(" hi ", shape).value == "hi"
+    assert ENV.ask(shape) == ""
+
+
+# -- section 5: asking, asking again, giving up -------------------------------------------
+
+
+def test_5_what_is_asked_for_names_every_field():
+    told = ENV.ask(FREE)
+    for word in (
+        "VERIFIED", "UNVERIFIED", "BLOCKED", "what_i_did", "what_i_found", "key_decisions", "artifacts_produced",
+        "commands_run", "measurements", "severity", "location", "impact_if_wrong", "CONTINUE", "LOOP", "DETOUR",
+        "ESCALATE", "can_further_iteration_help",
+    ):  # fmt: skip
+        assert word in told
+    assert "work item" not in told
+    assert "work item" in ENV.ask(
+        wanted({"parse": "json", "assign": {"workItems": "$.workItems"}}, generator=True)
+    )
+
+
+def test_5_asking_again_names_the_codes_and_no_work():
+    again = env.reissue_prompt(FREE, read({"status": "odd"}).issues)
+    assert "STATUS:odd" in again
+    assert "SUMMARY" in again
+    assert env.finalization_prompt(FREE) in again
+    assert "no further work" in again
+
+
+def test_5_three_tries_then_an_envelope_that_claims_nothing():
+    tries = [read("no", refused=refused, meta=KERNEL, changed_files=("a.py",)) for refused in range(3)]
+    assert [reading.action for reading in tries] == ["reissue", "reissue", "escalate"]
+    last = tries[-1]
+    assert not last.accepted
+    assert (codes(last.issues), codes(last.warnings)) == (["FINALIZATION_FAILED"], ["FALLBACK_ENVELOPE"])
+    assert last.satisfied is None
+    assert last.value["_envelope_source"] == "fallback"
+    assert last.value["meta"] == KERNEL
+    assert last.value["summary"]["evidence"]["artifacts_produced"] == ["a.py"]
+    read_back = env.read_object(last.value, FREE, TurnFacts(meta=KERNEL), channel="file")
+    assert (read_back.accepted, read_back.action) == (True, "escalate")
+    assert "ENVELOPE_NOT_JSON" in last.reason
+
+
+# -- section 6: file names ----------------------------------------------------------------
+
+
+def test_6_names_there_and_back():
+    names = env.names("RUN/", "build", "s_1", "code-critic")
+    assert names == (
+        "RUN/build/handoffs/s_1-code-critic.json",
+        "RUN/build/handoffs/s_1-code-critic.draft.json",
+    )
+    for path, draft in zip(names, (False, True), strict=True):
+        assert env.parse_name(path.rpartition("/")[2]) == ("s_1", "code-critic", draft)
+    assert env.names("", "f", "s", "a").final == "f/handoffs/s-a.json"
+    assert env.names("/", "f", "s", "a").final == "/f/handoffs/s-a.json"
+
+
+@pytest.mark.parametrize(
+    "field, value",
+    [
+        ("flow", "../up"),
+        ("flow", ".."),
+        ("flow", "."),
+        ("flow", ""),
+        ("step_id", "a/b"),
+        ("step_id", "a\\b"),
+        ("step_id", "Socket-1"),
+        ("step_id", " "),
+        ("step_id", "a\x00b"),
+        ("agent_key", "a\nb"),
+        ("agent_key", "\ud800"),
+        ("agent_key", "x" * 300),
+        ("agent_key", "critic.draft"),
+    ],
+)
+def test_6_parts_that_lead_elsewhere_are_refused(field, value):
+    parts = {"flow": "f", "step_id": "s", "agent_key": "a", field: value}
+    with pytest.raises(MateriaError) as error:
+        env.names("RUN", **parts)
+    assert (error.value.where, error.value.kind) == (f"PATH_UNSAFE:{field}", "path_unsafe")
+
+
+@pytest.mark.parametrize("name", ["s1.json", "-a.json", "s1-.json", "s1-a", "s1-a.txt", ".json", ""])
+def test_6_names_that_cannot_have_been_made_are_refused(name):
+    with pytest.raises(MateriaError, match=r"filename|step_id|agent_key"):
+        env.parse_name(name)
+
+
+def test_6_a_lone_draft_is_no_handoff():
+    final, draft = env.names("", "f", "s", "a")
+    assert env.look_for({final, draft}, "f", "s", "a") == (final, (), ())
+    assert codes(env.look_for([draft], "f", "s", "a").warnings) == ["DRAFT_PRESENT"]
+    nothing = env.look_for([], "f", "s", "a")
+    assert (codes(nothing.issues), nothing.warnings) == (["ENVELOPE_MISSING"], ())

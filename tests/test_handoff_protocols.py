@@ -1,0 +1,261 @@
+"""What holds for every handoff protocol: nasty text, the registry, and a cast that speaks one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import metadata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cast_helpers as h
+from materia_nb.errors import MateriaError
+from materia_nb.handoff import Reading, TurnFacts, protocol, protocol_names, translate
+from materia_nb.handoff import contract as contract_module
+from materia_nb.handoff.jsontext import MAX_DEPTH
+from materia_nb.handoff.registry import GROUP
+from protocol_helpers import CONTRACT, ENVELOPE, FREE, NASTY_UNITS, block, contract, envelope
+
+OURS = ["sparse", "envelope", "agent-contract"]
+MEGABYTE = 1_000_000
+
+# -- nasty text ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", OURS)
+@given(text=st.text(alphabet='{}[]"\\`:,a1 \n', max_size=120) | st.text(max_size=60))
+def test_no_text_makes_a_reader_raise(name, text):
+    reading = protocol(name).read(text, FREE, TurnFacts())
+    assert reading.accepted or reading.issues
+
+
+valid = st.sampled_from([json.dumps(ENVELOPE), block(CONTRACT), '{"satisfied": true}'])
+
+
+@pytest.mark.parametrize("name", OURS)
+@given(text=valid, cut=st.integers(0, 900), put=st.text(alphabet='{}[]"\\`:,1', max_size=4))
+def test_no_damage_to_a_valid_output_makes_a_reader_raise(name, text, cut, put):
+    reading = protocol(name).read(text[:cut] + put + text[cut + 1 :], FREE, facts=TurnFacts())
+    assert reading.accepted or reading.issues
+
+
+@pytest.mark.parametrize("unit", NASTY_UNITS, ids=ascii)
+@pytest.mark.parametrize("name", OURS[1:])
+def test_a_megabyte_of_anything_is_answered(name, unit):
+    """A reader that were quadratic would take hours for some of these, and be stopped by the time limit."""
+    many = unit * (MEGABYTE // len(unit))
+    for text in (
+        many,
+        "```agent_contract_handoff\n" + many,
+        "```json\n" + many,
+        '{"status": "' + many,
+        many + "}",
+    ):
+        reading = protocol(name).read(text, FREE, TurnFacts())
+        assert not reading.accepted
+
+
+@pytest.mark.parametrize(
+    "name, text", [("envelope", json.dumps(ENVELOPE)), ("agent-contract", block(CONTRACT))]
+)
+def test_a_valid_output_behind_a_megabyte_of_prose_is_found(name, text):
+    assert protocol(name).read("lorem ipsum " * (MEGABYTE // 12) + text, FREE).accepted
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_reading_twice_gives_the_same(name):
+    for text in (json.dumps(ENVELOPE), block(CONTRACT), "no"):
+        assert protocol(name).read(text, FREE) == protocol(name).read(text, FREE)
+
+
+@pytest.mark.parametrize("name, value", [("envelope", ENVELOPE), ("agent-contract", CONTRACT)])
+def test_the_deepest_values_that_are_read_can_be_walked_from_a_deep_stack(name, value):
+    leaf = "1e400]" + "]" * (MAX_DEPTH - 3)
+    text = json.dumps(value)[:-1] + ', "update_contracts": [' + "[" * (MAX_DEPTH - 3) + leaf + "}"
+
+    def walk(frames):
+        if frames:
+            return walk(frames - 1)
+        reading = protocol(name).read(block(text), FREE)
+        assert reading.accepted, reading.issues
+        merged = contract_module.merge({"a": reading.value}, {"a": reading.value})
+        assert merged["a"].keys() == reading.value.keys()
+        return translate(reading.value, frm=name, to="sparse")
+
+    assert walk(300).value["satisfied"] is True
+
+
+# -- the registry -------------------------------------------------------------------------
+
+
+class Shout:
+    """A protocol of another package: one word, in capitals when the work is done."""
+
+    name = "shout"
+
+    def read(self, text, wanted, facts=None):
+        return Reading({"word": text}, satisfied=text.isupper())
+
+    def ask(self, wanted):
+        return "Answer with one word."
+
+
+class Nameless(Shout):
+    name = "other"
+
+
+ready = Shout()
+nothing = object()
+
+
+class Explosive:
+    def __init__(self):
+        raise ValueError("boom")
+
+
+@pytest.fixture
+def offer(monkeypatch):
+    """Have packages offer protocols; the answers of the registry are not remembered beyond the test."""
+    monkeypatch.setitem(sys.modules, "shouting", sys.modules[__name__])
+
+    def install(*offers):
+        entries = metadata.EntryPoints(metadata.EntryPoint(name, value, GROUP) for name, value in offers)
+        monkeypatch.setattr("materia_nb.handoff.registry.entry_points", entries.select)
+
+    protocol.cache_clear()
+    yield install
+    protocol.cache_clear()
+
+
+@pytest.mark.parametrize("value", ["shouting:Shout", "shouting:ready"])
+def test_another_package_offers_a_class_or_an_object(offer, value):
+    offer(("shout", value))
+    assert protocol_names() == [*OURS, "shout"]
+    assert protocol("shout").read("YES", FREE).satisfied is True
+    assert protocol("shout") is protocol("shout")
+
+
+@pytest.mark.parametrize(
+    "value, told",
+    [
+        ("no_such_module:X", "ModuleNotFoundError"),
+        ("shouting:Missing", "AttributeError"),
+        ("shouting:Explosive", "ValueError: boom"),
+        ("shouting:nothing", "no read"),
+        ("shouting:Nameless", "calls itself 'other'"),
+        ("not a place", "cannot be loaded"),
+    ],
+)
+def test_a_broken_offer_is_told_with_its_place_and_breaks_nothing_else(offer, value, told):
+    offer(("shout", value))
+    assert "shout" in protocol_names()
+    with pytest.raises(MateriaError, match="not usable") as error:
+        protocol("shout")
+    assert (error.value.kind, error.value.where) == ("broken_protocol", value)
+    assert told in error.value.what
+    assert protocol("sparse").name == "sparse"
+
+
+def test_two_offers_of_one_name_are_told_and_our_own_names_cannot_be_taken(offer):
+    offer(("shout", "shouting:Shout"), ("shout", "shouting:ready"), ("sparse", "shouting:Shout"))
+    with pytest.raises(MateriaError, match="several packages"):
+        protocol("shout")
+    assert type(protocol("sparse")).__name__ == "SparseProtocol"
+    assert protocol_names() == [*OURS, "shout"]
+
+
+def test_an_unknown_name_is_told_with_the_nearest(offer):
+    offer(("shout", "shouting:Shout"))
+    with pytest.raises(MateriaError, match="no handoff protocol") as error:
+        protocol("shuot")
+    assert error.value.hint == "did you mean 'shout'?"
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_every_protocol_is_called_what_it_is_registered_as(name):
+    assert protocol(name).name == name
+
+
+# -- a cast -------------------------------------------------------------------------------
+
+REVIEWED = h.config(
+    {
+        "Socket-1": h.at("Plan", ("always", "Socket-2"), parse="json"),
+        "Socket-2": h.at("Build", ("always", "Socket-3")),
+        "Socket-3": h.at("Review", ("satisfied", "Socket-2"), ("not_satisfied", "Socket-2"), parse="json"),
+    },
+    {"Plan": h.agent(generator=True), "Build": h.agent("Build {{item.title}}"), "Review": h.agent()},
+    {
+        "L": {
+            "sockets": ["Socket-2", "Socket-3"],
+            "consumes": {"from": "Socket-1", "output": "workItems"},
+            "exits": [{"id": "e", "from": "Socket-3", "condition": "satisfied", "targetSocketId": "end"}],
+        }
+    },
+)
+
+LOOP = {
+    "status": "UNVERIFIED",
+    "routing__recommendation": "LOOP",
+    "routing__can_further_iteration_help": True,
+}
+AGAIN = {"agent_status__plan_status": "IN_PROGRESS", "evidence_report__verification": {"result": "fail"}}
+
+
+def speaking(name):
+    """The loadout above in which Plan and Review speak the protocol."""
+    document = json.loads(json.dumps(REVIEWED))
+    document["loadouts"]["T"]["handoff"] = name
+    return document
+
+
+@pytest.mark.parametrize(
+    "name, plan, again, fine, title",
+    [
+        (
+            "envelope",
+            json.dumps(envelope()),
+            json.dumps(envelope(**LOOP)),
+            "Here it is:\n```json\n" + json.dumps(envelope(odd=1)) + "\n```",
+            "slow",
+        ),
+        (
+            "agent-contract",
+            block(contract(evidence_report__open_gaps=["slow\ncache it"])),
+            block(contract(**AGAIN)),
+            block(CONTRACT),
+            "slow",
+        ),
+    ],
+)
+def test_a_cast_routes_by_the_protocol_of_its_sockets(tmp_path, name, plan, again, fine, title):
+    agents = {
+        "Plan": lambda: plan,
+        "Build": lambda: "built",
+        "Review": lambda visit: again if visit == 1 else fine,
+    }
+    cast = h.start(tmp_path, speaking(name), agents)
+    cast.step()
+    assert [item["title"] for item in cast.work_items] == [title]
+    assert "JSON object" in cast.steps[0].prompt.text or "valid JSON" in cast.steps[0].prompt.text
+    assert cast.run() == "complete"
+    assert [visit[0] for visit in cast.route] == ["Socket-1", "Socket-2", "Socket-3", "Socket-2", "Socket-3"]
+    assert "[Socket-3 Review]" in cast.state["context"]
+    assert cast.now.last_json["status" if name == "envelope" else "agent_status"]
+
+
+def test_an_invalid_envelope_is_asked_for_again(tmp_path):
+    answers, prompts = [json.dumps(envelope(status="odd")), json.dumps(envelope())], []
+
+    def plan(prompt):
+        prompts.append(prompt)
+        return answers[len(prompts) - 1]
+
+    cast = h.start(
+        tmp_path, speaking("envelope"), {"Plan": plan, "Build": lambda: "b", "Review": lambda: "no"}
+    )
+    assert cast.run(until="Socket-2") == "until"
+    assert "status is none of VERIFIED" in prompts[1]
+    assert [item["title"] for item in cast.work_items] == ["slow"]

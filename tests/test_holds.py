@@ -1,0 +1,364 @@
+"""Casts whose agents ask for something else than a route: another turn, a person, a detour."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.cast import Cast
+from materia_nb.errors import MateriaError
+from protocol_helpers import block, contract, envelope
+
+ASK = {
+    "operation": "delete the build folder",
+    "exact_content": "rm -rf build",
+    "scope": "build/",
+    "risk_level": "high",
+    "rollback": "make build",
+    "verification": "build is gone",
+    "approval_id": "P-" + "0123456789abcdef" * 2,
+}
+
+
+def say(status, recommendation, suggestion=None, **more):
+    routing = {"recommendation": recommendation, "reason": f"because {recommendation}"}
+    if suggestion is not None:
+        routing["next_step_suggestion"] = suggestion
+    return json.dumps(envelope(status=status, routing=routing, **more))
+
+
+def report(status, **more):
+    return block(contract(agent_status__plan_status=status, **more))
+
+
+def start(tmp_path, protocol, replies, **sockets):
+    """Work, then Check in the protocol under test, then Done; Check sends work back; Fix is for detours."""
+    document = h.config(
+        {
+            "Work": h.at("M", ("always", "Check")),
+            "Check": h.at(
+                "M",
+                ("satisfied", "Done"),
+                ("not_satisfied", "Work", 2),
+                parse="json",
+                handoff=protocol,
+            ),
+            "Fix": h.at("M", ("always", "Done")),
+            "Done": h.at("M"),
+            **sockets,
+        },
+        {"M": h.agent("Do {{request}}")},
+    )
+    return h.start(tmp_path, document, {"Check": {"Check": replies}, "M": lambda: "fine"})
+
+
+def sockets(cast):
+    return [step.socket for step in cast.steps]
+
+
+def same_when_opened(cast):
+    other = Cast.open(cast.run_dir)
+    assert other.now == cast.now
+    assert sockets(other) == sockets(cast)
+    assert other.differences == ()
+    assert other.messages == []
+    return other
+
+
+# -- the envelope --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given, then",
+    [(say("VERIFIED", "CONTINUE"), "Done"), (say("UNVERIFIED", "LOOP"), "Work")],
+)
+def test_a_route_follows_the_edges(tmp_path, given, then):
+    cast = start(tmp_path, "envelope", [given])
+    cast.run(steps=2)
+    assert cast.next_socket == then
+    assert "reason" not in cast.state
+    assert cast.state["context"].startswith("[Check M] ")
+    same_when_opened(cast)
+
+
+def test_blocked_holds_the_cast_until_a_person_answers(tmp_path):
+    cast = start(tmp_path, "envelope", [say("BLOCKED", "ESCALATE"), say("VERIFIED", "CONTINUE")])
+    assert cast.run() == "person"
+    assert cast.status == "held"
+    assert (cast.held.action, cast.held.needs, cast.held.reason) == ("pause", "help", "because ESCALATE")
+    assert "context" not in cast.state, "nothing is applied before a person has spoken"
+    for go_on in (cast.step, cast.run):
+        with pytest.raises(MateriaError, match="held \\(pause\\): because ESCALATE"):
+            go_on()
+    with pytest.raises(MateriaError, match="No socket is waiting"):
+        cast.reply("x")
+    same_when_opened(cast)
+    record = cast.answer("The key is in the drawer.")
+    assert [turn.mode for turn in record.turns] == ["work", "resume"]
+    assert record.turns[1].prompt.layers[0].text == "The key is in the drawer."
+    assert [message.role for message in cast.conversation] == ["user", "assistant"] * 2
+    assert cast.run() == "complete"
+    assert sockets(cast) == ["Work", "Check", "Done"]
+    assert cast.now.visits["Check"] == 1, "it was one visit"
+    same_when_opened(cast)
+
+
+def test_escalation_is_decided_by_a_person(tmp_path):
+    critic = say("UNVERIFIED", "LOOP", routing__can_further_iteration_help=False)
+    for decision, then in [
+        ({"satisfied": True}, "Done"),
+        ({"satisfied": False}, "Work"),
+        ({"target": "Fix"}, "Fix"),
+        ({"target": "end"}, "end"),
+    ]:
+        cast = start(tmp_path / then, "envelope", [critic])
+        cast.run()
+        assert cast.held.action == "escalate"
+        assert "would not help" in cast.held.reason
+        assert "would not help" in "\n".join(cast.why().lines)
+        cast.decide(**decision)
+        assert cast.next_socket == then
+        assert cast.state["context"].startswith("[Check M] ")
+        assert cast.steps[-1].decision.by == ("person" if "target" in decision else "edge")
+        same_when_opened(cast)
+    with pytest.raises(MateriaError, match="nothing waits for a person"):
+        cast.decide(satisfied=True)
+    with pytest.raises(MateriaError, match="nothing waits for a person"):
+        cast.answer("x")
+
+
+def test_a_decision_for_no_socket_is_refused_and_nothing_lost(tmp_path):
+    cast = start(tmp_path, "envelope", [say("UNVERIFIED", "ESCALATE")])
+    cast.run()
+    with pytest.raises(MateriaError, match="no socket 'Donne'"):
+        cast.decide(target="Donne")
+    assert cast.status == "held"
+    with pytest.raises(MateriaError, match="blank"):
+        cast.answer("  ")
+    with pytest.raises(MateriaError, match="does not ask for consent"):
+        cast.approve()
+    with pytest.raises(MateriaError, match="guarded edges only"):
+        cast.decide()
+    assert cast.status == "held"
+
+
+def test_the_loop_is_capped_by_the_edge(tmp_path):
+    """Envelope rules, section 4: the cap is that of the edge."""
+    cast = start(tmp_path, "envelope", [say("UNVERIFIED", "LOOP")] * 3)
+    cast.run()
+    assert sockets(cast) == ["Work", "Check"] * 3
+    assert cast.held.action == "escalate"
+    assert "2 of 2 times" in cast.held.reason
+
+
+def test_a_detour_of_finished_work_comes_back_to_the_way_it_would_have_gone(tmp_path):
+    cast = start(tmp_path, "envelope", [say("VERIFIED", "DETOUR", "Fix")])
+    cast.run()
+    assert sockets(cast) == ["Work", "Check", "Fix", "Done"]
+    assert [step.decision.by for step in cast.steps] == ["edge", "detour", "return", "implied end"]
+    assert cast.now.detours == ()
+    assert "wants Fix done first" in "\n".join(cast.why(2).lines)
+    assert "goes back to Done" in "\n".join(cast.why(3).lines)
+    same_when_opened(cast)
+
+
+def test_a_detour_of_unfinished_work_comes_back_to_the_same_socket(tmp_path):
+    cast = start(tmp_path, "envelope", [say("UNVERIFIED", "DETOUR", "Fix"), say("VERIFIED", "CONTINUE")])
+    cast.run()
+    assert sockets(cast) == ["Work", "Check", "Fix", "Check", "Done"]
+    assert cast.now.detours == ()
+    same_when_opened(cast)
+
+
+def test_a_detour_without_end_is_bounded(tmp_path):
+    cast = start(tmp_path, "envelope", [say("UNVERIFIED", "DETOUR", "Fix")] * 30)
+    assert cast.run() == "failed"
+    assert cast.failure.kind == "edge_traversals_exhausted"
+    assert "detour from Check to Fix" in cast.failure.message
+    assert cast.now.counts["detour:Check->Fix", 0] == 26
+    cast.revive()
+    assert cast.next_socket in ("Check", "Fix")
+    same_when_opened(cast)
+
+
+def test_a_detour_to_nowhere_escalates(tmp_path):
+    cast = start(tmp_path, "envelope", [say("VERIFIED", "DETOUR", "Nowhere")])
+    cast.run()
+    assert cast.held.action == "escalate"
+
+
+def test_three_unusable_envelopes_escalate_and_claim_nothing(tmp_path):
+    """Envelope rules, section 5: three tries, then the fallback."""
+    cast = start(tmp_path, "envelope", ["no", "no {", '{"status": "DONE"}'])
+    cast.run()
+    assert cast.held.action == "escalate"
+    assert [turn.mode for turn in cast.steps[-1].turns] == ["work", "repair", "repair"]
+    assert cast.held.reading.value["_envelope_source"] == "fallback"
+    same_when_opened(cast)
+    cast.decide(satisfied=False)
+    assert cast.next_socket == "Work"
+    assert cast.now.last_json["_envelope_source"] == "fallback"
+    same_when_opened(cast)
+
+
+def test_an_envelope_with_another_meta_is_rejected_and_asked_for_again(tmp_path):
+    wrong = say("VERIFIED", "CONTINUE", meta={"step_id": "elsewhere"})
+    cast = start(tmp_path, "envelope", [wrong, say("VERIFIED", "CONTINUE")])
+    assert cast.run() == "complete"
+    turns = cast.steps[1].turns
+    assert [issue.code for issue in turns[0].reading.issues] == ["META_MISMATCH:step_id"]
+    assert "META_MISMATCH:step_id" in turns[1].prompt.text
+    cast = start(tmp_path / "always", "envelope", [wrong] * 3)
+    cast.run()
+    assert cast.held.action == "escalate"
+
+
+# -- the agent contract --------------------------------------------------------------------
+
+
+def test_work_in_progress_goes_on_in_the_same_conversation_and_is_capped(tmp_path):
+    """Agent contract rules, section 11: a third IN_PROGRESS in a row is refused."""
+    cast = start(tmp_path, "agent-contract", [report("IN_PROGRESS"), report("COMPLETE")])
+    assert cast.run() == "complete"
+    assert [turn.mode for turn in cast.steps[1].turns] == ["work", "resume"]
+    same_when_opened(cast)
+    cast = start(tmp_path / "stall", "agent-contract", [report("IN_PROGRESS")] * 3)
+    cast.run()
+    assert cast.held.action == "escalate"
+    assert "3 times in a row" in cast.held.reason
+
+
+def test_needs_input_is_answered_and_the_agent_must_report_progress_first(tmp_path):
+    cast = start(
+        tmp_path,
+        "agent-contract",
+        [report("NEEDS_INPUT"), report("COMPLETE"), report("IN_PROGRESS"), report("COMPLETE")],
+    )
+    cast.run()
+    assert (cast.held.action, cast.held.needs) == ("pause", "question")
+    cast.answer("The second.")
+    turns = cast.steps[-1].turns
+    assert [issue.code for issue in turns[1].reading.issues] == ["ILLEGAL_TRANSITION:NEEDS_INPUT->COMPLETE"]
+    assert cast.run() == "complete"
+    assert len(turns) == 4
+    same_when_opened(cast)
+
+
+def asking(tmp_path, *then):
+    seen = []
+    replies = iter([report("APPROVAL_REQUEST", approval_request=ASK), *then])
+
+    def agent(turn):
+        seen.append(turn)
+        return next(replies)
+
+    cast = start(tmp_path, "agent-contract", [])
+    cast.agents.set("Check", agent)
+    cast.run()
+    return cast, seen
+
+
+def test_consent_is_for_one_exact_command_in_one_turn(tmp_path):
+    cast, seen = asking(tmp_path, report("IN_PROGRESS"), report("COMPLETE"))
+    approval = cast.approval
+    assert approval.sealed["exact_content"] == "rm -rf build"
+    assert seen[0].grant is None
+    cast.approve()
+    grant = seen[1].grant
+    assert grant.exact_content == "rm -rf build"
+    assert "rm -rf build" in seen[1].prompt
+    allowed, used = grant.use("rm -rf build", grant.expires_at - 1)
+    assert allowed
+    assert not used.use("rm -rf build", grant.expires_at - 1)[0]
+    assert not grant.use("rm -rf /", grant.expires_at - 1)[0]
+    assert not grant.use("rm -rf build", grant.expires_at)[0]
+    assert seen[2].grant is None, "it ended with the turn"
+    assert cast.run() == "complete"
+    assert cast.approval is None
+    events = [json.loads(line) for line in (cast.run_dir / "events.jsonl").read_text().splitlines()]
+    answered = next(event["data"] for event in events if event["type"] == "approval_answered")
+    assert answered["granted"] is True
+    assert answered["fingerprint"] == approval.fingerprint
+    assert answered["exactContent"] == "rm -rf build"
+    same_when_opened(cast)
+
+
+def test_a_refusal_is_told_with_its_reason(tmp_path):
+    cast, seen = asking(
+        tmp_path, report("IN_PROGRESS"), report("BLOCKED", evidence_report__open_gaps=["no leave"])
+    )
+    cast.deny("not on a Friday")
+    assert seen[1].grant is None
+    assert "No consent was given" in seen[1].prompt
+    assert "not on a Friday" in seen[1].prompt
+    assert cast.held.action == "escalate"
+    assert "no leave" in cast.held.reason
+    same_when_opened(cast)
+
+
+def test_consent_after_a_day_is_too_late(tmp_path, monkeypatch):
+    cast, _ = asking(tmp_path)
+    monkeypatch.setattr("materia_nb.consults.time.time", lambda: cast.steps[-1].ended / 1000 + 24 * 3600)
+    with pytest.raises(MateriaError, match="expired"):
+        cast.approve()
+    assert cast.status == "held"
+
+
+# -- what a person can do beside that --------------------------------------------------------
+
+
+def test_a_held_cast_is_resumed_by_another_process(tmp_path):
+    cast = start(tmp_path, "agent-contract", [report("NEEDS_INPUT")])
+    cast.run()
+    path, now = cast.run_dir, cast.now
+    cast.close()
+    other = Cast.resume(path, h.table({"M": lambda: "fine", "Check": lambda: report("IN_PROGRESS")}))
+    assert other.now == now
+    other.agents.set("Check", iter_agent(report("IN_PROGRESS"), report("COMPLETE")))
+    other.answer("Yes.")
+    assert other.run() == "complete"
+    other.close()
+
+
+def iter_agent(*replies):
+    left = iter(replies)
+    return lambda: next(left)
+
+
+def test_the_output_of_a_held_socket_can_be_corrected(tmp_path):
+    cast = start(tmp_path, "envelope", [say("BLOCKED", "ESCALATE")])
+    cast.run()
+    cast.recommit(say("VERIFIED", "CONTINUE"))
+    assert cast.next_socket == "Done"
+    same_when_opened(cast)
+    cast.back_to(1)
+    assert cast.held is None
+
+
+def test_a_held_cast_is_aborted_and_asked_anew(tmp_path):
+    cast = start(tmp_path, "envelope", [say("BLOCKED", "ESCALATE"), say("VERIFIED", "CONTINUE")])
+    cast.run()
+    cast.abort()
+    assert cast.status == "aborted"
+    assert cast.held is None
+    cast.recast()
+    assert cast.run() == "complete"
+    assert cast.now.visits["Check"] == 1
+    same_when_opened(cast)
+
+
+def test_a_budget_that_stops_a_decision_keeps_the_chosen_target(tmp_path):
+    cast = start(
+        tmp_path, "envelope", [{"text": say("UNVERIFIED", "ESCALATE"), "usage": {"input": 9, "output": 1}}]
+    )
+    cast.set_budget(5)
+    cast.run()
+    assert cast.status == "held"
+    cast.decide(target="Fix")
+    assert cast.failure.kind == "budget"
+    cast.set_budget(None)
+    cast.revive()
+    assert "Fix" in sockets(cast)
+    same_when_opened(cast)

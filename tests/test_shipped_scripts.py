@@ -1,0 +1,358 @@
+"""Ignore-Artifacts, Detect-VCS and Commit-Sigil on real Git repositories (made here, with a local identity)."""
+
+from __future__ import annotations
+
+import stat
+
+import pytest
+
+from materia_nb.loadout.facts import SHIPPED_SCRIPTS
+from materia_nb.utilities.scripts import PACKAGED
+from shipped_helpers import git, ignored, repository, run_script
+
+ARTIFACT = ".pi/pi-materia/2026/manifest.json"
+PATTERN = ".pi/pi-materia/"
+
+
+def test_every_script_that_is_named_is_there_and_no_other():
+    assert sorted(path.name for path in PACKAGED.glob("*.py")) == sorted(SHIPPED_SCRIPTS)
+
+
+@pytest.mark.parametrize("name", SHIPPED_SCRIPTS)
+def test_scripts_use_the_standard_library_only(name):
+    text = (PACKAGED / name).read_text()
+    imported = {
+        line.split()[1].split(".")[0] for line in text.splitlines() if line.startswith(("import ", "from "))
+    }
+    assert imported <= {
+        "__future__", "collections", "contextlib", "difflib", "hashlib", "json", "os", "pathlib",
+        "re", "secrets", "shutil", "stat", "subprocess", "sys", "typing",
+    }  # fmt: skip
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+# -- Ignore-Artifacts -----------------------------------------------------------------
+
+
+def ensure(folder, **params):
+    return run_script("ensure-ignored.py", folder, params=params)
+
+
+def test_git_ignores_the_artifacts_afterwards(tmp_path):
+    repo = repository(tmp_path / "a project, größer")
+    told = ensure(repo)
+    assert told.code == 0
+    assert told.answer == {
+        "state": {
+            "artifactIgnore": {
+                "ok": True,
+                "file": str(repo / ".gitignore"),
+                "changed": True,
+                "added": [PATTERN],
+                "unchanged": [],
+            }
+        }
+    }
+    assert (repo / ".gitignore").read_bytes() == b".pi/pi-materia/\n"
+    assert ignored(repo, ARTIFACT)
+    again = ensure(repo).answer["state"]["artifactIgnore"]
+    assert (again["changed"], again["added"], again["unchanged"]) == (False, [], [PATTERN])
+    assert (repo / ".gitignore").read_bytes() == b".pi/pi-materia/\n"
+
+
+@pytest.mark.parametrize(
+    "before, after",
+    [
+        (b"", b".pi/pi-materia/\n"),
+        (b"a\nb\n", b"a\nb\n.pi/pi-materia/\n"),
+        (b"a\nb", b"a\nb\n.pi/pi-materia/\n"),
+        (b"a\r\nb\r\n", b"a\r\nb\r\n.pi/pi-materia/\r\n"),
+        (b"a\r\nb", b"a\r\nb\r\n.pi/pi-materia/\r\n"),
+        (b"a\r\nb\n", b"a\r\nb\n.pi/pi-materia/\n"),
+        (b"\xff\xfe no utf-8 \n\n  \n", b"\xff\xfe no utf-8 \n\n  \n.pi/pi-materia/\n"),
+        (b"# .pi/pi-materia/\n", b"# .pi/pi-materia/\n.pi/pi-materia/\n"),
+    ],
+)
+def test_what_is_there_stays_byte_for_byte_and_line_ends_are_kept(tmp_path, before, after):
+    repo = repository(tmp_path / "r")
+    (repo / ".gitignore").write_bytes(before)
+    assert ensure(repo).code == 0
+    assert (repo / ".gitignore").read_bytes() == after
+    assert ignored(repo, ARTIFACT)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"x\r\n.pi/pi-materia/\r\ny\r\n",
+        b"\xef\xbb\xbf.pi/pi-materia/\n",
+        b"x\n.pi/pi-materia/  \n",
+        b".pi/pi-materia/",
+    ],
+)
+def test_a_pattern_that_git_reads_already_is_not_added_again(tmp_path, before):
+    repo = repository(tmp_path / "r")
+    (repo / ".gitignore").write_bytes(before)
+    assert ensure(repo).answer["state"]["artifactIgnore"]["added"] == []
+    assert (repo / ".gitignore").read_bytes() == before
+    assert ignored(repo, ARTIFACT)
+
+
+def test_a_project_inside_a_bigger_repository_has_a_file_of_its_own(tmp_path):
+    repo = repository(tmp_path / "big")
+    (repo / ".gitignore").write_bytes(b"*.o\n")
+    nested = repo / "apps" / "mine"
+    nested.mkdir(parents=True)
+    assert ensure(nested).answer["state"]["artifactIgnore"]["file"] == str(nested / ".gitignore")
+    assert (repo / ".gitignore").read_bytes() == b"*.o\n"
+    assert ignored(repo, f"apps/mine/{ARTIFACT}")
+    assert ensure(nested, file="../../.gitignore", patterns=["*.log", "*.o"]).answer["state"][
+        "artifactIgnore"
+    ]["added"] == ["*.log"]
+    assert (repo / ".gitignore").read_bytes() == b"*.o\n*.log\n"
+
+
+def test_a_read_only_file_is_left_alone_and_the_utility_says_so(tmp_path):
+    repo = repository(tmp_path / "r")
+    file = repo / ".gitignore"
+    file.write_bytes(b"a\n")
+    file.chmod(0o444)
+    told = ensure(repo)
+    assert told.code == 1
+    assert told.answer["state"]["artifactIgnore"]["ok"] is False
+    assert "read-only" in told.answer["state"]["artifactIgnore"]["error"]
+    assert "read-only" in told.stderr
+    assert file.read_bytes() == b"a\n"
+    assert names(repo) == [".git", ".gitignore", "README"]
+    assert ensure(repo, patterns=["a"]).code == 0, "nothing to add, so nothing is written"
+
+
+def test_permissions_stay_and_nothing_is_left_beside(tmp_path):
+    repo = repository(tmp_path / "r")
+    (repo / ".gitignore").write_bytes(b"a\n")
+    (repo / ".gitignore").chmod(0o640)
+    ensure(repo)
+    assert stat.S_IMODE((repo / ".gitignore").stat().st_mode) == 0o640
+    assert names(repo) == [".git", ".gitignore", "README"]
+
+
+def test_a_symbolic_link_is_followed_inside_the_repository_only(tmp_path):
+    repo = repository(tmp_path / "r")
+    (repo / "shared-ignore").write_bytes(b"a\n")
+    (repo / ".gitignore").symlink_to("shared-ignore")
+    told = ensure(repo)
+    assert told.code == 0
+    assert "symbolic link" in told.stderr, "Git would not look into it"
+    assert not ignored(repo, ARTIFACT)
+    assert (repo / ".gitignore").is_symlink()
+    assert (repo / "shared-ignore").read_bytes() == b"a\n.pi/pi-materia/\n"
+    outside = tmp_path / "everyone's"
+    outside.write_bytes(b"")
+    (repo / ".gitignore").unlink()
+    (repo / ".gitignore").symlink_to(outside)
+    told = ensure(repo)
+    assert told.code == 1
+    assert "outside" in told.stderr
+    assert outside.read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"patterns": "x"},
+        {"patterns": ["a\nb"]},
+        {"patterns": [" "]},
+        {"patterns": [1]},
+        {"patterns": ["\ud800"]},
+        {"file": ""},
+        {"file": 7},
+        {"file": "../x"},
+        {"file": ".git"},
+        {"file": "README/x"},
+        {"file": "a\0b"},
+    ],
+)
+def test_what_cannot_be_done_is_told_and_changes_nothing(tmp_path, params):
+    repo = repository(tmp_path / "r")
+    before = names(tmp_path), names(repo)
+    told = ensure(repo, **params)
+    assert told.code == 1
+    assert told.stderr.startswith("Ignore-Artifacts: ")
+    assert told.answer["state"]["artifactIgnore"]["ok"] is False
+    assert (names(tmp_path), names(repo)) == before
+
+
+def test_without_any_repository_the_project_bounds_it(tmp_path):
+    project = tmp_path / "plain"
+    project.mkdir()
+    assert ensure(project, file="deep/down/.ignore").code == 0
+    assert (project / "deep/down/.ignore").read_bytes() == b".pi/pi-materia/\n"
+
+
+# -- Detect-VCS -----------------------------------------------------------------------
+
+
+def detect(folder, **env):
+    told = run_script("detect-vcs.py", folder, env=env)
+    assert told.code == 0
+    vcs = told.answer["state"]["vcs"]
+    assert told.answer["satisfied"] is (vcs["kind"] == "jj")
+    assert set(vcs) == {"kind", "root", "bare", "colocated", "branch", "detached", "available"}
+    return vcs
+
+
+def test_a_repository_on_a_branch(tmp_path):
+    repo = repository(tmp_path / "with space ü")
+    (repo / "sub").mkdir()
+    for place in (repo, repo / "sub", repo / ".git"):
+        vcs = detect(place)
+        assert (vcs["kind"], vcs["root"], vcs["bare"]) == ("git", str(repo), False)
+        assert (vcs["branch"], vcs["detached"]) == ("main", False)
+        assert vcs["available"]["git"] is True
+
+
+def test_a_repository_before_its_first_commit_and_a_branch_with_slashes(tmp_path):
+    git(tmp_path, "init", "--quiet", "--initial-branch=feat/größe")
+    assert detect(tmp_path)["branch"] == "feat/größe"
+
+
+def test_a_detached_head(tmp_path):
+    repo = repository(tmp_path / "r")
+    git(repo, "checkout", "--quiet", "--detach")
+    vcs = detect(repo)
+    assert (vcs["branch"], vcs["detached"]) == (None, True)
+
+
+def test_a_bare_repository(tmp_path):
+    bare = repository(tmp_path / "r.git", "--bare")
+    vcs = detect(bare)
+    assert (vcs["kind"], vcs["root"], vcs["bare"], vcs["branch"]) == ("git", str(bare), True, "main")
+
+
+def test_a_linked_worktree(tmp_path):
+    repo = repository(tmp_path / "r")
+    git(repo, "worktree", "add", "--quiet", "-b", "other", str(tmp_path / "w"))
+    vcs = detect(tmp_path / "w", GIT_DIR=str(repo / ".git"))
+    assert (vcs["root"], vcs["branch"]) == (str(tmp_path / "w"), "other")
+
+
+def test_no_git_on_the_path(tmp_path):
+    repo = repository(tmp_path / "r")
+    vcs = detect(repo, PATH=str(tmp_path))
+    assert (vcs["kind"], vcs["root"], vcs["branch"], vcs["detached"]) == ("git", str(repo), None, None)
+    assert vcs["available"] == {"git": False, "jj": False}
+
+
+def test_a_repository_that_git_refuses_to_read(tmp_path):
+    repo = repository(tmp_path / "r")
+    (repo / ".git" / "HEAD").write_text("nonsense")
+    vcs = detect(repo)
+    assert (vcs["kind"], vcs["branch"], vcs["detached"]) == ("git", None, None)
+
+
+def test_the_nearest_repository_counts_and_jj_comes_before_git(tmp_path):
+    repo = repository(tmp_path / "r")
+    (repo / ".jj").mkdir()
+    nested = repository(repo / "vendor" / "lib")
+    assert (detect(repo)["kind"], detect(repo)["colocated"]) == ("jj", True)
+    assert detect(nested)["root"] == str(nested)
+    assert detect(nested)["kind"] == "git"
+
+
+def test_no_repository_at_all(tmp_path):
+    vcs = detect(tmp_path)
+    assert (vcs["kind"], vcs["root"], vcs["bare"], vcs["colocated"]) == ("none", None, False, False)
+
+
+# -- Commit-Sigil ---------------------------------------------------------------------
+
+
+def sigil(*titles, params=None, **given):
+    items = [{"title": title, "context": "c"} for title in titles]
+    told = run_script("commit-sigil.py", PACKAGED, state={"workItems": items}, params=params or {}, **given)
+    assert told.code == 0
+    assert set(told.answer) == {"workItems", "satisfied", "context"}
+    assert told.answer["workItems"] == items
+    return told.answer
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "feat: a",
+        "fix(parser): b",
+        "docs!: c",
+        "refactor(core api)!: d",
+        "chore:  two spaces",
+        "test: ünïcode 🦊",
+    ],
+)
+def test_good_titles(title):
+    assert sigil(title)["satisfied"] is True
+
+
+@pytest.mark.parametrize(
+    "title, hint",
+    [
+        ("bad title", "feat:"),
+        ("feat add it", "type: description"),
+        ("feat:no space", "type: description"),
+        ("feat: ", "type: description"),
+        ("feat(): empty scope", "type: description"),
+        ("feat!!: two", "type: description"),
+        ("feat (scope): gap", "type: description"),
+        (" feat: indented", "type: description"),
+        ("feat: first\nsecond", "type: description"),
+        ("faet: typo", "did you mean feat: ?"),
+        ("Fix: case", "did you mean fix: ?"),
+        ("banana: x", "choose one"),
+        ("", "no title"),
+        (None, "no title"),
+        (5, "no title"),
+    ],
+)
+def test_bad_titles_are_named_with_what_to_do(title, hint):
+    answer = sigil("feat: fine", title)
+    assert answer["satisfied"] is False
+    assert answer["context"].startswith("Work item 1: ")
+    assert hint in answer["context"]
+    assert "Work item 0" not in answer["context"]
+
+
+def test_every_bad_item_is_told_and_other_fields_are_echoed():
+    items = [{"title": "x", "context": "", "extra": [1]}, "no object", {"title": "feat: y"}]
+    told = run_script("commit-sigil.py", PACKAGED, state={"workItems": items})
+    assert told.answer["workItems"] == items
+    assert [line[:12] for line in told.answer["context"].splitlines()] == ["Work item 0:", "Work item 1:"]
+
+
+def test_the_types_can_be_chosen():
+    assert sigil("wip: a", params={"types": ["wip"]})["satisfied"] is True
+    assert sigil("feat: a", params={"types": ["wip"]})["satisfied"] is False
+
+
+@pytest.mark.parametrize("given", [{}, {"state": {"workItems": []}}, {"state": {}, "workItems": []}])
+def test_nothing_to_check_is_fine(given):
+    told = run_script("commit-sigil.py", PACKAGED, **given)
+    assert (told.answer["workItems"], told.answer["satisfied"]) == ([], True)
+
+
+def test_the_list_may_stand_at_the_top_and_the_state_comes_first():
+    top = [{"title": "bad", "context": "c"}]
+    assert run_script("commit-sigil.py", PACKAGED, workItems=top).answer["satisfied"] is False
+    assert (
+        run_script("commit-sigil.py", PACKAGED, workItems=top, state={"workItems": []}).answer["satisfied"]
+        is True
+    )
+
+
+@pytest.mark.parametrize(
+    "given", [{"state": {"workItems": {}}}, {"params": {"types": "feat"}}, {"params": {"types": [1]}}]
+)
+def test_input_of_the_wrong_shape_fails(given):
+    told = run_script("commit-sigil.py", PACKAGED, **given)
+    assert (told.code, told.answer) == (1, None)
+    assert told.stderr.startswith("Commit-Sigil: ")

@@ -1,0 +1,269 @@
+"""Copies of the shipped scripts in a profile: made, updated, preserved, and found again (R25)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cast_helpers as h
+from builders import resolved_materia
+from materia_nb import Workbench
+from materia_nb.errors import MateriaError
+from materia_nb.loadout.facts import SHIPPED_SCRIPTS
+from materia_nb.utilities import scripts
+from materia_nb.utilities.command import resolve_command
+from materia_nb.utilities.scripts import MANIFEST, PACKAGED, find_script, synchronize
+
+NAME = "detect-vcs.py"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "profile" / "utilities"
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package whose scripts can be changed, as an update does."""
+    copy = tmp_path / "package"
+    copy.mkdir()
+    for name in SHIPPED_SCRIPTS:
+        (copy / name).write_bytes((PACKAGED / name).read_bytes())
+    monkeypatch.setattr(scripts, "PACKAGED", copy)
+    return copy
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_first_use_makes_copies_and_a_manifest(folder, package):
+    assert synchronize(folder)
+    assert names(folder) == sorted([MANIFEST, *SHIPPED_SCRIPTS])
+    assert (folder / NAME).read_bytes() == (package / NAME).read_bytes()
+    assert find_script(NAME, [folder]) == folder / NAME
+
+
+def test_nothing_is_written_when_everything_is_up_to_date(folder, package):
+    synchronize(folder)
+    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert synchronize(folder)
+    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+
+
+def test_an_unchanged_copy_is_updated(folder, package):
+    synchronize(folder)
+    (package / NAME).write_text("new = 1\n")
+    synchronize(folder)
+    assert (folder / NAME).read_text() == "new = 1\n"
+    assert names(folder) == sorted([MANIFEST, *SHIPPED_SCRIPTS])
+
+
+def test_a_changed_copy_runs_until_an_update_which_preserves_it(folder, package):
+    synchronize(folder)
+    (folder / NAME).write_text("mine\n")
+    synchronize(folder)
+    assert find_script(NAME, [folder]) == folder / NAME, "what a person changed is what runs"
+    (package / NAME).write_text("new = 1\n")
+    synchronize(folder)
+    assert (folder / NAME).read_text() == "mine\n"
+    found = find_script(NAME, [folder])
+    assert found.read_text() == "new = 1\n"
+    assert found.name.startswith("detect-vcs.")
+    assert json.loads((folder / MANIFEST).read_text())["scripts"][NAME]["file"] == found.name
+    (package / NAME).write_text("new = 2\n")
+    synchronize(folder)
+    assert (folder / NAME).read_text() == "mine\n"
+    assert find_script(NAME, [folder]).read_text() == "new = 2\n"
+
+
+def test_a_changed_copy_beside_is_preserved_too(folder, package):
+    synchronize(folder)
+    (folder / NAME).write_text("mine\n")
+    (package / NAME).write_text("new = 1\n")
+    synchronize(folder)
+    beside = find_script(NAME, [folder])
+    beside.write_text("mine too\n")
+    (folder / MANIFEST).unlink()
+    synchronize(folder)
+    assert beside.read_text() == "mine too\n"
+    assert (folder / NAME).read_text() == "mine\n"
+
+
+def test_a_file_that_was_there_before_is_nobody_elses(folder, package):
+    folder.mkdir(parents=True)
+    (folder / NAME).write_text("mine\n")
+    synchronize(folder)
+    assert (folder / NAME).read_text() == "mine\n"
+    assert find_script(NAME, [folder]).read_bytes() == (package / NAME).read_bytes()
+
+
+def test_a_copy_that_was_removed_comes_back(folder, package):
+    synchronize(folder)
+    (folder / NAME).unlink()
+    assert find_script(NAME, [folder]) == package / NAME, "until then the packaged one runs"
+    synchronize(folder)
+    assert find_script(NAME, [folder]) == folder / NAME
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"scripts": 5}', '{"scripts": {"detect-vcs.py": {"file": "../x"}}}']
+)
+def test_a_damaged_manifest_is_made_anew(folder, package, text):
+    synchronize(folder)
+    whole = (folder / MANIFEST).read_text()
+    (folder / MANIFEST).write_text(text)
+    assert find_script(NAME, [folder]) == package / NAME
+    synchronize(folder)
+    assert json.loads((folder / MANIFEST).read_text()) == json.loads(whole)
+
+
+def test_a_profile_that_cannot_be_written_leaves_the_packaged_scripts(tmp_path, package):
+    (tmp_path / "file").write_text("")  # no directory can be made below a file, whoever tries
+    folder = tmp_path / "file" / "utilities"
+    assert not synchronize(folder)
+    assert find_script(NAME, [folder]) == package / NAME
+
+
+def test_an_outdated_copy_that_cannot_be_replaced_is_not_run(folder, package, monkeypatch):
+    synchronize(folder)
+    (package / NAME).write_text("new = 1\n")
+
+    def refuse(path: Path, data: bytes) -> None:
+        raise PermissionError(13, "read-only")
+
+    monkeypatch.setattr(scripts, "replace_bytes", refuse)
+    assert not synchronize(folder)
+    assert find_script(NAME, [folder]) == package / NAME
+    assert find_script("commit-sigil.py", [folder]) == folder / "commit-sigil.py"
+
+
+def test_an_interrupted_update_is_finished_by_the_next(folder, package, monkeypatch):
+    synchronize(folder)
+    for name in SHIPPED_SCRIPTS:
+        (package / name).write_text("new = 1\n")
+
+    def stop(path: Path, document: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(scripts, "write_config", stop)
+        with pytest.raises(KeyboardInterrupt):
+            synchronize(folder)
+    synchronize(folder)
+    assert names(folder) == sorted([MANIFEST, *SHIPPED_SCRIPTS])
+    assert {find_script(name, [folder]).read_text() for name in SHIPPED_SCRIPTS} == {"new = 1\n"}
+
+
+def test_kernels_that_start_together_agree(folder):
+    code = (
+        "import sys; from pathlib import Path; from materia_nb.utilities import scripts; sys.stdin.read(1);"
+    )
+    code += "assert scripts.synchronize(Path(sys.argv[1]))"
+    kernels = [
+        subprocess.Popen([sys.executable, "-c", code, str(folder)], stdin=subprocess.PIPE) for _ in range(6)
+    ]
+    for kernel in kernels:  # all have loaded by then, and go on when their input ends
+        kernel.stdin.close()
+    assert [kernel.wait() for kernel in kernels] == [0] * 6
+    assert names(folder) == sorted([MANIFEST, *SHIPPED_SCRIPTS])
+    for name in SHIPPED_SCRIPTS:
+        assert find_script(name, [folder]) == folder / name
+        assert (folder / name).read_bytes() == (PACKAGED / name).read_bytes()
+
+
+# -- from the workbench ---------------------------------------------------------------
+
+
+DETECT = h.config(
+    {"Socket-1": h.at("Look")},
+    {
+        "Look": {
+            "type": "utility",
+            "script": {"kind": "shippedUtility", "name": "detect-vcs.mjs"},
+            "parse": "json",
+        }
+    },
+)
+
+
+@pytest.fixture
+def profile(tmp_path, monkeypatch):
+    monkeypatch.setenv("MATERIA_PROFILE_DIR", str(tmp_path / "mine"))
+    return tmp_path / "mine" / "utilities"
+
+
+def test_without_a_profile_the_packaged_script_runs():
+    script = {"kind": "shippedUtility", "name": "commit-sigil.mjs"}
+    assert resolve_command(resolved_materia(script=script)) == [
+        sys.executable,
+        str(PACKAGED / "commit-sigil.py"),
+    ]
+
+
+def test_a_cast_runs_the_copy_in_the_profile(project, profile):
+    wb = Workbench(project)
+    wb.load(DETECT)
+    first = wb.cast("x")
+    assert names(profile) == sorted([MANIFEST, *SHIPPED_SCRIPTS])
+    assert first.run() == "complete"
+    assert first.state["vcs"]["kind"] == "none"
+    (profile / NAME).write_text('print(\'{"state": {"vcs": "mine"}}\')\n')
+    second = wb.cast("y")
+    assert second.run() == "complete"
+    assert second.state["vcs"] == "mine"
+    fork = wb.cast("z").fork()
+    fork.run()
+    assert fork.state["vcs"] == "mine"
+    wb.close()
+    fork.close()
+
+
+def test_a_resumed_cast_runs_it_too(project, profile):
+    wb = Workbench(project)
+    wb.load(DETECT)
+    wb.cast("x").close()
+    (profile / NAME).write_text('print(\'{"state": {"vcs": "mine"}}\')\n')
+    wb.close()
+    again = Workbench(project).resume()
+    assert again.run() == "complete"
+    assert again.state["vcs"] == "mine"
+    again.close()
+
+
+def test_a_profile_is_not_made_for_casts_that_need_none(project, profile):
+    wb = Workbench(project)
+    wb.cast("x", loadout="Ask").close()
+    assert not profile.exists()
+
+
+def test_an_unknown_script_is_a_hint_in_check_and_a_clear_failure_of_the_cast(project):
+    wb = Workbench(project)
+    script = {"kind": "shippedUtility", "name": "detect-vsc.py"}
+    wb.load(h.one_config({"type": "utility", "script": script, "parse": "json"}))
+    report = wb.check()
+    assert not report.problems
+    (hint,) = report.hints
+    assert (hint.code, hint.source) == ("unknown-script", "materia.M.script.name")
+    assert "'detect-vcs.py'" in hint.hint
+    cast = wb.cast("x")
+    assert cast.run() == "failed"
+    assert cast.failure.kind == "utility_not_started"
+    assert "did you mean 'detect-vcs.py'?" in cast.failure.message
+    wb.close()
+
+
+def test_a_script_of_ones_own_in_the_profile_runs_by_its_name(folder):
+    synchronize(folder)
+    (folder / "mine.py").write_text("")
+    script = {"kind": "shippedUtility", "name": "mine.py"}
+    assert resolve_command(resolved_materia(script=script), utilities=[folder]) == [
+        sys.executable,
+        str(folder / "mine.py"),
+    ]
+    with pytest.raises(MateriaError, match=r"did you mean 'mine\.py'"):
+        resolve_command(resolved_materia(script={**script, "name": "mime.py"}), utilities=[folder])
