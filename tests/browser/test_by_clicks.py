@@ -58,7 +58,7 @@ class CastPanel:
         """Answer in place of the agent that waits; JSON unless it is a text."""
         self.tab("reply (waiting)")
         text = answer if isinstance(answer, str) else json.dumps(answer)
-        self.at.get_by_placeholder("the answer").fill(text)
+        self.at.get_by_placeholder("the answer", exact=True).fill(text)
         self.says("this answer would be taken")
         self.press("Send")
 
