@@ -1,6 +1,7 @@
 """``make pictures``: the pictures of the documentation, taken of the panels at work. Not run with the tests.
 
-Each picture shows a panel and nothing around it, so no path, port or name of this machine is in it.
+Each picture shows a panel and nothing around it, and a path in the panel reads as one of a reader's, so that no
+path, port or name of this machine is in it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 PICTURES: Final = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 WIDTH: Final = 1120
 """Of the page in pixels: that of a panel in a notebook beside nothing else, and little more than a README's."""
+
+SHORTEN: Final = """(panel, folder) => {
+    const texts = document.createTreeWalker(panel, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replaceAll(folder, '~/guide');
+}"""
 
 AGENTS = """
 %load_ext materia_nb
@@ -130,6 +136,8 @@ def keep(lab: Lab, cell: int, name: str, *, dark: bool = False) -> None:
     lab.page.evaluate("() => document.activeElement?.blur()")
     PICTURES.mkdir(exist_ok=True)
     panel = lab.cell(cell).locator(".mnb-panel").first
+    panel.evaluate(SHORTEN, str(lab.folder))
+    assert str(lab.folder.parents[2]) not in panel.inner_text()
     panel.screenshot(path=PICTURES / f"{name}.png", animations="disabled")
 
 
@@ -195,5 +203,9 @@ def test_the_timeline(lab: Lab):
 @pytest.mark.skipif("design" not in VERBS, reason="there is no verb design")
 def test_the_designer(lab: Lab):
     cell = opened(lab, AGENTS, "%materia design")
-    Picture(lab, cell=cell)
+    picture = Picture(lab, cell=cell)
+    field = lab.cell(cell).get_by_placeholder("type a name, then Enter")
+    field.fill("Socket-3")
+    field.press("Enter")
+    picture.wait_for_class("n:Socket-3", "selected")
     keep(lab, cell, "designer")
