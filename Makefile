@@ -4,7 +4,7 @@
 #   make lab     open JupyterLab on notebooks/
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab bench lint format unit clean env-lab env-test env-bench
+.PHONY: help demo test lab notebooks pictures bench bench-browser lint format unit clean env-lab env-test env-bench
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 # A pyenv shim answers to a name without being able to run it, so each candidate is tried.
@@ -18,13 +18,14 @@ PYTEST_ARGS ?=
 WORKERS ?= 2
 
 help: ## these lines
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 14
 
 demo: env-lab ## run the quickstart notebook; print the route, the state, where everything is
 	@$(PY) scripts/demo.py
 
 test: env-test lint ## all checks, all notebooks, all tests
 	@$(PY) scripts/chromium.py
+	@$(PY) scripts/oldest_kernel.py
 ifneq ($(NOTEBOOKS),)
 	MATERIA_PROFILE_DIR=$(CURDIR)/build/profile $(PY) -m pytest -q -n $(WORKERS) --dist loadscope \
 		--nbval --nbval-current-env --nbval-sanitize-with tests/nbval-sanitize.cfg $(NOTEBOOKS)
@@ -38,8 +39,20 @@ lab: env-lab ## open JupyterLab on notebooks/
 	@mkdir -p notebooks
 	$(BIN)/jupyter lab --ServerApp.root_dir=notebooks
 
+notebooks: env-lab ## execute notebooks/ and store them with their outputs, in the one way that is stored
+	$(PY) scripts/run_notebooks.py
+
+pictures: env-test ## take the pictures of the documentation anew, in a real JupyterLab
+	@$(PY) scripts/chromium.py
+	$(PY) -m pytest -q tests/browser/pictures.py
+
 bench: env-bench ## visits per second beside transitions, burr and the bare writes
 	$(PY) benchmarks/bench.py
+	@$(MAKE) bench-browser
+
+bench-browser: env-test ## from a call in the kernel to the frame in the browser that shows it
+	@$(PY) scripts/chromium.py
+	PYTHONPATH=tests:scripts $(PY) benchmarks/browser_frames.py
 
 lint: env-test ## ruff, mypy, the layers
 	$(BIN)/ruff check .

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import ours
 import peers
+from table import show
 
 SIZES = (10, 100, 1_000, 10_000)
 BURR_UP_TO = 1_000
@@ -27,19 +28,6 @@ def per_visit(contender: Callable[[int], tuple[int, float]], items: int, least: 
         found.append(seconds / visits * 1e6)
         spent += seconds
     return statistics.median(found)
-
-
-def show(headers: list[str], rows: list[list[str]]) -> None:
-    """Print a table."""
-    widths = [max(len(row[n]) for row in [headers, *rows]) for n in range(len(headers))]
-    for row in [headers, *rows]:
-        print(
-            "  "
-            + "  ".join(
-                cell.rjust(width) if n else cell.ljust(width)
-                for n, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-        )
 
 
 def rate(micros: float) -> str:

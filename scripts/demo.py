@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from run_notebooks import ROOT, copy_apart, execute
+
 NOTEBOOK = "00-quickstart.ipynb"
 DEMO = ROOT / "build" / "demo"
 
 
 def main() -> int:
     """Run the notebook in a copy of notebooks/ and print the route, the state and the places."""
-    shutil.rmtree(DEMO, ignore_errors=True)
-    skip = shutil.ignore_patterns(".ipynb_checkpoints", ".pi")
-    shutil.copytree(ROOT / "notebooks", DEMO, ignore=skip)
     # The demo shows the same on every machine, whatever loadouts its user has.
-    os.environ["MATERIA_PROFILE_DIR"] = str(DEMO / "profile")
-    os.environ.pop("MATERIA_CONFIG", None)
+    copy_apart(ROOT / "notebooks", DEMO)
 
     from nbclient.exceptions import CellExecutionError
 
@@ -35,16 +30,9 @@ def main() -> int:
 
 def run_notebook(path: Path) -> Path:
     """Run a notebook in its folder, keep it with its outputs, and return its HTML page."""
-    import nbformat
-    from nbclient import NotebookClient
     from nbconvert import HTMLExporter
 
-    book = nbformat.read(path, as_version=4)
-    try:
-        NotebookClient(book, timeout=120, resources={"metadata": {"path": str(path.parent)}}).execute()
-    finally:
-        nbformat.write(book, path)
-    body, _ = HTMLExporter().from_notebook_node(book)
+    body, _ = HTMLExporter().from_notebook_node(execute(path))
     page = path.with_suffix(".html")
     page.write_text(body, encoding="utf-8")
     return page

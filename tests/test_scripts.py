@@ -4,6 +4,7 @@ import pytest
 
 import bootstrap
 import chromium
+import oldest_kernel
 
 PROJECT = {
     "name": "some-thing",
@@ -51,3 +52,29 @@ def test_without_a_browser_only_ci_fails(ci, code, monkeypatch, capsys):
 def test_the_browser_that_was_asked_for_comes_first(monkeypatch):
     monkeypatch.setenv("MATERIA_CHROMIUM", "/opt/mine")
     assert chromium.find_chromium() == "/opt/mine"
+
+
+def test_the_oldest_kernel_is_the_one_that_the_project_names():
+    lab = ["jupyterlab>=4,<5", "ipykernel>=6.29,<8"]
+    assert oldest_kernel.oldest({"optional-dependencies": {"lab": lab}}) == "6.29"
+    assert oldest_kernel.oldest()[0].isdigit()
+
+
+def test_an_environment_made_for_another_project_file_does_not_count(tmp_path):
+    assert oldest_kernel.python(tmp_path) is None, "nothing there"
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to("/bin/sh")
+    assert oldest_kernel.python(tmp_path) is None, "not finished"
+    (tmp_path / "made-for").write_text(oldest_kernel.made_for())
+    assert oldest_kernel.python(tmp_path) == tmp_path / "bin" / "python"
+    (tmp_path / "made-for").write_text("something else")
+    assert oldest_kernel.python(tmp_path) is None
+
+
+@pytest.mark.parametrize("ci, code", [("", 0), ("true", 1)])
+def test_without_the_oldest_kernel_only_ci_fails(ci, code, monkeypatch, capsys):
+    monkeypatch.setattr(oldest_kernel, "python", lambda: None)
+    monkeypatch.setattr(oldest_kernel, "make", lambda: False)
+    monkeypatch.setenv("CI", ci)
+    assert oldest_kernel.main() == code
+    assert "SKIPPED" in capsys.readouterr().err

@@ -6,11 +6,13 @@ import os
 import re
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
-from playwright.sync_api import sync_playwright
 
+import oldest_kernel
+from browser.chrome import launched
+from browser.kernels import NEWEST, OLDEST
 from browser.lab import Lab
 from browser.server import LabServer
 from chromium import driver_starts, find_chromium
@@ -21,17 +23,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 HERE = Path(__file__).parent
-FLAGS = [
-    # Chromium's own sandbox does not start as root, which CI machines often are.
-    *(["--no-sandbox"] if os.geteuid() == 0 else []),
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -61,23 +52,33 @@ REPORT = pytest.StashKey[pytest.TestReport]()
 def chromium() -> Iterator[Browser]:
     path = find_chromium()
     if path is None or not driver_starts():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("no Chromium; `make test` says how to get one")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        _lacking("no Chromium; `make test` says how to get one")
+    with launched(path) as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="package")
 def lab_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
-    server = LabServer(tmp_path_factory.mktemp("jupyterlab"))
+    python = oldest_kernel.python()
+    server = LabServer(tmp_path_factory.mktemp("jupyterlab"), {OLDEST: python} if python else {})
     server.start()
     yield server
     server.stop()
 
 
 @pytest.fixture
-def lab(request: pytest.FixtureRequest, chromium: Browser, lab_server: LabServer) -> Iterator[Lab]:
+def kernel(request: pytest.FixtureRequest) -> str:
+    """Name of the kernel that the test's notebooks ask for: the newest, unless the test runs on both."""
+    name: str = getattr(request, "param", NEWEST)
+    if name == OLDEST and oldest_kernel.python() is None:
+        _lacking("no environment with the oldest kernel; `make test` makes it")
+    return name
+
+
+@pytest.fixture
+def lab(
+    request: pytest.FixtureRequest, kernel: str, chromium: Browser, lab_server: LabServer
+) -> Iterator[Lab]:
     """A fresh page; ``lab.folder`` is the test's own folder under the server's root.
 
     At the end an exception that nothing in the page caught fails the test. When the test failed, a
@@ -89,7 +90,7 @@ def lab(request: pytest.FixtureRequest, chromium: Browser, lab_server: LabServer
     context = chromium.new_context(viewport={"width": 1280, "height": 1000})
     context.set_default_timeout(60_000)
     page = context.new_page()
-    driver = Lab(page, lab_server, folder)
+    driver = Lab(page, lab_server, folder, kernel)
     yield driver
     report = request.node.stash.get(REPORT, None)
     if report is None or report.failed:
@@ -97,6 +98,11 @@ def lab(request: pytest.FixtureRequest, chromium: Browser, lab_server: LabServer
     driver.close()
     context.close()
     assert driver.page_errors == []
+
+
+def _lacking(what: str) -> NoReturn:
+    """Skip, or where CI is set fail: there nothing may be left out unnoticed."""
+    (pytest.fail if os.environ.get("CI") else pytest.skip)(what)
 
 
 def _keep(folder: Path, driver: Lab, server: LabServer) -> None:

@@ -56,9 +56,10 @@ class Output:
 class Lab:
     """One page of JupyterLab with one notebook open in it."""
 
-    def __init__(self, page: Page, server: LabServer, folder: Path) -> None:
+    def __init__(self, page: Page, server: LabServer, folder: Path, kernel: str = "python3") -> None:
         self.page = page
         self.folder = folder
+        self.kernel = kernel
         self.page_errors: list[str] = []
         self.console_errors: list[str] = []
         self._server = server
@@ -77,7 +78,7 @@ class Lab:
                 else nbformat.v4.new_code_cell(cell)
                 for cell in cells
             ],
-            metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+            metadata={"kernelspec": {"name": self.kernel, "display_name": self.kernel, "language": "python"}},
         )
         path = self.folder / name
         nbformat.write(book, path)

@@ -11,9 +11,11 @@ import signal
 import subprocess
 import sys
 import threading
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 START_SECONDS: Final = 90
@@ -30,10 +32,16 @@ SETTINGS: Final = {
 
 
 class LabServer:
-    """JupyterLab on a free port; ``folder`` receives its root (``work``), its settings and its log."""
+    """JupyterLab on a free port.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: receives its root (``work``), its settings and its log.
+        kernels: further kernels that it offers, and nobody else does: name to the Python that runs them.
+    """
+
+    def __init__(self, folder: Path, kernels: Mapping[str, Path] = MappingProxyType({})) -> None:
         self.root = folder / "work"
+        self._kernels = kernels
         self.log = folder / "jupyterlab.log"
         self.token = secrets.token_hex(16)
         self.url = ""
@@ -49,6 +57,11 @@ class LabServer:
             path = settings / f"{plugin}.jupyterlab-settings"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(values))
+        for name, python in self._kernels.items():
+            path = self._folder / "jupyter_data_dir" / "kernels" / name / "kernel.json"
+            path.parent.mkdir(parents=True)
+            argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+            path.write_text(json.dumps({"argv": argv, "display_name": name, "language": "python"}))
         command = [
             *(sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root"),
             *("--ServerApp.ip=127.0.0.1", "--ServerApp.port=0", f"--ServerApp.root_dir={self.root}"),

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from browser.kernels import both_kernels
+from browser.picture import Picture
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -115,50 +118,6 @@ def define(name: str, loadout: dict[str, Any]) -> str:
 AGENTS = (
     'agents = {"Plan": plan, "Build": build, "Eval": evaluate, "Maintain": evaluate, "Tell": lambda: "told"}'
 )
-
-CY = "document.querySelectorAll('.mnb-canvas')[%d]._cyreg.cy"
-
-
-class Picture:
-    """One canvas on the page, by number, looked into through cytoscape's own object."""
-
-    def __init__(self, lab: Lab, number: int = 0) -> None:
-        self.lab, self.number = lab, number
-        self.cy = CY % number
-        lab.page.wait_for_function(
-            f"() => document.querySelectorAll('.mnb-canvas')[{number}]?._cyreg?.cy.edges().length > 0"
-        )
-
-    def ask(self, code: str) -> Any:
-        return self.lab.page.evaluate(f"() => {{ const cy = {self.cy}; return {code}; }}")
-
-    def has_class(self, element: str, name: str) -> bool:
-        return bool(self.ask(f"cy.getElementById({json.dumps(element)}).hasClass({json.dumps(name)})"))
-
-    def wait_for_class(self, element: str, name: str) -> None:
-        self.lab.page.wait_for_function(
-            f"() => {self.cy}.getElementById({json.dumps(element)}).hasClass({json.dumps(name)})"
-        )
-
-    def label(self, element: str) -> str:
-        return str(self.ask(f"cy.getElementById({json.dumps(element)}).data('label')"))
-
-    def click(self, element: str) -> None:
-        """Click with the mouse on the middle of an element."""
-        self.lab.page.locator(".mnb-canvas").nth(self.number).scroll_into_view_if_needed()
-        x, y = self.ask(
-            f"""(() => {{
-                const one = cy.getElementById({json.dumps(element)});
-                const at = one.isNode() ? one.renderedPosition() : one.renderedMidpoint();
-                const box = cy.container().getBoundingClientRect();
-                return [box.x + at.x, box.y + at.y];
-            }})()"""
-        )
-        # A hand takes longer than this to come in and press: the canvas learns meanwhile where it is.
-        self.lab.page.mouse.move(0, 0)
-        self.lab.page.mouse.move(x, y)
-        self.lab.page.wait_for_function(f"() => {self.cy}.renderer().containerBB == null")
-        self.lab.page.mouse.click(x, y)
 
 
 def inspector(lab: Lab, cell: int) -> str:
@@ -290,6 +249,7 @@ def test_a_step_in_another_cell_shows_at_once(cast: Lab):
     assert picture.label("n:Socket-2").splitlines()[1] == "Build  \N{MULTIPLICATION SIGN}2"
 
 
+@both_kernels
 def test_follows_a_cell_that_blocks(cast: Lab, request: pytest.FixtureRequest):
     picture = Picture(cast)
     cast.set_source(5, "cast.agents.set('Build', slow); cast.run(steps=2)")
@@ -315,6 +275,7 @@ def test_two_displays_stay_in_step(cast: Lab):
     assert inspector(cast, 2) == inspector(cast, 5)
 
 
+@both_kernels
 def test_is_drawn_again_after_a_reload(cast: Lab):
     cast.run_cell(3)
     Picture(cast).click("n:Socket-2")

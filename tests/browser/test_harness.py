@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+import sys
+from importlib import metadata
+from pathlib import Path
 
+import pytest
+from packaging.version import Version
+
+import oldest_kernel
+from browser.kernels import NEWEST, both_kernels
 from browser.lab import DARK, LIGHT, Lab
 
 SVG = """from IPython.display import SVG, display
@@ -36,12 +43,18 @@ def test_runs_a_notebook_and_sees_its_outputs_in_both_themes(lab: Lab):
     assert pictures[0].read_bytes() != pictures[1].read_bytes()
 
 
-def test_kernel_is_this_environment(lab: Lab):
-    import sys
-
-    lab.open(lab.notebook("import sys; print(sys.prefix)"))
+@both_kernels
+def test_kernel_is_the_one_that_was_asked_for(lab: Lab, kernel: str):
+    lab.open(lab.notebook("import sys, ipykernel; print(sys.prefix, ipykernel.__version__)"))
     lab.run_cell(0)
-    assert lab.outputs(0)[0].text.strip() == sys.prefix
+    prefix, version = lab.outputs(0)[0].text.split()
+    home, release = (
+        (sys.prefix, metadata.version("ipykernel"))
+        if kernel == NEWEST
+        else (oldest_kernel.HOME, oldest_kernel.oldest())
+    )
+    assert Path(prefix).resolve() == Path(home).resolve()
+    assert Version(version) == Version(release)
 
 
 def test_offers_completions(lab: Lab):

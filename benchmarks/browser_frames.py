@@ -1,0 +1,185 @@
+"""``make bench-browser``: how soon the browser shows what a call in the kernel has drawn or changed.
+
+A call is timed by the kernel's clock, a frame by the browser's. Both run on one machine; how far their clocks
+are apart is measured before and after, taken off and printed with its error. A moment counts as shown in the
+frame after the one in which the canvas was rendered: then it is on the screen, or would be if there were one.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from table import show
+
+from browser.chrome import launched
+from browser.lab import Lab
+from browser.server import LabServer
+from chromium import driver_starts, find_chromium
+
+SOCKETS: Final = 50
+DRAWINGS: Final = 8
+QUIET_MS: Final = 700
+"""A picture is done when it has not changed for so long; the last change counts, not this wait."""
+
+SETUP: Final = f"""
+import json, time
+from IPython.display import display
+from materia_nb import Workbench
+from materia_nb.widgets import GraphPanel
+from materia_nb.widgets.bench import CastPanel
+
+def edges(n):
+    on = [{{"when": "satisfied", "to": f"Socket-{{n + 1}}"}}] if n < {SOCKETS} else []
+    back = [{{"when": "not_satisfied", "to": f"Socket-{{n - 2}}", "maxTraversals": 3}}] if n % 5 == 0 else []
+    return on + back
+
+materia = {{"M": {{"tools": "none", "prompt": "Do {{{{request}}}}"}}}}
+sockets = {{f"Socket-{{n}}": {{"materia": "M", "parse": "json", "edges": edges(n)}} for n in range(1, {SOCKETS} + 1)}}
+wb = Workbench(bundled=False)
+wb.define_loadout("Long", json.dumps({{"entry": "Socket-1", "sockets": sockets, "materia": materia}}))
+cast = wb.cast("go", agents={{"*": lambda: {{"satisfied": True}}}})
+panel = None
+"""
+DRAW: Final = """
+panel.close() if panel is not None else None
+begun = time.time()
+panel = {panel}(cast)
+displayed = time.time()
+display(panel)
+print(json.dumps([begun, displayed]))
+"""
+STEPS: Final = f"""
+called = []
+for _ in range({SOCKETS} - 1):
+    time.sleep(0.3)
+    called.append(time.time())
+    cast.step()
+print(json.dumps(called))
+"""
+
+# Looks for a canvas that was not there before, and notes when its picture last changed.
+WATCH: Final = """() => {
+    const old = new Set(document.querySelectorAll('.mnb-canvas'));
+    const seen = window.__seen = {signature: '', changed: null, current: {}, renders: 0};
+    const look = (cy) => {
+        seen.renders += 1;
+        const box = cy.elements().renderedBoundingBox();
+        const signature = [cy.nodes('.socket').length, cy.edges().length, cy.zoom(), cy.pan().x, cy.pan().y,
+            cy.width(), cy.height(), box.x1, box.y1, box.x2, box.y2].join();
+        const current = cy.nodes('.current').map((one) => one.id()).join();
+        requestAnimationFrame(() => {
+            const now = performance.timeOrigin + performance.now();
+            if (signature !== seen.signature) {
+                [seen.signature, seen.changed, seen.sockets] = [signature, now, cy.nodes('.socket').length];
+            }
+            seen.current[current] ??= now;
+        });
+    };
+    const find = () => {
+        const canvas = [...document.querySelectorAll('.mnb-canvas')].find((one) => !old.has(one));
+        const cy = canvas?._cyreg?.cy;
+        if (!cy) { requestAnimationFrame(find); return; }
+        cy.on('render', () => look(cy));
+        look(cy);
+    };
+    find();
+}"""
+DRAWN: Final = f"""() => window.__seen.sockets === {SOCKETS}
+    && performance.timeOrigin + performance.now() - window.__seen.changed > {QUIET_MS}"""
+BROWSER_NOW: Final = "() => performance.timeOrigin + performance.now()"
+
+
+def main() -> int:
+    """Measure and print; 1 where there is no browser."""
+    path = find_chromium() if driver_starts() else None
+    if path is None:
+        print("no Chromium: nothing was measured", file=sys.stderr)
+        return 1
+    with tempfile.TemporaryDirectory() as folder, launched(path) as browser:
+        server = LabServer(Path(folder))
+        server.start()
+        try:
+            page = browser.new_page(viewport={"width": 1280, "height": 1000})
+            page.set_default_timeout(120_000)
+            measure(Lab(page, server, server.root))
+        finally:
+            server.stop()
+    return 0
+
+
+def measure(lab: Lab) -> None:
+    """Draw, step, print the tables."""
+    lab.open(lab.notebook(SETUP, "", STEPS))
+    lab.run_cell(0)
+    before = clocks(lab)
+    found: dict[str, list[float]] = {}
+    for panel in ("GraphPanel", "CastPanel"):
+        lab.set_source(1, DRAW.format(panel=panel))
+        for turn in range(DRAWINGS + 1):
+            begun, displayed, shown = drawn(lab)
+            if turn:  # the first loads the page's libraries
+                found.setdefault(f"{panel}: display call to last change", []).append(shown - displayed)
+                found.setdefault(f"{panel}: made, displayed, last change", []).append(shown - begun)
+    found["CastPanel: step call to highlight, cell blocked"] = highlighted(lab)
+    apart, error = min(before, clocks(lab), key=lambda pair: pair[1])
+    print(f"From the kernel to the screen: {SOCKETS} sockets, milliseconds\n")
+    rows = []
+    for what, times in found.items():
+        real = [one - apart for one in times]
+        rows.append(
+            [
+                what,
+                str(len(real)),
+                *(f"{one:,.0f}" for one in (min(real), statistics.median(real), max(real))),
+            ]
+        )
+    show(["", "n", "minimum", "median", "maximum"], rows)
+    print("  wanted: 50 sockets drawn within 2,000 of the display call; a highlight within 200")
+    print(f"  the browser's clock was {apart:+.1f} ms off the kernel's (+-{error:.1f}); that is taken off\n")
+
+
+def drawn(lab: Lab) -> tuple[float, float, float]:
+    """Run the drawing cell; when it began, when it called display, when the picture last changed."""
+    lab.page.evaluate(WATCH)
+    lab.run_cell(1)
+    lab.page.wait_for_function(DRAWN)
+    begun, displayed = printed(lab, 1)
+    return begun, displayed, lab.page.evaluate("() => window.__seen.changed")
+
+
+def highlighted(lab: Lab) -> list[float]:
+    """Step through the cast in a cell; milliseconds from each call to the highlight of the socket that is next."""
+    lab.run_cell(2)
+    lab.page.wait_for_function(f"() => 'n:Socket-{SOCKETS}' in window.__seen.current")
+    current = lab.page.evaluate("() => window.__seen.current")
+    called = printed(lab, 2)
+    return [current[f"n:Socket-{number}"] - one for number, one in enumerate(called, 2)]
+
+
+def printed(lab: Lab, cell: int) -> list[float]:
+    """Read the times that a cell printed, in milliseconds."""
+    text = "".join(one.text for one in lab.outputs(cell) if one.kind == "stream")
+    if not text:
+        raise RuntimeError(f"the cell failed: {lab.outputs(cell)}")
+    return [one * 1e3 for one in json.loads(text)]
+
+
+def clocks(lab: Lab) -> tuple[float, float]:
+    """How many milliseconds the browser's clock is ahead of this machine's, which is the kernel's, and the error."""
+    found: list[tuple[float, float]] = []
+    for _ in range(50):
+        begin = time.time()
+        there: Any = lab.page.evaluate(BROWSER_NOW)
+        end = time.time()
+        found.append((there - (begin + end) / 2 * 1e3, (end - begin) / 2 * 1e3))
+    return min(found, key=lambda pair: pair[1])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

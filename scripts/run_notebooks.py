@@ -1,0 +1,147 @@
+"""Execute the notebooks and store them with their outputs: ``python scripts/run_notebooks.py``.
+
+They run in a copy of notebooks/ with a profile of its own, so neither casts nor the user's loadouts get in. What
+is stored is what a reader without a kernel can see, and nothing that differs from run to run: no state of
+widgets and no references to them, no times. An output that differs only in what tests/nbval-sanitize.cfg names
+stays as it was, so that running this again changes nothing.
+"""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+NOTEBOOKS: Final = ROOT / "notebooks"
+SCRATCH: Final = ROOT / "build" / "notebooks"
+MAY_DIFFER: Final = ROOT / "tests" / "nbval-sanitize.cfg"
+
+WIDGET_VIEW: Final = "application/vnd.jupyter.widget-view+json"
+CELL_NOISE: Final = (
+    "execution",
+    "ExecuteTime",
+    "collapsed",
+    "jp-MarkdownHeadingCollapsed",
+    "scrolled",
+    "trusted",
+)
+CELL_SECONDS: Final = 120
+
+
+def main(folder: Path = NOTEBOOKS, scratch: Path = SCRATCH) -> int:
+    """Execute and store every notebook of a folder; the exit code, 1 if a cell failed or told of this machine."""
+    import nbformat
+    from nbclient.exceptions import CellExecutionError
+
+    copy_apart(folder, scratch)
+    failed = 0
+    for path in sorted(folder.glob("*.ipynb")):
+        stored = path.read_text(encoding="utf-8")
+        try:
+            book = execute(scratch / path.name)
+        except CellExecutionError as error:
+            print(f"{path.name}: a cell failed; the notebook stays as it was:\n{error}", file=sys.stderr)
+            failed += 1
+            continue
+        tidy(book)
+        if told := cells_that_tell(book, str(scratch.resolve())):
+            print(f"{path.name}: the outputs of {told} show where it ran", file=sys.stderr)
+            failed += 1
+            continue
+        keep_what_is_the_same(book, nbformat.reads(stored, as_version=4))
+        text = nbformat.writes(book).rstrip("\n") + "\n"
+        if text != stored:
+            path.write_text(text, encoding="utf-8")
+        print(f"{path.name}: {'stored' if text != stored else 'unchanged'}")
+    return 1 if failed else 0
+
+
+def copy_apart(folder: Path, scratch: Path) -> None:
+    """Copy notebooks/ without casts, and let what runs there see no loadouts of its user and no IPython settings."""
+    shutil.rmtree(scratch, ignore_errors=True)
+    shutil.copytree(folder, scratch, ignore=shutil.ignore_patterns(".ipynb_checkpoints", ".pi"))
+    os.environ["MATERIA_PROFILE_DIR"] = str(scratch / "profile")
+    os.environ["IPYTHONDIR"] = str(scratch / "ipython")
+    os.environ.pop("MATERIA_CONFIG", None)
+
+
+def execute(path: Path) -> Any:
+    """Run a notebook in its folder; the notebook with its outputs, which is written back even if a cell fails.
+
+    Raises:
+        CellExecutionError: a cell failed.
+    """
+    import nbformat
+    from nbclient import NotebookClient
+
+    book = nbformat.read(path, as_version=4)
+    place = {"metadata": {"path": str(path.parent)}}
+    client = NotebookClient(
+        book,
+        timeout=CELL_SECONDS,
+        resources=place,
+        store_widget_state=False,
+        record_timing=False,
+        coalesce_streams=True,
+    )
+    try:
+        client.execute()
+    finally:
+        nbformat.write(book, path)
+    return book
+
+
+def tidy(book: Any) -> None:
+    """Take out what a reader without a kernel cannot use, and what differs from run to run."""
+    book.metadata.pop("widgets", None)
+    book.metadata.get("language_info", {}).pop("version", None)
+    for cell in book.cells:
+        for name in CELL_NOISE:
+            cell.metadata.pop(name, None)
+        if cell.cell_type == "code":
+            for output in cell.outputs:
+                output.get("data", {}).pop(WIDGET_VIEW, None)
+            cell.outputs = [output for output in cell.outputs if output.get("data") != {}]
+
+
+def cells_that_tell(book: Any, place: str) -> str:
+    """Name the code cells whose outputs hold the path ``place``, which no reader has."""
+    cells = [cell for cell in book.cells if cell.cell_type == "code"]
+    return ", ".join(f"cell [{cell.execution_count}]" for cell in cells if place in json.dumps(cell.outputs))
+
+
+def keep_what_is_the_same(book: Any, stored: Any) -> None:
+    """Put the stored outputs of a cell in place of new ones that differ only in what may differ."""
+    tidy(stored)
+    before = {cell.get("id"): cell for cell in stored.cells if cell.cell_type == "code"}
+    patterns = may_differ()
+    for cell in book.cells:
+        was = before.get(cell.get("id"))
+        if was is not None and alike(was.outputs, patterns) == alike(cell.outputs, patterns):
+            cell.outputs = was.outputs
+
+
+def may_differ(path: Path = MAY_DIFFER) -> list[tuple[re.Pattern[str], str]]:
+    """Read the patterns and replacements that the comparison of the stored notebooks uses, too."""
+    rules = configparser.RawConfigParser()
+    rules.read_string(path.read_text(encoding="utf-8"))
+    return [(re.compile(rules[name]["regex"]), rules[name]["replace"]) for name in rules.sections()]
+
+
+def alike(outputs: Sequence[Mapping[str, Any]], patterns: Sequence[tuple[re.Pattern[str], str]]) -> str:
+    """Turn outputs into a text that is the same for outputs that differ only in what the patterns find."""
+    text = json.dumps(outputs, sort_keys=True, ensure_ascii=False)
+    for pattern, replacement in patterns:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+if __name__ == "__main__":
+    sys.exit(main())

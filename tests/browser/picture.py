@@ -1,0 +1,67 @@
+"""The canvas of a graph panel, looked into and clicked on."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from browser.lab import Lab
+
+_CELL: Final = "document.querySelectorAll('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook .jp-Cell')[%d]"
+
+
+class Picture:
+    """One canvas, looked into through cytoscape's own object.
+
+    Args:
+        lab: the page.
+        number: which canvas of the page, or of the cell; the first is 0.
+        cell: look in the outputs of this cell only.
+    """
+
+    def __init__(self, lab: Lab, number: int = 0, cell: int | None = None) -> None:
+        self.lab = lab
+        place = "document" if cell is None else _CELL % cell
+        self._canvas = f"{place}.querySelectorAll('.mnb-canvas')[{number}]"
+        self.at = (lab.page if cell is None else lab.cell(cell)).locator(".mnb-canvas").nth(number)
+        self.cy = f"{self._canvas}._cyreg.cy"
+        lab.page.wait_for_function(f"() => {self._canvas}?._cyreg?.cy.edges().length > 0")
+
+    def ask(self, code: str) -> Any:
+        return self.lab.page.evaluate(f"() => {{ const cy = {self.cy}; return {code}; }}")
+
+    def has_class(self, element: str, name: str) -> bool:
+        return bool(self.ask(f"cy.getElementById({json.dumps(element)}).hasClass({json.dumps(name)})"))
+
+    def wait_for_class(self, element: str, name: str) -> None:
+        self.lab.page.wait_for_function(
+            f"() => {self.cy}.getElementById({json.dumps(element)}).hasClass({json.dumps(name)})"
+        )
+
+    def label(self, element: str) -> str:
+        return str(self.ask(f"cy.getElementById({json.dumps(element)}).data('label')"))
+
+    def wait_for_label(self, element: str, ending: str) -> None:
+        """Wait until what is written on an element ends like this."""
+        self.lab.page.wait_for_function(
+            f"(ending) => {self.cy}.getElementById({json.dumps(element)}).data('label').endsWith(ending)",
+            arg=ending,
+        )
+
+    def click(self, element: str) -> None:
+        """Click with the mouse on the middle of an element."""
+        self.at.scroll_into_view_if_needed()
+        x, y = self.ask(
+            f"""(() => {{
+                const one = cy.getElementById({json.dumps(element)});
+                const at = one.isNode() ? one.renderedPosition() : one.renderedMidpoint();
+                const box = cy.container().getBoundingClientRect();
+                return [box.x + at.x, box.y + at.y];
+            }})()"""
+        )
+        # A hand takes longer than this to come in and press: the canvas learns meanwhile where it is.
+        self.lab.page.mouse.move(0, 0)
+        self.lab.page.mouse.move(x, y)
+        self.lab.page.wait_for_function(f"() => {self.cy}.renderer().containerBB == null")
+        self.lab.page.mouse.click(x, y)

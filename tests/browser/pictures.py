@@ -1,0 +1,211 @@
+"""``make pictures``: the pictures of the documentation, taken of the panels at work. Not run with the tests.
+
+Each picture shows a panel and nothing around it, and a path in the panel reads as one of a reader's, so that no
+path, port or name of this machine is in it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from browser.lab import DARK, LIGHT
+from browser.picture import Picture
+from browser.test_by_clicks import CastPanel
+from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
+from materia_nb.magics.registry import VERBS
+from materia_nb.widgets.bench import PANELS
+
+if TYPE_CHECKING:
+    from browser.lab import Lab
+
+PICTURES: Final = Path(__file__).resolve().parents[2] / "docs" / "pictures"
+WIDTH: Final = 1120
+"""Of the page in pixels: that of a panel in a notebook beside nothing else, and little more than a README's."""
+
+SHORTEN: Final = """(panel, folder) => {
+    const texts = document.createTreeWalker(panel, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replaceAll(folder, '~/guide');
+}"""
+
+AGENTS = """
+%load_ext materia_nb
+%materia use Plan-Build-Eval
+
+@wb.agent("Plan")
+def plan():
+    return {"workItems": [
+        {"title": "Outline", "context": "Three headings, no more."},
+        {"title": "First draft", "context": "One paragraph under each heading."},
+        {"title": "Proofread", "context": "Spelling and links."},
+    ]}
+
+@wb.agent("Eval")
+def judge(turn):
+    if turn.visit == 1:
+        return {"satisfied": False, "context": "There are four headings, not three."}
+    return {"satisfied": True}
+
+wb.agent("Build", lambda turn: f"Wrote the {turn.item_label.lower()}.")
+wb.agent("Maintain", lambda: {"satisfied": True})
+wb.agent("Narrate", lambda: "The guide is ready.")
+"""
+START = "%materia cast write a short guide"
+
+
+def agent(prompt: str, **fields: object) -> dict[str, object]:
+    return {"tools": "none", "prompt": prompt, **fields}
+
+
+def edge(when: str, to: str, **fields: object) -> dict[str, object]:
+    return {"when": when, "to": to, **fields}
+
+
+TWO_EXITS = {
+    "entry": "Plan",
+    "sockets": {
+        "Plan": {"materia": "Plan", "parse": "json", "edges": [edge("always", "Build")]},
+        "Build": {"materia": "Build", "edges": [edge("always", "Eval")]},
+        "Eval": {
+            "materia": "Eval",
+            "parse": "json",
+            "edges": [edge("satisfied", "Keep"), edge("not_satisfied", "Build", maxTraversals=3)],
+        },
+        "Keep": {"materia": "Maintain", "parse": "json", "edges": [edge("always", "Build")]},
+        "Publish": {"materia": "Narrate"},
+        "Ask": {"materia": "Ask"},
+    },
+    "loops": {
+        "items": {
+            "sockets": ["Build", "Eval", "Keep"],
+            "consumes": {"from": "Plan", "output": "workItems"},
+            "exits": [
+                {"id": "done", "from": "Keep", "condition": "satisfied", "targetSocketId": "Publish"},
+                {"id": "open", "from": "Keep", "condition": "not_satisfied", "targetSocketId": "Ask"},
+            ],
+        }
+    },
+    "materia": {
+        "Plan": agent("Plan {{request}}", generator=True),
+        "Build": agent("Build it: {{lastOutput}}"),
+        "Eval": agent("Judge it: {{lastOutput}}"),
+        "Maintain": agent("Put it in order"),
+        "Narrate": agent("Tell about it"),
+        "Ask": agent("Ask what is missing"),
+    },
+}
+
+FAILING = {
+    "entry": "Fetch",
+    "sockets": {
+        "Fetch": {"materia": "Fetch", "edges": [edge("always", "Count")]},
+        "Count": {"materia": "Count", "parse": "json", "edges": [edge("always", "Tell")]},
+        "Tell": {"materia": "Tell"},
+    },
+    "materia": {
+        "Fetch": {"type": "utility", "command": ["echo", "three lines"], "parse": "text"},
+        "Count": {"type": "utility", "command": ["cat", "lines.csv"]},
+        "Tell": agent("Tell {{lastOutput}}"),
+    },
+}
+
+
+def define(name: str, loadout: object) -> str:
+    return f"%%materia loadout {name}\n{json.dumps(loadout)}"
+
+
+def opened(lab: Lab, *cells: str) -> int:
+    """Open and run a notebook; the number of its last cell, which shows the panel."""
+    lab.page.set_viewport_size({"width": WIDTH, "height": 1600})
+    lab.open(lab.notebook(*cells))
+    # Before anything is drawn: a canvas keeps its picture where it was when the page becomes wider.
+    lab.page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
+    lab.run_all()
+    errors = [one.text for cell in range(len(cells)) for one in lab.outputs(cell) if one.kind == "error"]
+    assert errors == []
+    return len(cells) - 1
+
+
+def keep(lab: Lab, cell: int, name: str, *, dark: bool = False) -> None:
+    """Store the picture of the panel in a cell, with nothing under the mouse and nothing in focus."""
+    lab.set_theme(DARK if dark else LIGHT)
+    lab.page.mouse.move(0, 0)
+    lab.page.evaluate("() => document.activeElement?.blur()")
+    PICTURES.mkdir(exist_ok=True)
+    panel = lab.cell(cell).locator(".mnb-panel").first
+    panel.evaluate(SHORTEN, str(lab.folder))
+    assert str(lab.folder.parents[2]) not in panel.inner_text()
+    panel.screenshot(path=PICTURES / f"{name}.png", animations="disabled")
+
+
+def test_a_cast_in_both_themes(lab: Lab):
+    cell = opened(lab, AGENTS, START, "%materia run --steps 6", "%materia show")
+    panel = CastPanel(lab, cell)
+    panel.picture.wait_for_class("n:Socket-2", "current")
+    panel.picture.click("n:Socket-3")
+    panel.says("What its output must hold")
+    keep(lab, cell, "cast")
+    keep(lab, cell, "cast-dark", dark=True)
+
+
+def test_the_work_items(lab: Lab):
+    cell = opened(lab, AGENTS, START, "%materia run --steps 6", "%materia panel items")
+    panel = lab.cell(cell)
+    panel.get_by_placeholder("title: what is to be done").nth(2).fill("Proofread twice")
+    panel.get_by_text("changed, not applied yet").wait_for()
+    keep(lab, cell, "items")
+
+
+def test_a_loop_with_two_exits(lab: Lab):
+    cell = opened(
+        lab,
+        AGENTS,
+        define("Two-Exits", TWO_EXITS),
+        START,
+        "%materia run --until Publish",
+        "%materia panel graph",
+    )
+    picture = Picture(lab, cell=cell)
+    picture.wait_for_class("n:Publish", "current")
+    lab.cell(cell).locator("select").select_option(label="Keep · Maintain · agent")
+    picture.wait_for_class("n:Keep", "selected")
+    keep(lab, cell, "loop-exits")
+
+
+def test_a_failed_step(lab: Lab):
+    cell = opened(
+        lab,
+        "%load_ext materia_nb",
+        define("Report", FAILING),
+        "%materia cast how many lines",
+        "%materia show",
+    )
+    panel = CastPanel(lab, cell)
+    panel.press("Run")
+    panel.says("Recast")
+    panel.tab("handoff")
+    panel.says("why")
+    keep(lab, cell, "failed-step")
+
+
+@pytest.mark.skipif("timeline" not in PANELS, reason="there is no timeline panel")
+def test_the_timeline(lab: Lab):
+    cell = opened(lab, AGENTS, START, "%materia run", "%materia panel timeline")
+    steps = lab.cell(cell).get_by_role("listbox").filter(has_text="now")
+    steps.select_option(label="3 · Socket-3 Eval · WI-1 Outline → Socket-2")
+    lab.cell(cell).get_by_text("Shown: as it was after step 3.").wait_for()
+    keep(lab, cell, "timeline")
+
+
+@pytest.mark.skipif("design" not in VERBS, reason="there is no verb design")
+def test_the_designer(lab: Lab):
+    cell = opened(lab, AGENTS, "%materia design")
+    picture = Picture(lab, cell=cell)
+    field = lab.cell(cell).get_by_placeholder("type a name, then Enter")
+    field.fill("Socket-3")
+    field.press("Enter")
+    picture.wait_for_class("n:Socket-3", "selected")
+    keep(lab, cell, "designer")
