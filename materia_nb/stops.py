@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Final, Literal, Self, TypeAlias
 
@@ -19,6 +20,8 @@ Pause: TypeAlias = Literal[
 
 _OVER: Final[Mapping[Status, Pause]] = {"complete": "complete", "failed": "failed", "aborted": "aborted"}
 
+_LOOK_AGAIN_S: Final = 0.002
+
 
 class Stops(Looks):
     """The part of a cast that knows where runs stop; ``Cast`` is the class to use.
@@ -32,6 +35,8 @@ class Stops(Looks):
     breakpoints: dict[str, Callable[[Self], bool] | None]
     watchpoints: dict[str, list[str]]
     stop: threading.Event
+    _writer: threading.Lock
+    _holder: int
 
     def break_at(self, socket: str, condition: Callable[[Self], bool] | None = None) -> None:
         """Make runs stop in front of ``socket``, whenever ``condition`` holds if one is given.
@@ -67,6 +72,15 @@ class Stops(Looks):
         if path is not None:
             self.watchpoints.pop(".".join(split_path(path.strip())), None)
         self._told()
+
+    def busy(self, wait: float = 0.0) -> bool:
+        """Whether a step or an edit is being made, by whichever thread, still after ``wait`` seconds."""
+        until = time.monotonic() + (wait if self._holder != threading.get_ident() else 0.0)
+        while self._writer.locked():
+            if time.monotonic() >= until:
+                return True
+            time.sleep(_LOOK_AGAIN_S)  # taking the lock to wait for it would make it look busy to others
+        return False
 
     def changed_paths(self) -> list[str]:
         """Return the watched paths that the latest step changed."""

@@ -528,7 +528,7 @@ def test_a_socket_is_explained(project: Path, timers: list[Timer]):
     shown = details(panel)
     assert "true or false, because edges of this socket depend on it" in shown
     assert "once more" in shown, "the handoff"
-    assert "used for this item" in shown
+    assert "used now" in shown
     assert "a preview: if it were entered now" in shown
     assert "Check {&quot;satisfied&quot;: false" in shown, "the prompt, rendered on the present state"
     assert "workItemIndex" in shown

@@ -362,14 +362,23 @@ def test_a_cast_is_gone_through_with_buttons(cast, make):
     panel.step_button.click()
     done(cast)
     assert len(cast.steps) == 1
-    panel.until.value = "Socket-4"
+    panel.socket.value = "Socket-4"
     panel.refresh()
     panel.to_button.click()
     done(cast)
     assert cast.next_socket == "Socket-4"
     panel.refresh()
-    panel.breaks.value = ("Socket-5",)
+    panel.socket.value = "Socket-5"
+    panel.break_button.click()
     assert set(cast.breakpoints) == {"Socket-5"}
+    assert "Socket-5" in panel._stops.value
+    panel.break_button.click()
+    assert cast.breakpoints == {}
+    panel.socket.value = "Socket-55"
+    panel.break_button.click()
+    assert "has no socket" in panel.notice.value
+    panel.socket.value = "Socket-5"
+    panel.break_button.click()
     panel.run_button.click()
     done(cast)
     panel.refresh()

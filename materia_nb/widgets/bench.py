@@ -52,12 +52,17 @@ class PicturePanel(Panel):
         return "\n".join(status_lines(self.cast)), graph_svg(self.cast.graph, marks_of(self.cast))
 
 
-def graph_panel(cast: Cast) -> Panel:
-    """Make the live graph; a picture where its library does not work."""
+def graph_panel(cast: Cast, *, status: bool = True) -> Panel:
+    """Make the live graph; a picture where its library does not work.
+
+    Args:
+        cast: which.
+        status: whether it says how the cast stands.
+    """
     try:
         from materia_nb.widgets.graph import GraphPanel
 
-        return GraphPanel(cast)
+        return GraphPanel(cast, status=status)
     except Exception:  # noqa: BLE001 - a cast can be gone on with without it
         _log.warning("the live graph cannot be made; a picture is shown", exc_info=True)
         return PicturePanel(cast)
@@ -75,7 +80,7 @@ class CastPanel(Panel):
         super().__init__("cast")
         self.cast = cast
         self._forked = forked
-        self.graph = self.own(graph_panel(cast))
+        self.graph = self.own(graph_panel(cast, status=False))
         self.timeline = self.own(TimelinePanel(cast, self._show_fork))
         self.toolbar = self.own(
             ToolbarPanel(cast, marked=self.graph.refresh, begun=lambda: self.timeline.select(NOW))

@@ -40,7 +40,11 @@ class Choices(Generic[T]):
         self._choose = choose
         self._chosen: T | None = None
         self.list = ui.Select(
-            options=named, value=None, rows=rows, tooltip=what, layout=ui.Layout(width="auto")
+            options=named,
+            value=None,
+            rows=rows,
+            tooltip=f"{what} (Ctrl with the arrow keys)",
+            layout=ui.Layout(width="auto"),
         )
         self.list.observe(panel.guarded(self._listed), names="value")
         self.before = button(

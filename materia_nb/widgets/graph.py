@@ -162,12 +162,14 @@ class GraphPanel(Panel):
     Args:
         source: the cast to follow, or a graph.
         height: of the picture in pixels; by default what the graph needs, at most 720.
+        status: whether it says how the cast stands; where something beside it does, only of an earlier moment.
     """
 
-    def __init__(self, source: Cast | Graph, *, height: int | None = None) -> None:
+    def __init__(self, source: Cast | Graph, *, height: int | None = None, status: bool = True) -> None:
         self.graph: Graph = source if isinstance(source, Graph) else source.graph
         self.cast: Cast | None = None if isinstance(source, Graph) else source
         super().__init__(summary(self.graph))
+        self._says_status = status
         self.selected: Pick | None = None
         self._shown_marks: Marks | None = None
         self._callbacks: list[Selected] = []
@@ -296,6 +298,8 @@ class GraphPanel(Panel):
         """Bring picture, list and inspector up to the present."""
         shown = self.past or self.cast
         lines = status_lines(shown)[:4] if shown is not None else (self.title,)
+        if self.past is None and not self._says_status:
+            lines = ()
         then = ["as it was"] if self.past is not None else []
         words = " · ".join(part(line, 300) for line in (*then, *lines))
         show_html(self._status, Html(f'<div role="status">{html_text(words)}</div>'))

@@ -39,7 +39,11 @@ class HandoffPanel(Panel):
         self._seen: object = None
         self._corrects: tuple[int, int, int] | None = None
         self._given = ""
-        self.choice = ui.Dropdown(options=[("the latest step", LATEST)], layout=ui.Layout(width="420px"))
+        self.choice = ui.Dropdown(
+            options=[("the latest step", LATEST)],
+            tooltip="which step; the space bar opens the list",
+            layout=ui.Layout(width="420px"),
+        )
         self._told_of = chosen
         self.choice.observe(self.guarded(self._chose), names="value")
         self._handoff, self._why, self._told = ui.HTML(), ui.HTML(), ui.HTML()

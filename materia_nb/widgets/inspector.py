@@ -122,7 +122,7 @@ class Inspector:
                 rows.append(
                     (link_title(link), limit, str(self._taken(link)) if self.cast is not None else "")
                 )
-        return html_table(("way", "used for this item", "taken in all"), rows)
+        return html_table(("way", "used now", "taken"), rows)
 
     def _wanted(self, key: str) -> Html:
         wanted = list(self.rules.sockets[key].wanted.describe().items())

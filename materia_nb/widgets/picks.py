@@ -63,7 +63,9 @@ def picks(graph: Graph) -> list[tuple[str, Pick]]:
     named: list[tuple[str, Pick]] = []
     for socket in graph.sockets.values():
         entry = " · entry" if socket.id == graph.entry else ""
-        words = f"{part(socket.id)} · {part(socket.materia.label)} · {' '.join(kind_words(socket))}{entry}"
+        label = part(socket.materia.label)
+        name = part(socket.id) if socket.id == socket.materia.label else f"{part(socket.id)} · {label}"
+        words = f"{name} · {' '.join(kind_words(socket))}{entry}"
         named.append((words, ("socket", socket.id)))
         for link in out.get(socket.id, ()):
             pick, title = pick_of(link), link_title(link)

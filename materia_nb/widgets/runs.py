@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _runs: Final[weakref.WeakKeyDictionary[Cast, Runs]] = weakref.WeakKeyDictionary()
 _finding: Final = threading.Lock()
+_INSTANT_S: Final = 0.05
 
 
 class Runs:
@@ -39,17 +40,21 @@ class Runs:
     def busy(self) -> bool:
         """Whether a step runs, started here or in a cell."""
         cast = self._cast()
-        return self.running is not None or (cast is not None and cast._writer.locked())  # noqa: SLF001
+        return self.running is not None or (cast is not None and cast.busy())
 
     def busy_for(self, panel: Panel) -> bool:
         """Whether a step runs, for a panel that draws it; the panel looks again when its end is not told.
 
         A cast tells of a change before it has let go of its lock, and of nothing afterwards.
         """
-        busy = self.busy
-        if busy and self.running is None:
-            panel.later()
-        return busy
+        if self.running is not None:
+            return True
+        cast = self._cast()
+        # What a person has just done is over in an instant: waiting for it spares a button that blinks.
+        if cast is None or not cast.busy(wait=_INSTANT_S):
+            return False
+        panel.later()
+        return True
 
     def refuse_while_busy(self) -> None:
         """Raise MateriaError (kind ``busy``) while a step runs."""

@@ -47,21 +47,17 @@ class ToolbarPanel(Panel):
         self.cast = cast
         self.runs = runs_of(cast)
         self._marked, self._begun = marked, begun
-        sockets = [(part(socket), socket) for socket in cast.graph.sockets]
-        self._status, self._badge = ui.HTML(), ui.HTML()
+        self._named = {part(socket): socket for socket in (*cast.graph.sockets, END)}
+        self._status, self._badge, self._stops = ui.HTML(), ui.HTML(), ui.HTML()
+        # A field rather than a list: JupyterLab takes the arrow keys and letters from lists in an output.
+        self.socket = ui.Combobox(
+            options=tuple(self._named),
+            placeholder="a socket",
+            tooltip="where Run to stops, and what Break is about",
+            layout=ui.Layout(width="150px"),
+        )
+        self.socket.observe(self.guarded(lambda _: self.refresh()), names="value")
         self._make_buttons()
-        self.until = ui.Dropdown(
-            options=[*sockets, (END, END)], tooltip="where Run to stops", layout=ui.Layout(width="150px")
-        )
-        self.breaks = ui.SelectMultiple(
-            options=sockets,
-            rows=min(5, len(sockets)),
-            tooltip="a run stops in front of these",
-            layout=ui.Layout(width="220px"),
-        )
-        self.breaks.observe(self.guarded(self._set_breaks), names="value")
-        clear = button("No breakpoints", "take all breakpoints away", self.guarded(self._clear_breaks))
-        breaks = ui.Accordion([ui.VBox([self.breaks, clear])], titles=["breakpoints"], selected_index=None)
         loops = [loop.id for loop in cast.graph.loops.values() if loop.iterator is not None]
         self.progress = {
             loop: ui.IntProgress(min=0, max=1, layout=ui.Layout(width="160px")) for loop in loops
@@ -74,14 +70,18 @@ class ToolbarPanel(Panel):
             self.step_button,
             self.run_button,
             self.to_button,
-            self.until,
+            self.break_button,
+            self.socket,
             self.pause_button,
             self.abort_button,
         )
         again = row(self.recast_button, self.revive_button)
         self._again = again
         self.put(
-            row(self._badge, going, again), self._status, row(*bars, self._token_words, self.tokens), breaks
+            row(self._badge, going, again),
+            self._status,
+            row(*bars, self._token_words, self.tokens),
+            row(self._stops, self.clear_button),
         )
         self.follow(cast)
         self.at_close(self.runs.watch(self._ran))
@@ -92,7 +92,13 @@ class ToolbarPanel(Panel):
         self.step_button = button("Step", "run one socket", begin("Step", self._one), style="primary")
         self.run_button = button("Run", "run until the cast ends or must stop", begin("Run", cast.run))
         self.to_button = button(
-            "Run to", "run until in front of this socket", begin("Run", lambda: cast.run(self.until.value))
+            "Run to", "run until in front of this socket", begin("Run", lambda: cast.run(self._chosen()))
+        )
+        self.break_button = button(
+            "Break", "stop runs in front of this socket, or no longer", self.guarded(self._toggle_break)
+        )
+        self.clear_button = button(
+            "No breakpoints", "take all breakpoints away", self.guarded(self._clear_breaks)
         )
         self.pause_button = button(
             "Pause",
@@ -119,7 +125,7 @@ class ToolbarPanel(Panel):
     def aim(self, kind: str, key: str) -> None:
         """Make a socket the one that Run to stops at; other parts of a graph are none of its business."""
         if kind == "socket":
-            self.until.value = key
+            self.socket.value = part(key)
 
     # -- what a person does -----------------------------------------------------------
 
@@ -144,13 +150,18 @@ class ToolbarPanel(Panel):
         self.cast.stop.set()
         self.runs.beside(self.cast.abort)
 
-    def _set_breaks(self, change: Any) -> None:
-        wanted, breakpoints = set(change["new"]), self.cast.breakpoints
-        for socket in tuple(breakpoints):
-            if socket not in wanted:
-                breakpoints.pop(socket, None)
-        for socket in wanted - breakpoints.keys():
+    def _chosen(self) -> str:
+        """The socket in the field, as the loadout has it."""
+        given: str = self.socket.value
+        return self._named.get(given, given.strip())
+
+    def _toggle_break(self, _: Any) -> None:
+        socket = self._chosen()
+        if socket in self.cast.breakpoints:
+            self.cast.clear_breaks(socket)
+        else:
             self.cast.break_at(socket)
+        self.refresh()
         self._marked()
 
     def _clear_breaks(self, _: Any) -> None:
@@ -179,9 +190,14 @@ class ToolbarPanel(Panel):
         show_if(self._again, stopped)
         show_html(self._badge, status_badge("running" if busy else status))
         show_html(self._status, html_join([lines_html(self._words(busy=busy))]))
-        wanted = tuple(socket for socket in cast.graph.sockets if socket in cast.breakpoints)
-        if self.breaks.value != wanted:
-            self.breaks.value = wanted
+        chosen = bool(self.socket.value.strip())
+        self.to_button.disabled = self.to_button.disabled or not chosen
+        self.break_button.disabled = not chosen or self._chosen() == END
+        stops = [part(socket) for socket in cast.breakpoints]
+        stops += [f"a change of state.{part(path)}" for path in cast.watchpoints]
+        show_html(self._stops, lines_html([f"● runs stop at {', '.join(stops)}"]))
+        show_if(self._stops, bool(stops))
+        show_if(self.clear_button, bool(stops))
         self._draw_bars()
 
     def _words(self, *, busy: bool) -> list[str]:
@@ -191,6 +207,8 @@ class ToolbarPanel(Panel):
             pausing = ", pausing" if self.cast.stop.is_set() else ""
             return [f"{what} is running: step {len(self.cast.steps)}{pausing}"]
         paused = _PAUSED.get(runs.outcome) if isinstance(runs.outcome, str) else None
+        if runs.outcome == "person" and self.cast.status not in ("waiting", "held"):
+            paused = None  # they have answered since
         changed = self.cast.changed_paths() if runs.outcome == "breakpoint" else []
         stopped = f": a step changed {', '.join(f'state.{path}' for path in changed)}" if changed else ""
         return [*status_lines(self.cast), *([paused + stopped] if paused else [])]

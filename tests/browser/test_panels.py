@@ -91,7 +91,7 @@ def test_a_person_answers_in_the_panel_and_hostile_text_stays_text(lab: Lab):
     panel = lab.cell(3)
     panel.get_by_role("button", name="Run", exact=True).click()
     panel.get_by_role("tab", name="reply (waiting)").click()
-    box = panel.get_by_placeholder("the answer")
+    box = panel.get_by_placeholder("the answer", exact=True)
     box.fill(f'{{"context": "{hostile}"}}')
     panel.get_by_text("satisfied is missing").wait_for()
     assert panel.get_by_role("button", name="Send").is_disabled()
