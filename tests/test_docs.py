@@ -282,7 +282,7 @@ def test_every_member_that_is_named_exists(project):
     wb = Workbench(project)
     holders = {"wb": wb, "cast": wb.cast("hi", loadout="Hello-Utility")}
     named = {(page, *member) for page in PAGES for member in MEMBER.findall(text_of(page))}
-    file_names = {"lock", "html", "py", "jsonl"}
+    file_names = {"lock", "html", "py", "jsonl", "png"}
     unknown = {
         one
         for one in named
