@@ -4,7 +4,7 @@
 #   make lab     open JupyterLab on notebooks/
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab bench lint format unit clean env-lab env-test env-bench
+.PHONY: help demo test lab bench docs binder lint format unit clean env-lab env-test env-bench env-docs
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 # A pyenv shim answers to a name without being able to run it, so each candidate is tried.
@@ -41,6 +41,12 @@ lab: env-lab ## open JupyterLab on notebooks/
 bench: env-bench ## visits per second beside transitions, burr and the bare writes
 	$(PY) benchmarks/bench.py
 
+docs: env-docs ## build the site of the documentation into build/site; a broken link is an error
+	@$(PY) scripts/make_site.py
+
+binder: env-test ## make the environment that binder/ describes, and run the quickstart in it
+	$(PY) -m pytest -q -rs tests/test_binder.py
+
 lint: env-test ## ruff, mypy, the layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -55,6 +61,6 @@ clean: ## remove the environment and everything that was built
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-env-lab env-test env-bench:
+env-lab env-test env-bench env-docs:
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer found; name one with PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) scripts/bootstrap.py $(@:env-%=%)
