@@ -4,7 +4,8 @@
 #   make lab     open JupyterLab on notebooks/
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab notebooks pictures bench bench-browser lint format unit clean env-lab env-test env-bench
+.PHONY: help demo test lab notebooks pictures bench bench-browser docs binder lint format unit clean \
+	env-lab env-test env-bench env-docs
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 # A pyenv shim answers to a name without being able to run it, so each candidate is tried.
@@ -54,6 +55,12 @@ bench-browser: env-test ## from a call in the kernel to the frame in the browser
 	@$(PY) scripts/chromium.py
 	PYTHONPATH=tests:scripts $(PY) benchmarks/browser_frames.py
 
+docs: env-docs ## build the site of the documentation into build/site; a broken link is an error
+	@$(PY) scripts/make_site.py
+
+binder: env-test ## make the environment that binder/ describes, and run the quickstart in it
+	$(PY) -m pytest -q -rs tests/test_binder.py
+
 lint: env-test ## ruff, mypy, the layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -68,6 +75,6 @@ clean: ## remove the environment and everything that was built
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-env-lab env-test env-bench:
+env-lab env-test env-bench env-docs:
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer found; name one with PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) scripts/bootstrap.py $(@:env-%=%)

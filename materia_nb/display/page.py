@@ -29,7 +29,7 @@ _POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 @dataclass(frozen=True, slots=True)
 class PageStep:
-    """One step as the page shows it. ``parsed`` is :data:`MISSING` where nothing was parsed.
+    """One step as the page shows it. ``parsed`` is ``MISSING`` where nothing was parsed.
 
     ``decision_lines`` say in words why the next socket was chosen; ``artifact`` is a path relative to
     the page.

@@ -95,7 +95,7 @@ def strict_json(text: str) -> tuple[JSON, tuple[str, ...]]:
 
     Returns the value and the keys that some object gave twice (the last one wins, R5).
     Raises NotJson for anything else: NaN, comments, trailing commas, infinite numbers,
-    more than :data:`MAX_DEPTH` levels.
+    more than ``MAX_DEPTH`` levels.
     """
     return _parse(text, _finite, _whole)
 

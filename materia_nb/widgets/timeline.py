@@ -112,7 +112,7 @@ class TimelinePanel(Panel):
         self._callbacks.append(callback)
 
     def select(self, moment: Moment) -> None:
-        """Show the cast as it was after a step; :data:`NOW` goes back to the present."""
+        """Show the cast as it was after a step; ``NOW`` goes back to the present."""
         past = None if moment == NOW else self.cast.as_of(moment[1], moment[0])
         self.chosen = moment
         self.line.value = moment[0]

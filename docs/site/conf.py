@@ -1,0 +1,141 @@
+"""How Sphinx makes the site of README.md, docs/, notebooks/ and the docstrings: ``make docs``.
+
+The source folder is the repository itself, so that a link that works on GitHub works in the site, too. Nothing in
+the pages is loaded from elsewhere: tests/test_site.py looks.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import nbformat
+from docutils import nodes
+from nbconvert import HTMLExporter
+from sphinx import addnodes
+
+import materia_nb.loadout
+import materia_nb.widgets
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+ROOT: Final = Path(__file__).resolve().parent.parent.parent
+
+project = "Materia NB"
+author = "Materia NB contributors"
+version = release = materia_nb.__version__
+project_copyright = author
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+root_doc = "README"
+include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**"]
+# Without these, which hold no page, whole environments would be searched for pages.
+exclude_patterns = [
+    ".*",
+    "benchmarks",
+    "binder",
+    "build",
+    "dist",
+    "materia_nb",
+    "notebooks",
+    "scripts",
+    "tests",
+]
+templates_path = ["templates"]
+
+# What a docstring refers to must be there. Types are not looked up: most of them belong to other libraries, whose
+# pages would have to be asked over a network.
+nitpicky = True
+nitpick_ignore_regex = [("py:(class|obj)", ".*")]
+
+myst_heading_anchors = 4  # the anchors that GitHub makes
+autodoc_default_options = {"members": True, "inherited-members": "BaseModel,Exception,tuple"}
+autodoc_member_order = "bysource"
+python_use_unqualified_type_names = True
+napoleon_use_ivar = (
+    True  # "Attributes:" explains the fields of a dataclass, which then have no entry of their own
+)
+
+html_theme = "alabaster"
+html_title = f"Materia NB {version}"
+html_theme_options = {
+    "description": "Agent workflow graphs, step by step in a notebook",
+    "fixed_sidebar": True,
+    "font_family": "system-ui, sans-serif",
+    "head_font_family": "system-ui, sans-serif",
+    "page_width": "72rem",
+    "sidebar_width": "16rem",
+    "show_powered_by": False,
+}
+html_sidebars = {"**": ["about.html", "searchbox.html", "navigation.html"]}
+html_additional_pages = {"index": "front.html"}
+html_copy_source = False
+
+ORDER: Final = ["loadout-format", "loadouts", "handoff-protocols", "magics", "python-api", "run-directory"]
+"""The guides that come first; the other pages of docs/ follow by name."""
+
+CONTENTS: Final = """
+
+```{{toctree}}
+:hidden:
+:caption: {caption}
+
+{pages}
+```
+"""
+
+
+def setup(app: Sphinx) -> None:
+    """Connect what the pages do not say themselves, since GitHub shows them too."""
+    for package in (materia_nb, materia_nb.loadout, materia_nb.widgets):
+        for (
+            name
+        ) in package.__all__:  # autodoc sees only names that are there: those that load on first use are not
+            setattr(package, name, getattr(package, name))
+    app.connect("source-read", add_contents)
+    app.connect("doctree-read", link_notebooks, priority=100)  # before downloads are collected
+    app.connect("html-collect-pages", notebook_pages)
+
+
+def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
+    """Put the table of contents below the README."""
+    if page != root_doc:
+        return
+    guides = sorted(p.stem for p in (ROOT / "docs").glob("*.md"))
+    guides.sort(key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+    parts = {
+        "Guides": [f"docs/{name}" for name in guides],
+        "Reference": ["docs/api/index"],
+        "Project": ["CONTRIBUTING", "CHANGELOG"],
+    }
+    for caption, pages in parts.items():
+        source[0] += CONTENTS.format(caption=caption, pages="\n".join(f"/{one}" for one in pages))
+
+
+def link_notebooks(app: Sphinx, page: nodes.document) -> None:
+    """Let a link to a notebook lead to its page; without this it would be a download."""
+    here = (ROOT / app.env.docname).parent
+    for link in list(page.findall(addnodes.download_reference)):
+        target = here / link["reftarget"]
+        if target.suffix == ".ipynb":
+            uri = os.path.relpath(target.with_suffix(".html"), here)
+            link.replace_self(nodes.reference("", "", *link.children, refuri=uri, internal=True))
+
+
+def notebook_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """Make a page of each notebook as it is stored, and put the notebook itself beside it."""
+    exporter = HTMLExporter(
+        template_name="basic"
+    )  # the body alone: the full page loads scripts from elsewhere
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        page = path.relative_to(ROOT).with_suffix("")
+        kept = Path(app.outdir, page).with_suffix(".ipynb")
+        kept.parent.mkdir(exist_ok=True)
+        shutil.copyfile(path, kept)
+        body, _ = exporter.from_notebook_node(nbformat.read(path, as_version=4))
+        link = f'<p><a href="{kept.name}" download>Download this notebook</a></p>'
+        yield page.as_posix(), {"title": path.stem, "body": link + body}, "page.html"

@@ -1,0 +1,178 @@
+"""The site of the documentation is built, complete, and loads nothing from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from functools import cache
+from html.parser import HTMLParser
+from importlib import import_module
+from importlib.util import find_spec
+from inspect import isclass, isfunction
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+import make_site
+
+ROOT = make_site.ROOT
+PACKAGES = ["agents", "display", "handoff", "loadout", "widgets"]
+LOADED = {
+    "audio": ["src"],
+    "embed": ["src"],
+    "iframe": ["src"],
+    "image": ["href", "xlink:href"],
+    "img": ["src", "srcset"],
+    "input": ["src"],
+    "link": ["href"],
+    "object": ["data"],
+    "script": ["src"],
+    "source": ["src", "srcset"],
+    "use": ["href", "xlink:href"],
+    "video": ["src", "poster"],
+}
+"""What a browser loads without a click: the attributes by their tag."""
+IN_STYLES = re.compile(r"""(?:url\(\s*|@import\s+)["']?([^"')\s;]+)""")
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site")]
+
+
+class Page(HTMLParser):
+    """What a page loads, where it links to, and the anchors that it has."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.links: list[str] = []
+        self.anchors: set[str] = set()
+        self._in_style = False
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self._in_style = tag == "style"
+        self.loads += [given[name] for name in LOADED.get(tag, []) if name in given]
+        self.loads += IN_STYLES.findall(given.get("style", ""))
+        self.links += [given["href"]] if tag == "a" and "href" in given else []
+        self.anchors |= {given[name] for name in ("id", "name") if name in given}
+
+    def handle_data(self, data: str) -> None:
+        if self._in_style:
+            self.loads += IN_STYLES.findall(data)
+
+
+def is_elsewhere(target: str) -> bool:
+    parts = urlsplit(target)
+    return parts.scheme not in {"", "data"} or bool(parts.netloc)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    missing = [name for name in ("sphinx", "myst_parser") if find_spec(name) is None]
+    if missing and not os.environ.get("CI"):
+        pytest.skip(f"{' and '.join(missing)} not installed: make docs brings them")
+    folder = tmp_path_factory.mktemp("made") / "site"
+    assert make_site.main(folder) == 0, "what Sphinx says is above"
+    return folder
+
+
+@cache
+def pages_of(site: Path) -> dict[Path, Page]:
+    return {path: Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
+
+
+@pytest.mark.timeout(240)
+def test_every_page_and_notebook_is_there(site):
+    sources = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("notebooks/*.ipynb")]
+    wanted = {site / path.relative_to(ROOT).with_suffix(".html") for path in sources}
+    assert len(wanted) > 10
+    assert wanted - set(pages_of(site)) == set()
+    assert 'content="0; url=README.html"' in (site / "index.html").read_text()
+
+
+def test_the_contents_lead_to_every_guide(site):
+    linked = set(pages_of(site)[site / "README.html"].links)
+    guides = {f"docs/{path.stem}.html" for path in ROOT.glob("docs/*.md")}
+    assert guides - linked == set()
+
+
+def test_every_public_name_is_in_the_reference(site):
+    anchors = {one for page in (site / "docs/api").glob("*.html") for one in pages_of(site)[page].anchors}
+    wanted = {
+        f"materia_nb.{name}" for name in ("Workbench", "Cast", "MateriaError", "load_ipython_extension")
+    }
+    wanted |= {"materia_nb.Workbench.cast", "materia_nb.Cast.back_to"}  # the latter from a class it builds on
+    for package in PACKAGES:
+        module = import_module(f"materia_nb.{package}")
+        public = {name: getattr(module, name) for name in module.__all__}
+        # A constant has no docstring of its own.
+        wanted |= {f"{module.__name__}.{n}" for n, it in public.items() if isclass(it) or isfunction(it)}
+    assert wanted - anchors == set()
+
+
+def test_notebooks_are_shown_with_their_outputs_and_can_be_had(site):
+    [body] = [path.read_text() for path in site.glob("notebooks/00-*.html")]
+    assert "A cast in four lines" in body
+    assert 'src="data:image/svg+xml;base64,' in body
+    [kept] = site.glob("notebooks/00-*.ipynb")
+    assert json.loads(kept.read_text()) == json.loads((ROOT / "notebooks" / kept.name).read_text())
+    assert "notebooks/00-quickstart.html" in pages_of(site)[site / "README.html"].links
+
+
+def test_nothing_is_loaded_from_elsewhere(site):
+    loads = {str(path.relative_to(site)): page.loads for path, page in pages_of(site).items()}
+    loads |= {
+        str(path.relative_to(site)): IN_STYLES.findall(path.read_text()) for path in site.rglob("*.css")
+    }
+    assert sum(map(len, loads.values())) > len(loads), "styles and scripts are loaded by every page"
+    assert {
+        name: far for name, all_ in loads.items() if (far := [one for one in all_ if is_elsewhere(one)])
+    } == {}
+
+
+def test_no_script_names_another_place(site):
+    """What a script would load is not seen in a page; a script that holds no address loads nothing far away."""
+    named = {}
+    for path in site.rglob("*.js"):
+        code = re.sub(r"/\*.*?\*/|(?<![:\"'])//[^\n]*", "", path.read_text(), flags=re.DOTALL)
+        if path.name != "searchindex.js":  # the words of the pages
+            # Beginning so, it is the name of a language, as browsers know it.
+            named[path.name] = re.findall(r"https?://(?!www\.w3\.org/)[^\"'\s]+", code)
+    assert len(named) >= 3
+    assert {name: found for name, found in named.items() if found} == {}
+
+
+def test_every_link_and_picture_leads_somewhere(site):
+    pages, wrong = pages_of(site), []
+    for path, page in pages.items():
+        for target in [*page.links, *page.loads]:
+            parts = urlsplit(target)
+            if is_elsewhere(target) or parts.scheme == "data":
+                continue
+            there = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            lost = (
+                unquote(parts.fragment) not in pages[there].anchors
+                if parts.fragment and there in pages
+                else False
+            )
+            if lost or not there.exists():
+                wrong.append(f"{path.relative_to(site)}: {target}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<script src="https://cdn.example/x.js"></script>',
+        '<link rel="stylesheet" href="//fonts.example/css">',
+        '<img src="http://example.org/x.png">',
+        "<style>@import 'https://fonts.example/x.css';</style>",
+        '<p style="background: url(https://example.org/x.png)">',
+    ],
+)
+def test_what_a_browser_would_load_is_seen(text):
+    assert [is_elsewhere(one) for one in Page(text).loads] == [True]
+    assert not Page('<a href="https://example.org">x</a>').loads
