@@ -164,31 +164,31 @@ def _asked(cast: Cast) -> str:
 # -- checking -----------------------------------------------------------------------------
 
 
-def check(
-    name: str, answer: object, truth: JSON, hint: str = "look at what the cast did: steps, why"
-) -> Text:
-    """Pass for a right answer only.
+def check(**questions: tuple[object, JSON]) -> Text:
+    """Pass for right answers only; the first that is not raises.
 
     Args:
-        name: the variable that the answer stands in.
-        answer: the learner's answer; ``...`` when there is none yet.
-        truth: the right one, taken from a cast.
-        hint: where to look for it.
+        questions: under the variable that an answer stands in, the answer and the right one, taken from a
+            cast: ``check(next_socket=(next_socket, cast.route[1][0]))``. An answer that is not there yet is ``...``.
 
     Raises:
-        MateriaError: the answer is missing (``no_answer``) or wrong (``wrong_answer``).
+        MateriaError: an answer is missing (``no_answer``) or wrong (``wrong_answer``); it says what is wrong
+            with it, and not what the right one is.
     """
-    if isinstance(answer, EllipsisType) or answer is None:
-        raise MateriaError(
-            f"{name} has no answer yet.", hint=f"write {name} = ... with {_kind(truth)}", kind="no_answer"
-        )
+    return Text("\n".join(_checked(name, *pair) for name, pair in questions.items()))
+
+
+def _checked(name: str, answer: object, truth: JSON) -> str:
+    if answer is None or isinstance(answer, EllipsisType):
+        hint = f"write {name} = and your answer: {_kind(truth)}"
+        raise MateriaError(f"{name} has no answer yet.", hint=hint, kind="no_answer")
     given = answer.open() if isinstance(answer, Sealed) else answer
-    if _folded(given) == _folded(truth) and type(given) is type(truth):
-        stored = " (the sealed answer; put yours in its place)" if isinstance(answer, Sealed) else ""
-        return Text(f"\u2713 {name} is right{stored}")
+    if type(given) is type(truth) and _folded(given) == _folded(truth):
+        stored = " (the sealed answer: put yours in its place)" if isinstance(answer, Sealed) else ""
+        return f"\u2713 {name} is right{stored}"
     raise MateriaError(
         f"{name}: {shorten(repr(given), 80)} is not right. {_what_is_wrong(given, truth)}".rstrip(),
-        hint=hint,
+        hint="correct it in the cell above; what the cast did is shown by steps and why",
         kind="wrong_answer",
     )
 
