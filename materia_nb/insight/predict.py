@@ -16,7 +16,6 @@ from materia_nb.loadout.graph import END
 STOP: Final = "stop"
 """The guess that the cast goes nowhere: it fails, or is held until a person decides."""
 
-_SAME_VISIT: Final = frozenset({"repair", "draft", "reissue"})
 _HELD: Final = frozenset({"pause", "escalate"})
 _ROUTED: Final = frozenset({"edge", "exit", "implied end"})
 
@@ -101,11 +100,9 @@ def _came(rules: Rules, decision: Decision, after: CastState) -> tuple[str, Deci
     """Where the step led, and the decision on the way into the next socket."""
     if after.failure is not None or decision.failure is not None or decision.by in _HELD:
         return STOP, None
-    if decision.by in _SAME_VISIT and decision.socket is not None:
-        return decision.socket, None
     if after.status == "ready":
         return _arrival(rules, after)
-    return decision.target or END, None
+    return decision.target or END, None  # the same socket, when a turn of its visit is still owed
 
 
 def _arrival(rules: Rules, state: CastState) -> tuple[str, Decision | None]:
