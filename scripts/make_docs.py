@@ -60,6 +60,7 @@ GROUPS: Mapping[str, str] = {
     "casting": "Running a cast",
     "looking": "Looking at a cast",
     "panels": "Live panels",
+    "teaching": "Predicting the route",
     "editing": "Changing a cast between its steps",
     "keeping": "Casts on disk, and help",
 }

@@ -1,0 +1,250 @@
+"""The lessons in notebooks/: their form, and check cells that pass for right answers only."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+import re
+from functools import cache
+from pathlib import Path
+
+import nbformat
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from materia_nb import Workbench
+from materia_nb.errors import MateriaError
+from materia_nb.lessons import Sealed, check, seal, sealed
+from materia_nb.widgets.predict import PredictPanel
+from materia_nb.widgets.runs import runs_of
+
+NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+LESSONS = sorted(path.name for path in NOTEBOOKS.glob("0[1-9]-*.ipynb"))
+PAPERMILL = "01-edges.ipynb"
+
+
+@cache
+def book(name):
+    return nbformat.read(NOTEBOOKS / name, as_version=4)
+
+
+def code_cells(name):
+    return [cell for cell in book(name).cells if cell.cell_type == "code"]
+
+
+def answers_cell(name):
+    tagged = [cell for cell in code_cells(name) if "parameters" in cell.metadata.get("tags", ())]
+    assert len(tagged) == 1, "papermill takes one cell of parameters"
+    return tagged[0]
+
+
+@cache
+def right_answers(name):
+    """The sealed answers of a lesson, by the variable that they stand in."""
+    found = {}
+    for node in ast.parse(answers_cell(name).source).body:
+        assert isinstance(node, ast.Assign)
+        assert isinstance(node.value, ast.Call)
+        assert node.value.func.id == "sealed", "what is stored cannot be read at a glance"
+        found[node.targets[0].id] = sealed(node.value.args[0].value).open()
+    assert found
+    return found
+
+
+# -- their form -----------------------------------------------------------------------------
+
+
+def test_there_are_lessons_from_edges_to_designing():
+    assert [name[:2] for name in LESSONS[:8]] == [f"0{number}" for number in range(1, 9)]
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_lesson_has_a_picture_an_exercise_a_check_and_folded_solutions(name):
+    cells, code = book(name).cells, code_cells(name)
+    assert 8 <= len(cells) <= 15
+    assert cells[0].source.startswith("# ")
+    pictures = [
+        place
+        for place, cell in enumerate(cells)
+        for out in cell.get("outputs", [])
+        if "image/svg+xml" in out.get("data", {})
+    ]
+    assert pictures
+    assert pictures[0] <= 3, "the picture is near the top, and stored"
+    assert any(re.search(r"^%materia predict", cell.source, re.MULTILINE) for cell in code)
+    assert any("check(" in cell.source for cell in code)
+    last = cells[-1]
+    assert last.cell_type == "markdown"
+    assert "<details>" in last.source
+    assert last.source.rstrip().endswith("</details>")
+    for answer in right_answers(name):
+        assert f"**{answer}**" in last.source, "every question has a solution"
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_stored_outputs_are_whole_and_need_no_kernel(name):
+    assert "widgets" not in book(name).metadata
+    for cell in code_cells(name):
+        assert cell.execution_count
+        for out in cell.outputs:
+            assert out.output_type != "error"
+            data = out.get("data", {})
+            assert "application/vnd.jupyter.widget-view+json" not in data
+            assert not re.search(
+                r"\d{4}-\d\d-\d\dT\d\d-\d\d|/tmp/|/home/|/work/", str(data) + out.get("text", "")
+            )
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_the_question_of_a_prediction_does_not_tell_the_answer(name):
+    """The buttons are shown with what can be chosen; nothing was run for them."""
+    shown = [
+        out["data"]["text/plain"]
+        for cell in code_cells(name)
+        if re.search(r"^%materia predict$", cell.source, re.MULTILINE)
+        for out in cell.outputs
+        if "data" in out
+    ]
+    assert shown
+    assert all("Where does the cast go after it?" in text for text in shown)
+    assert not any("Right" in text or "Not this time" in text for text in shown)
+
+
+# -- right and wrong answers -----------------------------------------------------------------
+
+
+@pytest.fixture
+def shell(project, monkeypatch, tmp_path_factory):
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path_factory.mktemp("ipython")))
+    made = InteractiveShell()
+    made.history_manager.enabled = False
+    yield made
+    bench = made.user_ns.get("wb")
+    if isinstance(bench, Workbench):
+        bench.close()
+    made.history_manager.end_session()
+
+
+def run(shell, source):
+    """Run a cell; what it raised, None when it went well."""
+    done = shell.run_cell(source)
+    return done.error_before_exec or done.error_in_exec
+
+
+def wrong(answer):
+    """An answer of the same kind that is not right."""
+    if isinstance(answer, bool):
+        return not answer
+    if isinstance(answer, int):
+        return answer + 1
+    if isinstance(answer, list):
+        return [*answer[:-1], "Socket-1", "Socket-99"]
+    return "Socket-99" if answer != "Socket-99" else "end"
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_check_cell_passes_for_right_answers_only(name, shell):
+    """The learner's own answers, right, wrong and missing, in the cells of the lesson itself."""
+    right = right_answers(name)
+    for cell in code_cells(name):
+        if "check(" not in cell.source:
+            assert run(shell, cell.source) is None
+            continue
+        assert set(re.findall(r"^    (\w+)=\(\1, ", cell.source, re.MULTILINE)) == set(right)
+        for asked, answer in right.items():
+            for entered, kind in ((wrong(answer), "wrong_answer"), (..., "no_answer")):
+                shell.user_ns |= {**right, asked: entered}
+                error = run(shell, cell.source)
+                assert isinstance(error, MateriaError)
+                assert error.kind == kind
+                assert error.what.startswith(asked)
+        shell.user_ns |= right
+        assert run(shell, cell.source) is None, "right answers without a seal"
+        return
+    pytest.fail("the lesson has no check cell")
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_lesson_goes_on_for_those_who_click(name, shell):
+    """A click runs a step; the cells below must not mind."""
+    clicked = 0
+    for cell in code_cells(name):
+        done = shell.run_cell(cell.source)
+        assert done.success, cell.source
+        if isinstance(done.result, PredictPanel):
+            panel = done.result
+            panel.buttons["end"].click()
+            assert runs_of(panel.cast).wait(30)
+            assert panel.answer is not None
+            clicked += 1
+            panel.close()
+    assert clicked
+
+
+# -- check itself ----------------------------------------------------------------------------
+
+
+def test_a_right_answer_passes_and_a_sealed_one_says_so():
+    assert str(check(a=("Socket-2", "Socket-2"), b=(3, 3))) == "✓ a is right\n✓ b is right"
+    assert "put yours in its place" in str(check(a=(sealed(seal(["x"])), ["x"])))
+    assert str(check(a=(" socket-2", "Socket-2"))) == "✓ a is right"
+    assert str(check(a=(["END"], ["end"]))) == "✓ a is right"
+
+
+@pytest.mark.parametrize(
+    "answer, truth, told",
+    [
+        ("Socket-3", "Socket-2", "'Socket-3' is not right"),
+        ("2", 2, "a whole number"),
+        (1, True, "True or False"),
+        ("Socket-1", ["Socket-1"], "a list"),
+        (5, "Socket-1", "text"),
+        (["a", "b"], ["a", "c"], "first 1 are right"),
+        (["a"], ["a", "c"], "first 1 are right"),
+        (["b"], ["a"], "wrong at the first"),
+    ],
+)
+def test_a_wrong_answer_is_told_without_giving_it_away(answer, truth, told):
+    with pytest.raises(MateriaError) as raised:
+        check(mine=(answer, truth))
+    assert raised.value.kind == "wrong_answer"
+    assert told in raised.value.what
+    assert "Socket-2" not in str(raised.value)
+
+
+def test_a_missing_answer_says_what_to_write():
+    with pytest.raises(MateriaError, match="mine has no answer yet") as raised:
+        check(mine=(..., 3))
+    assert "a whole number" in raised.value.hint
+    with pytest.raises(MateriaError, match="cannot be opened"):
+        check(mine=(sealed("?"), 3))
+    assert repr(Sealed(seal("Socket-1"))) == "<sealed>"
+
+
+# -- unattended ------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("papermill") is None and not os.environ.get("CI"),
+    reason="papermill is not installed; it is in the test extra",
+)
+def test_papermill_runs_a_lesson_and_enters_answers(tmp_path, monkeypatch):
+    import papermill
+    from papermill.exceptions import PapermillExecutionError
+
+    monkeypatch.delenv("MATERIA_CONFIG", raising=False)
+    source, project = NOTEBOOKS / PAPERMILL, tmp_path / "project"
+    project.mkdir()
+
+    def execute(**parameters):
+        return papermill.execute_notebook(
+            source, tmp_path / "out.ipynb", parameters=parameters, cwd=project, progress_bar=False
+        )
+
+    done = execute()
+    assert "✓ after_the_last is right" in str(done.cells)
+    execute(**right_answers(PAPERMILL))
+    with pytest.raises(PapermillExecutionError, match="after_the_last: 'Socket-1' is not right"):
+        execute(after_the_last="Socket-1")
