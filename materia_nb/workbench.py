@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from materia_nb.agents.base import Agent
 from materia_nb.agents.registry import AgentTable
@@ -33,6 +33,9 @@ from materia_nb.store.files import disk, replace_file
 from materia_nb.utilities import scripts
 from materia_nb.utilities.command import moved
 from materia_nb.views import LoadoutView
+
+if TYPE_CHECKING:
+    from materia_nb.quests import QuestBoard
 
 DEFAULT_ARTIFACT_DIR = ".pi/pi-materia"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
@@ -59,6 +62,7 @@ class Workbench:
         self._chosen: str | None = None
         self._config: LayeredConfig | None = None
         self._open: dict[Path, Cast] = {}
+        self._quests: QuestBoard | None = None
 
     # -- config -------------------------------------------------------------------
 
@@ -376,16 +380,30 @@ class Workbench:
     def open(self, reference: str | Path) -> Cast:
         """Open a cast to look at it: an id, the beginning of one, ``-1`` for the latest, or a directory."""
         path = find_cast(self.artifact_root, str(reference))
-        if path in self._open and self._open[path].writable:
-            return self.take(self._open[path])
+        if (cast := self._open_here(path)) is not None:
+            return self.take(cast)
         return self.take(Cast.open(path, self.agents))
 
     def resume(self, reference: str | Path = "-1") -> Cast:
         """Open a cast to go on with it; see :meth:`open` for ``reference``."""
         path = find_cast(self.artifact_root, str(reference))
-        if path in self._open and self._open[path].writable:
-            return self.take(self._open[path])
+        if (cast := self._open_here(path)) is not None:
+            return self.take(cast)
         return self.take(Cast.resume(path, self.agents, utilities=(_utility_folder(),), sync=self.sync))
+
+    def _open_here(self, path: Path) -> Cast | None:
+        """The cast in a directory, if it is open for writing here."""
+        cast = self._open.get(path.resolve())
+        return cast if cast is not None and cast.writable else None
+
+    @property
+    def quests(self) -> QuestBoard:
+        """The board of requests of this project, which are cast one after another."""
+        if self._quests is None:
+            from materia_nb.quests import QuestBoard  # its schema needs pydantic, which is slow to import
+
+            self._quests = QuestBoard(self)
+        return self._quests
 
     def take(self, cast: Cast) -> Cast:
         """Make a cast the one that verbs are about."""

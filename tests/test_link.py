@@ -48,7 +48,10 @@ def test_whoever_answers_a_socket_answers_it_under_its_new_id(bench):
     bench.agent("Socket-2", lambda: "of another place")
     cast = bench.link("Ask", "Ask", "Hello", request="r")
     cast.run(steps=2)
-    assert [step.turns[-1].text for step in cast.steps] == ["by the socket Socket-1", "by the socket Socket-2"]
+    assert [step.turns[-1].text for step in cast.steps] == [
+        "by the socket Socket-1",
+        "by the socket Socket-2",
+    ]
 
 
 def test_agents_that_are_set_later_answer_too(bench):

@@ -11,14 +11,15 @@ from materia_nb.errors import MateriaError
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
+    from materia_nb.quests import QuestBoard
     from materia_nb.widgets.base import Panel
 
-_runs: Final[weakref.WeakKeyDictionary[Cast, Runs]] = weakref.WeakKeyDictionary()
+_runs: Final[weakref.WeakKeyDictionary[Cast | QuestBoard, Runs]] = weakref.WeakKeyDictionary()
 _finding: Final = threading.Lock()
 
 
 class Runs:
-    """What the panels of one cast run; at most one thing at a time. Get it with :func:`runs_of`.
+    """What the panels of one cast, or of a board, run; at most one thing at a time. Get it with :func:`runs_of`.
 
     Attributes:
         running: what runs now, in a word; None when nothing does.
@@ -26,8 +27,8 @@ class Runs:
         error: what the latest run raised, None when it went well.
     """
 
-    def __init__(self, cast: Cast) -> None:
-        self._cast = weakref.ref(cast)
+    def __init__(self, owner: Cast | QuestBoard) -> None:
+        self._owner = weakref.ref(owner)
         self._lock = threading.Lock()
         self._watchers: list[Callable[[Runs], None]] = []
         self._threads: list[threading.Thread] = []
@@ -38,8 +39,8 @@ class Runs:
     @property
     def busy(self) -> bool:
         """Whether a step runs, started here or in a cell."""
-        cast = self._cast()
-        return self.running is not None or (cast is not None and cast._writer.locked())  # noqa: SLF001
+        owner = self._owner()
+        return self.running is not None or (owner is not None and owner._writer.locked())  # noqa: SLF001
 
     def busy_for(self, panel: Panel) -> bool:
         """Whether a step runs, for a panel that draws it; the panel looks again when its end is not told.
@@ -119,7 +120,7 @@ class Runs:
             watcher(self)
 
 
-def runs_of(cast: Cast) -> Runs:
-    """Return what runs of ``cast``; the same for all its panels."""
+def runs_of(owner: Cast | QuestBoard) -> Runs:
+    """Return what runs of a cast or a board; the same for all its panels."""
     with _finding:
-        return _runs.setdefault(cast, Runs(cast))
+        return _runs.setdefault(owner, Runs(owner))
