@@ -54,6 +54,14 @@ def test_whoever_answers_a_socket_answers_it_under_its_new_id(bench):
     ]
 
 
+def test_whoever_answers_a_socket_of_that_name_elsewhere_does_not_answer_here(bench):
+    bench.agent("Socket-3", lambda: "of another loadout")
+    bench.agent("*", lambda: {"satisfied": True, "context": "by everyone"})
+    cast = bench.link("Hello", "Teach-Rework", request="r")
+    cast.run(steps=3)
+    assert "by everyone" in cast.steps[2].turns[-1].text
+
+
 def test_agents_that_are_set_later_answer_too(bench):
     cast = bench.link("Ask", "Ask", request="r")
     bench.agent("*", lambda: "late")
