@@ -13,7 +13,7 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -72,6 +72,7 @@ class Plan:
         root: the directory that run directories are made in.
         utilities: directories with copies of the shipped utility scripts, which come before the packaged ones.
         sync: whether every step is forced to the disk (fsync), which is slower.
+        data: what the state holds before the first step.
     """
 
     graph: Graph
@@ -81,6 +82,7 @@ class Plan:
     root: Path
     utilities: tuple[Path, ...] = ()
     sync: bool = False
+    data: Mapping[str, JSON] = field(default_factory=dict)
 
 
 class Cast(Stops, Edits, Consults):
@@ -145,7 +147,9 @@ class Cast(Stops, Edits, Consults):
         }
         if knowledge:
             start["knowledge"] = knowledge
-        history = History(engine.begin(rules, request, knowledge))
+        if plan.data:
+            start["state"] = dict(plan.data)
+        history = History(engine.begin(rules, request, knowledge, plan.data))
         lock: CastLock | None = None
         journal: Journal | None = None
         try:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from materia_nb.stops import Stops
     from materia_nb.store.catalogue import CastEntry
     from materia_nb.store.history import StepRecord
+    from materia_nb.store.quests import Quest
 
 SHOWN_CHARS: Final = 4_000
 """How much of a text a view shows; the whole is in the artifact."""
@@ -603,6 +604,20 @@ def casts_view(entries: Sequence[CastEntry]) -> Table:
         for one in entries
     ]
     return Table(("cast", "loadout", "status", "steps", "request"), rows, "no casts yet")
+
+
+QUEST_COLUMNS: Final = ("quest", "status", "request", "loadout", "cast", "note")
+
+
+def quests_view(quests: Sequence[Quest]) -> Table:
+    """The quests of a board, in their order."""
+    return Table(QUEST_COLUMNS, [quest_row(one) for one in quests], "no quests yet: quest add REQUEST")
+
+
+def quest_row(quest: Quest) -> tuple[str, ...]:
+    """What is told of a quest, by :data:`QUEST_COLUMNS`."""
+    words = (short(quest.request, 80), quest.loadout or "the chosen one", quest.cast or "")
+    return (quest.id, quest.status, *words, short(quest.note or "", 120))
 
 
 def _layers(prompt: Prompt) -> list[Html]:

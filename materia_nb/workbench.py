@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from materia_nb.agents.base import Agent
 from materia_nb.agents.registry import AgentTable
 from materia_nb.cast import Cast, Plan
+from materia_nb.engine.earlier import PREVIOUS, told_to_the_next
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff import protocol
 from materia_nb.jsonvalue import JSON
@@ -20,9 +21,11 @@ from materia_nb.loadout import (
     Graph,
     LayeredConfig,
     Report,
+    build_graph,
     load_layers,
     read_text,
 )
+from materia_nb.loadout.compose import Composition, compose
 from materia_nb.loadout.copies import add_definitions, placed_materia
 from materia_nb.loadout.layers import PROJECT_FILE, profile_directory
 from materia_nb.store.catalogue import CastEntry, find_cast, list_casts
@@ -33,6 +36,7 @@ from materia_nb.views import LoadoutView
 
 if TYPE_CHECKING:
     from materia_nb.loadout.design import Design
+    from materia_nb.quests import QuestBoard
 
 DEFAULT_ARTIFACT_DIR = ".pi/pi-materia"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
@@ -59,6 +63,7 @@ class Workbench:
         self._chosen: str | None = None
         self._config: LayeredConfig | None = None
         self._open: dict[Path, Cast] = {}
+        self._quests: QuestBoard | None = None
 
     # -- config -------------------------------------------------------------------
 
@@ -129,10 +134,7 @@ class Workbench:
 
     def graph(self, name: str | None = None) -> Graph:
         """Resolve a loadout; raises MateriaError when it has problems or a handoff protocol is unknown."""
-        graph = self.config.graph(self._needs_loadout(name or self.chosen))
-        for socket in graph.sockets.values():
-            protocol(socket.handoff)
-        return graph
+        return _spoken(self.config.graph(self._needs_loadout(name or self.chosen)))
 
     def define_loadout(self, name: str, body: str | Mapping[str, JSON]) -> LoadoutView:
         """Define a loadout in this notebook, from a mapping or from JSON or YAML text.
@@ -346,13 +348,8 @@ class Workbench:
             loadout: which loadout; the chosen one by default.
             agents: who answers in this cast only, by socket or materia (``*`` for everyone else).
         """
-        if not isinstance(request, str):
-            raise MateriaError(
-                f"The request must be text, not {type(request).__name__}.",
-                hint="say what is asked for in words",
-            )
+        _check_request(request)
         name = self._needs_loadout(loadout or self.chosen)
-        graph = self.graph(name)
         table = self.agents
         if agents is not None:
             table = self.agents.copy()
@@ -361,26 +358,68 @@ class Workbench:
                     table.default = agent
                 else:
                     table.set(key, agent)
+        return self._begin(name, self.graph(name), self.config.document, request, table)
+
+    def link(self, *names: str, request: str, from_cast: str | Path | None = None) -> Cast:
+        """Start a cast of materia and loadouts one after another, as one loadout that is kept with the cast only.
+
+        Args:
+            names: loadouts and materia, in order; ``loadout:NAME`` or ``materia:NAME`` where a name means both.
+            request: what is asked for; every part reads it.
+            from_cast: an earlier cast, named as for :meth:`open`; what it was asked and found is in the
+                state as ``previous``, cut to a stated size.
+
+        Raises:
+            MateriaError: a name is unknown or means two things, a part has problems or cannot have another
+                behind it, or there is no such cast.
+        """
+        _check_request(request)
+        config = self.config
+        made = compose(config.document, names, config.owners)
+        graph = _spoken(build_graph(made.document, made.name, config.owners))
+        data = {} if from_cast is None else {PREVIOUS: self._told_by(from_cast)}
+        return self._begin(made.name, graph, made.document, request, self._agents_of(made), data)
+
+    def _told_by(self, reference: str | Path) -> dict[str, JSON]:
+        path = find_cast(self.artifact_root, str(reference))
+        cast = self._open.get(path) or Cast.open(path, self.agents)
+        return told_to_the_next(cast.now, cast.id, cast.graph.name)
+
+    def _agents_of(self, made: Composition) -> AgentTable:
+        """Who answers in a composition: whoever was set for a socket answers it under its new id."""
+        renamed = [(new, old) for table in made.sockets for old, new in table.items()]
+        renamed += made.copies.items()
+        known = {one.name for one in self.agents.describe()}
+        if known.isdisjoint(id_ for pair in renamed for id_ in pair):
+            return self.agents
+        table = self.agents.copy()
+        for new, _ in renamed:
+            table.remove(new)
+        for new, old in renamed:
+            if old in known:
+                table.set(new, self.agents.for_turn(old, old))
+        return table
+
+    def _begin(
+        self,
+        name: str,
+        graph: Graph,
+        document: Mapping[str, JSON],
+        request: str,
+        agents: AgentTable,
+        data: Mapping[str, JSON] | None = None,
+    ) -> Cast:
         plan = Plan(
             graph,
-            self._own_document(name, graph),
+            _own_document(document, name, graph),
             " < ".join(layer.label for layer in self.config.layers),
             self.project,
             self.artifact_root,
             utilities=(_utility_folder(),),
             sync=self.sync,
+            data=data or {},
         )
-        return self.take(Cast.start(plan, request, table))
-
-    def _own_document(self, name: str, graph: Graph) -> dict[str, JSON]:
-        """The config cut down to one loadout and what it uses, as a cast keeps it."""
-        document = self.config.document
-        used = {socket.materia.id for socket in graph.sockets.values()}
-        kept = {key: value for key, value in document.items() if key not in ("loadouts", "materia")}
-        kept["activeLoadout"] = name
-        kept["loadouts"] = {name: document["loadouts"][name]}
-        kept["materia"] = {key: value for key, value in document["materia"].items() if key in used}
-        return kept
+        return self.take(Cast.start(plan, request, agents))
 
     @property
     def current(self) -> Cast:
@@ -398,16 +437,30 @@ class Workbench:
     def open(self, reference: str | Path) -> Cast:
         """Open a cast to look at it: an id, the beginning of one, ``-1`` for the latest, or a directory."""
         path = find_cast(self.artifact_root, str(reference))
-        if path in self._open and self._open[path].writable:
-            return self.take(self._open[path])
+        if (cast := self._open_here(path)) is not None:
+            return self.take(cast)
         return self.take(Cast.open(path, self.agents))
 
     def resume(self, reference: str | Path = "-1") -> Cast:
         """Open a cast to go on with it; see :meth:`open` for ``reference``."""
         path = find_cast(self.artifact_root, str(reference))
-        if path in self._open and self._open[path].writable:
-            return self.take(self._open[path])
+        if (cast := self._open_here(path)) is not None:
+            return self.take(cast)
         return self.take(Cast.resume(path, self.agents, utilities=(_utility_folder(),), sync=self.sync))
+
+    def _open_here(self, path: Path) -> Cast | None:
+        """The cast in a directory, if it is open for writing here."""
+        cast = self._open.get(path.resolve())
+        return cast if cast is not None and cast.writable else None
+
+    @property
+    def quests(self) -> QuestBoard:
+        """The board of requests of this project, which are cast one after another."""
+        if self._quests is None:
+            from materia_nb.quests import QuestBoard  # its schema needs pydantic, which is slow to import
+
+            self._quests = QuestBoard(self)
+        return self._quests
 
     def take(self, cast: Cast) -> Cast:
         """Make a cast the one that verbs are about."""
@@ -432,6 +485,31 @@ class Workbench:
                 f"There is no loadout {name!r}.", hint=did_you_mean(name, names), kind="unknown_loadout"
             )
         return name
+
+
+def _own_document(document: Mapping[str, JSON], name: str, graph: Graph) -> dict[str, JSON]:
+    """The config cut down to one loadout and what it uses, as a cast keeps it."""
+    used = {socket.materia.id for socket in graph.sockets.values()}
+    kept = {key: value for key, value in document.items() if key not in ("loadouts", "materia")}
+    kept["activeLoadout"] = name
+    kept["loadouts"] = {name: document["loadouts"][name]}
+    kept["materia"] = {key: value for key, value in document["materia"].items() if key in used}
+    return kept
+
+
+def _spoken(graph: Graph) -> Graph:
+    """Return the graph if every protocol that it names is known; raises MateriaError otherwise."""
+    for socket in graph.sockets.values():
+        protocol(socket.handoff)
+    return graph
+
+
+def _check_request(request: object) -> None:
+    if not isinstance(request, str):
+        raise MateriaError(
+            f"The request must be text, not {type(request).__name__}.",
+            hint="say what is asked for in words",
+        )
 
 
 def _utility_folder() -> Path:

@@ -58,6 +58,7 @@ magic out again.
 GROUPS: Mapping[str, str] = {
     "loading": "Loadouts, and who answers",
     "casting": "Running a cast",
+    "composing": "Casts after one another",
     "looking": "Looking at a cast",
     "panels": "Live panels",
     "teaching": "Predicting the route",

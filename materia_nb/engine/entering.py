@@ -26,10 +26,22 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
 
 
-def begin(rules: Rules, request: str, knowledge: Mapping[str, JSON] | None = None) -> CastState:
-    """Return the state of a cast that is about to enter its entry socket; ``knowledge`` is about the project."""
+def begin(
+    rules: Rules,
+    request: str,
+    knowledge: Mapping[str, JSON] | None = None,
+    data: Mapping[str, JSON] | None = None,
+) -> CastState:
+    """Return the state of a cast that is about to enter its entry socket.
+
+    ``knowledge`` is about the project, and ``data`` what the state holds at the start.
+    """
     return CastState(
-        request=request, next=rules.graph.entry, budget=rules.graph.budget, knowledge=knowledge or {}
+        request=request,
+        data=data or {},
+        next=rules.graph.entry,
+        budget=rules.graph.budget,
+        knowledge=knowledge or {},
     )
 
 

@@ -59,20 +59,24 @@ def candidates(bench: Callable[[], Workbench], before: list[str]) -> list[str]:
 def _place(verb: Verb, given: list[str]) -> Argument | None:
     """The positional argument that comes next."""
     options = {argument.name: argument for argument in verb.arguments}
+    places = [argument for argument in verb.arguments if argument.placed]
     taken, skip = 0, False
     for word in given:
         if skip:
             skip = False
+        elif word == "--":
+            taken += taken < len(places) and places[taken].kind == "words"
         elif word.startswith("--"):
             argument = options.get(word)
             skip = argument is not None and argument.kind == "option"
-        else:
+        elif taken < len(places) and places[taken].kind != "words":
             taken += 1
-    places = [argument for argument in verb.arguments if argument.kind in ("word", "rest")]
     return places[taken] if taken < len(places) else None
 
 
 def _names(bench: Callable[[], Workbench], argument: Argument | None) -> list[str]:
+    if argument is not None and argument.choices:
+        return list(argument.choices)
     if argument is None or argument.completes is None:
         return []
     if argument.completes == "verb":
@@ -82,6 +86,20 @@ def _names(bench: Callable[[], Workbench], argument: Argument | None) -> list[st
 
 def _materia(wb: Workbench) -> list[str]:
     return [*map(_quoted, wb.config.document.get("materia", {})), *_sockets(wb)]
+
+
+def _parts(wb: Workbench) -> list[str]:
+    """Loadouts and materia; where a name means both, the two that can be chosen."""
+    groups = {
+        "loadout": wb.config.document.get("loadouts", {}),
+        "materia": wb.config.document.get("materia", {}),
+    }
+    twice = set(groups["loadout"]) & set(groups["materia"])
+    return [
+        _quoted(f"{kind}:{name}" if name in twice else name)
+        for kind, group in groups.items()
+        for name in group
+    ]
 
 
 def _sockets(wb: Workbench) -> list[str]:
@@ -106,6 +124,7 @@ def _quoted(name: str) -> str:
 _NAMES: Final[Mapping[str, Callable[[Workbench], list[str]]]] = {
     "loadout": lambda wb: [_quoted(name) for name in wb.loadouts],
     "materia": _materia,
+    "part": _parts,
     "socket": _sockets,
     "cast": lambda wb: [entry.id for entry in wb.casts()[:50]],
     "file": _files,

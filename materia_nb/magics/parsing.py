@@ -39,16 +39,21 @@ def parse(verb: Verb, rest: str, names: Mapping[str, Any]) -> dict[str, Any]:
     """Parse what follows the verb; raises MateriaError that shows the usage."""
     given: dict[str, Any] = {}
     options = {argument.name: argument for argument in verb.arguments if argument.kind in ("option", "flag")}
-    places = [argument for argument in verb.arguments if argument.kind in ("word", "rest")]
+    places = [argument for argument in verb.arguments if argument.placed]
     position, only_words = 0, False
     while match := _WORD.match(rest, position):
         raw = match.group(1)
         if raw == "--" and not only_words:
             position, only_words = match.end(), True
+            if places and places[0].kind == "words" and places[0].key in given:
+                places.pop(0)
         elif raw.startswith("--") and not only_words:
             position = _option(verb, options, rest, match, given, names)
         elif not places:
             raise _wrong(verb, f"{raw!r} is one argument too many.")
+        elif places[0].kind == "words":
+            given.setdefault(places[0].key, []).append(_typed(verb, places[0], _value(raw, names)))
+            position = match.end()
         elif places[0].kind == "rest":
             given[places.pop(0).key] = _value(rest[position:].strip(), names)
             position = len(rest)
@@ -56,7 +61,7 @@ def parse(verb: Verb, rest: str, names: Mapping[str, Any]) -> dict[str, Any]:
             argument = places.pop(0)
             given[argument.key] = _typed(verb, argument, _value(raw, names))
             position = match.end()
-    missing = next((argument for argument in places if argument.required), None)
+    missing = next((one for one in places if one.required and one.key not in given), None)
     if missing:
         raise _wrong(verb, f"{missing.name.upper()} is missing: {missing.help}.")
     return given
@@ -103,6 +108,10 @@ def _value(raw: str, names: Mapping[str, Any]) -> Any:
 
 
 def _typed(verb: Verb, argument: Argument, value: Any) -> Any:
+    if argument.choices and value not in argument.choices:
+        raise _wrong(
+            verb, f"{argument.name} cannot be {value!r}: {did_you_mean(str(value), argument.choices)}"
+        )
     if not argument.whole or isinstance(value, int):
         return value
     try:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.workbench import Workbench
 
-Completes: TypeAlias = Literal["verb", "loadout", "socket", "materia", "cast", "file"]
+Completes: TypeAlias = Literal["verb", "loadout", "socket", "materia", "part", "cast", "file"]
 """What kind of name an argument takes, for tab completion."""
 
 
@@ -20,18 +20,21 @@ class Argument:
     Attributes:
         name: as it is called in help; an option is written ``--name``.
         help: what it is, in a few words.
-        kind: ``word``; ``rest`` takes the remaining line as it stands; ``option`` takes a value; ``flag`` none.
-        required: whether the verb needs it (words and rest only).
+        kind: ``word``; ``words`` takes all up to ``--``; ``rest`` the remaining line as it stands;
+            ``option`` takes a value; ``flag`` none.
+        required: whether the verb needs it (not for options and flags).
         whole: whether it must be a whole number.
         completes: what tab completion offers for it.
+        choices: the words that it may be, if they are known; tab completion offers them.
     """
 
     name: str
     help: str
-    kind: Literal["word", "rest", "option", "flag"] = "word"
+    kind: Literal["word", "words", "rest", "option", "flag"] = "word"
     required: bool = False
     whole: bool = False
     completes: Completes | None = None
+    choices: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -39,13 +42,20 @@ class Argument:
         return self.name.lstrip("-").replace("-", "_")
 
     @property
+    def placed(self) -> bool:
+        """Whether its place says which it is, rather than its name."""
+        return self.kind in ("word", "words", "rest")
+
+    @property
     def shown(self) -> str:
         """How it is written in a usage line."""
-        text = self.name.upper() if self.kind in ("word", "rest") else self.name
+        text = self.name.upper() if self.placed else self.name
         if self.kind == "option":
             text = f"{self.name} {self.key.upper()}"
-        if self.kind == "rest":
+        if self.kind in ("words", "rest"):
             text += "..."
+        if self.kind == "words":
+            return f"{text} --"
         return text if self.required else f"[{text}]"
 
 

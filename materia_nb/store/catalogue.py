@@ -90,7 +90,7 @@ class CastEntry:
 
 def list_casts(root: Path) -> list[CastEntry]:
     """List the casts under ``root``, the one started last first. Never raises: broken ones are listed as such."""
-    entries = [_entry(path) for path in _run_dirs(root)]
+    entries = [cast_entry(path) for path in _run_dirs(root)]
     return sorted(entries, key=lambda entry: (entry.started or 0, entry.id), reverse=True)
 
 
@@ -185,7 +185,8 @@ def _is_run_dir(path: Path) -> bool:
         return False
 
 
-def _entry(path: Path) -> CastEntry:
+def cast_entry(path: Path) -> CastEntry:
+    """Look at one run directory, without reading its journal whole; never raises."""
     try:
         return _readable_entry(path)
     except (OSError, ValueError, RecursionError) as error:

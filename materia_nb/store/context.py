@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
@@ -12,6 +10,7 @@ from typing import Final
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.store.files import disk, json_bytes, replace_file
+from materia_nb.store.lock import locked
 
 NAME: Final = "project-context.json"
 
@@ -51,14 +50,9 @@ def change_context(root: Path, change: Callable[[Mapping[str, JSON]], Mapping[st
         MateriaError: as :func:`read_context`, or it cannot be written; then it is as it was.
     """
     path = root / NAME
-    with disk(path, "lock what is kept about the project"):
-        handle = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+    with locked(path.with_suffix(".lock"), "lock what is kept about the project"):
         before = read_context(root)
         after = change(before)
         if after != before:
             with disk(path, "write what is kept about the project"):
                 replace_file(path, json_bytes(dict(after), indent=2))
-    finally:
-        os.close(handle)

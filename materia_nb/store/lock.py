@@ -8,6 +8,7 @@ import json
 import os
 import socket
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -47,6 +48,20 @@ class CastLock:
             # that lets go of its copy must not unlock what its parent still writes.
             with contextlib.suppress(OSError):
                 fcntl.flock(handle, fcntl.LOCK_UN)
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def locked(path: Path, doing: str) -> Iterator[None]:
+    """Hold the lock file ``path`` alone among all processes and threads, waiting for it; ``doing`` is for the error."""
+    with disk(path, doing):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        with disk(path, doing):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
         os.close(handle)
 
 

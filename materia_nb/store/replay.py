@@ -68,10 +68,11 @@ def replay(
         MateriaError: kind ``damaged_journal``, or what ``read`` raised if strict.
     """
     start = next((line.data for line in lines if line.type == "cast_start"), {})
-    request, known = start.get("request"), start.get("knowledge")
-    state = engine.begin(
-        rules, request if isinstance(request, str) else "", known if isinstance(known, dict) else None
+    request = start.get("request")
+    known, data = (
+        value if isinstance(value := start.get(name), dict) else None for name in ("knowledge", "state")
     )
+    state = engine.begin(rules, request if isinstance(request, str) else "", known, data)
     done = Replay(History(state))
     named = {str(line.data.get("artifact")) for line in lines if line.type in OUTPUT_TYPES}
     player = _Player(rules, read, done, named, strict=strict)

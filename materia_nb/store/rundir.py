@@ -8,12 +8,15 @@ import re
 import time
 from functools import cached_property
 from pathlib import Path
+from typing import Final
 
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.store.files import disk, json_bytes, replace_file, sync_folder, to_bytes, write_file
 
-_CAST_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]*")
+CAST_ID: Final = r"^[0-9A-Za-z][0-9A-Za-z_.-]*$"
+"""What the id of a cast looks like: the name of a directory, and nothing that leads elsewhere."""
+_CAST_ID = re.compile(CAST_ID)
 
 
 class RunDir:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from materia_nb.widgets.graph import GraphPanel
     from materia_nb.widgets.handoff import HandoffPanel
     from materia_nb.widgets.items import ItemsPanel
+    from materia_nb.widgets.quests import QuestPanel
     from materia_nb.widgets.reply import ReplyPanel
     from materia_nb.widgets.state import StatePanel
     from materia_nb.widgets.timeline import TimelinePanel
@@ -23,6 +24,7 @@ __all__ = [
     "HandoffPanel",
     "ItemsPanel",
     "Panel",
+    "QuestPanel",
     "ReplyPanel",
     "StatePanel",
     "TimelinePanel",
@@ -40,6 +42,7 @@ _HOMES = {
     "HandoffPanel": "materia_nb.widgets.handoff",
     "ItemsPanel": "materia_nb.widgets.items",
     "Panel": "materia_nb.widgets.base",
+    "QuestPanel": "materia_nb.widgets.quests",
     "ReplyPanel": "materia_nb.widgets.reply",
     "StatePanel": "materia_nb.widgets.state",
     "TimelinePanel": "materia_nb.widgets.timeline",

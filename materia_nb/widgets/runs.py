@@ -11,15 +11,16 @@ from materia_nb.errors import MateriaError
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
+    from materia_nb.quests import QuestBoard
     from materia_nb.widgets.base import Panel
 
-_runs: Final[weakref.WeakKeyDictionary[Cast, Runs]] = weakref.WeakKeyDictionary()
+_runs: Final[weakref.WeakKeyDictionary[Cast | QuestBoard, Runs]] = weakref.WeakKeyDictionary()
 _finding: Final = threading.Lock()
 _INSTANT_S: Final = 0.05
 
 
 class Runs:
-    """What the panels of one cast run; at most one thing at a time. Get it with :func:`runs_of`.
+    """What the panels of one cast, or of a board, run; at most one thing at a time. Get it with :func:`runs_of`.
 
     Attributes:
         running: what runs now, in a word; None when nothing does.
@@ -27,8 +28,8 @@ class Runs:
         error: what the latest run raised, None when it went well.
     """
 
-    def __init__(self, cast: Cast) -> None:
-        self._cast = weakref.ref(cast)
+    def __init__(self, owner: Cast | QuestBoard) -> None:
+        self._owner = weakref.ref(owner)
         self._lock = threading.Lock()
         self._watchers: list[Callable[[Runs], None]] = []
         self._threads: list[threading.Thread] = []
@@ -39,8 +40,8 @@ class Runs:
     @property
     def busy(self) -> bool:
         """Whether a step runs, started here or in a cell."""
-        cast = self._cast()
-        return self.running is not None or (cast is not None and cast.busy())
+        owner = self._owner()
+        return self.running is not None or (owner is not None and owner.busy())
 
     def busy_for(self, panel: Panel) -> bool:
         """Whether a step runs, for a panel that draws it; the panel looks again when its end is not told.
@@ -49,9 +50,9 @@ class Runs:
         """
         if self.running is not None:
             return True
-        cast = self._cast()
+        owner = self._owner()
         # What a person has just done is over in an instant: waiting for it spares a button that blinks.
-        if cast is None or not cast.busy(wait=_INSTANT_S):
+        if owner is None or not owner.busy(wait=_INSTANT_S):
             return False
         panel.later()
         return True
@@ -124,7 +125,7 @@ class Runs:
             watcher(self)
 
 
-def runs_of(cast: Cast) -> Runs:
-    """Return what runs of ``cast``; the same for all its panels."""
+def runs_of(owner: Cast | QuestBoard) -> Runs:
+    """Return what runs of a cast or a board; the same for all its panels."""
     with _finding:
-        return _runs.setdefault(cast, Runs(cast))
+        return _runs.setdefault(owner, Runs(owner))

@@ -1,0 +1,238 @@
+"""Putting loadouts and materia one behind the other, as one loadout.
+
+What the parts share is the state: it is what one hands on to the next, so no name in it is changed.
+What belongs to a part alone is kept apart: its socket ids, its loops, and its cursors, since a cursor
+that an earlier part left at the end of its list would let the next one begin there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.bridges import Part, add_bridges, free_name
+from materia_nb.loadout.facts import Facts, Object, as_list, as_object, is_object, is_text, materia_kind
+from materia_nb.loadout.graph import END, Graph
+from materia_nb.loadout.resolve import build_graph
+
+PREFIXES: Final = ("loadout", "materia")
+_CURSOR: Final = re.compile(r"(\{\{\s*cursor\.)([^}]+?)(\s*\}\})")
+_DRAWN: Final = ("layout", "socketKind")  # where the editor had a socket, alone
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """Several loadouts as one.
+
+    Attributes:
+        name: what it is called: the names of the parts.
+        document: the config, with this loadout as its only one.
+        sockets: for each part in order: its own socket ids -> those in the composition.
+        copies: materia that were copied because their prompt names a cursor that had to be
+            renamed: the new id -> the materia that it is a copy of.
+    """
+
+    name: str
+    document: Object
+    sockets: tuple[Mapping[str, str], ...]
+    copies: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class _Whole:
+    """The composition in the making."""
+
+    sockets: Object = field(default_factory=dict)
+    loops: Object = field(default_factory=dict)
+    materia: Object = field(default_factory=dict)
+    copies: dict[str, str] = field(default_factory=dict)
+    cursors: set[str] = field(default_factory=set)
+
+
+def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] | None = None) -> Composition:
+    """Put loadouts and materia one behind the other; a materia counts as a loadout with one socket.
+
+    Every way to the end of a part leads to the entry of the next: edges and exits to ``end``, the end
+    that a missing match means (R3), and that of a list without a fitting exit (R16). The limits and the
+    budget of the config count for the whole.
+
+    Args:
+        document: the config; it is not changed.
+        names: of loadouts or materia; ``loadout:NAME`` and ``materia:NAME`` say which of two is meant.
+        owners: materia id -> directory of the config file that it came from (R24).
+
+    Raises:
+        LoadoutError: a part has problems, or the whole has.
+        MateriaError: a name is unknown (``unknown_part``) or means two things (``ambiguous_part``); a
+            part cannot have another behind it (``no_way_on``).
+    """
+    if not names:
+        raise MateriaError("Nothing to link was named.", hint="name loadouts or materia", kind="unknown_part")
+    parts = [find_part(document, name) for name in names]
+    # Their problems are told first, in their own words.
+    graphs = [build_graph({**document, "loadouts": {name: raw}}, name, owners) for name, raw in parts]
+    tables = _number(graphs)
+    whole = _Whole(
+        materia=dict(as_object(document.get("materia"))),
+        cursors={f"{id_}Index" for table in tables for id_ in table.values()},
+    )
+    for place, (name, raw) in enumerate(parts):
+        part = _renamed(whole, Facts(name, raw, as_object(document.get("materia"))), tables[place])
+        if place + 1 < len(parts):
+            target = tables[place + 1][graphs[place + 1].entry]
+            add_bridges(part, graphs[place], target, taken=whole.loops)
+        whole.sockets |= part.sockets
+        whole.loops |= part.loops
+    title = " + ".join(name for name, _ in parts)
+    loadout: Object = {
+        "description": f"One behind the other: {title}",
+        "entry": tables[0][graphs[0].entry],
+        "sockets": whole.sockets,
+    }
+    if whole.loops:
+        loadout["loops"] = whole.loops
+    result: Object = {
+        **document,
+        "activeLoadout": title,
+        "loadouts": {title: loadout},
+        "materia": whole.materia,
+    }
+    return Composition(title, result, tuple(tables), whole.copies)
+
+
+def find_part(document: Object, name: str) -> tuple[str, Object]:
+    """Return the name and the raw loadout of a part; see :func:`compose`."""
+    groups = {"loadout": as_object(document.get("loadouts")), "materia": as_object(document.get("materia"))}
+    kind, colon, rest = name.partition(":")
+    if colon and kind in PREFIXES and name not in groups["loadout"] and name not in groups["materia"]:
+        found, name = [kind] if rest in groups[kind] else [], rest
+        known = list(groups[kind])
+    else:
+        found = [kind for kind in PREFIXES if name in groups[kind]]
+        known = [*groups["loadout"], *groups["materia"]]
+    if not found:
+        raise MateriaError(
+            f"There is no loadout or materia {name!r}.", hint=did_you_mean(name, known), kind="unknown_part"
+        )
+    if len(found) > 1:
+        raise MateriaError(
+            f"{name!r} is the name of a loadout and of a materia.",
+            hint=f"write loadout:{name} or materia:{name}",
+            kind="ambiguous_part",
+        )
+    if found == ["materia"]:
+        return name, {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": name}}}
+    raw = groups["loadout"][name]
+    return name, raw if is_object(raw) else {}
+
+
+def _number(graphs: Sequence[Graph]) -> list[dict[str, str]]:
+    """Give every socket of every part its canonical id, in order (R26)."""
+    tables: list[dict[str, str]] = []
+    count = 0
+    for graph in graphs:
+        tables.append({id_: f"Socket-{count + n}" for n, id_ in enumerate(graph.sockets, 1)})
+        count += len(graph.sockets)
+    return tables
+
+
+def _renamed(whole: _Whole, facts: Facts, ids: Mapping[str, str]) -> Part:
+    """Return the sockets and loops of a part under their new names."""
+    cursors = _cursors(whole, facts, ids)
+    sockets = {ids[id_]: _socket(whole, facts, raw, ids, cursors) for id_, raw in facts.sockets.items()}
+    loops: Object = {}
+    for loop in facts.loops:
+        loops[free_name(loop.id, {*whole.loops, *loops})] = _loop(loop.raw, ids, cursors)
+    return Part(sockets, loops, ids, cursors)
+
+
+def _cursors(whole: _Whole, facts: Facts, ids: Mapping[str, str]) -> dict[str, str]:
+    """Choose the name of every cursor of a part: its own, unless an earlier part has it.
+
+    A cursor that is called after its socket is called after the new id.
+    """
+    named: dict[str, str] = {}
+    used = {find(id_) for id_ in facts.sockets for find in (facts.cursor_of, facts.advance_cursor)}
+    used |= {loop.cursor(member) for loop in facts.loops if loop.iterates for member in loop.members}
+    after_socket = {f"{old}Index": f"{new}Index" for old, new in ids.items()}
+    for cursor in sorted(name for name in used if name):
+        named[cursor] = after_socket.get(cursor) or free_name(cursor, whole.cursors)
+        whole.cursors.add(named[cursor])
+    return named
+
+
+def _socket(
+    whole: _Whole, facts: Facts, raw: Object, ids: Mapping[str, str], cursors: Mapping[str, str]
+) -> Object:
+    made: Object = {key: value for key, value in raw.items() if key not in _DRAWN}
+    made["materia"] = _materia(whole, raw["materia"], cursors)
+    if "edges" in raw:
+        made["edges"] = [{**edge, "to": ids.get(edge["to"], END)} for edge in as_list(raw["edges"])]
+    for name in ("advance", "foreach"):
+        if is_object(raw.get(name)):
+            made[name] = _walk(raw[name], ids, cursors)
+    if not raw.get("handoff") and facts.raw.get("handoff"):
+        made["handoff"] = facts.raw["handoff"]
+    return made
+
+
+def _walk(raw: Object, ids: Mapping[str, str], cursors: Mapping[str, str]) -> Object:
+    """Rename the cursor of an advance, a foreach, an iterator or a consumer, and the sockets that it names."""
+    made = dict(raw)
+    if is_text(raw.get("cursor")):
+        made["cursor"] = cursors[raw["cursor"]]
+    if raw.get("done") in ids:
+        made["done"] = ids[raw["done"]]
+    return made
+
+
+def _loop(raw: Object, ids: Mapping[str, str], cursors: Mapping[str, str]) -> Object:
+    made: Object = {**raw, "sockets": [ids[member] for member in raw["sockets"]]}
+    if is_object(raw.get("iterator")):
+        made["iterator"] = _walk(raw["iterator"], ids, cursors)
+    if is_object(raw.get("consumes")):
+        consumes = {**_walk(raw["consumes"], ids, cursors), "from": ids[raw["consumes"]["from"]]}
+        default = cursors.get("workItemIndex", "workItemIndex")
+        if not is_text(raw["consumes"].get("cursor")) and default != "workItemIndex":
+            consumes["cursor"] = default
+        made["consumes"] = consumes
+    if is_object(raw.get("exit")):
+        legacy = raw["exit"]
+        made["exit"] = {**legacy, "from": ids[legacy["from"]], "to": ids.get(legacy["to"], END)}
+    if "exits" in raw:
+        made["exits"] = [_exit(route, ids) for route in as_list(raw["exits"])]
+    return made
+
+
+def _exit(route: Object, ids: Mapping[str, str]) -> Object:
+    source = ids[route["from"]]
+    plain = f"exit:{route['from']}:{route['condition']}"
+    return {
+        **route,
+        "id": f"exit:{source}:{route['condition']}" if route["id"] == plain else route["id"],
+        "from": source,
+        "targetSocketId": ids.get(route["targetSocketId"], END),
+    }
+
+
+def _materia(whole: _Whole, name: str, cursors: Mapping[str, str]) -> str:
+    """Return the materia to place: a copy where its prompt reads a cursor that is called otherwise now."""
+    raw = as_object(whole.materia.get(name))
+    prompt: JSON = raw.get("prompt")
+    if materia_kind(raw) != "agent" or not isinstance(prompt, str):
+        return name
+    changed = _CURSOR.sub(lambda m: f"{m[1]}{cursors.get(m[2], m[2])}{m[3]}", prompt)
+    if changed == prompt:
+        return name
+    made: Object = {"label": name, **raw, "prompt": changed}
+    same = next((id_ for id_, of in whole.copies.items() if of == name and whole.materia[id_] == made), None)
+    if same is not None:
+        return same
+    id_ = free_name(name, whole.materia)
+    whole.materia[id_], whole.copies[id_] = made, name
+    return id_
