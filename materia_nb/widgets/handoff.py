@@ -9,7 +9,8 @@ import ipywidgets as ui
 
 from materia_nb.display.escape import part
 from materia_nb.display.html import Html, html_join
-from materia_nb.views import HandoffView, WhyView
+from materia_nb.handoff_view import HandoffView
+from materia_nb.views import WhyView
 from materia_nb.widgets.base import Panel, show_html
 from materia_nb.widgets.controls import button, heading, issues_html, lines_html, row, show_if
 from materia_nb.widgets.runs import runs_of

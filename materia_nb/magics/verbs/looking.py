@@ -6,6 +6,7 @@ from typing import Any
 
 from materia_nb import views
 from materia_nb.errors import MateriaError
+from materia_nb.handoff_view import HandoffView
 from materia_nb.jsonvalue import MISSING, get_path, split_path
 from materia_nb.magics.registry import Argument, Call, verb
 
@@ -51,7 +52,7 @@ def handoff(call: Call) -> Any:
     """Show what a step handed on: raw, parsed, issues, requirements, assignments."""
     current = call.bench.current
     number = call.get("step")
-    return views.HandoffView(current, current.at_step(-1 if number is None else number))
+    return HandoffView(current, current.at_step(-1 if number is None else number))
 
 
 @verb("prompt", _STEP)

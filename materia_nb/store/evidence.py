@@ -1,0 +1,44 @@
+"""Finding on the disk what an output calls a file. The text is foreign: it only ever leads inside given folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+_LONGEST: Final = 1_000
+
+
+def find_evidence(text: str, folders: Iterable[Path]) -> Path | None:
+    """Return the file or folder that ``text`` names in the first of ``folders`` that holds it.
+
+    Args:
+        text: a path, relative to one of the folders or absolute.
+        folders: where to look.
+
+    Returns:
+        The resolved path, links followed; None when there is nothing, or it lies outside of its folder.
+    """
+    if not text.strip() or len(text) > _LONGEST:
+        return None
+    for folder in folders:
+        try:
+            root = folder.resolve()
+            found = (root / text.strip()).resolve()
+            if found.is_relative_to(root) and found.exists():
+                return found
+        except (OSError, ValueError, RuntimeError):
+            continue  # no path at all: a null character, a name too long, links in a circle
+    return None
+
+
+def file_within(text: str, project: Path, run_dir: Path) -> str | None:
+    """Return the path, relative to the project, of a file that ``text`` names in the project or the run directory.
+
+    None when it is no file, or lies where no link from the project reaches.
+    """
+    found = find_evidence(text, (project, run_dir))
+    root = project.resolve()
+    if found is None or not found.is_file() or not found.is_relative_to(root):
+        return None
+    return found.relative_to(root).as_posix()
