@@ -56,6 +56,7 @@ class HandoffView(Shown):
         if not self.step.turns:
             lines.append("  no output yet")
         lines += sections_text(self._path())
+        lines += [f"  not on the disk, though named as made: {path}" for path in self.step.missing]
         lines += [f"  remark: {one.message}" for one in self._later_warnings()]
         lines += [f"  required: {name}: {meaning}" for name, meaning in self.wanted.describe().items()]
         lines += [
@@ -83,7 +84,8 @@ class HandoffView(Shown):
         parts: list[Html] = []
         for turn in self.step.turns:
             parts += self._turn_html(turn, whole=turn is self.step.turns[-1])
-        parts += [sections_html(self._path()), _remarks(self._later_warnings())]
+        gone = [f"not on the disk, though named as made: {path}" for path in self.step.missing]
+        parts += [sections_html(self._path()), html_lines(gone), _remarks(self._later_warnings())]
         wanted = list(self.wanted.describe().items())
         if wanted:
             parts.append(html_table(("required", "what it must be"), wanted))

@@ -290,6 +290,8 @@ def status_lines(cast: Looks, pause: str | None = None, changed: Sequence[str] =
         lines.append(f"tokens: {now.usage.tokens}{most}")
     lines += cast.messages
     lines += [f"differs: {difference}" for difference in cast.differences]
+    if cast.steps and cast.steps[-1].missing:
+        lines.append(f"not on the disk, though named as made: {', '.join(cast.steps[-1].missing)}")
     failure = now.failure
     if failure is not None:
         lines.append(f"{failure.kind}: {failure.message}")

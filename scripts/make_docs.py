@@ -59,6 +59,7 @@ GROUPS: Mapping[str, str] = {
     "loading": "Loadouts, and who answers",
     "casting": "Running a cast",
     "looking": "Looking at a cast",
+    "remembering": "What agents suggest to remember",
     "panels": "Live panels",
     "editing": "Changing a cast between its steps",
     "keeping": "Casts on disk, and help",

@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from materia_nb.handoff.envelope import envelope_of
+from materia_nb.handoff.protocol import Reading
+
 _LONGEST: Final = 1_000
 
 
@@ -30,6 +33,27 @@ def find_evidence(text: str, folders: Iterable[Path]) -> Path | None:
         except (OSError, ValueError, RuntimeError):
             continue  # no path at all: a null character, a name too long, links in a circle
     return None
+
+
+def missing_evidence(reading: Reading | None, project: Path, run_dir: Path) -> list[str]:
+    """Return the files that an accepted envelope says were made and that are not there (envelope rules, section 3).
+
+    What lies outside of the project and the run directory is not looked at, unless it is named by an
+    absolute path; addresses are no files.
+    """
+    if reading is None or not reading.accepted or not isinstance(reading.value, dict):
+        return []
+    named = dict.fromkeys(envelope_of(reading.value).artifacts)
+    return [text for text in named if text.strip() and not _is_there(text.strip(), project, run_dir)]
+
+
+def _is_there(text: str, project: Path, run_dir: Path) -> bool:
+    if "://" in text or find_evidence(text, (project, run_dir)) is not None:
+        return True
+    try:
+        return Path(text).is_absolute() and Path(text).exists()
+    except (OSError, ValueError):
+        return False
 
 
 def file_within(text: str, project: Path, run_dir: Path) -> str | None:
