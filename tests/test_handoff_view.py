@@ -122,6 +122,8 @@ def test_links_lead_out_of_no_folder(tmp_path):
     for text in ("out", "../secret", "loop", "", " ", ".", "x\0y", "n" * 5000, "\ud800", "run"):
         assert file_within(text, project, run_dir) is None
     assert find_evidence("run", (project,)) == run_dir.resolve()
+    assert find_evidence("../secret", (project,)) is None
+    assert find_evidence("out", (project,)) is None
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "x.md").write_text("x")
@@ -193,6 +195,10 @@ def test_a_refused_status_is_not_on_the_way(tmp_path):
     cast.run()
     cast.answer("yes")
     assert statuses_of(cast.steps[-1]) == ["NEEDS_INPUT", "IN_PROGRESS", "COMPLETE"]
+    cast = start(tmp_path / "stall", "agent-contract", [report("IN_PROGRESS")] * 3)
+    cast.run()
+    assert len(cast.steps[-1].turns) == 3
+    assert statuses_of(cast.steps[-1]) == ["IN_PROGRESS", "IN_PROGRESS"], "the third was one too many"
 
 
 def test_an_update_that_was_not_allowed_is_a_remark(tmp_path):
