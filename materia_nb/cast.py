@@ -30,10 +30,13 @@ from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract import Grant
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
+from materia_nb.memories import Memories
 from materia_nb.stops import Pause, Stops
 from materia_nb.store import derived
 from materia_nb.store.context import change_context, read_context
+from materia_nb.store.envelopes import PROTOCOL as ENVELOPE
 from materia_nb.store.envelopes import keep_envelope
+from materia_nb.store.evidence import missing_evidence
 from materia_nb.store.files import DiskError, disk, sync_folder, to_bytes
 from materia_nb.store.history import History, StepRecord
 from materia_nb.store.journal import Journal, mend, read_journal
@@ -85,7 +88,7 @@ class Plan:
     data: Mapping[str, JSON] = field(default_factory=dict)
 
 
-class Cast(Stops, Edits, Consults):
+class Cast(Stops, Edits, Consults, Memories):
     """One run of a loadout. Make one with ``Workbench.cast`` or ``Workbench.open``."""
 
     def __init__(  # noqa: PLR0913 - the parts of a cast, by name
@@ -612,6 +615,13 @@ class Cast(Stops, Edits, Consults):
         name = self._files.write_text(self._output_name(visit, step), text)
         events = [(event.type, self._with_output(event, name, reply, step)) for event in step.events]
 
+        missing: list[str] = []
+        if self.rules.sockets[visit.socket].protocol.name == ENVELOPE:
+            missing = missing_evidence(step.reading, self.project, self.run_dir)
+        if missing:
+            about = engine.about(self.rules, visit)
+            events.insert(1, ("evidence_missing", {**about, "visit": visit.visit, "paths": missing}))
+
         self._grant = None  # what is left of it ends with the turn
 
         def keep(ts: int) -> None:
@@ -619,6 +629,7 @@ class Cast(Stops, Edits, Consults):
                 self._turns[visit.socket] += 1
                 self._turns[f"materia {self._materia(visit).id}"] += 1
             self._history.answered(step, text, name, reply.usage, ts)
+            self._history.lacking(missing)
 
         before = self.now
         self._commit(events, keep)

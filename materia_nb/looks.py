@@ -27,6 +27,7 @@ class Looks:
     """The part of a cast that looks; ``Cast`` is the class to use."""
 
     run_dir: Path
+    project: Path
     id: str
     rules: Rules
     differences: tuple[Difference, ...]
@@ -225,6 +226,7 @@ class Past(Looks):
     def __init__(self, cast: Looks, history: History) -> None:
         """Show ``history``, which is that of ``cast`` up to some step."""
         self.run_dir, self.id, self.rules = cast.run_dir, cast.id, cast.rules
+        self.project = cast.project
         self.differences, self.messages, self.breakpoints = (), [], {}
         self._history, self._journal, self._watchers = history, None, []
 

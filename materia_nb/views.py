@@ -231,59 +231,6 @@ class StepView(Shown):
         return bundle(repr(self), html=html_panel(self.why.title, html_join(parts + status)))
 
 
-class HandoffView(Shown):
-    """What a step handed on: raw, parsed, issues, requirements, assignments."""
-
-    def __init__(self, cast: Looks, step: StepRecord) -> None:
-        self.step = step
-        self.wanted = cast.rules.sockets[step.socket].wanted
-        self.title = f"Handoff of step {step.number}: {step.socket}, visit {step.visit}"
-
-    def __repr__(self) -> str:
-        lines = [self.title]
-        for turn in self.step.turns:
-            lines += [f"  {turn.mode}: {shorten(turn.text, 300)}"]
-            reading = turn.reading
-            if reading is None:
-                continue
-            lines += [f"  note: {note}" for note in reading.notes]
-            lines += [f"  {issue.path}: {issue.message} To mend it: {issue.fix}." for issue in reading.issues]
-        if not self.step.turns:
-            lines.append("  no output yet")
-        lines += [f"  required: {name}: {meaning}" for name, meaning in self.wanted.describe().items()]
-        lines += [
-            f"  assigned: state.{one.target} from {one.source}{'' if one.found else ' (not there)'}"
-            for one in self._assigned()
-        ]
-        return "\n".join(plain(line) for line in lines)
-
-    def _assigned(self) -> Sequence[Any]:
-        return self.step.decision.assigned if self.step.decision else ()
-
-    def _show(self) -> dict[str, Any]:
-        parts: list[Html] = []
-        for turn in self.step.turns:
-            parts += [_heading(turn.mode), html_pre(turn.text, SHOWN_CHARS)]
-            reading = turn.reading
-            if reading is None:
-                continue
-            parts += _lines(reading.notes)
-            if reading.issues:
-                rows = [(issue.path, issue.message, issue.fix) for issue in reading.issues]
-                parts.append(html_table(("where", "issue", "what to do"), rows))
-            if isinstance(reading.value, dict):
-                parts.append(html_json(reading.value, 2))
-        wanted = list(self.wanted.describe().items())
-        if wanted:
-            parts.append(html_table(("required", "what it must be"), wanted))
-        if self._assigned():
-            rows = [
-                (f"state.{one.target}", one.source, "yes" if one.found else "no") for one in self._assigned()
-            ]
-            parts.append(html_table(("assigned to", "from", "there"), rows))
-        return bundle(repr(self), html=html_panel(self.title, html_join(parts or _lines(["no output yet"]))))
-
-
 class PromptView(Shown):
     """A prompt with each layer named."""
 
@@ -344,6 +291,8 @@ def status_lines(cast: Looks, pause: str | None = None, changed: Sequence[str] =
         lines.append(f"tokens: {now.usage.tokens}{most}")
     lines += cast.messages
     lines += [f"differs: {difference}" for difference in cast.differences]
+    if cast.steps and cast.steps[-1].missing:
+        lines.append(f"not on the disk, though named as made: {', '.join(cast.steps[-1].missing)}")
     failure = now.failure
     if failure is not None:
         lines.append(f"{failure.kind}: {failure.message}")

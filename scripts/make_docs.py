@@ -60,6 +60,7 @@ GROUPS: Mapping[str, str] = {
     "casting": "Running a cast",
     "composing": "Casts after one another",
     "looking": "Looking at a cast",
+    "remembering": "What agents suggest to remember",
     "panels": "Live panels",
     "teaching": "Predicting the route",
     "editing": "Changing a cast between its steps",

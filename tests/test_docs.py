@@ -412,10 +412,15 @@ def held_casts(wb: Workbench) -> list[Any]:
             },
         )
     ask = {"exact_content": "ls", "rollback": "none", "verification": "look", "approval_id": "P-" + "0" * 32}
-    contracts = [report("APPROVAL_REQUEST", approval_request=ask), report("IN_PROGRESS"), report("COMPLETE")]
+    contracts = [
+        report("APPROVAL_REQUEST", approval_request=ask),
+        report("IN_PROGRESS"),
+        p.block({**p.contract(), "memory_suggestions": ["The build needs an hour."]}),
+    ]
     approved = wb.cast("a", loadout="H-agent-contract", agents={"*": {"H": contracts}})
     approved.run()
     approved.approve()
+    approved.remember(1)
     envelopes = [
         wish("BLOCKED", "ESCALATE"),
         wish("UNVERIFIED", "DETOUR", next_step_suggestion="Socket-2"),

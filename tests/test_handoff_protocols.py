@@ -16,7 +16,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.handoff import Reading, TurnFacts, protocol, protocol_names, translate
 from materia_nb.handoff import contract as contract_module
 from materia_nb.handoff.jsontext import MAX_DEPTH
-from materia_nb.handoff.registry import GROUP
+from materia_nb.loadout.protocol_names import GROUP
 from protocol_helpers import CONTRACT, ENVELOPE, FREE, NASTY_UNITS, block, contract, envelope
 
 OURS = ["sparse", "envelope", "agent-contract"]
@@ -123,7 +123,8 @@ def offer(monkeypatch):
 
     def install(*offers):
         entries = metadata.EntryPoints(metadata.EntryPoint(name, value, GROUP) for name, value in offers)
-        monkeypatch.setattr("materia_nb.handoff.registry.entry_points", entries.select)
+        for module in ("handoff.registry", "loadout.protocol_names"):
+            monkeypatch.setattr(f"materia_nb.{module}.entry_points", entries.select)
 
     protocol.cache_clear()
     yield install

@@ -147,6 +147,24 @@ def html_panel(title: str, body: object) -> Html:
     )
 
 
+def html_lines(lines: Iterable[str]) -> Html:
+    """Make one line of each text."""
+    return Html("".join(f"<div>{html_text(line)}</div>" for line in lines))
+
+
+def html_heading(text: str) -> Html:
+    """Make a short title."""
+    return Html(f'<div style="margin-top:6px"><b>{html_text(text)}</b></div>')
+
+
+def html_fold(title: str, body: object, *, opened: bool = False) -> Html:
+    """Put ``body`` under a title that opens and closes it."""
+    return Html(
+        f"<details{' open' if opened else ''}><summary>{html_text(shorten(title, 200))}</summary>"
+        f'<div style="margin-left:1.2em">{html_text(body)}</div></details>'
+    )
+
+
 _BADGES: Final = {
     "complete": ("✓", "#2e9e62"),
     "ok": ("✓", "#2e9e62"),

@@ -28,11 +28,11 @@ from materia_nb.display.marks import Marks
 from materia_nb.display.words import budget_words, count_words, link_words, loop_words, state_words, summary
 from materia_nb.loadout.graph import END, Graph
 
-_FONT: Final = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
+FONT: Final = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
 _LINE_COLOURS: Final = {"always": "#7d8590", "satisfied": "#2e9e62", "not_satisfied": "#d9772b"}
 _DASHES: Final = {"not_satisfied": "2 4", "exit": "8 5", "implied": "1 5"}
-_INK, _PLATE, _RIM = "#1f2630", "#f3f5f8", "#98a1ad"
-_LOOP, _NOW, _BAD = "#8f6fd1", "#e0a100", "#d5404d"
+INK, PLATE, RIM = "#1f2630", "#f3f5f8", "#98a1ad"
+_LOOP, NOW, _BAD = "#8f6fd1", "#e0a100", "#d5404d"
 _FILLS: Final = {"agent": "#2c5d8f", "utility": "#4a5560"}
 
 
@@ -51,7 +51,7 @@ def graph_svg(graph: Graph, marks: Marks | None = None, *, placed: Placed | None
     root = (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{esc(title)}" '
         f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'font-family="{_FONT}" font-size="{LABEL_SIZE:g}">'
+        f'font-family="{FONT}" font-size="{LABEL_SIZE:g}">'
     )
     parts = [
         root,
@@ -68,7 +68,7 @@ def graph_svg(graph: Graph, marks: Marks | None = None, *, placed: Placed | None
     if placed.detached:
         box = placed.nodes[placed.detached[0]]
         words = f"not reachable from {part(graph.entry)}"
-        parts.append(_plate(box.x, box.y - 30, words, _INK, _PLATE, _RIM))
+        parts.append(_plate(box.x, box.y - 30, words, INK, PLATE, RIM))
     for socket_id, box in placed.nodes.items():
         content = card(graph.sockets[socket_id], detached=socket_id in placed.detached)
         parts.append(_card(socket_id, content, box, marks))
@@ -138,9 +138,9 @@ def _loop_title(graph: Graph, loop_id: str, box: Box, region: Box, marks: Marks)
         )
     return (
         leader + f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{width:.1f}" height="{box.h:.1f}" rx="6" '
-        f'fill="{_PLATE}" stroke="{_LOOP}" stroke-opacity="0.6"/>'
+        f'fill="{PLATE}" stroke="{_LOOP}" stroke-opacity="0.6"/>'
         + _text(box.x + 7, box.y + 14.5, first, ID_SIZE, "#4d3591", ' font-weight="600"')
-        + _text(box.x + 7, box.y + 29.5, second, SMALL_SIZE, _INK)
+        + _text(box.x + 7, box.y + 29.5, second, SMALL_SIZE, INK)
     )
 
 
@@ -158,7 +158,7 @@ def _line(line: Line, marks: Marks) -> str:
     if link.kind == "exit":
         named = f' id="{key}"{named}'
     return (
-        f'<path{named} d="{line.d}" fill="none" stroke="{_NOW if taken else _LINE_COLOURS[link.condition]}" '
+        f'<path{named} d="{line.d}" fill="none" stroke="{NOW if taken else _LINE_COLOURS[link.condition]}" '
         f'stroke-width="{3.4 if taken else 1.7}"{dash} stroke-linecap="round"/>'
     )
 
@@ -166,14 +166,14 @@ def _line(line: Line, marks: Marks) -> str:
 def _arrow(line: Line, marks: Marks) -> str:
     """The head of a line: hollow for a loop exit."""
     taken = _taken(line.link, marks)
-    colour = _NOW if taken else _LINE_COLOURS[line.link.condition]
+    colour = NOW if taken else _LINE_COLOURS[line.link.condition]
     (x, y), (dx, dy) = line.tip, line.heading
     length, half = (12.0, 6.0) if taken else (9.0, 4.5)
     bx, by = x - dx * length, y - dy * length
     points = (
         f"{x:.1f},{y:.1f} {bx - dy * half:.1f},{by + dx * half:.1f} {bx + dy * half:.1f},{by - dx * half:.1f}"
     )
-    fill = _PLATE if line.link.kind == "exit" else colour
+    fill = PLATE if line.link.kind == "exit" else colour
     return f'<polygon points="{points}" fill="{fill}" stroke="{colour}" stroke-width="1.4" stroke-linejoin="round"/>'
 
 
@@ -190,17 +190,17 @@ def _label(line: Line, marks: Marks) -> str:
         words += f" {count_words(count)}"
     taken = _taken(link, marks)
     width = text_width(words, SMALL_SIZE) + 12
-    rim = _NOW if taken else _LINE_COLOURS[link.condition]
+    rim = NOW if taken else _LINE_COLOURS[link.condition]
     centre = box.x + width / 2 if link.source == link.target else box.cx
     return (
         f'<rect x="{centre - width / 2:.1f}" y="{box.y:.1f}" width="{width:.1f}" height="{box.h:.1f}" rx="5" '
-        f'fill="{_PLATE}" stroke="{rim}" stroke-width="{2.4 if taken else 0.9}"/>'
+        f'fill="{PLATE}" stroke="{rim}" stroke-width="{2.4 if taken else 0.9}"/>'
         + _text(
             centre,
             box.y + 13.4,
             words,
             SMALL_SIZE,
-            _INK,
+            INK,
             ' text-anchor="middle"' + (' font-weight="700"' if taken else ""),
         )
     )
@@ -210,12 +210,12 @@ def _sign(key: str, box: Box, marks: Marks) -> str:
     """The start or the end; the end says when it was reached."""
     words = "start" if key == START else "end"
     reached = key == END_SIGN and marks.last_route is not None and marks.last_route[1] == END
-    rim = f'stroke="{_NOW}" stroke-width="3"' if reached else f'stroke="{_RIM}"'
+    rim = f'stroke="{NOW}" stroke-width="3"' if reached else f'stroke="{RIM}"'
     inner = ""
     if key == END_SIGN:
         inner = (
             f'<rect x="{box.x + 3:.1f}" y="{box.y + 3:.1f}" width="{box.w - 6:.1f}" height="{box.h - 6:.1f}" '
-            f'rx="{(box.h - 6) / 2:.1f}" fill="none" stroke="{_RIM}"/>'
+            f'rx="{(box.h - 6) / 2:.1f}" fill="none" stroke="{RIM}"/>'
         )
     return (
         f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.w:.1f}" height="{box.h:.1f}" rx="{box.h / 2:.1f}" '
@@ -244,18 +244,18 @@ def _card(socket_id: str, content: Card, box: Box, marks: Marks) -> str:
     fill = _FILLS[content.kind]
     parts = [f'<g data-socket="{esc(shorten(socket_id, 200))}">']
     state = state_words(socket_id, marks)
-    ring = {"✖ failed": _BAD}.get(state, _NOW) if state else ""
+    ring = {"✖ failed": _BAD}.get(state, NOW) if state else ""
     if ring:
         grown = Box(box.x - 4.5, box.y - 4.5, box.w + 9, box.h + 9)
         dash = ' stroke-dasharray="6 4"' if state == "✖ failed" else ""
         parts.append(_outline(grown, content.kind, "none", f'stroke="{ring}" stroke-width="3.4"', dash))
     if "generator" in content.badges:
         behind = box.moved(4, 4)
-        parts.append(_outline(behind, content.kind, fill, f'stroke="{_PLATE}" stroke-opacity="0.7"'))
-    parts.append(_outline(box, content.kind, fill, f'stroke="{_PLATE}" stroke-opacity="0.7"'))
+        parts.append(_outline(behind, content.kind, fill, f'stroke="{PLATE}" stroke-opacity="0.7"'))
+    parts.append(_outline(box, content.kind, fill, f'stroke="{PLATE}" stroke-opacity="0.7"'))
     if content.kind == "utility":
         inner = Box(box.x + 3, box.y + 3, box.w - 6, box.h - 6)
-        parts.append(_outline(inner, content.kind, "none", f'stroke="{_PLATE}" stroke-opacity="0.45"'))
+        parts.append(_outline(inner, content.kind, "none", f'stroke="{PLATE}" stroke-opacity="0.45"'))
     left, right = box.x + PADDING, box.right - PADDING
     y = box.y + (box.h - content.h) / 2 + 20
     parts.append(_text(left, y, content.title, ID_SIZE, "#ffffff", ' font-weight="700"'))
@@ -282,12 +282,12 @@ def _card(socket_id: str, content: Card, box: Box, marks: Marks) -> str:
         y += LINE
         parts.append(_text(left, y, note, SMALL_SIZE, "#e6ebf1"))
     if state:
-        ink = "#ffffff" if ring == _BAD else _INK
+        ink = "#ffffff" if ring == _BAD else INK
         parts.append(_plate(box.x - 8, box.y - 13, state, ink, ring, ring))
     if socket_id in marks.breakpoints:
         words = "● break"
         width = text_width(words, SMALL_SIZE, bold=True) + 14
-        parts.append(_plate(box.right + 8 - width, box.y - 13, words, "#ffffff", "#a32035", _PLATE))
+        parts.append(_plate(box.right + 8 - width, box.y - 13, words, "#ffffff", "#a32035", PLATE))
     parts.append("</g>")
     return "".join(parts)
 
@@ -295,6 +295,6 @@ def _card(socket_id: str, content: Card, box: Box, marks: Marks) -> str:
 def _badge(x: float, y: float, words: str) -> str:
     width = text_width(words, SMALL_SIZE) + 12
     return (
-        f'<rect x="{x:.1f}" y="{y - 12.5:.1f}" width="{width:.1f}" height="16" rx="4" fill="{_PLATE}"/>'
-        + _text(x + width / 2, y - 0.8, words, SMALL_SIZE, _INK, ' text-anchor="middle"')
+        f'<rect x="{x:.1f}" y="{y - 12.5:.1f}" width="{width:.1f}" height="16" rx="4" fill="{PLATE}"/>'
+        + _text(x + width / 2, y - 0.8, words, SMALL_SIZE, INK, ' text-anchor="middle"')
     )

@@ -9,9 +9,7 @@ from typing import Final, cast
 
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.protocol import HandoffProtocol
-
-GROUP: Final = "materia_nb.handoff_protocols"
-"""The entry point group in which a package names its protocols."""
+from materia_nb.loadout.protocol_names import GROUP, protocol_names
 
 _OWN: Final = {
     name: EntryPoint(name, f"materia_nb.handoff.{place}", GROUP)
@@ -21,12 +19,6 @@ _OWN: Final = {
         ("agent-contract", "contract:ContractProtocol"),
     )
 }
-
-
-def protocol_names() -> list[str]:
-    """Return the names of all protocols, our own first, without loading any."""
-    foreign = {entry.name for entry in entry_points(group=GROUP)}
-    return [*_OWN, *sorted(foreign - _OWN.keys())]
 
 
 @cache

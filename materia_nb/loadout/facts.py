@@ -96,6 +96,13 @@ def assigns_work_items(target: str) -> bool:
     return split_path(target) == [WORK_ITEMS]
 
 
+def source_head(source: JSON) -> str:
+    """Return the top-level field that an assignment such as ``$.plan.steps`` reads, "" for none."""
+    if not isinstance(source, str) or not source.startswith("$."):
+        return ""
+    return source.removeprefix("$.").split(".")[0].split("[")[0]
+
+
 @dataclass(slots=True)
 class LoopFacts:
     """What a loop region is made of, as far as it is well formed."""
@@ -179,6 +186,24 @@ class Facts:
         """Return ``parse`` from where it takes effect: the materia of a utility, else the socket (R4)."""
         owner = self.materia_of(socket) if self.is_utility(socket) else self.sockets.get(socket, {})
         return owner.get("parse")
+
+    def gives_text(self, socket: str) -> bool:
+        """Whether the output of ``socket`` is taken as text, so that it says no ``satisfied`` (R3, R4)."""
+        return not (
+            self.is_generator(socket) or self.authored_parse(socket) == "json" or self._made_json(socket)
+        )
+
+    def _made_json(self, socket: str) -> bool:
+        """Whether a guarded legacy exit makes this socket json (R15)."""
+        for loop in self.loops_of.get(socket, ()):
+            legacy = as_object(loop.raw.get("exit"))
+            if (
+                loop.consumes
+                and legacy.get("from") == socket
+                and legacy.get("when") in ("satisfied", "not_satisfied")
+            ):
+                return self.authored_parse(socket) is None
+        return False
 
     def edges(self, socket: str) -> Iterating[tuple[int, Object]]:
         """Yield the well-formed edges of ``socket`` with their places."""

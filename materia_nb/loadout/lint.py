@@ -16,9 +16,11 @@ from materia_nb.loadout.facts import (
     is_socket_id,
     materia_kind,
     script_file,
+    source_head,
 )
 from materia_nb.loadout.lint_fields import hint_fields
 from materia_nb.loadout.lint_loops import hint_loops
+from materia_nb.loadout.lint_protocols import hint_protocols
 from materia_nb.loadout.report import Findings, Problem, shown
 from materia_nb.loadout.validate import placed_materia
 
@@ -50,6 +52,7 @@ def find_hints(document: JSON, loadout: str | None = None) -> list[Problem]:
         findings.loadout = name
         _hint_sockets(findings, facts)
         hint_loops(findings, facts)
+        hint_protocols(findings, facts)
         findings.loadout = None
     for id_, raw in materia.items():
         if loadout is None or id_ in used:
@@ -143,8 +146,8 @@ def _hint_assign(findings: Findings, facts: Facts, id_: str, raw: Object) -> Non
                 f"the target {shown(target)} names nothing, so the cast will fail here",
                 "name where the value goes, such as plan.steps",
             )
-        head = source.removeprefix("$.").split(".")[0].split("[")[0] if isinstance(source, str) else ""
-        if isinstance(source, str) and source.startswith("$.") and head in OBSOLETE_SOURCES and not utility:
+        head = source_head(source)
+        if head in OBSOLETE_SOURCES and not utility:
             findings.hint(
                 "obsolete-field",
                 f"{here}.{target}",
@@ -155,7 +158,7 @@ def _hint_assign(findings: Findings, facts: Facts, id_: str, raw: Object) -> Non
 
 def _hint_text_guards(findings: Findings, facts: Facts, id_: str, raw: Object) -> None:
     """Point out guards that can never match, because a text output holds no ``satisfied`` (R3)."""
-    if facts.is_generator(id_) or facts.authored_parse(id_) == "json" or _made_json(facts, id_):
+    if not facts.gives_text(id_):
         return
     owner = f"materia.{raw.get('materia')}" if facts.is_utility(id_) else id_
     advice = f'write "parse": "json" at {owner}, or use always'
@@ -188,19 +191,6 @@ def _hint_text_guards(findings: Findings, facts: Facts, id_: str, raw: Object) -
                     f"the output of {id_!r} is text, so a route that waits for {route['condition']} is never taken",
                     advice,
                 )
-
-
-def _made_json(facts: Facts, id_: str) -> bool:
-    """Whether a guarded legacy exit makes this socket json (R15)."""
-    for loop in facts.loops_of.get(id_, ()):
-        legacy = as_object(loop.raw.get("exit"))
-        if (
-            loop.consumes
-            and legacy.get("from") == id_
-            and legacy.get("when") in ("satisfied", "not_satisfied")
-        ):
-            return facts.authored_parse(id_) is None
-    return False
 
 
 def _hint_utility_placement(findings: Findings, facts: Facts, id_: str, raw: Object) -> None:

@@ -23,10 +23,10 @@ from materia_nb.loadout.facts import (
     whole,
 )
 from materia_nb.loadout.graph import Budget, Edge, Graph, Limits, Materia, Socket
+from materia_nb.loadout.protocol_names import DEFAULT_HANDOFF
 from materia_nb.loadout.report import INVALID_CONFIG, LoadoutError, Problem, Report
 from materia_nb.loadout.validate import find_problems, placed_materia
 
-DEFAULT_HANDOFF: Final = "sparse"
 LONGEST_TIMEOUT_MS: Final = 2**31 - 1  # about 24 days: beyond it, waiting overflows on some systems
 
 

@@ -42,7 +42,8 @@ class StepRecord:
     ``before`` is the state when it was entered and ``after`` the latest one; while
     the socket still owes an output, ``decision`` is None or that of its last turn.
     ``entry`` tells which empty loops were passed over on the way in. ``branch`` counts how
-    often the cast had been taken back before, since visits are then numbered anew.
+    often the cast had been taken back before, since visits are then numbered anew. ``missing``
+    are the files that the last output says it made and that were not on the disk.
     """
 
     number: int
@@ -59,6 +60,7 @@ class StepRecord:
     turns: list[TurnRecord] = field(default_factory=list)
     ended: int | None = None
     branch: int = 0
+    missing: tuple[str, ...] = ()
 
     @property
     def output(self) -> str | None:
@@ -104,6 +106,7 @@ class History:
         self.edits: list[Edit] = []
         self._asked_before: list[Prompt | None] = []
         self.abandoned: list[Sequence[StepRecord]] = []
+        self.kept: list[JSON] = []
 
     @property
     def asked(self) -> str:
@@ -145,10 +148,19 @@ class History:
         record = self.steps[-1]
         turn = TurnRecord(self.mode_asked, self.prompt, text, artifact, step.reading, usage, self.message)
         record.turns.append(turn)
+        record.missing = ()
         if self.prompt is not None:
             self.said += _said(turn)
         self.message = None
         self.moved(step, ts)
+
+    def lacking(self, missing: Sequence[str]) -> None:
+        """Keep which files the last output says it made although they are not there."""
+        self.steps[-1].missing = tuple(missing)
+
+    def remembered(self, entry: JSON) -> None:
+        """Keep that a person kept what an agent suggested to remember."""
+        self.kept.append(entry)
 
     def refined(self, message: str) -> None:
         """Keep what the person wants changed; it is asked in place of the prompt."""
@@ -184,6 +196,7 @@ class History:
         """Keep a corrected output of the last step beside the original, and what followed from it."""
         record = self.steps[-1]
         record.turns.append(TurnRecord("correction", None, text, artifact, step.reading, None, None))
+        record.missing = ()
         self.ending = None
         self.moved(step, ts)
 

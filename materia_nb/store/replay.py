@@ -115,6 +115,8 @@ class _Player:
             "hold_answered": self._answer,
             "approval_answered": self._answer,
             "hold_decided": self._decide,
+            "evidence_missing": self._lacking,
+            "suggestion_kept": lambda line: self.history.remembered(line.data.get("suggestion")),
         }
 
     def play(self, line: Line) -> None:
@@ -212,6 +214,11 @@ class _Player:
             self._note(
                 f"an answer was refused and asked for again; the recording does not keep it ({error[:300]})"
             )
+
+    def _lacking(self, line: Line) -> None:
+        paths = line.data.get("paths")
+        if self.history.steps and isinstance(paths, list):
+            self.history.lacking([path for path in paths if isinstance(path, str)])
 
     # -- what a person changed ----------------------------------------------------------
 

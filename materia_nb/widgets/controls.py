@@ -7,7 +7,7 @@ from typing import Any
 
 import ipywidgets as ui
 
-from materia_nb.display.html import Html, html_table, html_text
+from materia_nb.display.html import Html, html_heading, html_lines, html_table, html_text
 from materia_nb.handoff import Issue
 
 _MOST_ISSUES = 20
@@ -34,14 +34,7 @@ def show_if(widget: ui.Widget, shown: bool) -> None:
         widget.layout.display = wanted
 
 
-def heading(text: str) -> Html:
-    """Make a short title."""
-    return Html(f'<div style="margin-top:6px"><b>{html_text(text)}</b></div>')
-
-
-def lines_html(lines: Iterable[str]) -> Html:
-    """Make one line of each text."""
-    return Html("".join(f"<div>{html_text(line)}</div>" for line in lines))
+heading, lines_html = html_heading, html_lines
 
 
 def issues_html(issues: Iterable[Issue], fine: str) -> Html:

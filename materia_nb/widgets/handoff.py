@@ -9,7 +9,9 @@ import ipywidgets as ui
 
 from materia_nb.display.escape import part
 from materia_nb.display.html import Html, html_join
-from materia_nb.views import HandoffView, WhyView
+from materia_nb.handoff_view import HandoffView
+from materia_nb.translation_view import other_formats_html
+from materia_nb.views import WhyView
 from materia_nb.widgets.base import Panel, show_html
 from materia_nb.widgets.controls import button, heading, issues_html, lines_html, row, show_if
 from materia_nb.widgets.runs import runs_of
@@ -46,7 +48,7 @@ class HandoffPanel(Panel):
         )
         self._told_of = chosen
         self.choice.observe(self.guarded(self._chose), names="value")
-        self._handoff, self._why, self._told = ui.HTML(), ui.HTML(), ui.HTML()
+        self._handoff, self._others, self._why, self._told = (ui.HTML() for _ in range(4))
         self.text = ui.Textarea(
             placeholder="the corrected output", rows=6, layout=ui.Layout(width="auto"), continuous_update=True
         )
@@ -62,7 +64,7 @@ class HandoffPanel(Panel):
         show_html(title, heading("correct the output of the last step"))
         self._edit = ui.VBox([title, self.text, row(self.recommit_button, self.restore_button), self._told])
         self._choosing = row(ui.Label(value="step"), self.choice)
-        self.put(self._choosing, self._handoff, self._why, self._edit)
+        self.put(self._choosing, self._handoff, self._others, self._why, self._edit)
         self.follow(cast)
         self.at_close(runs_of(cast).watch(lambda _: self.later()))
         self.refresh()
@@ -113,6 +115,7 @@ class HandoffPanel(Panel):
             self._seen = seen
             shown = self.past or self.cast
             show_html(self._handoff, handoff_html(shown, record))
+            show_html(self._others, other_formats_html(shown, record))
             show_html(self._why, why_html(shown, record))
         self._draw_edit()
 

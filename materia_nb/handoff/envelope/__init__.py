@@ -7,6 +7,7 @@ from materia_nb.handoff.envelope.files import Lookup, Names, Step, look_for, nam
 from materia_nb.handoff.envelope.find import find
 from materia_nb.handoff.envelope.finish import MOST_TRIES, fallback, finished, with_meta
 from materia_nb.handoff.envelope.read import EnvelopeProtocol, read_object
+from materia_nb.handoff.envelope.validate import envelope_of
 
 __all__ = [
     "MOST_TRIES",
@@ -14,6 +15,7 @@ __all__ = [
     "Lookup",
     "Names",
     "Step",
+    "envelope_of",
     "fallback",
     "finalization_prompt",
     "find",

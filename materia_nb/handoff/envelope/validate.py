@@ -80,6 +80,11 @@ def validate(
     return Checked(envelope, tuple(check.issues), tuple(check.warnings))
 
 
+def envelope_of(value: Mapping[str, JSON]) -> Envelope:
+    """Return the parts of an envelope, valid or not; what cannot be read is empty. Never raises."""
+    return validate(value, {}, profile="fragment").envelope
+
+
 def _content(check: Check, envelope: Envelope, profile: Profile) -> None:
     if not envelope.did and not envelope.found:
         check.refuse(

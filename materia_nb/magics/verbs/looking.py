@@ -1,4 +1,4 @@
-"""Verbs that only look: status, state, steps, handoff, prompt, why."""
+"""Verbs that only look: status, state, steps, handoff, translate, prompt, why."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import Any
 
 from materia_nb import views
 from materia_nb.errors import MateriaError
+from materia_nb.handoff_view import HandoffView
 from materia_nb.jsonvalue import MISSING, get_path, split_path
 from materia_nb.magics.registry import Argument, Call, verb
+from materia_nb.translation_view import TranslationView
 
 _STEP = Argument("step", "a step number; -1, the latest, if left out", whole=True)
 
@@ -51,7 +53,20 @@ def handoff(call: Call) -> Any:
     """Show what a step handed on: raw, parsed, issues, requirements, assignments."""
     current = call.bench.current
     number = call.get("step")
-    return views.HandoffView(current, current.at_step(-1 if number is None else number))
+    return HandoffView(current, current.at_step(-1 if number is None else number))
+
+
+@verb(
+    "translate",
+    Argument("protocol", "sparse, envelope, agent-contract, or one of another package", required=True),
+    _STEP,
+    example="%materia translate sparse 3",
+)
+def translate(call: Call) -> Any:
+    """Show what a step handed on in another format, and what that format cannot hold."""
+    current, number = call.bench.current, call.get("step")
+    record = current.at_step(-1 if number is None else number)
+    return TranslationView(current, record, str(call.get("protocol")))
 
 
 @verb("prompt", _STEP)

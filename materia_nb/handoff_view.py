@@ -1,0 +1,162 @@
+"""What a step handed on, as a person sees it: each turn as its protocol means it, and what is wrong or odd about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from materia_nb.display.bundle import Shown, bundle
+from materia_nb.display.contract import contract_sections, path_section
+from materia_nb.display.envelope import envelope_sections
+from materia_nb.display.escape import plain, shorten
+from materia_nb.display.html import (
+    Html,
+    html_fold,
+    html_heading,
+    html_join,
+    html_json,
+    html_lines,
+    html_panel,
+    html_pre,
+    html_table,
+)
+from materia_nb.display.sections import FindFile, Section, sections_html, sections_text
+from materia_nb.handoff.contract.fields import plan_status
+from materia_nb.handoff.protocol import Issue, Reading
+from materia_nb.jsonvalue import JSON
+from materia_nb.store.evidence import file_within
+from materia_nb.views import SHOWN_CHARS
+
+if TYPE_CHECKING:
+    from materia_nb.looks import Looks
+    from materia_nb.store.history import StepRecord, TurnRecord
+
+_SECTIONS: Final[Mapping[str, Callable[[Mapping[str, JSON], FindFile], list[Section]]]] = {
+    "envelope": envelope_sections,
+    "agent-contract": contract_sections,
+}
+"""How the outputs of a protocol are laid out; the others are shown as they are."""
+
+
+class HandoffView(Shown):
+    """What a step handed on: raw, as its protocol means it, issues, remarks, requirements, assignments."""
+
+    def __init__(self, cast: Looks, step: StepRecord) -> None:
+        self.step = step
+        here = cast.rules.sockets[step.socket]
+        self.wanted, self.protocol = here.wanted, here.protocol.name
+        self.title = f"Handoff of step {step.number}: {step.socket}, visit {step.visit}"
+        self._find = partial(file_within, project=cast.project, run_dir=cast.run_dir)
+
+    def __repr__(self) -> str:
+        lines = [self.title]
+        for turn in self.step.turns:
+            lines += self._turn_lines(turn, whole=turn is self.step.turns[-1])
+        if not self.step.turns:
+            lines.append("  no output yet")
+        lines += sections_text(self._path())
+        lines += [f"  not on the disk, though named as made: {path}" for path in self.step.missing]
+        lines += [f"  remark: {one.message}" for one in self._later_warnings()]
+        lines += [f"  required: {name}: {meaning}" for name, meaning in self.wanted.describe().items()]
+        lines += [
+            f"  assigned: state.{one.target} from {one.source}{'' if one.found else ' (not there)'}"
+            for one in self._assigned()
+        ]
+        return "\n".join(plain(line) for line in lines)
+
+    def _turn_lines(self, turn: TurnRecord, *, whole: bool) -> list[str]:
+        """Say what a turn handed on; of an earlier one, whose output was not the last word, only the head."""
+        reading, sections = turn.reading, self._sections(turn.reading)
+        lines = [f"  {turn.mode}:"] if sections else [f"  {turn.mode}: {shorten(turn.text, 300)}"]
+        lines += sections_text(sections if whole else sections[:1], "    ")
+        if reading is None:
+            return lines
+        lines += [f"  note: {note}" for note in reading.notes]
+        lines += [f"  remark: {one.message}" for one in reading.warnings]
+        said = "not done yet: " if reading.accepted else ""
+        lines += [
+            f"  {said}{issue.path}: {issue.message} To mend it: {issue.fix}." for issue in reading.issues
+        ]
+        return lines
+
+    def _show(self) -> dict[str, Any]:
+        parts: list[Html] = []
+        for turn in self.step.turns:
+            parts += self._turn_html(turn, whole=turn is self.step.turns[-1])
+        gone = [f"not on the disk, though named as made: {path}" for path in self.step.missing]
+        parts += [sections_html(self._path()), html_lines(gone), _remarks(self._later_warnings())]
+        wanted = list(self.wanted.describe().items())
+        if wanted:
+            parts.append(html_table(("required", "what it must be"), wanted))
+        if self._assigned():
+            rows = [
+                (f"state.{one.target}", one.source, "yes" if one.found else "no") for one in self._assigned()
+            ]
+            parts.append(html_table(("assigned to", "from", "there"), rows))
+        if not self.step.turns:
+            parts.insert(0, html_lines(["no output yet"]))
+        return bundle(repr(self), html=html_panel(self.title, html_join(parts)))
+
+    def _turn_html(self, turn: TurnRecord, *, whole: bool) -> list[Html]:
+        reading, sections = turn.reading, self._sections(turn.reading)
+        parts, raw = [html_heading(turn.mode)], html_pre(turn.text, SHOWN_CHARS)
+        if sections:
+            rest = sections_html(sections[1:])
+            parts += [sections_html(sections[:1]), rest if whole else html_fold("more", rest)]
+            parts.append(html_fold("as it was written", raw))
+        else:
+            parts.append(raw)
+        if reading is None:
+            return parts
+        parts += [html_lines(reading.notes), _remarks(reading.warnings)]
+        if reading.issues:
+            rows = [(issue.path, issue.message, issue.fix) for issue in reading.issues]
+            word = "not done yet" if reading.accepted else "issue"
+            parts.append(html_table(("where", word, "what to do"), rows))
+        if isinstance(reading.value, dict):
+            tree = html_json(reading.value, 2)
+            parts.append(html_fold("the object", tree) if sections else tree)
+        return parts
+
+    def _sections(self, reading: Reading | None) -> list[Section]:
+        """What a reading means; empty for a protocol without a layout, and for what could not be read."""
+        layout = _SECTIONS.get(self.protocol)
+        if layout is None or reading is None or not isinstance(reading.value, dict):
+            return []
+        return layout(reading.value, self._find)
+
+    def _path(self) -> list[Section]:
+        """The way that the status of a contract took in this visit."""
+        statuses = statuses_of(self.step) if self.protocol == "agent-contract" else []
+        return [path_section(statuses)] if statuses else []
+
+    def _later_warnings(self) -> list[Issue]:
+        """What was found odd only when the output was applied, such as an update that was not allowed."""
+        told = {one.code for one in self.step.reading.warnings} if self.step.reading else set()
+        decision = self.step.decision
+        return [one for one in decision.warnings if one.code not in told] if decision else []
+
+    def _assigned(self) -> Sequence[Any]:
+        return self.step.decision.assigned if self.step.decision else ()
+
+
+def statuses_of(step: StepRecord) -> list[str]:
+    """Return the plan statuses of a step's turns in order, without those that were refused."""
+    found = []
+    for turn in step.turns:
+        reading = turn.reading
+        if reading is None or not reading.accepted or not isinstance(reading.value, dict):
+            continue
+        status = plan_status(reading.value)
+        # Work that says itself that it is not done is accepted, and yet its status is not recorded.
+        if isinstance(reading.memory, dict) and reading.memory.get("plan_status") == status:
+            found.append(status)
+    return found
+
+
+def _remarks(warnings: Sequence[Issue]) -> Html:
+    """What is odd about an output without being a reason to refuse it."""
+    if not warnings:
+        return Html()
+    return html_table(("where", "remark"), [(one.path, one.message) for one in warnings])

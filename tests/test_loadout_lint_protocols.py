@@ -1,0 +1,120 @@
+"""Hints about handoff protocols: each for what it is about, and none where nothing is odd."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadout_samples import AGENT, config, edge
+from materia_nb.loadout import check_config
+
+
+def report(document, loadout=None):
+    found = check_config(document, loadout)
+    assert found.ok, str(found)
+    return [hint for hint in found.hints if hint.code != "unused-materia"]
+
+
+def hints(document):
+    return {(hint.code, hint.source) for hint in report(document)}
+
+
+def one(materia="P", **fields):
+    return config({"Socket-1": {"materia": materia, **fields}})
+
+
+def critic(prompt, **fields):
+    guards = [edge("end", "satisfied"), edge("Socket-1", "not_satisfied")]
+    made = one(parse="json", edges=guards, handoff="envelope", **fields)
+    made["materia"]["P"] = {**AGENT, "prompt": prompt}
+    return made
+
+
+def test_nothing_odd_gives_no_hint():
+    assert hints(one(parse="json", handoff="envelope")) == set()
+    assert hints(one(parse="json", handoff="sparse", assign={"a": "$.anything"})) == set()
+    assert hints(one(handoff="agent-contract", parse="json", assignment={"goal": "g"})) == set()
+    assert hints(critic("can_further_iteration_help is false when ...")) == set()
+    assert hints(one("U", handoff="sparse")) == set()
+
+
+@pytest.mark.parametrize("place, source", [("loadout", "handoff"), ("socket", "Socket-1.handoff")])
+def test_an_unknown_protocol_with_the_nearest_name(place, source):
+    document = one(parse="json")
+    loadout = document["loadouts"]["T"]
+    (loadout if place == "loadout" else loadout["sockets"]["Socket-1"])["handoff"] = "envelop"
+    (found,) = report(document)
+    assert (found.code, found.source) == ("unknown-protocol", source)
+    assert "'envelop'" in found.message
+    assert found.hint == "did you mean 'envelope'?"
+
+
+def test_agents_that_speak_different_protocols():
+    sockets = {
+        "Socket-1": {"materia": "P", "parse": "json", "handoff": "envelope", "edges": [edge("Socket-2")]},
+        "Socket-2": {"materia": "P", "parse": "json", "edges": [edge("Socket-3")]},
+        "Socket-3": {"materia": "P", "edges": [edge("Socket-4")]},
+        "Socket-4": {"materia": "U"},
+    }
+    (found,) = report(config(sockets))
+    assert (found.code, found.source) == ("mixed-protocols", "handoff")
+    assert "envelope in Socket-1; sparse in Socket-2" in found.message, "text and utilities do not count"
+    sockets["Socket-2"]["handoff"] = "envelope"
+    assert hints(config(sockets)) == set()
+
+
+@pytest.mark.parametrize(
+    "document, source",
+    [
+        (one("U", handoff="envelope"), "Socket-1.handoff"),
+        (one("U", assignment={"goal": "g"}), "Socket-1.assignment"),
+        (one(handoff="envelope"), "Socket-1.handoff"),
+        (one(parse="json", handoff="envelope", assignment={"goal": "g"}), "Socket-1.assignment"),
+        (one(parse="json", assignment={"goal": "g"}), "Socket-1.assignment"),
+    ],
+)
+def test_what_a_protocol_never_looks_at(document, source):
+    assert hints(document) == {("no-effect", source)}
+
+
+def test_guards_on_text_are_told_whatever_the_protocol():
+    found = hints(one(handoff="envelope", edges=[edge("end", "satisfied")]))
+    assert found == {("guard-on-text", "Socket-1.edges[0].when"), ("no-effect", "Socket-1.handoff")}
+
+
+@pytest.mark.parametrize(
+    "name, source",
+    [
+        ("envelope", "$.satisfied"),
+        ("envelope", "$.workItems[0].title"),
+        ("agent-contract", "$.context"),
+        ("agent-contract", "$.summary.what_i_did"),
+    ],
+)
+def test_an_assignment_that_the_protocol_does_not_hold(name, source):
+    found = report(one(parse="json", handoff=name, assign={"a": source, "b": "$", "c": "state.x"}))
+    assert [(hint.code, hint.source) for hint in found] == [("not-in-protocol", "Socket-1.assign.a")]
+    assert source.split(".")[1].partition("[")[0] in found[0].message
+
+
+@pytest.mark.parametrize(
+    "name, source",
+    [("envelope", "$.status"), ("envelope", "$.summary.evidence"), ("agent-contract", "$.loop_state.metric")],
+)
+def test_an_assignment_that_it_holds(name, source):
+    assert hints(one(parse="json", handoff=name, assign={"a": source})) == set()
+
+
+def test_a_critic_is_to_be_asked_whether_another_round_helps():
+    assert hints(critic("Review it")) == {("critic-not-asked", "materia.P.prompt")}
+    in_end = critic("Review it")
+    in_end["loadouts"]["T"]["sockets"]["Socket-1"]["edges"][1]["to"] = "end"
+    assert hints(in_end) == set(), "the end is no other round"
+
+
+@pytest.mark.parametrize("value", [None, 3, "", "  ", [], {}, "<b>", "\ud800"])
+def test_whatever_stands_there_nothing_is_raised(value):
+    for field in ("handoff", "assignment", "assign", "parse"):
+        check_config(one(**{field: value}))
+        document = one()
+        document["loadouts"]["T"]["handoff"] = value
+        check_config(document)
