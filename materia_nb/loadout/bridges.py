@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.facts import Object, as_list
 from materia_nb.loadout.graph import END, Condition, ExitRoute, Graph, Loop, Socket
-from materia_nb.loadout.resolve import DEFAULT_HANDOFF
+from materia_nb.loadout.protocol_names import DEFAULT_HANDOFF
 
 _SAYS: Mapping[Condition, tuple[Condition, ...]] = {
     "always": ("satisfied", "not_satisfied", "always"),
