@@ -3,52 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from materia_nb.engine import step as engine
-from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import CastState, Hold, Visit
+from materia_nb.engine.state import Visit
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract import Approval, Grant, answer_note, request_of, sealed_from
 from materia_nb.jsonvalue import JSON
+from materia_nb.steps import Steps
 from materia_nb.store.files import to_bytes
-from materia_nb.store.history import History, StepRecord
-
-if TYPE_CHECKING:
-    import threading
+from materia_nb.store.history import StepRecord
 
 
-class Consults:
+class Consults(Steps):
     """The part of a cast that a person is consulted by; ``Cast`` is the class to use."""
-
-    run_dir: Path
-    rules: Rules
-    stop: threading.Event
-    _history: History
-    _grant: Grant | None
-
-    if TYPE_CHECKING:  # what Cast provides
-
-        @property
-        def now(self) -> CastState: ...  # noqa: D102
-        @property
-        def steps(self) -> Sequence[StepRecord]: ...  # noqa: D102
-        def _hold(self) -> threading.Lock: ...
-        def _begin(self) -> None: ...
-        def _told(self) -> None: ...
-        def _ask(self) -> None: ...
-        def _write_derived(self) -> None: ...
-        def _keep_beside(self, visit: Visit, step: engine.Step, before: CastState) -> None: ...
-        def _commit(
-            self, events: Sequence[tuple[str, Mapping[str, JSON]]], keep: Callable[[int], None]
-        ) -> None: ...
-
-    @property
-    def held(self) -> Hold | None:
-        """What the cast is held for: why, and what a person is asked for; None when it is not held."""
-        return self.now.hold if self.now.status == "held" else None
 
     @property
     def approval(self) -> Approval | None:

@@ -14,50 +14,24 @@ from typing import TYPE_CHECKING, Self
 from materia_nb.engine import edit
 from materia_nb.engine import step as engine
 from materia_nb.engine.prompt import Prompt, reworded
-from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import CastState, Visit
+from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, same
+from materia_nb.steps import Steps
 from materia_nb.store.files import to_bytes
 from materia_nb.store.fork import fork_files
-from materia_nb.store.history import Edit, History, StepRecord
-from materia_nb.store.journal import Journal
-from materia_nb.store.rundir import RunDir, branch_suffix, output_name
+from materia_nb.store.history import Edit, StepRecord
+from materia_nb.store.rundir import branch_suffix, output_name
 
 if TYPE_CHECKING:
-    import threading
-
     from materia_nb.agents.registry import AgentTable
 
 
-class Edits:
+class Edits(Steps):
     """The part of a cast that edits; ``Cast`` is the class to use."""
-
-    run_dir: Path
-    rules: Rules
-    agents: AgentTable
-    _files: RunDir
-    _history: History
-    _journal: Journal | None
-    _writer: threading.Lock
-    _utilities: tuple[Path, ...]
 
     if TYPE_CHECKING:  # what Cast provides
 
-        @property
-        def now(self) -> CastState: ...  # noqa: D102
-        @property
-        def steps(self) -> Sequence[StepRecord]: ...  # noqa: D102
-        def at_step(self, number: int) -> StepRecord: ...  # noqa: D102
-        def _hold(self) -> threading.Lock: ...
-        def _begin(self) -> None: ...
-        def _told(self) -> None: ...
-        def _enter(self) -> None: ...
-        def _visit(self) -> Visit: ...
-        def _write_derived(self) -> None: ...
-        def _commit(
-            self, events: Sequence[tuple[str, Mapping[str, JSON]]], keep: Callable[[int], None]
-        ) -> None: ...
         @classmethod
         def resume(  # noqa: D102
             cls, path: Path, agents: AgentTable | None = None, *, utilities: tuple[Path, ...] = ()

@@ -10,7 +10,7 @@ from materia_nb.agents.base import Message
 from materia_nb.engine import step as engine
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import CastState, Failure, Item, Visit
+from materia_nb.engine.state import CastState, Failure, Hold, Item, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Graph
@@ -95,6 +95,11 @@ class Looks:
     def waiting_at(self) -> Visit | None:
         """The visit that owes an output, None when no socket is entered."""
         return self.now.at if self.now.status == "waiting" else None
+
+    @property
+    def held(self) -> Hold | None:
+        """What the cast is held for: why, and what a person is asked for; None when it is not held."""
+        return self.now.hold if self.now.status == "held" else None
 
     @property
     def next_socket(self) -> str | None:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal, NamedTuple
 
-from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract import output_of
 from materia_nb.jsonvalue import JSON
+from materia_nb.steps import Steps
 from materia_nb.store.context import change_context
-from materia_nb.store.history import History, StepRecord
-
-if TYPE_CHECKING:
-    import threading
 
 SECTION: Final = "memory"
 """The section of the project's document that holds what a person kept."""
@@ -44,23 +39,8 @@ class Suggestion(NamedTuple):
         return {"kind": self.kind, **self.fields}
 
 
-class Memories:
+class Memories(Steps):
     """The part of a cast that lists and keeps suggestions; ``Cast`` is the class to use."""
-
-    run_dir: Path
-    rules: Rules
-    _history: History
-
-    if TYPE_CHECKING:  # what Cast provides
-
-        @property
-        def steps(self) -> Sequence[StepRecord]: ...  # noqa: D102
-        def _hold(self) -> threading.Lock: ...
-        def _begin(self) -> None: ...
-        def _told(self) -> None: ...
-        def _commit(
-            self, events: Sequence[tuple[str, Mapping[str, JSON]]], keep: Callable[[int], None]
-        ) -> None: ...
 
     @property
     def suggestions(self) -> list[Suggestion]:
