@@ -373,6 +373,7 @@ def marks_of(cast: Looks) -> Marks:
     return Marks(
         current=current,
         waiting=visit is not None,
+        held=now.status == "held",
         failed=failed,
         visits=dict(now.visits),
         traversals=dict(now.traversals),

@@ -8,7 +8,9 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.cast import Cast
+from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError
+from materia_nb.views import marks_of
 from protocol_helpers import block, contract, envelope
 
 ASK = {
@@ -88,6 +90,7 @@ def test_blocked_holds_the_cast_until_a_person_answers(tmp_path):
     assert cast.run() == "person"
     assert cast.status == "held"
     assert (cast.held.action, cast.held.needs, cast.held.reason) == ("pause", "help", "because ESCALATE")
+    assert "⏸ held" in graph_text(cast.graph, marks_of(cast))
     assert "context" not in cast.state, "nothing is applied before a person has spoken"
     for go_on in (cast.step, cast.run):
         with pytest.raises(MateriaError, match="held \\(pause\\): because ESCALATE"):

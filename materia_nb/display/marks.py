@@ -22,6 +22,7 @@ class Marks:
     Args:
         current: id of the socket that the cast is at.
         waiting: whether it waits there for an answer.
+        held: whether its agent holds the cast there until a person has spoken.
         failed: id of the socket at which the cast failed.
         visits: visits so far by socket id.
         traversals: traversals so far by ``"A->B"`` (R21).
@@ -33,6 +34,7 @@ class Marks:
 
     current: str | None = None
     waiting: bool = False
+    held: bool = False
     failed: str | None = None
     visits: Mapping[str, int] = field(default_factory=_nothing)
     traversals: Mapping[str, int] = field(default_factory=_nothing)

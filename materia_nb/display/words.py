@@ -101,7 +101,7 @@ def state_words(socket_id: str, marks: Marks) -> str:
     if socket_id == marks.failed:
         return "✖ failed"
     if socket_id == marks.current:
-        return "▶ waiting" if marks.waiting else "▶ current"
+        return "⏸ held" if marks.held else "▶ waiting" if marks.waiting else "▶ current"
     return ""
 
 
