@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Self
 from materia_nb.engine import edit
 from materia_nb.engine import step as engine
 from materia_nb.engine.prompt import Prompt, reworded
+from materia_nb.engine.replacing import replaced
 from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError
-from materia_nb.jsonvalue import JSON, same
+from materia_nb.jsonvalue import JSON, same, split_path
 from materia_nb.steps import Steps
 from materia_nb.store.files import to_bytes
 from materia_nb.store.fork import fork_files
@@ -61,6 +62,11 @@ class Edits(Steps):
             MateriaError: an item breaks a rule (kind ``items``), or a socket works on an item that
                 is to be removed, or a step is running (kind ``busy``). Nothing was changed then.
         """
+        given: JSON = items  # what a person typed need not be what the annotation says
+        if not isinstance(given, list | tuple):
+            raise MateriaError(
+                "The work items must be a list.", hint="each has title and context", kind="items"
+            )
         new = list(items)
         old = self.now.data.get("workItems")
         places = _origins(old if isinstance(old, list) else [], new) if origins is None else list(origins)
@@ -69,6 +75,29 @@ class Edits(Steps):
             lambda state: edit.edit_items(self.rules, state, new, places),
             origins=places,
         )
+
+    def edit_value(self, path: str, value: JSON) -> None:
+        """Set one value in the state, or take it away (MISSING); work items are edited as such.
+
+        Args:
+            path: dotted, such as ``plan.approved`` or ``workItems.0.title``; objects on the way are made.
+            value: what to set.
+
+        Raises:
+            MateriaError: the path names nothing (``bad_path``) or leads past the end of a list (``path``),
+                or as :meth:`edit_items` and :meth:`edit_state`.
+        """
+        segments = split_path(path.strip())
+        if not segments:
+            raise MateriaError("The path names nothing.", hint="such as plan.approved", kind="bad_path")
+        before: dict[str, JSON] = dict(self.now.data)
+        if segments[0] == "workItems" and len(segments) > 1:
+            before.setdefault("workItems", [])
+        made = replaced(before, segments, value)
+        if segments[0] == "workItems" and "workItems" in made:
+            self.edit_items(made["workItems"])  # cursors and budgets go with them, each is checked (R9, R13)
+        else:
+            self.edit_state(made)
 
     def edit_state(self, data: Mapping[str, JSON]) -> None:
         """Replace the state's data; what shows the current item (``item`` and its aliases) is put back.

@@ -112,7 +112,7 @@ class Looks:
         """The item that the next socket will work on, or that the waiting one works on; None outside items."""
         if (visit := self.waiting_at) is not None:
             return visit.item
-        if self.now.next is None:
+        if self.now.next is None or self.now.status != "ready":
             return None
         entered = engine.enter(self.rules, self.now).state
         return entered.at.item if entered.status == "waiting" and entered.at else None
@@ -217,7 +217,7 @@ class Looks:
         """The socket that is entered next: behind the loops that are passed over because they are empty."""
         target = self.now.next
         socket = self.graph.sockets.get(target) if target else None
-        if socket is None or socket.iterator is None:
+        if socket is None or socket.iterator is None or self.now.status != "ready":
             return target
         entered = engine.enter(self.rules, self.now).state
         if entered.status == "complete":

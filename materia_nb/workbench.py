@@ -173,6 +173,12 @@ class Workbench:
         if new:
             _check_name(name or "", "loadout")
             return new_design(self.config, name or "", self.project)
+        if name is not None and name not in self.config.loadout_names:
+            raise MateriaError(
+                f"There is no loadout {name!r}.",
+                hint=f"{did_you_mean(name, self.config.loadout_names)}; design --new {name} begins one",
+                kind="unknown_loadout",
+            )
         return open_design(self.config, self._needs_loadout(name or self.chosen), self.project)
 
     def save_design(self, design: Design, to: str | Path | None = None, *, anyway: bool = False) -> str:
@@ -181,7 +187,7 @@ class Workbench:
         Args:
             design: what :meth:`design` returned.
             to: ``"notebook"``, or the name of another file for a copy.
-            anyway: also with problems; see :func:`materia_nb.loadout.design.saving.save`.
+            anyway: also with problems; see ``materia_nb.loadout.design.saving.save``.
 
         Returns:
             Where it is now, in words.
@@ -198,7 +204,8 @@ class Workbench:
             self._config, self._chosen = None, design.name
             design.saved()
             return "saved in this notebook"
-        chosen = self.chosen
+        is_new = design.name not in self.config.loadout_names
+        chosen = design.name if is_new else self.chosen
         path = save(design, None if to is None else self._find(Path(to)), anyway=anyway)
         self._config = self._read(self._given)
         self._chosen = chosen
@@ -207,6 +214,10 @@ class Workbench:
             words += "; load it to cast it"
         elif (layer := self.config.origin("loadout", design.name)).path != path:
             words += f"; the one of {layer.name} goes before it"
+        elif is_new:
+            words += f"; {design.name} is what is cast now"
+        elif design.name != chosen:
+            words += f"; to cast it: use {design.name}"
         if behind := left_behind(self.config, design):
             words += f"; no file holds the materia {', '.join(behind)}"
         return words

@@ -261,7 +261,7 @@ def test_materia_that_no_file_holds_are_told(wb, project):
     wb.define_materia("Mine", {"tools": "none", "prompt": "p"})
     draft = wb.design("Ask")
     draft.set_socket("Socket-1", "materia", "Mine")
-    assert wb.save_design(draft).endswith("pi-materia.json; no file holds the materia Mine")
+    assert wb.save_design(draft).endswith("; no file holds the materia Mine")
 
 
 def test_a_file_that_was_changed_meanwhile_is_left_alone(wb, project):

@@ -325,3 +325,39 @@ def test_what_cannot_be_reworded_is_refused(bench, cast, tmp_path):
     utility = start(tmp_path, one_config(python("print('{}')", parse="json")))
     with pytest.raises(MateriaError, match="is a utility"):
         utility.edit_prompt("materia", "x")
+
+
+# -- one value ----------------------------------------------------------------------------
+
+
+def test_one_value_is_set_and_work_items_stay_work_items(bench, cast):
+    cast.run(steps=1)
+    cast.edit_value("plan.approved", True)
+    assert cast.state["plan"] == {"approved": True}
+    cast.edit_value("workItems.1.title", "better")
+    assert titles(cast) == ["a", "better", "c"]
+    before = cast.now
+    for path, value, told in [
+        ("workItems", [{"title": "x"}], "no context"),
+        ("workItems", {"0": 1}, "must be a list"),
+        ("workItems.0.titel", 1, "title and context only"),
+        ("workItems.7.title", "x", "no element '7'"),
+        (" .. ", 1, "names nothing"),
+    ]:
+        with pytest.raises(MateriaError, match=told):
+            cast.edit_value(path, value)
+        assert cast.now is before
+    same_as_journal(bench, cast)
+
+
+def test_an_item_cannot_be_set_before_there_is_a_list(cast):
+    with pytest.raises(MateriaError, match="no element '0'"):
+        cast.edit_value("workItems.0.title", "x")
+    assert cast.work_items == []
+
+
+def test_an_aborted_cast_can_be_looked_at(cast):
+    cast.run(steps=1)
+    cast.abort()
+    assert cast.upcoming_item is None
+    assert cast.next_socket == "Socket-2"

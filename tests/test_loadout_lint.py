@@ -217,3 +217,13 @@ def test_every_field_is_documented():
 def test_the_schema_names_fields_as_the_config_does():
     assert {"artifactDir", "loadouts", "materia"} <= config_schema()["properties"].keys()
     assert config_schema()["title"] == Config.__name__
+
+
+def test_a_member_that_moves_on_and_has_no_edge_for_it_ends_after_one_item():
+    document = reached(looped())
+    sockets = document["loadouts"]["T"]["sockets"]
+    sockets["Socket-3"]["parse"] = "json"
+    sockets["Socket-3"]["edges"] = [edge("Socket-2", "not_satisfied")]
+    assert ("one-item", "Socket-3.edges") in hints(document)
+    sockets["Socket-3"]["edges"].append(edge("Socket-2", "satisfied"))
+    assert ("one-item", "Socket-3.edges") not in hints(document)

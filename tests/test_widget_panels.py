@@ -13,13 +13,14 @@ from ipywidgets.widgets.widget import _instances as live
 import materia_nb
 from cast_helpers import item
 from materia_nb import Workbench
+from materia_nb.engine.replacing import replaced
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import MISSING, same
 from materia_nb.widgets import bench as panels
 from materia_nb.widgets.bench import CastPanel
 from materia_nb.widgets.handoff import HandoffPanel
 from materia_nb.widgets.items import PAGE_ROWS, ItemsPanel
-from materia_nb.widgets.paths import differences, paths_in, replaced
+from materia_nb.widgets.paths import differences, paths_in
 from materia_nb.widgets.reply import ReplyPanel
 from materia_nb.widgets.rows import Rows
 from materia_nb.widgets.runs import runs_of

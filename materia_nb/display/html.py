@@ -21,7 +21,7 @@ _CELL: Final = f"padding:3px 10px;text-align:left;vertical-align:top;border-bott
 _SCROLLS: Final = "display:grid;grid-template-columns:minmax(0,1fr);overflow-x:auto"
 _LONGEST_CELL: Final = 2000
 _SHORT: Final = 16
-_READABLE: Final = 22
+_READABLE: Final = 16
 _LOOKED_AT: Final = 500
 _LONGEST_STRING: Final = 2000
 _MOST_CHILDREN: Final = 200
@@ -55,7 +55,7 @@ def html_pre(text: str, limit: int = 20_000) -> Html:
     """Show text as it is, in a fixed font, at most ``limit`` characters of it."""
     return Html(
         f'<pre style="margin:4px 0;padding:6px 8px;border:1px solid {_RULE};border-radius:4px;color:{_FG};'
-        f"background:transparent;font-family:{_MONO};font-size:0.92em;white-space:pre-wrap;"
+        f"background:transparent;font-family:{_MONO};font-size:0.92em;white-space:pre-wrap;word-break:normal;"
         f'overflow-wrap:anywhere;max-height:32em;overflow:auto"><bdi>{esc(clip(text, limit))}</bdi></pre>'
     )
 

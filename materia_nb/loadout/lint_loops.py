@@ -27,6 +27,8 @@ def hint_loops(findings: Findings, facts: Facts) -> None:
         for id_, how in advancing.items():
             _hint_advancing(findings, facts, loop, id_, how)
         _hint_routes(findings, loop, advancing)
+        for id_, how in advancing.items():
+            _hint_next_item(findings, facts, id_, how)
 
 
 def _hint_shape(findings: Findings, loop: LoopFacts) -> None:
@@ -118,6 +120,20 @@ def _hint_advancing(findings: Findings, facts: Facts, loop: LoopFacts, id_: str,
 
 def _taken_on_advance(edge: JSON, advance: Condition) -> bool:
     return edge == "always" or advance in ("always", edge)
+
+
+def _hint_next_item(findings: Findings, facts: Facts, id_: str, how: Condition) -> None:
+    """Hint at a member that moves on and then has no edge for the items that are left (R3, R14)."""
+    if how == "always":
+        return  # any edge may lead on; none at all is told with the cycle
+    edges = [as_object(edge) for edge in as_list(as_object(facts.sockets.get(id_)).get("edges"))]
+    if not any(edge.get("when") in ("always", how) for edge in edges):
+        findings.hint(
+            "one-item",
+            f"{id_}.edges",
+            f"{id_!r} moves on when it is {how} and has no edge for that: with items left, the cast ends",
+            f"add an edge for {how} to the member that begins the next item",
+        )
 
 
 def _hint_routes(findings: Findings, loop: LoopFacts, advancing: dict[str, Condition]) -> None:

@@ -60,6 +60,7 @@ class Panel(Shown):
         self._ends: list[Callable[[], object]] = []
         self._drawing = threading.RLock()
         self._drawer: int | None = None
+        self._drawn_wrong = False
         self._timing = threading.Lock()
         self._timer: threading.Timer | None = None
         self._drawn_at = 0.0
@@ -121,7 +122,11 @@ class Panel(Shown):
             outer, self._drawer = self._drawer, threading.get_ident()
             try:
                 self.draw()
+                if self._drawn_wrong:
+                    self._drawn_wrong = False
+                    self.say("")
             except Exception as error:  # noqa: BLE001 - a panel must not break what it looks at
+                self._drawn_wrong = True
                 self.fail(error)
             finally:
                 self._drawer = outer

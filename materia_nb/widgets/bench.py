@@ -18,6 +18,7 @@ from materia_nb.widgets.handoff import HandoffPanel
 from materia_nb.widgets.items import ItemsPanel
 from materia_nb.widgets.picks import way_pick
 from materia_nb.widgets.reply import ReplyPanel
+from materia_nb.widgets.runs import runs_of
 from materia_nb.widgets.state import StatePanel
 from materia_nb.widgets.timeline import NOW, TimelinePanel
 from materia_nb.widgets.toolbar import ToolbarPanel
@@ -80,6 +81,7 @@ class CastPanel(Panel):
         super().__init__("cast")
         self.cast = cast
         self._forked = forked
+        self._asked = False
         self.graph = self.own(graph_panel(cast, status=False))
         self.timeline = self.own(TimelinePanel(cast, self._show_fork))
         self.toolbar = self.own(
@@ -103,6 +105,7 @@ class CastPanel(Panel):
         self._forks = ui.VBox()
         self.put(self.toolbar.view, self.graph.view, self.tabs, self._forks)
         self.follow(cast)
+        self.at_close(runs_of(cast).watch(lambda _: self.later()))
         self.refresh()
 
     def _look_at(self, past: Looks | None) -> None:
@@ -126,11 +129,15 @@ class CastPanel(Panel):
         self._forks.children = (*self._forks.children, title, panel.view)
 
     def draw(self) -> None:
-        """Say on the tab when an answer is waited for."""
+        """Say on the tab when an answer is waited for, and bring it to the front when that begins."""
         waiting = self.cast.prompt is not None or self.cast.held is not None
         titles = ("items", "handoff", "reply (waiting)" if waiting else "reply", "state", "timeline")
         if self.tabs.titles != titles:
             self.tabs.titles = titles
+        asks = waiting and not runs_of(self.cast).busy_for(self)  # an agent that answers is not waited for
+        if asks and not self._asked:
+            self.tabs.selected_index = titles.index("reply (waiting)")
+        self._asked = asks
 
     def fallback(self) -> tuple[str, str | None]:
         """Return how the cast stands, and the picture of its graph."""

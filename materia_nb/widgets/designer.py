@@ -42,7 +42,7 @@ class DesignerPanel(Panel):
 
     Args:
         bench: where the loadout comes from and is saved to.
-        design: what is edited; see :meth:`Workbench.design`.
+        design: what is edited; see ``Workbench.design``.
     """
 
     def __init__(self, bench: Workbench, design: Design) -> None:

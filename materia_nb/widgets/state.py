@@ -13,7 +13,7 @@ from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, pretty, split
 from materia_nb.views import JsonView, marks_of
 from materia_nb.widgets.base import Panel, show_html
 from materia_nb.widgets.controls import button, heading, lines_html, row, show_if
-from materia_nb.widgets.paths import differences, paths_in, replaced
+from materia_nb.widgets.paths import differences, paths_in
 from materia_nb.widgets.runs import runs_of
 
 if TYPE_CHECKING:
@@ -90,13 +90,7 @@ class StatePanel(Panel):
 
     def _set(self, value: JSON) -> None:
         runs_of(self.cast).refuse_while_busy()
-        segments = split_path(self.path.value)
-        made = replaced(dict(self.cast.state), segments, value)
-        if segments[0] == "workItems" and isinstance(made.get("workItems"), list):
-            # Cursors and budgets go with the items, and each is checked (R9, R13).
-            self.cast.edit_items(made["workItems"])
-        else:
-            self.cast.edit_state(made)
+        self.cast.edit_value(self.path.value, value)
         self.refresh()
 
     def _watch(self, _: Any) -> None:

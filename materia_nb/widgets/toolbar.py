@@ -205,10 +205,14 @@ class ToolbarPanel(Panel):
         if busy:
             what = runs.running or "a cell"
             pausing = ", pausing" if self.cast.stop.is_set() else ""
-            return [f"{what} is running: step {len(self.cast.steps)}{pausing}"]
+            step = self.cast.steps[-1] if self.cast.steps else None
+            item = f", {step.item_key} {part(step.item_label or '', 60)}" if step and step.item_key else ""
+            where = f": step {step.number}, {part(step.socket)}{item}" if step else ""
+            return [f"{what} is running{where}{pausing}"]
         paused = _PAUSED.get(runs.outcome) if isinstance(runs.outcome, str) else None
-        if runs.outcome == "person" and self.cast.status not in ("waiting", "held"):
-            paused = None  # they have answered since
+        asked = ("waiting", "held") if runs.outcome == "person" else ("ready", "waiting")
+        if self.cast.status not in asked:
+            paused = None  # something else has happened since
         changed = self.cast.changed_paths() if runs.outcome == "breakpoint" else []
         stopped = f": a step changed {', '.join(f'state.{path}' for path in changed)}" if changed else ""
         return [*status_lines(self.cast), *([paused + stopped] if paused else [])]

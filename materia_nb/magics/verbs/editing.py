@@ -6,7 +6,7 @@ from typing import Any
 
 from materia_nb import views
 from materia_nb.errors import MateriaError
-from materia_nb.jsonvalue import JSON, set_path, split_path
+from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import read_text
 from materia_nb.magics.registry import Argument, Call, verb
 
@@ -37,13 +37,11 @@ def items(call: Call) -> Any:
 )
 def set_(call: Call) -> Any:
     """Change one value in the state."""
-    segments = split_path(str(call.get("path")))
     given = call.body_or("value")
-    if not segments or given is None:
-        raise MateriaError("Name a path and give a value.", hint="set plan.approved true", kind="usage")
-    value = _value(given) if isinstance(given, str) else given
+    if given is None:
+        raise MateriaError("The value is missing.", hint="set plan.approved true", kind="usage")
     current = call.bench.current
-    current.edit_state(set_path(dict(current.state), segments, value))
+    current.edit_value(str(call.get("path")), _value(given) if isinstance(given, str) else given)
     return views.JsonView("state", dict(current.state))
 
 
