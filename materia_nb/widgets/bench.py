@@ -77,6 +77,8 @@ class CastPanel(Panel):
         forked: called with the new cast when one is forked here; it is shown below.
     """
 
+    interval = 0.3
+
     def __init__(self, cast: Cast, forked: Callable[[Cast], object] = lambda _: None) -> None:
         super().__init__("cast")
         self.cast = cast

@@ -7,7 +7,6 @@ by classes and by new ``data`` dicts, since the canvas does not learn of anythin
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import ipycytoscape as cyto
@@ -29,7 +28,6 @@ from materia_nb.widgets.canvas_style import PAGE_RULES, STYLE
 from materia_nb.widgets.chooser import Chooser
 from materia_nb.widgets.inspector import Inspector
 from materia_nb.widgets.picks import Kind, Pick, picks
-from materia_nb.widgets.runs import runs_of
 from materia_nb.widgets.scene import Scene
 from materia_nb.widgets.viewport import Viewport
 
@@ -185,7 +183,6 @@ class GraphPanel(Panel):
         self._put_together()
         if self.cast is not None:
             self.follow(self.cast)
-            self.at_close(runs_of(self.cast).watch(lambda _: self.later()))
         self.refresh()
 
     # -- for code ---------------------------------------------------------------------
@@ -226,13 +223,8 @@ class GraphPanel(Panel):
         """What is laid over the graph now."""
         if self._shown_marks is not None:
             return self._shown_marks
-        if self.past is not None:
-            return marks_of(self.past)
-        if self.cast is None:
-            return Marks()
-        marks = marks_of(self.cast)
-        # While an agent answers, or a process runs, nobody is waited for.
-        return replace(marks, waiting=False) if marks.waiting and runs_of(self.cast).busy_for(self) else marks
+        shown = self.past or self.cast
+        return marks_of(shown) if shown is not None else Marks()
 
     def fallback(self) -> tuple[str, str | None]:
         """Return the grid of text and the static picture of this moment."""

@@ -125,7 +125,7 @@ def test_a_run_is_paused_by_its_button_and_a_late_click_does_no_harm(lab: Lab):
     panel.press("Run")
     panel.picture.wait_for_class("n:Socket-2", "waiting")
     panel.press("Pause")
-    panel.says("Run is running: step 2, pausing")
+    panel.says("Run is running: step 2, Socket-2, WI-1 Outline, pausing")
     gate.touch()
     panel.says("paused")
     panel.picture.wait_for_class("n:Socket-3", "current")
