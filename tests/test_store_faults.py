@@ -219,7 +219,7 @@ def test_a_second_interrupt_while_rebuilding_is_made_up_for_later(tmp_path, monk
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("materia_nb.cast.replay", interrupt)
+        patched.setattr("materia_nb.steps.replay", interrupt)
         patched.setattr("materia_nb.store.history.History.entered", interrupt)
         with pytest.raises(KeyboardInterrupt):
             cast.step()
