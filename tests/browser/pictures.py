@@ -10,14 +10,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import pytest
-
 from browser.lab import DARK, LIGHT
 from browser.picture import Picture
 from browser.test_by_clicks import CastPanel
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
-from materia_nb.magics.registry import VERBS
-from materia_nb.widgets.bench import PANELS
 
 if TYPE_CHECKING:
     from browser.lab import Lab
@@ -191,7 +187,6 @@ def test_a_failed_step(lab: Lab):
     keep(lab, cell, "failed-step")
 
 
-@pytest.mark.skipif("timeline" not in PANELS, reason="there is no timeline panel")
 def test_the_timeline(lab: Lab):
     cell = opened(lab, AGENTS, START, "%materia run", "%materia panel timeline")
     steps = lab.cell(cell).get_by_role("listbox").filter(has_text="now")
@@ -200,7 +195,6 @@ def test_the_timeline(lab: Lab):
     keep(lab, cell, "timeline")
 
 
-@pytest.mark.skipif("design" not in VERBS, reason="there is no verb design")
 def test_the_designer(lab: Lab):
     cell = opened(lab, AGENTS, "%materia design")
     picture = Picture(lab, cell=cell)
