@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
@@ -16,6 +16,10 @@ TurnKind: TypeAlias = Literal["work", "repair", "refine", "finalize", "resume"]
 Role: TypeAlias = Literal["user", "assistant"]
 
 
+Decided: TypeAlias = Literal["once", "always", "denied"]
+"""What a person said to a tool call that had asked for leave."""
+
+
 class AgentError(MateriaError):
     """An agent could not answer. ``kind`` says which way, ``agent_error`` unless something fits better."""
 
@@ -25,12 +29,89 @@ class AgentError(MateriaError):
         super().__init__(what, where=where, hint=hint, kind=kind)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """One use of a tool in a turn.
+
+    Attributes:
+        id: what the model called it; unique within the turn.
+        tool: the tool's name, which need not exist: a model may ask for anything.
+        args: its arguments, as the model gave them.
+        round: which answer of the model in this turn asked for it, from 1; an answer can ask for several.
+        said: what the model said beside its calls in that answer; kept with the first of them.
+        result: what the model was told, bounded; None while it has not run.
+        ok: whether it did what was asked.
+        seconds: how long it took.
+        decided: what the person said, when it had to be asked for; None when it had not.
+    """
+
+    id: str
+    tool: str
+    args: Mapping[str, JSON] = field(default_factory=dict)
+    round: int = 1
+    said: str = ""
+    result: str | None = None
+    ok: bool = True
+    seconds: float = 0.0
+    decided: Decided | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One thing said in a visit, by the user's side (prompts, feedback) or by the agent."""
+    """One thing said in a visit, by the user's side (prompts, feedback) or by the agent.
+
+    ``calls`` are the tool calls that an agent made before it said ``text``.
+    """
 
     role: Role
     text: str
+    calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one turn, and its cost when that is known (R20)."""
+
+    input: int = 0
+    output: int = 0
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Text that arrives while an agent answers; shown, never kept. ``fresh`` begins a new answer of the model."""
+
+    text: str
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A tool call that has run, or was denied; kept in the journal at once."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """Something that a person should know: a request that is tried again, a tool that does not exist."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Tokens of a turn that gave no reply: it failed, was interrupted, or waits for leave (R20)."""
+
+    usage: Usage
+
+
+Telling: TypeAlias = Said | Called | Noted | Spent
+"""What an agent tells while it answers."""
+
+
+def _nobody(_: Telling) -> None:
+    """Take what an agent tells when nobody listens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +141,10 @@ class Turn:
         materia_index: how many turns of this materia, in any socket, the cast had before.
         turn_of_visit: how many turns this visit had before.
         grant: leave to run one exact command once, in this turn; None when none was given.
+        allowed: the tools that change something and yet need not ask, for this cast.
+        calls: the tool calls of this turn so far, when it goes on after it was cut off or waited for
+            leave; those without a result have been decided and not run.
+        tell: takes what the agent tells while it answers. To be called in the thread of ``answer``.
     """
 
     socket_id: str
@@ -83,15 +168,9 @@ class Turn:
     materia_index: int = 0
     turn_of_visit: int = 0
     grant: Grant | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens of one turn, and its cost when that is known (R20)."""
-
-    input: int = 0
-    output: int = 0
-    cost: float | None = None
+    allowed: frozenset[str] = frozenset()
+    calls: tuple[ToolCall, ...] = ()
+    tell: Callable[[Telling], None] = field(default=_nobody, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +182,13 @@ class Reply:
     meta: Mapping[str, JSON] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """An agent cannot go on before a person has decided about tool calls that change something."""
+
+    calls: tuple[ToolCall, ...]
+
+
 @runtime_checkable
 class Agent(Protocol):
     """Whoever answers an agent socket."""
@@ -111,8 +197,11 @@ class Agent(Protocol):
     def name(self) -> str:
         """What it is called where it is shown."""
 
-    def answer(self, turn: Turn) -> Reply | None:
+    def answer(self, turn: Turn) -> Reply | Asking | None:
         """Answer one turn; None when a person must, and the cast stops until they do.
+
+        An :class:`Asking` stops the cast too, until each of its calls is decided; the same turn is
+        then asked again with them in ``turn.calls``.
 
         Raises:
             AgentError: it cannot answer.
