@@ -94,6 +94,14 @@ class Looks:
         return self._history.prompt
 
     @property
+    def prompt_cut_short(self) -> Prompt | None:
+        """The prompt of a turn that failed or was aborted and can be sent again; None when there is none."""
+        visit, failure = self.now.at, self.failure
+        if visit is None or failure is None or not failure.again:
+            return None
+        return None if self.rules.sockets[visit.socket].socket.is_utility else self._history.prompt
+
+    @property
     def waiting_at(self) -> Visit | None:
         """The visit that owes an output, None when no socket is entered."""
         return self.now.at if self.now.status == "waiting" else None
