@@ -235,6 +235,16 @@ class Looks:
             replace_file(target, cast_page_html(self).encode("utf-8", "replace"))
         return target
 
+    def save_recording(self, path: str | Path) -> Path:
+        """Write what was answered as a file that another cast can be answered from, and return its path."""
+        from materia_nb.recordings import recording_text
+
+        target = Path(path)
+        with disk(target, "write the recording"):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(target, recording_text(self).encode("utf-8", "replace"))
+        return target
+
     def watch(self, watcher: Callable[[Self], None]) -> Callable[[], None]:
         """Call ``watcher`` after every change; returns a function that ends it.
 

@@ -258,7 +258,7 @@ class Steps(Stops):
             if not self.rules.sockets[visit.socket].socket.is_utility:
                 self._turns[visit.socket] += 1
                 self._turns[f"materia {self._materia(visit).id}"] += 1
-            self._history.answered(step, text, name, reply.usage, ts)
+            self._history.answered(step, text, name, reply.usage, ts, reply.meta)
             self._history.lacking(missing)
 
         before = self.now

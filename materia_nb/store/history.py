@@ -22,7 +22,7 @@ class TurnRecord:
     ``prompt`` and ``reading`` are None for a utility and for a draft respectively; ``message``
     is what the person said when that was asked in place of the prompt (refinement). A
     ``correction`` is what a person put in place of the output of a completed step. ``calls``
-    are the tools that the agent used before it answered.
+    are the tools that the agent used before it answered, and ``meta`` what it gave beside its answer.
     """
 
     mode: Mode | Literal["correction"]
@@ -33,6 +33,7 @@ class TurnRecord:
     usage: Usage | None
     message: str | None = None
     calls: tuple[ToolCall, ...] = ()
+    meta: Mapping[str, JSON] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -152,11 +153,27 @@ class History:
         else:
             self.ending = step.decision
 
-    def answered(self, step: Step, text: str, artifact: str | None, usage: Usage | None, ts: int) -> None:
+    def answered(
+        self,
+        step: Step,
+        text: str,
+        artifact: str | None,
+        usage: Usage | None,
+        ts: int,
+        meta: Mapping[str, JSON] | None = None,
+    ) -> None:
         """Keep an output and what followed from it."""
         record = self.steps[-1]
         turn = TurnRecord(
-            self.mode_asked, self.prompt, text, artifact, step.reading, usage, self.message, self.calls
+            self.mode_asked,
+            self.prompt,
+            text,
+            artifact,
+            step.reading,
+            usage,
+            self.message,
+            self.calls,
+            meta or {},
         )
         record.turns.append(turn)
         record.missing = ()

@@ -201,7 +201,8 @@ class _Player:
             self._finalize(line)
         usage = _usage(line.data.get("usage"))
         step = engine.output(self.rules, self.history.state, text, usage, self.history.prompt)
-        self.history.answered(step, text, artifact if isinstance(artifact, str) else None, usage, line.ts)
+        kept, meta = artifact if isinstance(artifact, str) else None, line.data.get("meta")
+        self.history.answered(step, text, kept, usage, line.ts, meta if isinstance(meta, dict) else None)
 
     def _lost(self, line: Line, artifact: JSON) -> None:
         """Go on without an output that cannot be read: the step is shown, what it did is not known."""

@@ -110,7 +110,11 @@ def loadout(call: Call) -> Any:
     Argument(
         "name", "a materia or socket; * for everyone not set otherwise", required=True, completes="materia"
     ),
-    Argument("who", "person, or command and its arguments, or a $variable; none with a cell", "rest"),
+    Argument(
+        "who",
+        "person, command and its arguments, recorded:FILE (or a cast), or a $variable; none with a cell",
+        "rest",
+    ),
     cell="may",
     example="%%materia agent Build\nreturn f'built {turn.item_label}'",
 )
@@ -123,10 +127,10 @@ def agent(call: Call) -> Any:
         return views.agents_view(call.bench.agents)
     elif isinstance(who, str) and who.split()[:1] == ["command"]:
         call.bench.agent(name, shlex.split(who)[1:])
-    elif isinstance(who, str) and who != "person":
+    elif isinstance(who, str) and who != "person" and not who.startswith("recorded:"):
         raise MateriaError(
             f"{who!r} is not an agent.",
-            hint="write person, command PROGRAM ARGUMENT..., a $variable, or a cell with the body of a function",
+            hint="write person, command PROGRAM ARGUMENT..., recorded:FILE, a $variable, or a cell with the body of a function",
             kind="bad_agent",
         )
     else:
