@@ -6,7 +6,7 @@ import shlex
 import textwrap
 from typing import Any
 
-from materia_nb import views
+from materia_nb import tables, views
 from materia_nb.display.bundle import GraphPicture
 from materia_nb.errors import MateriaError
 from materia_nb.magics.registry import Argument, Call, verb
@@ -29,13 +29,13 @@ def load(call: Call) -> Any:
 @verb("loadouts")
 def loadouts(call: Call) -> Any:
     """List the loadouts and the layer that each comes from."""
-    return views.loadouts_view(call.bench.loadouts, call.bench.chosen, call.bench.config)
+    return tables.loadouts_view(call.bench.loadouts, call.bench.chosen, call.bench.config)
 
 
 @verb("materia")
 def materia(call: Call) -> Any:
     """List the materia, the layer that each comes from, and who answers."""
-    return views.materia_view(call.bench.config, call.bench.agents)
+    return tables.materia_view(call.bench.config, call.bench.agents)
 
 
 @verb(
@@ -124,7 +124,7 @@ def agent(call: Call) -> Any:
     if call.body is not None:
         call.bench.agent(name, _function(name, call.body, dict_of(call)))
     elif who is None:
-        return views.agents_view(call.bench.agents)
+        return tables.agents_view(call.bench.agents)
     elif isinstance(who, str) and who.split()[:1] == ["command"]:
         call.bench.agent(name, shlex.split(who)[1:])
     elif isinstance(who, str) and who != "person" and not who.startswith("recorded:"):
@@ -135,7 +135,7 @@ def agent(call: Call) -> Any:
         )
     else:
         call.bench.agent(name, who)
-    return views.agents_view(call.bench.agents)
+    return tables.agents_view(call.bench.agents)
 
 
 def dict_of(call: Call) -> dict[str, Any]:
