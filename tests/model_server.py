@@ -58,7 +58,7 @@ class Exchange:
             "id": "chat-1",
             "object": "chat.completion.chunk",
             "created": 1_700_000_000,
-            "model": "tiny-2026",
+            "model": f"{self.body['model']}-2024-08-06",  # a dated name, as providers do
             "choices": choices,
         }
         if usage:

@@ -11,6 +11,7 @@ from typing import Final
 from materia_nb.agents.base import AgentError, Called, ToolCall, Turn
 from materia_nb.agents.tools import Tool, Toolbox
 from materia_nb.errors import did_you_mean
+from materia_nb.handoff.contract.approval import Grant
 
 INVALID: Final = "INVALID_JSON"
 """The name under which arguments are kept that are no JSON object."""
@@ -39,7 +40,7 @@ class Calls:
         self._tools = tools
         self._stop = stop
         self._clock = clock
-        self._grant = turn.grant
+        self._grant = _unused(turn)
         self._box = Toolbox(turn.project, stop)
         said = (call.id for message in turn.conversation for call in message.calls)
         self._ids = {*said, *(call.id for call in turn.calls)}
@@ -110,3 +111,10 @@ class Calls:
         call = replace(call, result=text, ok=ok, seconds=round(time.perf_counter() - begun, 6))
         self._turn.tell(Called(call))
         return call
+
+
+def _unused(turn: Turn) -> Grant | None:
+    """Return the grant of a turn, unless its command ran before the turn was cut off."""
+    grant = turn.grant
+    ran = (call.args.get("command") for call in turn.calls if call.tool == "bash" and call.result is not None)
+    return None if grant is None or grant.exact_content in ran else grant
