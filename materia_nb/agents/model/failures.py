@@ -73,6 +73,7 @@ _LINE: Final = Kind(
 _DOWN: Final = Kind(
     "transport", "{model} failed on its provider's side", "recast later, or use another model"
 )
+_OTHER: Final = Kind("agent_error", "Asking {model} failed", "put it right, then recast")
 _MALFORMED: Final = Kind(
     "malformed", "The answer of {model} could not be read", "recast, or use another model"
 )
@@ -139,7 +140,10 @@ def _kind(error: Exception) -> Kind:
         ((ai.ModelRequestRejectedError, ai.UserError), _REQUEST),
         ((ai.ModelAPIError, ai.UnexpectedModelBehavior, ValidationError, ValueError), _MALFORMED),
     )
-    found = next((kind for types, kind in kinds if isinstance(error, types)), _LINE)
+    found = next((kind for types, kind in kinds if isinstance(error, types)), None)
+    if found is None:
+        # The transport libraries have errors of their own, where a provider's client lets them through.
+        found = _LINE if type(error).__module__.startswith("httpx") else _OTHER
     if found is _REQUEST and _REFUSALS.search(f"{getattr(error, 'provider_error_code', '')} {_said(error)}"):
         return _REFUSED
     if found is _MALFORMED and getattr(error, "in_stream", False):
@@ -157,7 +161,10 @@ def _said(error: Exception) -> str:
         return _short(body)
     if isinstance(error, ai.ModelHTTPError):
         return f"status {error.status_code}"
-    return _short(next((text for text in reversed([str(one) for one in _causes(error)]) if text), ""))
+    innermost = [
+        f"{type(one).__name__}: {one}" if str(one) else type(one).__name__ for one in _causes(error)
+    ][-1]
+    return _short(innermost)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -117,9 +117,14 @@ class Requests:
         streams: list[StreamedResponse],
     ) -> ModelResponse:
         fresh = True
-        async with model_request_stream(
-            self.made.model, messages, model_settings=settings, model_request_parameters=parameters
-        ) as stream:
+        model = self.made.model
+        # Entered for each request, so that no connection stays open when nothing is asked.
+        async with (
+            model,
+            model_request_stream(
+                model, messages, model_settings=settings, model_request_parameters=parameters
+            ) as stream,
+        ):
             streams.append(stream)
             async for event in stream:
                 if text := _text(event):
@@ -133,10 +138,9 @@ class Requests:
         asked = getattr(error, "retry_after", None)
         if asked is not None:
             return float(asked)
-        backoff = tenacity.wait_exponential_jitter(
-            initial=self.agent.first_pause_s, max=_LONGEST_PAUSE_S, jitter=self.agent.first_pause_s / 2
-        )
-        return float(backoff(state))
+        first = self.agent.first_pause_s
+        backoff = tenacity.wait_exponential(multiplier=first, max=_LONGEST_PAUSE_S)
+        return float(backoff(state) + tenacity.wait_random(0, first / 2)(state))
 
     def _note(self, state: tenacity.RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
