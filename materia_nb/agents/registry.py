@@ -122,6 +122,7 @@ def agent_from(value: object) -> Agent:
 def is_model(value: object) -> bool:
     """Whether something stands for a language model: ``model``, ``provider:model``, a model of pydantic-ai."""
     if isinstance(value, str):
-        return value == "model" or (":" in value and len(value.split()) == 1)
+        provider, colon, _ = value.partition(":")
+        return value == "model" or (bool(colon) and provider != "recorded" and len(value.split()) == 1)
     library = sys.modules.get("pydantic_ai.models")  # whoever has a model of it has loaded it
     return library is not None and isinstance(value, library.Model)

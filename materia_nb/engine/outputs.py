@@ -37,8 +37,7 @@ def output(
     here = rules.sockets[visit.socket]
     draft = Draft(state)
     if usage is not None:
-        total = draft.usage
-        draft.usage = Usage(total.input + usage.input, total.output + usage.output, total.cost + usage.cost)
+        draft.usage = draft.usage.plus(usage)
     if visit.mode == "draft":
         return _drafted(here, draft, visit)
     facts = UNKNOWN if here.protocol.name == "sparse" else turn_facts(rules, here, draft, visit)

@@ -6,7 +6,7 @@ import shlex
 import textwrap
 from typing import Any
 
-from materia_nb import views
+from materia_nb import tables, views
 from materia_nb.agents.model.agent import ModelAgent
 from materia_nb.agents.registry import is_model
 from materia_nb.display.bundle import GraphPicture
@@ -32,13 +32,13 @@ def load(call: Call) -> Any:
 @verb("loadouts")
 def loadouts(call: Call) -> Any:
     """List the loadouts and the layer that each comes from."""
-    return views.loadouts_view(call.bench.loadouts, call.bench.chosen, call.bench.config)
+    return tables.loadouts_view(call.bench.loadouts, call.bench.chosen, call.bench.config)
 
 
 @verb("materia")
 def materia(call: Call) -> Any:
     """List the materia, the layer that each comes from, and who answers."""
-    return views.materia_view(call.bench.config, call.bench.agents)
+    return tables.materia_view(call.bench.config, call.bench.agents)
 
 
 @verb(
@@ -130,9 +130,9 @@ _MODEL = Verb(
     Argument(
         "who",
         "a model (provider:model, or model for the one that each materia asks for), person, command and its "
-        "arguments, or a $variable; none with a cell",
+        "arguments, recorded:FILE (or a cast), or a $variable; none with a cell",
         "rest",
-        choices=("person", "command", "model", "openai:", "anthropic:", "ollama:"),
+        choices=("person", "command", "model", "openai:", "anthropic:", "ollama:", "recorded:"),
     ),
     *_MODEL_OPTIONS,
     cell="may",
@@ -144,21 +144,21 @@ def agent(call: Call) -> Any:
     if call.body is not None:
         call.bench.agent(name, _function(name, call.body, dict_of(call)))
     elif who is None:
-        return views.agents_view(call.bench.agents)
+        return tables.agents_view(call.bench.agents)
     elif isinstance(who, str) and who.split()[:1] == ["command"]:
         call.bench.agent(name, shlex.split(who)[1:])
-    elif isinstance(who, str) and is_model(who.split()[0]):
+    elif isinstance(who, str) and is_model(who.partition(" ")[0]):
         call.bench.agent(name, _model(who, call))
-    elif isinstance(who, str) and who != "person":
+    elif isinstance(who, str) and who != "person" and not who.startswith("recorded:"):
         raise MateriaError(
             f"{who!r} is not an agent.",
-            hint="write provider:model, person, command PROGRAM ARGUMENT..., a $variable, or a cell with the "
-            "body of a function",
+            hint="write provider:model, person, command PROGRAM ARGUMENT..., recorded:FILE, a $variable, or a "
+            "cell with the body of a function",
             kind="bad_agent",
         )
     else:
         call.bench.agent(name, who)
-    return views.agents_view(call.bench.agents)
+    return tables.agents_view(call.bench.agents)
 
 
 def _model(text: str, call: Call) -> ModelAgent:
