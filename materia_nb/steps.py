@@ -172,12 +172,14 @@ class Steps(Stops):
     def _turn(self, visit: Visit) -> Turn:
         materia = self._materia(visit)
         item = visit.item
+        here = self.rules.sockets[visit.socket]
+        draft = visit.mode == "draft"  # anything may be said before the final answer
         return Turn(
             socket_id=visit.socket,
             materia_id=materia.id,
             materia_label=materia.label,
             visit=visit.visit,
-            kind=_TURN_KIND[visit.mode] if not (visit.mode == "draft" and not visit.drafts) else "work",
+            kind="work" if draft and not visit.drafts else _TURN_KIND[visit.mode],
             prompt=self._history.asked,
             conversation=self.conversation,
             item_key=item.key if item else None,
@@ -185,7 +187,8 @@ class Steps(Stops):
             tools=materia.tools,
             model=materia.model,
             thinking=materia.thinking,
-            wants=self.rules.sockets[visit.socket].wants,
+            wants=None if draft else here.wants,
+            schema=None if draft else here.schema,
             request=self.now.request,
             cast_id=self.id,
             project=self.project,
