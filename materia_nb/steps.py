@@ -45,6 +45,7 @@ _TURN_KIND: Final[Mapping[Mode, TurnKind]] = {
 
 _WORDS: Final = {
     "socket_refinement": "refinement",
+    "socket_worked": "work",
     "socket_held": "held",
     "socket_continued": "continued",
 }
@@ -162,7 +163,7 @@ class Steps(Stops):
 
     def _turn(self, visit: Visit) -> Turn:
         materia = self._materia(visit)
-        item = visit.item
+        item, here = visit.item, self.rules.sockets[visit.socket]
         return Turn(
             socket_id=visit.socket,
             materia_id=materia.id,
@@ -176,7 +177,7 @@ class Steps(Stops):
             tools=materia.tools,
             model=materia.model,
             thinking=materia.thinking,
-            wants=self.rules.sockets[visit.socket].wants,
+            wants=None if here.any_text(visit.mode) else here.wants,
             request=self.now.request,
             cast_id=self.id,
             project=self.project,

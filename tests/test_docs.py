@@ -358,6 +358,16 @@ def varied_casts(wb: Workbench) -> list[Any]:
     talked.finalize()
     talked.run()
 
+    wb.define_loadout(
+        "T-Final",
+        {
+            "entry": "Socket-1",
+            "sockets": {"Socket-1": {"materia": "Plan", "parse": "json", "finalize": True}},
+        },
+    )
+    worked = wb.cast("w", loadout="T-Final", agents={"*": {"Plan": ["work", '{"workItems": []}']}})
+    worked.run()
+
     failed = [wb.cast("f", loadout=f"T-{name}") for name in ("Bad", "Gone")]
     for cast in failed:
         cast.run()
@@ -387,7 +397,7 @@ def varied_casts(wb: Workbench) -> list[Any]:
     edited.back_to(1)
     forked = edited.fork(1)
     edited.run()
-    return [repaired, talked, *failed, looped, spent, warned, edited, forked, *held_casts(wb)]
+    return [repaired, talked, worked, *failed, looped, spent, warned, edited, forked, *held_casts(wb)]
 
 
 def held_casts(wb: Workbench) -> list[Any]:
