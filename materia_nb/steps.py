@@ -388,6 +388,7 @@ def turn_counts(history: History, rules: Rules) -> Counter[str]:
     for step in history.steps:
         socket = rules.sockets[step.socket].socket
         if not socket.is_utility:
-            counts[step.socket] += len(step.turns)
-            counts[f"materia {socket.materia.id}"] += len(step.turns)
+            asked = sum(turn.mode != "correction" for turn in step.turns)  # nobody was asked for a correction
+            counts[step.socket] += asked
+            counts[f"materia {socket.materia.id}"] += asked
     return counts
