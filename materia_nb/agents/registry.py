@@ -10,11 +10,12 @@ from materia_nb.agents.base import Agent, AgentError
 from materia_nb.agents.command_agent import CommandAgent
 from materia_nb.agents.function import FunctionAgent
 from materia_nb.agents.person import PersonAgent
+from materia_nb.agents.presets import PREFIX, preset_agent
 from materia_nb.agents.scripted import ScriptedAgent
 
 _FORMS: Final = (
     "a function, a dict of replies by socket or materia, "
-    'a command as a list of strings (["pi", "-p"]), "person", or an agent'
+    'a command as a list of strings (["pi", "-p"]), "command:NAME", "person", or an agent'
 )
 
 
@@ -90,8 +91,8 @@ def agent_from(value: object) -> Agent:
     """Make an agent of what a person gave.
 
     A function answers itself (:class:`FunctionAgent`), a dict is a script of replies
-    (:class:`ScriptedAgent`), a list of strings a command (:class:`CommandAgent`), ``"person"`` a
-    person; an agent stays as it is.
+    (:class:`ScriptedAgent`), a list of strings a command (:class:`CommandAgent`), ``"command:claude"``
+    a known program (:mod:`materia_nb.agents.presets`), ``"person"`` a person; an agent stays as it is.
 
     Raises:
         AgentError: it is nothing of the kind.
@@ -104,6 +105,8 @@ def agent_from(value: object) -> Agent:
         return CommandAgent(value)
     if value == "person":
         return PersonAgent()
+    if isinstance(value, str) and value.startswith(PREFIX):
+        return preset_agent(value)
     if isinstance(value, str):
         raise AgentError(
             f"{value!r} is not an agent",

@@ -7,6 +7,7 @@ import textwrap
 from typing import Any
 
 from materia_nb import views
+from materia_nb.agents.presets import PREFIX
 from materia_nb.display.bundle import GraphPicture
 from materia_nb.errors import MateriaError
 from materia_nb.magics.registry import Argument, Call, verb
@@ -110,7 +111,12 @@ def loadout(call: Call) -> Any:
     Argument(
         "name", "a materia or socket; * for everyone not set otherwise", required=True, completes="materia"
     ),
-    Argument("who", "person, or command and its arguments, or a $variable; none with a cell", "rest"),
+    Argument(
+        "who",
+        "person, command:NAME for a known program, command and its arguments, or a $variable; none with a cell",
+        "rest",
+        completes="agent",
+    ),
     cell="may",
     example="%%materia agent Build\nreturn f'built {turn.item_label}'",
 )
@@ -123,10 +129,10 @@ def agent(call: Call) -> Any:
         return views.agents_view(call.bench.agents)
     elif isinstance(who, str) and who.split()[:1] == ["command"]:
         call.bench.agent(name, shlex.split(who)[1:])
-    elif isinstance(who, str) and who != "person":
+    elif isinstance(who, str) and who != "person" and not who.startswith(PREFIX):
         raise MateriaError(
             f"{who!r} is not an agent.",
-            hint="write person, command PROGRAM ARGUMENT..., a $variable, or a cell with the body of a function",
+            hint="write person, command:NAME, command PROGRAM ARGUMENT..., a $variable, or a cell with the body of a function",
             kind="bad_agent",
         )
     else:
