@@ -104,6 +104,7 @@ class Cast(Edits, Consults, Memories):
         self._astray = False
         self._grant: Grant | None = None
         self._watchers: list[Callable[[Cast], None]] = []
+        self._listeners, self._saying = [], []
         self._close = weakref.finalize(self, _let_go, journal, lock)
 
     # -- making one ---------------------------------------------------------------
@@ -376,6 +377,20 @@ class Cast(Edits, Consults, Memories):
     def revive(self) -> StepRecord | None:
         """Go on with a failed or aborted cast, with the limit that stopped it granted once more."""
         return self._again(engine.revive)
+
+    def resend(self) -> StepRecord:
+        """Ask the turn that failed, or was aborted, once more: same prompt, same conversation, same tool calls so far.
+
+        Raises:
+            MateriaError: no turn of an agent was cut short (``nothing_to_send``, ``not_stopped``).
+        """
+        self.stop.clear()
+        with self._hold():
+            self._begin()
+            self._reopen()
+            self._ask()
+            self._write_derived()
+            return self.steps[-1]
 
     def _again(self, transition: Callable[[Rules, CastState], engine.Step]) -> StepRecord | None:
         self.stop.clear()

@@ -10,12 +10,12 @@ from materia_nb.engine.state import Visit
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract import Approval, Grant, answer_note, request_of, sealed_from
 from materia_nb.jsonvalue import JSON
-from materia_nb.steps import Steps
+from materia_nb.permits import Permits
 from materia_nb.store.files import to_bytes
 from materia_nb.store.history import StepRecord
 
 
-class Consults(Steps):
+class Consults(Permits):
     """The part of a cast that a person is consulted by; ``Cast`` is the class to use."""
 
     @property

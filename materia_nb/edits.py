@@ -145,6 +145,8 @@ class Edits(Steps):
     def edit_prompt(self, layer: str, text: str) -> Prompt:
         """Change one layer of the prompt that waits, for this turn only; a socket that is next is entered first.
 
+        A turn that failed waits again then: the next step asks it with the new words.
+
         The prompts of other turns and visits stay as the materia has them. A later change of the state
         asks with the materia's own wording again. Returns the prompt as it is then.
 
@@ -161,6 +163,8 @@ class Edits(Steps):
             self._begin()
             if self.now.status == "ready":
                 self._enter()
+            elif self.failure is not None and self.failure.again:
+                self._reopen()
             visit, prompt = self._visit(), self._history.prompt
             if prompt is None or self.rules.sockets[visit.socket].socket.is_utility:
                 raise MateriaError(

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.display.bundle import Shown, bundle
+from materia_nb.display.calls import calls_html, calls_text
 from materia_nb.display.contract import contract_sections, path_section
 from materia_nb.display.envelope import envelope_sections
 from materia_nb.display.escape import plain, shorten
@@ -22,6 +23,7 @@ from materia_nb.display.html import (
     html_table,
 )
 from materia_nb.display.sections import FindFile, Section, sections_html, sections_text
+from materia_nb.engine.said import ToolCall
 from materia_nb.handoff.contract.fields import plan_status
 from materia_nb.handoff.protocol import Issue, Reading
 from materia_nb.jsonvalue import JSON
@@ -55,6 +57,8 @@ class HandoffView(Shown):
             lines += self._turn_lines(turn, whole=turn is self.step.turns[-1])
         if not self.step.turns:
             lines.append("  no output yet")
+        lines += [f"  without an answer: {line}" for line in calls_text(self._loose_calls())]
+        lines += [f"  note: {note}" for note in self.step.notes]
         lines += sections_text(self._path())
         lines += [f"  not on the disk, though named as made: {path}" for path in self.step.missing]
         lines += [f"  remark: {one.message}" for one in self._later_warnings()]
@@ -68,7 +72,8 @@ class HandoffView(Shown):
     def _turn_lines(self, turn: TurnRecord, *, whole: bool) -> list[str]:
         """Say what a turn handed on; of an earlier one, whose output was not the last word, only the head."""
         reading, sections = turn.reading, self._sections(turn.reading)
-        lines = [f"  {turn.mode}:"] if sections else [f"  {turn.mode}: {shorten(turn.text, 300)}"]
+        lines = [f"  tool: {line}" for line in calls_text(turn.calls)]
+        lines += [f"  {turn.mode}:"] if sections else [f"  {turn.mode}: {shorten(turn.text, 300)}"]
         lines += sections_text(sections if whole else sections[:1], "    ")
         if reading is None:
             return lines
@@ -84,6 +89,9 @@ class HandoffView(Shown):
         parts: list[Html] = []
         for turn in self.step.turns:
             parts += self._turn_html(turn, whole=turn is self.step.turns[-1])
+        if loose := self._loose_calls():
+            parts += [html_heading("tool calls without an answer"), calls_html(loose)]
+        parts.append(html_lines(self.step.notes))
         gone = [f"not on the disk, though named as made: {path}" for path in self.step.missing]
         parts += [sections_html(self._path()), html_lines(gone), _remarks(self._later_warnings())]
         wanted = list(self.wanted.describe().items())
@@ -100,7 +108,9 @@ class HandoffView(Shown):
 
     def _turn_html(self, turn: TurnRecord, *, whole: bool) -> list[Html]:
         reading, sections = turn.reading, self._sections(turn.reading)
-        parts, raw = [html_heading(turn.mode)], html_pre(turn.text, SHOWN_CHARS)
+        parts, raw = [html_heading(turn.mode), calls_html(turn.calls)], html_pre(turn.text, SHOWN_CHARS)
+        if turn.usage is not None:
+            parts.append(html_lines([f"tokens: {turn.usage.input} in, {turn.usage.output} out"]))
         if sections:
             rest = sections_html(sections[1:])
             parts += [sections_html(sections[:1]), rest if whole else html_fold("more", rest)]
@@ -118,6 +128,11 @@ class HandoffView(Shown):
             tree = html_json(reading.value, 2)
             parts.append(html_fold("the object", tree) if sections else tree)
         return parts
+
+    def _loose_calls(self) -> list[ToolCall]:
+        """The calls of turns that gave no output: one that failed, or waits."""
+        answered = {id(call) for turn in self.step.turns for call in turn.calls}
+        return [call for call in self.step.calls if id(call) not in answered]
 
     def _sections(self, reading: Reading | None) -> list[Section]:
         """What a reading means; empty for a protocol without a layout, and for what could not be read."""

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from materia_nb.agents.base import Message
 from materia_nb.engine import step as engine
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
+from materia_nb.engine.said import Message, ToolCall
 from materia_nb.engine.state import CastState, Failure, Hold, Item, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
@@ -36,6 +36,8 @@ class Looks:
     _history: History
     _journal: Journal | None
     _watchers: list[Callable[[Self], None]]
+    _listeners: list[Callable[[], None]]
+    _saying: list[str]
 
     @property
     def graph(self) -> Graph:
@@ -92,6 +94,14 @@ class Looks:
         return self._history.prompt
 
     @property
+    def prompt_cut_short(self) -> Prompt | None:
+        """The prompt of a turn that failed or was aborted and can be sent again; None when there is none."""
+        visit, failure = self.now.at, self.failure
+        if visit is None or failure is None or not failure.again:
+            return None
+        return None if self.rules.sockets[visit.socket].socket.is_utility else self._history.prompt
+
+    @property
     def waiting_at(self) -> Visit | None:
         """The visit that owes an output, None when no socket is entered."""
         return self.now.at if self.now.status == "waiting" else None
@@ -130,7 +140,27 @@ class Looks:
     @property
     def conversation(self) -> tuple[Message, ...]:
         """What was said in the current visit."""
-        return tuple(Message(role, text) for role, text in self._history.said)
+        return tuple(self._history.said)
+
+    @property
+    def saying(self) -> str:
+        """What the agent that is asked has said so far of an answer that is still coming."""
+        return "".join(self._saying)
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls of the turn that waits, so far."""
+        return self._history.calls
+
+    @property
+    def asking(self) -> tuple[ToolCall, ...]:
+        """The tool calls that wait for a person's leave; empty when none does."""
+        return tuple(call for call in self._history.asking if call.decided is None)
+
+    @property
+    def allowed(self) -> frozenset[str]:
+        """The tools that change something and yet need not ask in this cast."""
+        return self._history.allowed
 
     def at_step(self, number: int) -> StepRecord:
         """Return the step of that number; negative numbers count from the end."""
@@ -205,6 +235,16 @@ class Looks:
             replace_file(target, cast_page_html(self).encode("utf-8", "replace"))
         return target
 
+    def save_recording(self, path: str | Path) -> Path:
+        """Write what was answered as a file that another cast can be answered from, and return its path."""
+        from materia_nb.recordings import recording_text
+
+        target = Path(path)
+        with disk(target, "write the recording"):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(target, recording_text(self).encode("utf-8", "replace"))
+        return target
+
     def watch(self, watcher: Callable[[Self], None]) -> Callable[[], None]:
         """Call ``watcher`` after every change; returns a function that ends it.
 
@@ -212,6 +252,22 @@ class Looks:
         """
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
+
+    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call ``listener`` whenever more of an answer has come (``saying``); returns a function that ends it.
+
+        It is called often and must be quick; one that raises is not called again.
+        """
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    def _heard(self) -> None:
+        for listener in tuple(self._listeners):
+            try:
+                listener()
+            except Exception as error:  # noqa: BLE001 - a view must not break the cast
+                self._listeners.remove(listener)
+                self.messages.append(f"A view stopped listening to the cast: {error}")
 
     def _upcoming(self) -> str | None:
         """The socket that is entered next: behind the loops that are passed over because they are empty."""
@@ -234,6 +290,7 @@ class Past(Looks):
         self.project = cast.project
         self.differences, self.messages, self.breakpoints = (), [], {}
         self._history, self._journal, self._watchers = history, None, []
+        self._listeners, self._saying = [], []
 
 
 def _nth(steps: Sequence[StepRecord], number: int) -> StepRecord:

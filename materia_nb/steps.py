@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from materia_nb.agents.base import Turn, TurnKind
+from materia_nb.agents.base import Asking, Called, Noted, Said, Spent, Telling, Turn, TurnKind
 from materia_nb.agents.registry import AgentTable
-from materia_nb.agents.sound import SoundReply, agent_failure, sound
+from materia_nb.agents.sound import SoundReply, agent_failure, sound, sound_usage
 from materia_nb.engine import step as engine
 from materia_nb.engine.facts import learned_from
 from materia_nb.engine.rules import Rules
@@ -145,16 +145,24 @@ class Steps(Stops):
         and recast asks again.
         """
         while (visit := self.waiting_at) is not None and not self.stop.is_set():
+            if self.asking:
+                return  # a person decides first
             drafts = visit.drafts
             agent = self.agents.for_turn(visit.socket, self._materia(visit).id)
+            self._saying = []
             try:
                 answer = agent.answer(self._turn(visit))
+                if isinstance(answer, Asking):
+                    self._asks(visit, answer)
+                    return
                 reply = None if answer is None else sound(answer, f"The agent {agent.name}")
             except Exception as error:  # noqa: BLE001 - agents are other people's code
                 if self.stop.is_set() and getattr(error, "kind", None) == "interrupted":
                     return
                 self._fail(*agent_failure(agent, visit.socket, error))
                 return
+            finally:
+                self._saying = []
             if reply is None:
                 return
             self._arrived(reply)
@@ -186,7 +194,49 @@ class Steps(Stops):
             materia_index=self._turns[f"materia {materia.id}"],
             turn_of_visit=visit.turn,
             grant=self._grant,
+            allowed=self.allowed,
+            calls=(*self.calls, *self._history.asking),
+            tell=lambda telling: self._take(visit, telling),
         )
+
+    def _asks(self, visit: Visit, asking: Asking) -> None:
+        """The agent cannot go on before a person has decided about tool calls."""
+        calls = list(asking.calls)
+        event = {**engine.about(self.rules, visit), "calls": [call.as_json() for call in calls]}
+        self._commit([("tool_asked", event)], lambda _: self._history.asks(calls))
+        self._told()
+
+    def _reopen(self) -> None:
+        """Let the turn that was cut short wait for its answer again."""
+        step = engine.resend(self.rules, self.now)
+        self._commit(step.events, lambda ts: self._history.moved(step, ts))
+        self._told()
+
+    def _take(self, visit: Visit, telling: Telling) -> None:
+        """Take what an agent tells while it answers; from a turn that is over, nothing is taken."""
+        now = self.waiting_at
+        if now is None or (now.step, now.turn) != (visit.step, visit.turn):
+            return
+        about = engine.about(self.rules, visit)
+        match telling:
+            case Said(text, fresh):
+                if fresh:
+                    self._saying = []
+                self._saying.append(text)
+                self._heard()
+                return
+            case Called(call):
+                event = ("tool_call", {**about, "call": call.as_json()})
+                self._commit([event], lambda _: self._history.called(call))
+            case Noted(text):
+                told = to_bytes(text).decode()
+                self._commit([("agent_note", {**about, "text": told})], lambda _: self._history.noted(told))
+            case Spent(usage):
+                used = sound_usage(usage, f"The agent of {visit.socket}")
+                state = engine.spend(self.now, used)
+                event = ("turn_spent", {**about, "usage": used._asdict()})
+                self._commit([event], lambda _: self._history.spent(used, state))
+        self._told()
 
     def _arrived(self, reply: SoundReply) -> None:
         """An output is there: decide, keep it on disk, then in the journal, then here."""
@@ -209,7 +259,7 @@ class Steps(Stops):
             if not self.rules.sockets[visit.socket].socket.is_utility:
                 self._turns[visit.socket] += 1
                 self._turns[f"materia {self._materia(visit).id}"] += 1
-            self._history.answered(step, text, name, reply.usage, ts)
+            self._history.answered(step, text, name, reply.usage, ts, reply.meta)
             self._history.lacking(missing)
 
         before = self.now

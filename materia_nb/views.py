@@ -6,10 +6,11 @@ stable from run to run (no ids, no times), since notebooks are compared by it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.display.bundle import GraphPicture, Shown, bundle
+from materia_nb.display.calls import call_words
 from materia_nb.display.escape import plain, shorten
 from materia_nb.display.html import Html, html_join, html_json, html_panel, html_pre, html_table, html_text
 from materia_nb.display.marks import Marks
@@ -304,10 +305,7 @@ def status_lines(cast: Looks, pause: str | None = None, changed: Sequence[str] =
     if now.usage.tokens:
         most = f" of {now.budget.max_tokens}" if now.budget.max_tokens is not None else ""
         lines.append(f"tokens: {now.usage.tokens}{most}")
-    lines += cast.messages
-    lines += [f"differs: {difference}" for difference in cast.differences]
-    if cast.steps and cast.steps[-1].missing:
-        lines.append(f"not on the disk, though named as made: {', '.join(cast.steps[-1].missing)}")
+    lines += [*cast.messages, *_remarked(cast)]
     failure = now.failure
     if failure is not None:
         lines.append(f"{failure.kind}: {failure.message}")
@@ -327,6 +325,15 @@ def status_lines(cast: Looks, pause: str | None = None, changed: Sequence[str] =
     return tuple(lines)
 
 
+def _remarked(cast: Looks) -> Iterator[str]:
+    """What is odd about a recording, and about the latest step."""
+    yield from (f"differs: {difference}" for difference in cast.differences)
+    if cast.steps and cast.now.status in ("waiting", "failed"):
+        yield from (f"note: {note}" for note in cast.steps[-1].notes[-3:])
+    if cast.steps and cast.steps[-1].missing:
+        yield f"not on the disk, though named as made: {', '.join(cast.steps[-1].missing)}"
+
+
 def _draft(cast: Looks) -> str | None:
     """The draft that a person is to judge, None when there is none."""
     visit = cast.waiting_at
@@ -341,6 +348,11 @@ def _waiting_for(cast: Looks) -> str:
     if socket.is_utility:
         return f"waiting: {visit.socket} was interrupted; step runs it again"
     item = f" for {visit.item.key} ({short(visit.item.label)})" if visit.item else ""
+    if cast.asking:
+        calls = "; ".join(call_words(call) for call in cast.asking)
+        return (
+            f"waiting: {visit.socket}{item} asks for leave to run {calls}; approve, approve --always, or deny"
+        )
     if visit.mode == "draft" and visit.drafts:
         return f"waiting: {visit.socket}{item} has a draft; refine it, or continue to the final result"
     who = f"{visit.socket} ({socket.materia.label}){item}"

@@ -8,9 +8,10 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from materia_nb.agents.base import Agent
+from materia_nb.agents.recorded import RecordedAgent
 from materia_nb.agents.registry import AgentTable
 from materia_nb.cast import Cast, Plan
 from materia_nb.engine.earlier import PREVIOUS, told_to_the_next
@@ -28,6 +29,7 @@ from materia_nb.loadout import (
 from materia_nb.loadout.compose import Composition, compose
 from materia_nb.loadout.copies import add_definitions, placed_materia
 from materia_nb.loadout.layers import PROJECT_FILE, profile_directory
+from materia_nb.recordings import agent_of, read_recording, recording_of
 from materia_nb.store.catalogue import CastEntry, find_cast, list_casts
 from materia_nb.store.files import disk, replace_file
 from materia_nb.utilities import scripts
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 DEFAULT_ARTIFACT_DIR = ".pi/pi-materia"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
+_RECORDED: Final = "recorded:"
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -314,7 +317,29 @@ class Workbench:
 
         return decorate
 
+    def recorded(self, reference: str | Path) -> RecordedAgent:
+        """Return an agent that answers as in an earlier cast.
+
+        Args:
+            reference: the file of a recording (``save_recording``), or a cast as :meth:`open` takes it.
+
+        Raises:
+            MateriaError: there is no such file or cast, or it is no recording (``bad_recording``).
+        """
+        path = self.project / reference
+        if path.is_file():
+            return read_recording(path)
+        cast = Cast.open(find_cast(self.artifact_root, str(reference)))
+        return agent_of(recording_of(cast), f"recorded:{cast.id}")
+
+    def _answerer(self, agent: object) -> object:
+        """Find the recording that a person named; anything else stays as it is."""
+        if isinstance(agent, str) and agent.startswith(_RECORDED):
+            return self.recorded(agent.removeprefix(_RECORDED))
+        return agent
+
     def _set_agent(self, name: str, agent: object) -> Agent:
+        agent = self._answerer(agent)
         if name == "*":
             self.agents.default = agent
             made = self.agents.default
@@ -366,9 +391,9 @@ class Workbench:
             table = self.agents.copy()
             for key, agent in agents.items():
                 if key == "*":
-                    table.default = agent
+                    table.default = self._answerer(agent)
                 else:
-                    table.set(key, agent)
+                    table.set(key, self._answerer(agent))
         return self._begin(name, self.graph(name), self.config.document, request, table)
 
     def link(self, *names: str, request: str, from_cast: str | Path | None = None) -> Cast:

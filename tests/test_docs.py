@@ -20,6 +20,7 @@ import make_docs
 import materia_nb.cast
 import protocol_helpers as p
 from materia_nb import Workbench
+from materia_nb.agents import AgentError, Asking, Called, Noted, Spent, ToolCall, Usage
 from materia_nb.conformance.runner import run_vector
 from materia_nb.loadout import check_config, read_text, report
 from materia_nb.magics.registry import VERBS
@@ -397,7 +398,42 @@ def varied_casts(wb: Workbench) -> list[Any]:
     edited.back_to(1)
     forked = edited.fork(1)
     edited.run()
-    return [repaired, talked, worked, *failed, looped, spent, warned, edited, forked, *held_casts(wb)]
+    return [
+        *asking_casts(wb),
+        repaired,
+        talked,
+        worked,
+        *failed,
+        looped,
+        spent,
+        warned,
+        edited,
+        forked,
+        *held_casts(wb),
+    ]
+
+
+def asking_casts(wb: Workbench) -> list[Any]:
+    """A cast whose agent fails, is asked again, uses a tool and asks for leave."""
+
+    class Uses:
+        name = "uses"
+        failed = False
+
+        def answer(self, turn: Any) -> Any:
+            turn.tell(Noted("I try"))
+            if not self.failed:
+                self.failed = True
+                turn.tell(Spent(Usage(1, 1)))
+                raise AgentError("gone", kind="transport")
+            turn.tell(Called(ToolCall(id="1", tool="read", result="text")))
+            return "done" if turn.calls else Asking((ToolCall(id="2", tool="bash"),))
+
+    cast = wb.cast("u", loadout="Ask", agents={"*": Uses()})
+    cast.run()
+    cast.resend()
+    cast.permit(always=True)
+    return [cast]
 
 
 def held_casts(wb: Workbench) -> list[Any]:

@@ -1,6 +1,19 @@
 """Who answers an agent socket: a person, a function, a script, a recording or a command."""
 
-from materia_nb.agents.base import Agent, AgentError, Message, Reply, Turn, Usage
+from materia_nb.agents.base import (
+    Agent,
+    AgentError,
+    Asking,
+    Called,
+    Message,
+    Noted,
+    Reply,
+    Said,
+    Spent,
+    ToolCall,
+    Turn,
+    Usage,
+)
 from materia_nb.agents.command_agent import CommandAgent
 from materia_nb.agents.function import FunctionAgent
 from materia_nb.agents.person import PersonAgent
@@ -12,13 +25,19 @@ __all__ = [
     "Agent",
     "AgentError",
     "AgentTable",
+    "Asking",
+    "Called",
     "CommandAgent",
     "FunctionAgent",
     "Message",
+    "Noted",
     "PersonAgent",
     "RecordedAgent",
     "Reply",
+    "Said",
     "ScriptedAgent",
+    "Spent",
+    "ToolCall",
     "Turn",
     "Usage",
     "agent_from",

@@ -8,16 +8,32 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
+from materia_nb.engine.said import Decided, Message, Role, ToolCall
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract.approval import Grant
 from materia_nb.jsonvalue import JSON, compact
 
+__all__ = [
+    "Agent",
+    "AgentError",
+    "Asking",
+    "Called",
+    "Decided",
+    "Message",
+    "Noted",
+    "Reply",
+    "Role",
+    "Said",
+    "Spent",
+    "Telling",
+    "ToolCall",
+    "Turn",
+    "TurnKind",
+    "Usage",
+    "reply_from",
+]
+
 TurnKind: TypeAlias = Literal["work", "repair", "refine", "finalize", "resume"]
-Role: TypeAlias = Literal["user", "assistant"]
-
-
-Decided: TypeAlias = Literal["once", "always", "denied"]
-"""What a person said to a tool call that had asked for leave."""
 
 
 class AgentError(MateriaError):
@@ -27,45 +43,6 @@ class AgentError(MateriaError):
         self, what: str, *, where: str | None = None, hint: str | None = None, kind: str = "agent_error"
     ) -> None:
         super().__init__(what, where=where, hint=hint, kind=kind)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
-    """One use of a tool in a turn.
-
-    Attributes:
-        id: what the model called it; unique within the turn.
-        tool: the tool's name, which need not exist: a model may ask for anything.
-        args: its arguments, as the model gave them.
-        round: which answer of the model in this turn asked for it, from 1; an answer can ask for several.
-        said: what the model said beside its calls in that answer; kept with the first of them.
-        result: what the model was told, bounded; None while it has not run.
-        ok: whether it did what was asked.
-        seconds: how long it took.
-        decided: what the person said, when it had to be asked for; None when it had not.
-    """
-
-    id: str
-    tool: str
-    args: Mapping[str, JSON] = field(default_factory=dict)
-    round: int = 1
-    said: str = ""
-    result: str | None = None
-    ok: bool = True
-    seconds: float = 0.0
-    decided: Decided | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One thing said in a visit, by the user's side (prompts, feedback) or by the agent.
-
-    ``calls`` are the tool calls that an agent made before it said ``text``.
-    """
-
-    role: Role
-    text: str
-    calls: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

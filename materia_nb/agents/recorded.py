@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from materia_nb.agents.base import AgentError, Reply, Turn
+from materia_nb.agents.base import AgentError, Called, Reply, ToolCall, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTurn:
+    """A reply, and the tool calls that were made on the way to it."""
+
+    reply: Reply
+    calls: tuple[ToolCall, ...] = ()
 
 
 class RecordedAgent:
     """Gives each turn of a visit the reply that the same turn of the same visit had.
+
+    The tool calls of then are told again, so that they can be seen, but nothing is run.
 
     Args:
         replies: by (socket id, visit), the replies of that visit in turn order.
@@ -16,13 +27,13 @@ class RecordedAgent:
     """
 
     def __init__(
-        self, replies: Mapping[tuple[str, int], Sequence[str | Reply]], *, name: str = "recording"
+        self,
+        replies: Mapping[tuple[str, int], Sequence[str | Reply | RecordedTurn]],
+        *,
+        name: str = "recording",
     ) -> None:
         self.name = name
-        self._replies = {
-            key: tuple(Reply(reply) if isinstance(reply, str) else reply for reply in given)
-            for key, given in replies.items()
-        }
+        self._replies = {key: tuple(_turn(reply) for reply in given) for key, given in replies.items()}
 
     def answer(self, turn: Turn) -> Reply:
         """Return what was said then.
@@ -32,7 +43,12 @@ class RecordedAgent:
         """
         given = self._replies.get((turn.socket_id, turn.visit), ())
         if turn.turn_of_visit < len(given):
-            return given[turn.turn_of_visit]
+            then = given[turn.turn_of_visit]
+            told = {call.id for call in turn.calls}
+            for call in then.calls:
+                if call.id not in told:
+                    turn.tell(Called(call))
+            return then.reply
         visits = sorted(visit for socket, visit in self._replies if socket == turn.socket_id)
         if not visits:
             what = f"The recorded cast has no replies of {turn.socket_id}"
@@ -54,3 +70,9 @@ class RecordedAgent:
 
     def __repr__(self) -> str:
         return f"RecordedAgent({sum(map(len, self._replies.values()))} replies)"
+
+
+def _turn(given: str | Reply | RecordedTurn) -> RecordedTurn:
+    if isinstance(given, RecordedTurn):
+        return given
+    return RecordedTurn(Reply(given) if isinstance(given, str) else given)

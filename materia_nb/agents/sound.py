@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from materia_nb.agents.base import Agent, AgentError, Reply, reply_from
+from materia_nb.agents.base import Agent, AgentError, reply_from
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
@@ -31,7 +31,7 @@ def sound(value: object, who: str) -> SoundReply:
     reply = reply_from(value, who)
     if not isinstance(reply.text, str):
         raise AgentError(f"{who} returned a reply whose text is a {type(reply.text).__name__}")
-    usage = None if reply.usage is None else _usage(reply, who)
+    usage = None if reply.usage is None else sound_usage(reply.usage, who)
     if not reply.meta:
         return SoundReply(reply.text, usage, {})
     try:
@@ -42,8 +42,12 @@ def sound(value: object, who: str) -> SoundReply:
     return SoundReply(reply.text, usage, meta)
 
 
-def _usage(reply: Reply, who: str) -> Usage:
-    given: Any = reply.usage
+def sound_usage(given: Any, who: str) -> Usage:
+    """Take tokens and cost as an agent gave them.
+
+    Raises:
+        AgentError: they are no numbers, or cannot be.
+    """
     try:
         numbers = int(given.input), int(given.output), float(given.cost or 0.0)
     except (AttributeError, TypeError, ValueError, OverflowError) as error:

@@ -13,6 +13,7 @@ from materia_nb.engine.state import (
     Draft,
     Failure,
     Pending,
+    Usage,
     Visit,
 )
 from materia_nb.engine.transition import Event, Step, about_visit, decision_of, stop_cast, waiting_visit
@@ -21,13 +22,17 @@ from materia_nb.errors import MateriaError
 
 def fail(state: CastState, failure: Failure) -> Step:
     """Something outside the engine went wrong with the waiting visit: a process, an agent."""
-    return stop_cast(Draft(state), failure, waiting_visit(state))
+    return stop_cast(Draft(state), failure._replace(again=True), waiting_visit(state))
 
 
 def abort(state: CastState, reason: str) -> Step:
     """The person stops the cast."""
     failure = Failure(
-        "aborted", reason, state.at.socket if state.at else None, "recast to go on from this socket"
+        "aborted",
+        reason,
+        state.at.socket if state.at else None,
+        "recast to go on from this socket",
+        again=state.status == "waiting",
     )
     stopped = state._replace(status="aborted", failure=failure, hold=None)
     return Step(stopped, (Event("cast_end", {"ok": False, "error": reason, "kind": "aborted"}),))
@@ -45,6 +50,30 @@ def recast(rules: Rules, state: CastState) -> Step:
     here = rules.sockets[visit.socket]
     visit = visit._replace(mode=here.first_mode, turn=visit.turn + 1, repairs=0, drafts=0, memory=None)
     return waiting_again(rules, here, state, visit, Event("cast_recast", about_visit(here, visit)))
+
+
+def resend(rules: Rules, state: CastState) -> Step:
+    """Ask the turn that was cut short once more, in the same conversation.
+
+    Raises:
+        MateriaError: no turn of an agent was cut short (``nothing_to_send``).
+    """
+    _needs_stopped(state)
+    visit, failure = state.at, state.failure
+    here = rules.sockets[visit.socket] if visit else None
+    if here is None or visit is None or here.socket.is_utility or failure is None or not failure.again:
+        raise MateriaError(
+            "There is no turn to send again: no agent was cut short.",
+            hint="recast runs the socket once more, revive grants an exhausted limit",
+            kind="nothing_to_send",
+        )
+    event = Event("turn_resent", about_visit(here, visit))
+    return Step(state._replace(status="waiting", failure=None), (event,))
+
+
+def spend(state: CastState, usage: Usage) -> CastState:
+    """Count what a turn cost that gave no output (R20)."""
+    return state._replace(usage=state.usage.plus(usage))
 
 
 def revive(rules: Rules, state: CastState) -> Step:

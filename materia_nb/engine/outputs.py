@@ -37,8 +37,7 @@ def output(
     here = rules.sockets[visit.socket]
     draft = Draft(state)
     if usage is not None:
-        total = draft.usage
-        draft.usage = Usage(total.input + usage.input, total.output + usage.output, total.cost + usage.cost)
+        draft.usage = draft.usage.plus(usage)
     if here.any_text(visit.mode):
         asked = prompt or first_prompt(rules, here, draft, visit)
         return _worked(here, draft, visit, asked) if here.works(visit.mode) else _drafted(here, draft, visit)

@@ -90,6 +90,7 @@ class Failure(NamedTuple):
     ``blocked`` is the target that a revived cast goes on to, where there is one, and
     ``allow`` the allowance (a key of ``CastState.extra``) and how much of it reviving grants.
     ``refused`` keeps the issues and the text of an answer that was the last to be refused.
+    ``again`` says that a turn was cut short, so that the same one can be asked again.
     """
 
     kind: str
@@ -99,6 +100,7 @@ class Failure(NamedTuple):
     blocked: str | None = None
     allow: tuple[tuple[object, ...], int] | None = None
     refused: tuple[tuple[Issue, ...], str] | None = None
+    again: bool = False
 
 
 class Usage(NamedTuple):
@@ -112,6 +114,10 @@ class Usage(NamedTuple):
     def tokens(self) -> int:
         """Input and output together, which is what the budget counts."""
         return self.input + self.output
+
+    def plus(self, other: Usage) -> Usage:
+        """Add what something else used."""
+        return Usage(self.input + other.input, self.output + other.output, self.cost + other.cost)
 
 
 class Pending(NamedTuple):

@@ -4,7 +4,7 @@ Each returns a :class:`Step`: the new state, what happened as events, and, when 
 way on was decided, the decision. Nothing here touches files, clocks or processes.
 """
 
-from materia_nb.engine.again import abort, fail, recast, revive, set_budget
+from materia_nb.engine.again import abort, fail, recast, resend, revive, set_budget, spend
 from materia_nb.engine.entering import begin, enter, prompt_for
 from materia_nb.engine.holds import answered, decided
 from materia_nb.engine.outputs import finalize, output
@@ -24,7 +24,9 @@ __all__ = [
     "output",
     "prompt_for",
     "recast",
+    "resend",
     "revive",
     "set_budget",
     "short",
+    "spend",
 ]

@@ -9,11 +9,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from materia_nb.cast import Cast
+from materia_nb.display.escape import ELLIPSIS, part
 
 SHOW_AFTER_S = 0.5
 """Short runs show nothing, so that their cells hold only the result."""
 REDRAW_S = 0.1
 """At most this often the bar is redrawn."""
+_SAID = 60
+"""How much of what the agent says at the moment stands beside the bar."""
 
 
 @contextmanager
@@ -23,11 +26,12 @@ def running(cast: Cast) -> Iterator[None]:
         yield
         return
     bar = _Bar(cast)
-    unwatch = cast.watch(bar.update)
+    ends = (cast.watch(bar.update), cast.listen(lambda: bar.update(cast)))
     try:
         yield
     finally:
-        unwatch()
+        for end in ends:
+            end()
         bar.close()
 
 
@@ -82,7 +86,9 @@ class _Bar:
         cast, (bar, label) = self._cast, self._widgets.children
         done, total = progress_of(cast)
         bar.max, bar.value = max(total, 1), done
-        label.value = f"{done}/{total} items, {cast.next_socket or cast.status}, step {len(cast.steps)}"
+        said = cast.saying[-_SAID:]
+        where = f"{done}/{total} items, {cast.next_socket or cast.status}, step {len(cast.steps)}"
+        label.value = f"{where}: {ELLIPSIS}{part(said, _SAID)}" if said else where
 
 
 def _make() -> Any:

@@ -107,12 +107,10 @@ def usage_report(rules: Rules, history: History) -> dict[str, JSON]:
             "byMateria": rules.sockets[step.socket].socket.materia.id,
             "byTask": step.item_key,
         }
-        for turn in step.turns:
-            if turn.usage is None:
-                continue
+        for used in (*(turn.usage for turn in step.turns if turn.usage), *step.spent):
             for group, key in keys.items():
                 if key is not None:
-                    groups[group][key] = _add(groups[group].get(key, Usage()), turn.usage)
+                    groups[group][key] = groups[group].get(key, Usage()).plus(used)
     total = history.state.usage
     report: dict[str, Any] = {
         "tokens": {"input": total.input, "output": total.output, "total": total.tokens},
@@ -125,7 +123,3 @@ def usage_report(rules: Rules, history: History) -> dict[str, JSON]:
 
 def _usage(usage: Usage) -> Mapping[str, JSON]:
     return {"input": usage.input, "output": usage.output, "total": usage.tokens, "cost": usage.cost}
-
-
-def _add(a: Usage, b: Usage) -> Usage:
-    return Usage(a.input + b.input, a.output + b.output, a.cost + b.cost)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from materia_nb.engine.decision import Decision
 from materia_nb.engine.prompt import Prompt
+from materia_nb.engine.said import Message, ToolCall
 from materia_nb.engine.state import CastState, Mode, Usage
 from materia_nb.engine.step import Step
 from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON
-
-Role: TypeAlias = Literal["user", "assistant"]
-"""Who said something in a visit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +21,8 @@ class TurnRecord:
 
     ``prompt`` and ``reading`` are None for a utility and for a draft respectively; ``message``
     is what the person said when that was asked in place of the prompt (refinement). A
-    ``correction`` is what a person put in place of the output of a completed step.
+    ``correction`` is what a person put in place of the output of a completed step. ``calls``
+    are the tools that the agent used before it answered, and ``meta`` what it gave beside its answer.
     """
 
     mode: Mode | Literal["correction"]
@@ -33,6 +32,8 @@ class TurnRecord:
     reading: Reading | None
     usage: Usage | None
     message: str | None = None
+    calls: tuple[ToolCall, ...] = ()
+    meta: Mapping[str, JSON] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -44,6 +45,9 @@ class StepRecord:
     ``entry`` tells which empty loops were passed over on the way in. ``branch`` counts how
     often the cast had been taken back before, since visits are then numbered anew. ``missing``
     are the files that the last output says it made and that were not on the disk.
+
+    ``calls`` are all tool calls of the visit, also those of turns that gave no output, ``notes``
+    what its agent told a person, and ``spent`` what turns without an output cost.
     """
 
     number: int
@@ -61,6 +65,9 @@ class StepRecord:
     ended: int | None = None
     branch: int = 0
     missing: tuple[str, ...] = ()
+    calls: list[ToolCall] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    spent: list[Usage] = field(default_factory=list)
 
     @property
     def output(self) -> str | None:
@@ -102,7 +109,10 @@ class History:
         self.ending: Decision | None = None
         self.mode_asked: Mode = "work"
         self.message: str | None = None
-        self.said: list[tuple[Role, str]] = []
+        self.said: list[Message] = []
+        self.calls: tuple[ToolCall, ...] = ()
+        self.asking: tuple[ToolCall, ...] = ()
+        self.allowed: frozenset[str] = frozenset()
         self.edits: list[Edit] = []
         self._asked_before: list[Prompt | None] = []
         self.abandoned: list[Sequence[StepRecord]] = []
@@ -143,16 +153,55 @@ class History:
         else:
             self.ending = step.decision
 
-    def answered(self, step: Step, text: str, artifact: str | None, usage: Usage | None, ts: int) -> None:
+    def answered(
+        self,
+        step: Step,
+        text: str,
+        artifact: str | None,
+        usage: Usage | None,
+        ts: int,
+        meta: Mapping[str, JSON] | None = None,
+    ) -> None:
         """Keep an output and what followed from it."""
         record = self.steps[-1]
-        turn = TurnRecord(self.mode_asked, self.prompt, text, artifact, step.reading, usage, self.message)
+        turn = TurnRecord(
+            self.mode_asked,
+            self.prompt,
+            text,
+            artifact,
+            step.reading,
+            usage,
+            self.message,
+            self.calls,
+            meta or {},
+        )
         record.turns.append(turn)
         record.missing = ()
         if self.prompt is not None:
             self.said += _said(turn)
         self.message = None
+        self.calls = self.asking = ()
         self.moved(step, ts)
+
+    def called(self, call: ToolCall) -> None:
+        """Keep a tool call of the turn that waits; it no longer asks for leave, if it did."""
+        self.calls += (call,)
+        self.steps[-1].calls.append(call)
+        self.asking = tuple(one for one in self.asking if one.id != call.id)
+
+    def asks(self, calls: Sequence[ToolCall]) -> None:
+        """Keep which tool calls the waiting turn cannot go on without, or what was decided about them."""
+        self.asking = tuple(calls)
+
+    def noted(self, text: str) -> None:
+        """Keep what an agent told a person while it answered."""
+        self.steps[-1].notes.append(text)
+
+    def spent(self, usage: Usage, state: CastState) -> None:
+        """Keep what a turn without an output cost."""
+        self.steps[-1].spent.append(usage)
+        self.state = state
+        self.steps[-1].after = state
 
     def lacking(self, missing: Sequence[str]) -> None:
         """Keep which files the last output says it made although they are not there."""
@@ -219,6 +268,7 @@ class History:
     def _forget(self) -> None:
         self.message = None
         self.said = []
+        self.calls = self.asking = ()
 
     def moved(self, step: Step, ts: int) -> None:
         """Keep a transition that is no output: a failure, an abort, a request for the final result."""
@@ -246,6 +296,6 @@ def history_to(start: CastState, steps: Sequence[StepRecord], number: int) -> Hi
     return history
 
 
-def _said(turn: TurnRecord) -> tuple[tuple[Role, str], tuple[Role, str]]:
+def _said(turn: TurnRecord) -> tuple[Message, Message]:
     asked = turn.message if turn.message is not None else turn.prompt.text if turn.prompt else ""
-    return ("user", asked), ("assistant", turn.text)
+    return Message("user", asked), Message("assistant", turn.text, turn.calls)

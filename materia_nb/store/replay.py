@@ -16,6 +16,7 @@ from materia_nb.engine import edit
 from materia_nb.engine import step as engine
 from materia_nb.engine.prompt import reworded
 from materia_nb.engine.rules import Rules
+from materia_nb.engine.said import call_from
 from materia_nb.engine.state import CastState, Failure, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
@@ -117,6 +118,13 @@ class _Player:
             "approval_answered": self._answer,
             "hold_decided": self._decide,
             "evidence_missing": self._lacking,
+            "tool_call": self._called,
+            "tool_asked": self._asks,
+            "tool_decided": self._asks,
+            "tools_allowed": self._allowed,
+            "agent_note": self._agent_note,
+            "turn_spent": self._spent,
+            "turn_resent": self._resent,
             "suggestion_kept": lambda line: self.history.remembered(line.data.get("suggestion")),
         }
 
@@ -194,7 +202,8 @@ class _Player:
             self._finalize(line)  # whoever recorded it asked for no more
         usage = _usage(line.data.get("usage"))
         step = engine.output(self.rules, self.history.state, text, usage, self.history.prompt)
-        self.history.answered(step, text, artifact if isinstance(artifact, str) else None, usage, line.ts)
+        kept, meta = artifact if isinstance(artifact, str) else None, line.data.get("meta")
+        self.history.answered(step, text, kept, usage, line.ts, meta if isinstance(meta, dict) else None)
 
     def _lost(self, line: Line, artifact: JSON) -> None:
         """Go on without an output that cannot be read: the step is shown, what it did is not known."""
@@ -274,6 +283,38 @@ class _Player:
                 target=target if isinstance(target, str) else None,
             )
             self.history.moved(step, line.ts)
+
+    # -- what an agent did on the way to an answer -----------------------------------------
+
+    def _called(self, line: Line) -> None:
+        call = call_from(line.data.get("call"))
+        if call is not None and self.history.steps:
+            self.history.called(call)
+
+    def _asks(self, line: Line) -> None:
+        calls = line.data.get("calls")
+        if isinstance(calls, list):
+            self.history.asks([call for one in calls if (call := call_from(one)) is not None])
+
+    def _allowed(self, line: Line) -> None:
+        tools = line.data.get("tools")
+        if isinstance(tools, list):
+            self.history.allowed = frozenset(tool for tool in tools if isinstance(tool, str))
+
+    def _agent_note(self, line: Line) -> None:
+        if self.history.steps:
+            self.history.noted(str(line.data.get("text", "")))
+
+    def _spent(self, line: Line) -> None:
+        usage = _usage(line.data.get("usage"))
+        if usage is not None and self.history.steps:
+            self.history.spent(usage, engine.spend(self.history.state, usage))
+
+    def _resent(self, line: Line) -> None:
+        state = self.history.state
+        if state.failure is not None and state.at is not None:
+            state = state._replace(failure=state.failure._replace(again=True))
+            self.history.moved(engine.resend(self.rules, state), line.ts)
 
     # -- turns of a visit ---------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import ipywidgets as ui
 
+from materia_nb.display.calls import calls_html
 from materia_nb.display.html import Html, html_join, html_pre, html_table
 from materia_nb.engine.state import Visit
 from materia_nb.handoff import Issue
@@ -13,8 +14,10 @@ from materia_nb.views import PromptView, status_lines
 from materia_nb.widgets.base import Panel, show_html
 from materia_nb.widgets.controls import button, heading, issues_html, lines_html, row, show_if
 from materia_nb.widgets.hold import HoldPanel
+from materia_nb.widgets.leave import LeavePanel
 from materia_nb.widgets.runs import runs_of
 from materia_nb.widgets.wording import WordingPanel
+from materia_nb.widgets.working import WorkingPanel
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -68,7 +71,9 @@ class ReplyPanel(Panel):
         )
         self._answer = answer
         middle = ui.HBox([asked, answer], layout=ui.Layout(flex_flow="row wrap"))
-        self.put(self.hold.view, middle, self._turns)
+        self.leave = self.own(LeavePanel(cast))
+        self.working = self.own(WorkingPanel(cast))
+        self.put(self.hold.view, self.leave.view, self.working.view, middle, self._turns)
         self.follow(cast)
         self.at_close(self.runs.watch(lambda _: self.later()))
         self.refresh()
@@ -107,6 +112,7 @@ class ReplyPanel(Panel):
         """Bring prompt and buttons up to date; the box is emptied when something else is asked."""
         self.wording.refresh()
         self.hold.refresh()
+        self.leave.refresh()
         cast, visit = self.cast, self.cast.waiting_at
         prompt = cast.prompt
         asked = visit is not None and prompt is not None and cast.writable
@@ -146,7 +152,7 @@ class ReplyPanel(Panel):
         if cast.conversation:
             parts.append(heading("the conversation so far"))
             for said in cast.conversation:
-                parts += [lines_html([said.role]), html_pre(said.text, _CHARS)]
+                parts += [lines_html([said.role]), calls_html(said.calls), html_pre(said.text, _CHARS)]
         return html_join(parts)
 
     def _wanted_html(self, visit: Visit | None) -> Html:

@@ -75,7 +75,7 @@ class ToolbarPanel(Panel):
             self.pause_button,
             self.abort_button,
         )
-        again = row(self.recast_button, self.revive_button)
+        again = row(self.resend_button, self.recast_button, self.revive_button)
         self._again = again
         self.put(
             row(self._badge, going, again),
@@ -110,6 +110,11 @@ class ToolbarPanel(Panel):
             "end the cast; Recast and Revive go on with it",
             self.guarded(self._abort),
             style="danger",
+        )
+        self.resend_button = button(
+            "Resend",
+            "ask the turn that was cut short once more, in the same conversation",
+            begin("Resend", cast.resend),
         )
         self.recast_button = button(
             "Recast", "run the socket where it stopped once more", begin("Recast", cast.recast)
@@ -187,6 +192,8 @@ class ToolbarPanel(Panel):
         self.pause_button.disabled = not busy
         self.abort_button.disabled = not (going or (status == "held" and alive))
         self.recast_button.disabled = self.revive_button.disabled = busy or not stopped
+        show_if(self.resend_button, cast.prompt_cut_short is not None)
+        self.resend_button.disabled = self.recast_button.disabled
         show_if(self._again, stopped)
         show_html(self._badge, status_badge("running" if busy else status))
         show_html(self._status, html_join([lines_html(self._words(busy=busy))]))

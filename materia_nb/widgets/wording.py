@@ -81,7 +81,7 @@ class WordingPanel(Panel):
 
     def draw(self) -> None:
         """Fill the fields when another prompt waits; what a person typed stays until then."""
-        prompt = self.cast.prompt
+        prompt = self.cast.prompt or self.cast.prompt_cut_short
         show_if(self.view, prompt is not None and self.cast.writable)
         if prompt is not self._shown:
             self._shown = prompt

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from materia_nb import views
+from materia_nb import agent_views, views
 from materia_nb.cast import Cast
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.magics.progress import running
 from materia_nb.magics.registry import Argument, Call, verb
 
@@ -124,18 +124,47 @@ def answer(call: Call) -> Any:
     return views.StepView(call.bench.current)
 
 
-@verb("approve")
+@verb(
+    "approve",
+    Argument("--always", "later calls of the same tools need not ask in this cast", "flag"),
+)
 def approve(call: Call) -> Any:
-    """Consent to the exact command that the agent asks for: once, and for a limited time."""
-    call.bench.current.approve()
-    return views.StepView(call.bench.current)
+    """Give leave to the tool calls that wait for it, or consent to the exact command that the agent asks for."""
+    current, always = call.bench.current, bool(call.get("always"))
+    with running(current):
+        if current.asking or always:
+            current.permit(always=always)
+        else:
+            current.approve()
+    return views.StepView(current)
 
 
 @verb("deny", Argument("reason", "why, for the agent", "rest"))
 def deny(call: Call) -> Any:
-    """Refuse the command that the agent asks consent for."""
-    call.bench.current.deny(str(call.get("reason") or ""))
-    return views.StepView(call.bench.current)
+    """Refuse the tool calls, or the command, that the agent asks leave for; it goes on without."""
+    current, reason = call.bench.current, str(call.get("reason") or "")
+    with running(current):
+        if current.asking:
+            current.forbid(reason)
+        else:
+            current.deny(reason)
+    return views.StepView(current)
+
+
+@verb(
+    "allow",
+    Argument("tools", "bash, edit, write, or all", "rest"),
+    Argument("--ask", "let them ask again, all if none is named", "flag"),
+    example="%materia allow edit write",
+)
+def allow(call: Call) -> Any:
+    """Let tools of agents change files or run commands without asking, in this cast; alone, say which may."""
+    current, tools = call.bench.current, str(call.get("tools") or "").split()
+    if call.get("ask"):
+        current.disallow(*tools)
+    elif tools:
+        current.allow(*tools)
+    return agent_views.allowed_view(current)
 
 
 @verb(
@@ -212,6 +241,15 @@ def abort(call: Call) -> Any:
     return views.StatusView(call.bench.current)
 
 
+@verb("resend")
+def resend(call: Call) -> Any:
+    """Ask the turn that failed once more, in the same conversation; reword changes its prompt first."""
+    current = call.bench.current
+    with running(current):
+        current.resend()
+    return views.StepView(current)
+
+
 @verb("recast")
 def recast(call: Call) -> Any:
     """Run the socket where a failed or aborted cast stopped once more."""
@@ -242,6 +280,23 @@ def budget(call: Call) -> Any:
     if tokens is not None:
         current.set_budget(_tokens(tokens))
     return views.budget_view(current)
+
+
+@verb(
+    "usage",
+    Argument("by", "socket, materia or item; socket if left out"),
+    example="%materia usage item",
+)
+def usage(call: Call) -> Any:
+    """Show the tokens and the cost of this cast, added up by socket, materia or item."""
+    by = str(call.get("by") or "socket")
+    if by not in agent_views.GROUPS:
+        raise MateriaError(
+            f"Usage is added up by socket, materia or item, not by {by!r}.",
+            hint=did_you_mean(by, agent_views.GROUPS),
+            kind="usage",
+        )
+    return agent_views.usage_view(call.bench.current, by)
 
 
 def _tokens(given: Any) -> int | None:

@@ -1,4 +1,4 @@
-"""Verbs about casts on disk, and help: casts, open, resume, page, help."""
+"""Verbs about casts on disk, and help: casts, open, resume, page, record, help."""
 
 from __future__ import annotations
 
@@ -46,6 +46,20 @@ def page(call: Call) -> Any:
     target = call.get("file")
     path = call.bench.project / str(target) if target else current.run_dir / "cast.html"
     current.save_page(path)
+    return views.Text(f"Wrote {_short(path, call.bench.project)}.")
+
+
+@verb(
+    "record",
+    Argument("file", "where to; recording.json in the run directory if left out", "rest"),
+    example="%materia record recordings/demo.json",
+)
+def record(call: Call) -> Any:
+    """Write what was answered in the cast as a file that other casts can be answered from (agent * recorded:FILE)."""
+    current = call.bench.current
+    target = call.get("file")
+    path = call.bench.project / str(target) if target else current.run_dir / "recording.json"
+    current.save_recording(path)
     return views.Text(f"Wrote {_short(path, call.bench.project)}.")
 
 

@@ -113,7 +113,8 @@ def loadout(call: Call) -> Any:
     ),
     Argument(
         "who",
-        "person, command:NAME for a known program, command and its arguments, or a $variable; none with a cell",
+        "person, command:NAME for a known program, command and its arguments, recorded:FILE (or a cast), "
+        "or a $variable; none with a cell",
         "rest",
         completes="agent",
     ),
@@ -129,10 +130,11 @@ def agent(call: Call) -> Any:
         return views.agents_view(call.bench.agents)
     elif isinstance(who, str) and who.split()[:1] == ["command"]:
         call.bench.agent(name, shlex.split(who)[1:])
-    elif isinstance(who, str) and who != "person" and not who.startswith(PREFIX):
+    elif isinstance(who, str) and who != "person" and not who.startswith((PREFIX, "recorded:")):
         raise MateriaError(
             f"{who!r} is not an agent.",
-            hint="write person, command:NAME, command PROGRAM ARGUMENT..., a $variable, or a cell with the body of a function",
+            hint="write person, command:NAME, command PROGRAM ARGUMENT..., recorded:FILE, a $variable, "
+            "or a cell with the body of a function",
             kind="bad_agent",
         )
     else:
