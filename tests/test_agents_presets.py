@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+from pathlib import Path
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -142,3 +143,12 @@ def test_the_verb_takes_a_preset_and_tab_offers_them(project, monkeypatch):
         shell.run_line_magic("materia", "agent * command:cluade")
     assert {"person", "command:claude"} <= set(candidates(lambda: wb, ["agent", "Build"]))
     wb.close()
+
+
+def test_the_page_tells_every_preset_as_it_is():
+    page = (Path(__file__).parent.parent / "docs" / "command-agents.md").read_text()
+    for preset in PRESETS.values():
+        alone = "needs a model" if preset.needs_model else f"`{' '.join(preset.argv)}`"
+        asked = " ".join(preset.command("MODEL"))
+        row = f"| `command:{preset.name}` | {preset.about}, by {preset.project} | {alone} | `{asked}` |"
+        assert row in page

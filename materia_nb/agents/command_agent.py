@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Final
@@ -72,6 +73,14 @@ class CommandAgent:
             result.stdout.decode(errors="replace").strip(),
             meta={"command": list(argv), "seconds": round(result.seconds, 6)},
         )
+
+    def not_ready(self, model: str | None, project: Path) -> AgentError | None:  # noqa: ARG002 - some need the model
+        """Return why the program could not be started, None when it is there; ``project`` is where it would run."""
+        program = self.argv[0]
+        where = str((self.cwd or project) / program) if "/" in program else program
+        if shutil.which(where) is not None:
+            return None
+        return AgentError(f"{program} is not there", hint="install it", kind="agent_not_started")
 
     def __repr__(self) -> str:
         return f"CommandAgent({list(self.argv)!r})"

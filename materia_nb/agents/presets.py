@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from materia_nb.agents.base import AgentError, Turn
@@ -121,6 +122,14 @@ class PresetAgent(CommandAgent):
     def command(self, turn: Turn) -> tuple[str, ...]:
         """Return the command for the model of a turn."""
         return self.preset.command(turn.model or self.model)
+
+    def not_ready(self, model: str | None, project: Path) -> AgentError | None:
+        """Return why the program could not be started with a model, None when it is there."""
+        try:
+            self.preset.command(model or self.model)
+        except AgentError as error:
+            return error
+        return super().not_ready(model, project)
 
 
 def preset_agent(text: str) -> PresetAgent:

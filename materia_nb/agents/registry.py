@@ -92,7 +92,7 @@ def agent_from(value: object) -> Agent:
 
     A function answers itself (:class:`FunctionAgent`), a dict is a script of replies
     (:class:`ScriptedAgent`), a list of strings a command (:class:`CommandAgent`), ``"command:claude"``
-    a known program (:mod:`materia_nb.agents.presets`), ``"person"`` a person; an agent stays as it is.
+    a known program (``PRESETS`` in ``materia_nb.agents.presets``), ``"person"`` a person; an agent stays as it is.
 
     Raises:
         AgentError: it is nothing of the kind.
