@@ -139,9 +139,9 @@ class ReplyPanel(Panel):
         self.continue_button.disabled = busy
 
     def _issues(self, visit: Visit) -> list[Issue]:
-        if visit.mode == "draft":
-            return []  # a draft may be anything
         rules = self.cast.rules.sockets[visit.socket]
+        if rules.any_text(visit.mode):
+            return []  # a draft may be anything, and so may work that is handed over later
         return list(rules.protocol.read(self.text.value, rules.wanted).issues)
 
     def _prompt_html(self) -> Html:
@@ -158,10 +158,13 @@ class ReplyPanel(Panel):
     def _wanted_html(self, visit: Visit | None) -> Html:
         if visit is None:
             return Html()
-        wanted = self.cast.rules.sockets[visit.socket].wanted
+        rules = self.cast.rules.sockets[visit.socket]
+        wanted = rules.wanted
         rows = list(wanted.describe().items())
         if visit.mode == "draft":
             return html_join([heading("what to return"), lines_html(["a draft, in plain words"])])
+        if rules.works(visit.mode):
+            return html_join([heading("what to return"), lines_html(["the work, in any form"])])
         if wanted.parse == "text":
             return html_join([heading("what to return"), lines_html(["plain text"])])
         shown = html_table(("field", "what it must be"), rows) if rows else lines_html(["a JSON object"])
