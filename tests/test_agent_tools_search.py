@@ -110,6 +110,7 @@ def test_grep(box):
     assert found(box, "grep", "class a") == ["a.txt:2: class a"]
     assert found(box, "grep", "class a", ignore_case=True) == ["a.txt:1: Class A", "a.txt:2: class a"]
     assert found(box, "grep", "import", glob="*.py", path="src") == ["src/c.py:1: import b"]
+    assert found(box, "grep", "import", glob="") == ["src/c.py:1: import b"]
     assert found(box, "grep", "import", glob="*.txt") == ["(nothing matches)"]
     assert found(box, "grep", "class", path="a.txt") == ["a.txt:2: class a"]
 
