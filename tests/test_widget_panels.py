@@ -17,6 +17,7 @@ from materia_nb.engine.replacing import replaced
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import MISSING, same
 from materia_nb.widgets import bench as panels
+from materia_nb.widgets.base import widgets_in
 from materia_nb.widgets.bench import CastPanel
 from materia_nb.widgets.handoff import HandoffPanel
 from materia_nb.widgets.items import PAGE_ROWS, ItemsPanel
@@ -25,6 +26,7 @@ from materia_nb.widgets.reply import ReplyPanel
 from materia_nb.widgets.rows import Rows
 from materia_nb.widgets.runs import runs_of
 from materia_nb.widgets.state import StatePanel
+from materia_nb.widgets.timeline import TimelinePanel
 from materia_nb.widgets.toolbar import ToolbarPanel
 
 HOSTILE = "<img src=x onerror=window.__owned=1>"
@@ -785,3 +787,27 @@ def test_hostile_text_stays_text_in_the_timeline(bench, make):
     timeline = make(CastPanel, cast).timeline
     timeline.select((None, 3))
     assert "<img" not in timeline._why.value + timeline._moment.value
+
+
+# -- where it says what went wrong ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "panel, name",
+    [
+        (ToolbarPanel, "step_button"),
+        (ItemsPanel, "apply_button"),
+        (StatePanel, "apply_button"),
+        (TimelinePanel, "back_button"),
+        (ReplyPanel, "send_button"),
+        (ReplyPanel, "enter_button"),
+    ],
+)
+def test_an_error_stands_right_under_the_buttons(cast, make, panel, name):
+    one = make(panel, cast)
+    pressed = getattr(one, name)
+    over = [
+        box.children[-2] for box in widgets_in(one.view) if one.notice in getattr(box, "children", ())[1:]
+    ]
+    assert any(pressed in widgets_in(buttons) for buttons in over)
+    assert one.notice is not one.view.children[-1]

@@ -105,7 +105,7 @@ class CastPanel(Panel):
         }
         self.tabs = ui.Tab([panel.view for panel in tabs.values()], titles=list(tabs), selected_index=0)
         self._forks = ui.VBox()
-        self.put(self.toolbar.view, self.graph.view, self.tabs, self._forks)
+        self.put(self.above_notice(self.toolbar.view), self.graph.view, self.tabs, self._forks)
         self.follow(cast)
         self.at_close(runs_of(cast).watch(lambda _: self.later()))
         self.refresh()

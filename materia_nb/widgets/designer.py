@@ -120,13 +120,13 @@ class DesignerPanel(Panel):
             self._status,
             row(self.undo_button, self.redo_button, *self.views, self.materia, self.add_button),
             row(self._marks, self.loop_button, self.clear_button),
+            row(self.save_button, self.where, self.anyway, self.reload_button),
+            self._home,
             self.notice,
             self._note,
             middle,
             help_,
             self._report,
-            row(self.save_button, self.where, self.anyway, self.reload_button),
-            self._home,
             self._patch,
         )
 

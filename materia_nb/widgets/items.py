@@ -63,7 +63,7 @@ class ItemsPanel(Panel):
         actions = row(
             self.add_button, self.apply_button, self.undo_button, self.revert_button, self._pages, self._state
         )
-        self.put(self._grid, actions, self._issues)
+        self.put(self._grid, self.above_notice(actions), self._issues)
         self.follow(cast)
         self.at_close(runs_of(cast).watch(lambda _: self.later()))
         self.refresh()

@@ -50,9 +50,9 @@ class ReplyPanel(Panel):
         self.continue_button = button(
             "Continue", "accept the draft and ask for the final result", self.guarded(self._continue)
         )
-        self._turns = ui.VBox([self.message, row(self.refine_button, self.continue_button)])
+        self._turns = ui.VBox([self.message, row(self.refine_button, self.continue_button), self.notice])
         answer = ui.VBox(
-            [self._wanted, self.text, row(self.send_button), self._told],
+            [self._wanted, self.text, self.above_notice(row(self.send_button)), self._told],
             layout=ui.Layout(flex="1 1 50%", min_width="280px", width="0"),
         )
         self.wording = self.own(WordingPanel(cast))
@@ -62,8 +62,10 @@ class ReplyPanel(Panel):
             "enter the next socket without running it, to read its prompt, or change it, before it is asked",
             self.guarded(self._enter),
         )
+        # Under each button that may be refused: one of them is shown, or they are far from one another.
+        self._entering = ui.VBox([self.enter_button, self.notice])
         asked = ui.VBox(
-            [self._prompt, self.enter_button, self.wording.view],
+            [self._prompt, self._entering, self.wording.view],
             layout=ui.Layout(flex="1 1 50%", min_width="280px", width="0"),
         )
         self._answer = answer
@@ -111,6 +113,7 @@ class ReplyPanel(Panel):
         prompt = cast.prompt
         asked = visit is not None and prompt is not None and cast.writable
         show_if(self._answer, asked)
+        show_if(self._entering, not asked)
         has_draft = asked and visit is not None and visit.mode == "draft" and visit.drafts > 0
         show_if(self._turns, has_draft)
         coming = cast.graph.sockets.get(cast.next_socket or "") if cast.status == "ready" else None

@@ -59,7 +59,9 @@ class StatePanel(Panel):
         self._watched = ui.HTML()
         edit = ui.VBox(
             [
-                row(self.path, self.apply_button, self.remove_button, self.undo_button, self.watch_button),
+                self.above_notice(
+                    row(self.path, self.apply_button, self.remove_button, self.undo_button, self.watch_button)
+                ),
                 self.value,
                 self._told,
                 row(self._watched, self.clear_button),

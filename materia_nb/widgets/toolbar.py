@@ -78,7 +78,7 @@ class ToolbarPanel(Panel):
         again = row(self.recast_button, self.revive_button)
         self._again = again
         self.put(
-            row(self._badge, going, again),
+            self.above_notice(row(self._badge, going, again)),
             self._status,
             row(*bars, self._token_words, self.tokens),
             row(self._stops, self.clear_button),
