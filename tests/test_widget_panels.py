@@ -132,9 +132,36 @@ def test_r13_the_cursor_follows_its_item_when_it_is_renamed_and_moved(cast, tabl
     assert [slot.mark.value for slot in table._slots] == ["WI-1 done", "WI-2 current", "WI-3 open"]
     table._slots[1].title.value, table._slots[1].context.value = "other", "entirely"
     table._slots[1].down.click()
-    assert [slot.mark.value for slot in table._slots] == ["WI-1 done", "WI-2 open", "WI-3 current"]
+    assert [slot.mark.value for slot in table._slots] == ["WI-1 done", "WI-2 passed over", "WI-3 current"]
     table.apply_button.click()
     assert cast.now.cursors["workItemIndex"] == 2
+
+
+def marks(table):
+    return [slot.mark.value for slot in table._slots[: len(table.rows)]]
+
+
+def test_the_marks_show_what_apply_will_make_current(cast, table):
+    cast.run(until=lambda c: c.now.cursors.get("workItemIndex") == 1)
+    table._slots[1].away.click()
+    assert marks(table) == ["WI-1 done", "WI-2 current"], "the next item takes the place of the current one"
+    table.apply_button.click()
+    assert cast.upcoming_item.position == 1
+    table.undo_button.click()
+    table.add_button.click()
+    for place in (3, 2, 1):
+        table._slots[place].up.click()
+    assert marks(table) == ["WI-1 passed over", "WI-2 done", "WI-3 current", "WI-4 open"]
+
+
+def test_a_new_item_is_not_complained_of_before_something_is_typed(table):
+    table.add_button.click()
+    assert table._issues.value == ""
+    assert table.apply_button.disabled
+    assert "write the new item" in table._state.value
+    table._slots[3].title.value = "a title"
+    assert "workItems.3.context" in table._issues.value
+    assert "mend" in table._state.value
 
 
 def test_edits_are_kept_when_the_cast_changes_under_them(cast, table):
