@@ -726,6 +726,21 @@ def test_choosing_a_handoff_shows_its_way_in_the_graph(cast, make):
     assert "It was taken." in panel.graph._details.value
 
 
+def test_looking_back_says_which_panels_show_the_present(cast, make):
+    cast.run(steps=3)
+    panel = make(CastPanel, cast)
+    assert panel._looking_back.layout.display == "none"
+    panel.timeline.select((None, 1))
+    assert panel._looking_back.layout.display != "none"
+    assert "as it was after step 1" in panel._then.value
+    assert "items and reply are of the present" in panel._then.value
+    panel.timeline.select((None, 0))
+    assert "as it was at the start" in panel._then.value
+    panel.now_button.click()
+    assert panel._looking_back.layout.display == "none"
+    assert panel.graph.past is None
+
+
 def test_a_timeline_alone_shows_the_moment_itself(cast, make):
     cast.run(steps=4)
     timeline = make(panels.PANELS["timeline"], cast)
@@ -838,3 +853,14 @@ def test_an_error_stands_right_under_the_buttons(cast, make, panel, name):
     ]
     assert any(pressed in widgets_in(buttons) for buttons in over)
     assert one.notice is not one.view.children[-1]
+
+
+def test_an_empty_request_is_pointed_out_until_the_first_step(bench, cast, make):
+    assert "request is empty" not in make(ToolbarPanel, cast)._status.value
+    empty = bench.cast("")
+    toolbar = make(ToolbarPanel, empty)
+    assert "request is empty" in toolbar._status.value
+    assert "%materia cast what is to be done" in toolbar._status.value
+    empty.run(steps=1)
+    toolbar.refresh()
+    assert "request is empty" not in toolbar._status.value
