@@ -864,3 +864,25 @@ def test_an_empty_request_is_pointed_out_until_the_first_step(bench, cast, make)
     empty.run(steps=1)
     toolbar.refresh()
     assert "request is empty" not in toolbar._status.value
+
+
+def test_nearly_right_json_is_told_what_to_change(cast, make):
+    cast.enter()
+    reply, state = make(ReplyPanel, cast), make(StatePanel, cast)
+    reply.text.value = '{"workItems": [],}'
+    assert reply.send_button.disabled
+    assert "take away the comma in front of }" in reply._told.value
+    reply.text.value = "I do not know."
+    assert "Not JSON yet" not in reply._told.value
+    state.path.value, state.value.value = "done", "True"
+    assert "write true for True" in state._told.value
+    assert state.apply_button.disabled
+
+
+def test_the_boxes_to_reword_a_prompt_are_as_high_as_what_is_in_them(cast, make):
+    cast.enter()
+    wording = make(ReplyPanel, cast).wording
+    filled = [field for field in wording.fields.values() if field.value]
+    assert all(4 <= field.rows <= 20 for field in filled)
+    longest = max(filled, key=lambda field: len(field.value))
+    assert longest.rows > 4

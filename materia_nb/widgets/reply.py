@@ -11,8 +11,9 @@ from materia_nb.engine.state import Visit
 from materia_nb.handoff import Issue
 from materia_nb.views import PromptView, status_lines
 from materia_nb.widgets.base import Panel, show_html
-from materia_nb.widgets.controls import button, heading, issues_html, lines_html, row, show_if
+from materia_nb.widgets.controls import button, heading, lines_html, row, show_if
 from materia_nb.widgets.hold import HoldPanel
+from materia_nb.widgets.jsonhelp import output_html
 from materia_nb.widgets.runs import runs_of
 from materia_nb.widgets.wording import WordingPanel
 
@@ -129,7 +130,7 @@ class ReplyPanel(Panel):
         busy = self.runs.busy_for(self)
         issues = self._issues(visit) if visit is not None and asked and self.text.value.strip() else []
         fine = "this answer would be taken" if self.text.value.strip() else ""
-        show_html(self._told, issues_html(issues, fine))
+        show_html(self._told, output_html(self.text.value, issues, fine))
         self.enter_button.disabled = busy
         self.send_button.disabled = bool(issues) or not fine or busy
         self.refine_button.disabled = busy or not self.message.value.strip()
