@@ -36,7 +36,7 @@ LOADED = {
 """What a browser loads without a click: the attributes by their tag."""
 IN_STYLES = re.compile(r"""(?:url\(\s*|@import\s+)["']?([^"')\s;]+)""")
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site")]
+pytestmark = pytest.mark.slow
 
 
 class Page(HTMLParser):

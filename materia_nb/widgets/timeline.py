@@ -87,7 +87,7 @@ class TimelinePanel(Panel):
         self.put(
             row(self.filter, self.line, self.steps.before, self.steps.next),
             self.steps.list,
-            row(self._moment, self.now_button, self.back_button, self.fork_button),
+            self.above_notice(row(self._moment, self.now_button, self.back_button, self.fork_button)),
             note,
             self._why,
             *self._folds(alone=alone),
