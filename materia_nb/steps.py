@@ -162,6 +162,7 @@ class Steps(Stops):
                 return
             finally:
                 self._saying = []
+                self._heard()
             if reply is None:
                 return
             self._arrived(reply)
