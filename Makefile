@@ -4,8 +4,8 @@
 #   make lab     open JupyterLab on notebooks/
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab notebooks pictures bench bench-browser docs binder lint format unit clean \
-	env-lab env-test env-bench env-docs
+.PHONY: help demo demo-model test lab notebooks pictures bench bench-browser docs binder lint format unit clean \
+	env-lab env-test env-bench env-docs env-local-model
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 # A pyenv shim answers to a name without being able to run it, so each candidate is tried.
@@ -23,6 +23,9 @@ help: ## these lines
 
 demo: env-lab ## run the quickstart notebook; print the route, the state, where everything is
 	@$(PY) scripts/demo.py
+
+demo-model: env-local-model ## cast with a small language model that runs on this machine (Linux on x86-64)
+	@$(PY) scripts/demo_model.py
 
 test: env-test lint ## all checks, all notebooks, all tests
 	@$(PY) scripts/chromium.py
@@ -75,6 +78,6 @@ clean: ## remove the environment and everything that was built
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-env-lab env-test env-bench env-docs:
+env-lab env-test env-bench env-docs env-local-model:
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer found; name one with PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) scripts/bootstrap.py $(@:env-%=%)

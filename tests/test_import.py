@@ -5,10 +5,23 @@ import sys
 
 import pytest
 
-SLOW = ("ipycytoscape", "ipywidgets", "IPython", "jupyterlab", "pandas", "dask", "nbformat", "playwright")
+SLOW = (
+    "ipycytoscape",
+    "ipywidgets",
+    "IPython",
+    "jupyterlab",
+    "pandas",
+    "dask",
+    "nbformat",
+    "playwright",
+    "pydantic_ai",
+    "openai",
+)
 
 
-@pytest.mark.parametrize("statement", ["import materia_nb", "import materia_nb.workbench"])
+@pytest.mark.parametrize(
+    "statement", ["import materia_nb", "import materia_nb.workbench", "import materia_nb.agents.model"]
+)
 def test_importing_loads_no_slow_library(statement: str):
     code = f"{statement}\nimport sys\nprint([name for name in {SLOW!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

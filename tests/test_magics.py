@@ -10,6 +10,7 @@ from IPython.core.interactiveshell import InteractiveShell
 import materia_nb
 from materia_nb.errors import MateriaError
 from materia_nb.magics.registry import VERBS
+from model_server import says, serving
 
 HELLO = {
     "activeLoadout": "Hello",
@@ -251,6 +252,52 @@ def test_a_command_answers(shell):
     assert "Judge x" in cast.steps[0].turns[0].text
 
 
+@pytest.mark.parametrize("how", ["openai:tiny --base-url {}", "--base-url {} openai:tiny"])
+def test_a_model_answers(shell, how, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    cell(shell, "loadout Ask", ASK)
+    with serving(says('{"satisfied": true, "context": "c"}'), says("told")) as server:
+        shown = text(line(shell, f"agent * {how.format(server.url)}"))
+        assert "openai:tiny" in shown
+        cast = line(shell, "cast x")
+        line(shell, "run")
+    assert cast.status == "complete"
+    assert [asked["model"] for asked in server.asked] == ["tiny", "tiny"]
+
+
+def test_the_model_of_each_materia_answers(shell, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    cell(shell, "loadout Ask", ASK.replace("Judge: {tools", "Judge: {model: openai:judge, tools"))
+    with serving(says('{"satisfied": true, "context": "c"}')) as server:
+        line(shell, f"agent * model --base-url {server.url} --key-env TOY_KEY")
+        cast = line(shell, "cast x")
+        line(shell, "run")
+        assert cast.failure.kind == "no_key"
+        assert "needs TOY_KEY in the environment" in cast.failure.message
+        monkeypatch.setenv("TOY_KEY", "toy-key")
+        line(shell, "resend")
+        line(shell, "run")
+        assert cast.failure.kind == "no_model"
+        assert "materia Teller names no model" in cast.failure.message
+    assert [asked["model"] for asked in server.asked] == ["judge"]
+
+
+@pytest.mark.parametrize(
+    "given, told",
+    [
+        ("agent * opnai:x", "did you mean 'openai'?"),
+        ("agent * openai:x --bse-url y", "--base-url"),
+        ("agent * openai:x y", "one argument too many"),
+        ("agent * openai:x --base-url nowhere", "write it whole"),
+        ("agent * gpt-5", "write provider:model"),
+    ],
+)
+def test_a_bad_model_says_what_and_what_to_do(shell, given, told):
+    with pytest.raises(MateriaError) as caught:
+        line(shell, given)
+    assert told in str(caught.value)
+
+
 def test_a_utility_is_defined_in_a_cell(shell):
     shown = text(cell(shell, "utility Count", "import json\nprint(json.dumps({'state': {'n': 3}}))"))
     assert "Count.py" in shown
@@ -339,6 +386,7 @@ def test_help_knows_every_verb(shell):
         ("%materia load he", {"hello.json"}),
         ("%materia help wh", {"why"}),
         ("%materia agent h", {"hello", "hi"}),
+        ("%materia agent hi ope", {"openai:"}),
         ("materia lo", set()),
         ("%time lo", set()),
     ],

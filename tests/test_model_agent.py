@@ -15,6 +15,7 @@ import pytest
 import cast_helpers as h
 from materia_nb.agents import ModelAgent, agent_from
 from materia_nb.agents.base import AgentError, Asking, Called, Message, Said, ToolCall, Usage
+from materia_nb.cast import Cast
 from materia_nb.handoff.contract import Grant
 from model_helpers import Heard, agent, failed, turn
 from model_server import LONG_S, Slow, calls, refuses, says, serving
@@ -638,10 +639,52 @@ def test_drafts_are_not_held_to_the_form_of_the_final_answer(tmp_path):
     assert ["response_format" in asked for asked in server.asked] == [False, False, True]
 
 
-def test_a_failure_fails_the_cast_and_recast_goes_on(tmp_path):
+def test_a_failure_fails_the_cast_and_resend_goes_on(tmp_path):
     with serving(refuses(401, "Wrong key"), says("one"), says("two")) as server:
         cast = h.start(tmp_path, h.chain_config(2), agent(server))
         assert cast.run() == "failed"
         assert cast.failure.kind == "bad_key"
-        cast.recast()
+        cast.resend()
         assert cast.run() == "complete"
+    assert server.asked[0] == server.asked[1]
+
+
+def test_a_cast_waits_for_leave_and_goes_on_with_what_was_decided(tmp_path):
+    document = h.config({"Socket-1": h.at("Build")}, {"Build": h.agent("Build", tools="coding")})
+    script = (
+        calls(("ls", {}), ("bash", {"command": "echo one >> made"})),
+        calls(("bash", {"command": "echo two >> made"})),
+        calls(("write", {"path": "a.txt", "content": "x"})),
+        says("done"),
+    )
+    with serving(*script) as server:
+        cast = h.start(tmp_path, document, agent(server))
+        cast.run()
+        assert [one.tool for one in cast.asking] == ["bash"]
+        assert not (tmp_path / "made").exists()
+        cast.permit()
+        assert (tmp_path / "made").read_text() == "one\n"
+        cast.forbid("once is enough")
+        assert (tmp_path / "made").read_text() == "one\n"
+        assert [one.tool for one in cast.asking] == ["write"]
+        cast.permit(always=True)
+        assert cast.run() == "complete", cast.failure
+    assert (tmp_path / "a.txt").read_text() == "x"
+    results = [one["content"] for one in server.messages() if one["role"] == "tool"]
+    assert "once is enough" in results[2]
+    assert cast.now.usage.tokens == 4 * 15, "each request counts once"
+    h.assert_same(Cast.open(cast.run_dir), cast)
+
+
+def test_a_turn_that_failed_after_its_calls_goes_on_behind_them(tmp_path):
+    document = h.config({"Socket-1": h.at("Build")}, {"Build": h.agent("Build", tools="coding")})
+    script = (calls(("bash", {"command": "echo x >> made"})), refuses(401, "Wrong key"), says("done"))
+    with serving(*script) as server:
+        cast = h.start(tmp_path, document, agent(server))
+        cast.allow("bash")
+        assert cast.run() == "failed"
+        cast.resend()
+        assert cast.run() == "complete"
+    assert (tmp_path / "made").read_text() == "x\n", "the command ran once"
+    assert [one["role"] for one in server.messages()] == ["user", "assistant", "tool"]
+    assert cast.now.usage.tokens == 2 * 15

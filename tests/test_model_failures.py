@@ -27,7 +27,7 @@ def no_keys(monkeypatch):
 FAILURES = {
     "rate_limited": (refuses(429, "Slow down", retry_after_ms="1"), "takes no more requests", "wait"),
     "quota": (refuses(429, "Pay first", error="insufficient_quota"), "quota or the credit", "account"),
-    "server": (refuses(500, "Oops"), "failed on its provider's side", "recast later"),
+    "server": (refuses(500, "Oops"), "failed on its provider's side", "resend later"),
     "overloaded": (refuses(503, "Too busy"), "failed on its provider's side", "another model"),
     "bad_key": (refuses(401, "Incorrect API key"), "key was refused", "environment"),
     "forbidden": (refuses(403, "Not yours"), "key was refused", "environment"),
@@ -50,7 +50,7 @@ FAILURES = {
         "could not be read",
         "another",
     ),
-    "empty": (says("  "), "is empty", "recast"),
+    "empty": (says("  "), "is empty", "resend"),
     "cut_at_nothing": (says(finish="length"), "is empty", "max_tokens"),
     "broken_event": (
         lambda exchange: (exchange.begin(), exchange.send(b"data: {broken\n\n"), exchange.end()),
@@ -66,7 +66,7 @@ FAILURES = {
             exchange.send(b'data: {"error": {"message": "It fell over", "type": "server_error"}}\n\n'),
         ),
         "It fell over",
-        "recast later",
+        "resend later",
     ),
 }
 KINDS = {

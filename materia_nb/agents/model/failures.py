@@ -38,44 +38,44 @@ class Kind(NamedTuple):
 _RATE: Final = Kind(
     "rate_limited",
     "{model} takes no more requests for now",
-    "wait a while, then recast; or use another model",
+    "wait a while, then resend; or use another model",
 )
 _QUOTA: Final = Kind(
     "rate_limited",
     "The quota or the credit for {model} is used up",
-    "see to the account, or use another model; then recast",
+    "see to the account, or use another model; then resend",
 )
 _LONG: Final = Kind(
     "context_too_long",
     "The conversation is too long for {model}",
-    "use a model that takes more, or let the prompt and the tools say less; then recast",
+    "use a model that takes more, or let the prompt and the tools say less; then resend",
 )
 _KEY: Final = Kind(
     "bad_key",
     "The key was refused for {model}",
-    "put a key that may use the model into the environment, then recast",
+    "put a key that may use the model into the environment, then resend",
 )
 _MODEL: Final = Kind(
     "bad_model", "{model} was not found", "is the name right, and the base URL, if there is one?"
 )
 _SLOW: Final = Kind(
-    "agent_timeout", "{model} took too long", "give the agent a longer timeout_s, then recast"
+    "agent_timeout", "{model} took too long", "give the agent a longer timeout_s, then resend"
 )
-_REFUSED: Final = Kind("refused", "{model} refused to answer", "change the prompt or the model, then recast")
+_REFUSED: Final = Kind("refused", "{model} refused to answer", "change the prompt or the model, then resend")
 _REQUEST: Final = Kind(
-    "bad_request", "The request to {model} was refused", "change the settings or the model, then recast"
+    "bad_request", "The request to {model} was refused", "change the settings or the model, then resend"
 )
 _LINE: Final = Kind(
     "transport",
     "{model} could not be reached or broke off",
-    "is the provider up, and the base URL right? then recast",
+    "is the provider up, and the base URL right? then resend",
 )
 _DOWN: Final = Kind(
-    "transport", "{model} failed on its provider's side", "recast later, or use another model"
+    "transport", "{model} failed on its provider's side", "resend later, or use another model"
 )
-_OTHER: Final = Kind("agent_error", "Asking {model} failed", "put it right, then recast")
+_OTHER: Final = Kind("agent_error", "Asking {model} failed", "put it right, then resend")
 _MALFORMED: Final = Kind(
-    "malformed", "The answer of {model} could not be read", "recast, or use another model"
+    "malformed", "The answer of {model} could not be read", "resend, or use another model"
 )
 
 

@@ -1,0 +1,117 @@
+"""Cast a small loadout with a language model on this machine and show what came of it: ``make demo-model``.
+
+The model has a quarter of a billion parameters: it shows how a model is asked, held to the form of the
+handoff and asked again, and seldom says anything sensible.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from local_model import ROOT, NoLocalModelError, Served, local_model
+from materia_nb import Workbench
+from materia_nb.agents import ModelAgent
+from materia_nb.cast import Cast
+
+DEMO: Final = ROOT / "build" / "demo-model"
+
+LOADOUT: Final[dict[str, Any]] = {
+    "activeLoadout": "Small",
+    "limits": {"repairAttempts": 1},
+    "loadouts": {
+        "Small": {
+            "entry": "Socket-1",
+            "sockets": {
+                "Socket-1": {
+                    "materia": "Plan",
+                    "parse": "json",
+                    "edges": [{"when": "always", "to": "Socket-2"}],
+                },
+                "Socket-2": {"materia": "Build", "edges": [{"when": "always", "to": "Socket-3"}]},
+                "Socket-3": {
+                    "materia": "Evaluate",
+                    "parse": "json",
+                    "assign": {"verdict": "$.satisfied"},
+                    "edges": [{"when": "always", "to": "Socket-2"}],
+                },
+            },
+            "loops": {
+                "Items": {
+                    "sockets": ["Socket-2", "Socket-3"],
+                    "consumes": {"from": "Socket-1", "output": "workItems"},
+                    "exits": [
+                        {"id": "done", "from": "Socket-3", "condition": "always", "targetSocketId": "end"}
+                    ],
+                }
+            },
+        }
+    },
+    "materia": {
+        "Plan": {
+            "tools": "none",
+            "generator": True,
+            "prompt": "Plan {{request}} in two work items.",
+        },
+        "Build": {"tools": "none", "prompt": "Do this in one sentence: {{item.title}}"},
+        "Evaluate": {
+            "tools": "none",
+            "prompt": "Is this a good result for '{{item.title}}'? The result: {{lastOutput}}",
+        },
+    },
+}
+"""Plan items; build and evaluate each of them."""
+
+
+def cast_with(served: Served, project: Path) -> Cast:
+    """Cast the loadout with the served model in every socket, and return the cast when it has stopped."""
+    bench = Workbench(project=project)
+    bench.load(LOADOUT)
+    for materia, most in (("Plan", 120), ("Build", 30), ("Evaluate", 60)):
+        # Without a penalty a model as small as this says the same item until its tokens are used up.
+        settings = {"max_tokens": most, "temperature": 0.0, "frequency_penalty": 1.0}
+        agent = ModelAgent(f"openai:{served.model}", base_url=served.url, settings=settings)
+        bench.agent(materia, agent)
+    cast = bench.cast("a poem about the sea")
+    cast.run()
+    return cast
+
+
+def show(cast: Cast) -> None:
+    """Print the route, what became of each handoff, and the tokens."""
+    print(f"Route of the cast ({cast.status})")
+    for number, step in enumerate(cast.steps, 1):
+        refused = sum(turn.reading is not None and not turn.reading.accepted for turn in step.turns)
+        handoff = f"repaired after {refused} refused" if refused else "accepted"
+        if step is cast.steps[-1] and cast.failure is not None:
+            handoff = cast.failure.kind
+        print(f"  {number:>3}. {step.socket}: {handoff}")
+    if cast.failure is not None:
+        print(f"Stopped: {cast.failure.message}")
+    used = cast.now.usage
+    print(f"Tokens: {used.input} in, {used.output} out")
+    print(f"Artifacts: {cast.run_dir.relative_to(ROOT)}")
+
+
+def main() -> int:
+    """Start the model, cast, show, end the model; the exit code."""
+    shutil.rmtree(DEMO, ignore_errors=True)
+    DEMO.mkdir(parents=True)
+    os.environ["MATERIA_PROFILE_DIR"] = str(
+        DEMO / "profile"
+    )  # the same for everyone, whatever loadouts they have
+    try:
+        with local_model() as served:
+            print(f"{served.model} answers at {served.url}")
+            show(cast_with(served, DEMO))
+    except NoLocalModelError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

