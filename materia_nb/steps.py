@@ -163,6 +163,7 @@ class Steps(Stops):
                 return
             finally:
                 self._saying = []
+                self._heard()
             if reply is None:
                 return
             self._arrived(reply)
@@ -172,12 +173,13 @@ class Steps(Stops):
     def _turn(self, visit: Visit) -> Turn:
         materia = self._materia(visit)
         item, here = visit.item, self.rules.sockets[visit.socket]
+        free = here.any_text(visit.mode)
         return Turn(
             socket_id=visit.socket,
             materia_id=materia.id,
             materia_label=materia.label,
             visit=visit.visit,
-            kind=_TURN_KIND[visit.mode] if not (visit.mode == "draft" and not visit.drafts) else "work",
+            kind="work" if visit.mode == "draft" and not visit.drafts else _TURN_KIND[visit.mode],
             prompt=self._history.asked,
             conversation=self.conversation,
             item_key=item.key if item else None,
@@ -185,7 +187,8 @@ class Steps(Stops):
             tools=materia.tools,
             model=materia.model,
             thinking=materia.thinking,
-            wants=None if here.any_text(visit.mode) else here.wants,
+            wants=None if free else here.wants,
+            schema=None if free else here.schema,
             request=self.now.request,
             cast_id=self.id,
             project=self.project,

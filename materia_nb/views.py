@@ -6,7 +6,7 @@ stable from run to run (no ids, no times), since notebooks are compared by it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.display.bundle import GraphPicture, Shown, bundle
@@ -27,16 +27,11 @@ from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.report import Report
 
 if TYPE_CHECKING:
-    from materia_nb.agents.registry import AgentTable
     from materia_nb.engine.prompt import Prompt
     from materia_nb.engine.state import Hold
     from materia_nb.insight.why import Why
-    from materia_nb.loadout.layers import LayeredConfig
     from materia_nb.looks import Looks
-    from materia_nb.stops import Stops
-    from materia_nb.store.catalogue import CastEntry
     from materia_nb.store.history import StepRecord
-    from materia_nb.store.quests import Quest
 
 SHOWN_CHARS: Final = 4_000
 """How much of a text a view shows; the whole is in the artifact."""
@@ -486,118 +481,6 @@ def steps_view(cast: Looks) -> Table:
         output = shorten(step.output, 60) if step.output is not None else ""
         rows.append((str(step.number), step.socket, materia, str(step.visit), item, output, way_words(step)))
     return Table(("step", "socket", "materia", "visit", "item", "output", "next"), rows, "no steps yet")
-
-
-def items_view(cast: Looks) -> Table:
-    """The work items, which are done and which is current."""
-    visit = cast.waiting_at
-    current = visit.item.position if visit and visit.item else None
-    done = max((done for done, _ in loop_progress(cast).values()), default=0)
-    rows = []
-    for index, item in enumerate(cast.work_items):
-        stands = "current" if index == current else "done" if index < done else "open"
-        title = item.get("title", "") if isinstance(item, dict) else pretty(item)
-        context = item.get("context", "") if isinstance(item, dict) else ""
-        rows.append((f"WI-{index + 1}", stands, shorten(str(title), 80), shorten(str(context), 120)))
-    return Table(("item", "", "title", "context"), rows, "no work items")
-
-
-def loadouts_view(loadouts: Mapping[str, str], chosen: str | None, config: LayeredConfig) -> Table:
-    """The loadouts, where each comes from, which is chosen; and what was left out because it is faulty."""
-    rows = [
-        (
-            "*" if name == chosen else "",
-            name,
-            origin,
-            str(len(config.document["loadouts"][name].get("sockets", {}))),
-        )
-        for name, origin in loadouts.items()
-    ]
-    rows += [("left out", f"{fault.what} ({fault.where})", fault.hint or "", "") for fault in config.faults]
-    return Table(("", "loadout", "from", "sockets"), rows, "no loadouts")
-
-
-def materia_view(config: LayeredConfig, agents: AgentTable) -> Table:
-    """The materia: what each is, the layer that it comes from, and who answers."""
-    rows = []
-    for name, raw in config.document.get("materia", {}).items():
-        given = raw if isinstance(raw, dict) else {}
-        utility = given.get("type") == "utility" or "command" in given or "script" in given
-        kind = ("utility" if utility else "agent") + (", generator" if given.get("generator") is True else "")
-        who = "a process" if utility else agents.for_turn("", name).name
-        rows.append(
-            (
-                name,
-                kind,
-                config.origin("materia", name).name,
-                who,
-                shorten(str(given.get("description", "")), 80),
-            )
-        )
-    return Table(("materia", "kind", "from", "answered by", "description"), rows, "no materia")
-
-
-def agents_view(agents: AgentTable) -> Table:
-    """Who answers what."""
-    rows = [(one.name or "everyone else", one.agent) for one in agents.describe()]
-    return Table(("materia or socket", "answered by"), rows)
-
-
-def breakpoints_view(cast: Stops) -> Table:
-    """The breakpoints of a cast, and the paths of its state that are watched."""
-    rows = [
-        (name, condition.__doc__ or "condition" if condition else "always")
-        for name, condition in cast.breakpoints.items()
-    ]
-    rows += [(f"state.{path}", "a step changes it") for path in cast.watchpoints]
-    return Table(("stops at", "when"), rows, "no breakpoints")
-
-
-def budget_view(cast: Looks) -> Table:
-    """The tokens used against the budget."""
-    usage, most = cast.now.usage, cast.now.budget.max_tokens
-    share = f"{usage.tokens / most:.0%}" if most else ""
-    return Table(
-        ("tokens in", "tokens out", "in all", "budget", "used"),
-        [
-            (
-                str(usage.input),
-                str(usage.output),
-                str(usage.tokens),
-                "none" if most is None else str(most),
-                share,
-            )
-        ],
-    )
-
-
-def casts_view(entries: Sequence[CastEntry]) -> Table:
-    """Casts on disk, newest first."""
-    rows = [
-        (
-            one.id,
-            one.loadout or "",
-            one.status,
-            "" if one.steps is None else str(one.steps),
-            short(one.request or "", 60),
-        )
-        for one in entries
-    ]
-    return Table(("cast", "loadout", "status", "steps", "request"), rows, "no casts yet")
-
-
-QUEST_COLUMNS: Final = ("quest", "status", "request", "loadout", "cast", "note")
-
-
-def quests_view(quests: Sequence[Quest]) -> Table:
-    """The quests of a board, in their order."""
-    return Table(QUEST_COLUMNS, [quest_row(one) for one in quests], "no quests yet: quest add REQUEST")
-
-
-def quest_row(quest: Quest) -> tuple[str, ...]:
-    """What is told of a quest, by :data:`QUEST_COLUMNS`."""
-    words = (short(quest.request, 80), quest.loadout or "the chosen one", quest.cast or "")
-    return (quest.id, quest.status, *words, short(quest.note or "", 120))
 
 
 def _layers(prompt: Prompt) -> list[Html]:

@@ -231,7 +231,7 @@ def test_what_is_said_while_it_comes_is_heard_and_not_kept(tmp_path):
     cast = start(tmp_path, agent)
     stop = cast.listen(lambda: heard.append(cast.saying))
     cast.step()
-    assert heard == ["on", "once", "once more", "again"]
+    assert heard == ["on", "once", "once more", "again", ""]
     assert cast.saying == ""
     agent.tell(Called(READ))
     assert not cast.steps[0].calls, "a turn that is over can tell nothing any more"

@@ -6,7 +6,6 @@ import importlib.metadata
 import json
 import sys
 import threading
-import types
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -212,12 +211,9 @@ def test_who_answers_and_who_cannot(programs, wb):
     assert (one(found, "Socket-1 (Asks)").status, one(found, "Socket-2 (Plain)").status) == ("ok", "ok")
 
 
-def test_tools_that_do_not_exist_are_told(programs, wb, monkeypatch):
+def test_tools_that_do_not_exist_are_told(programs, wb):
     wb.define_loadout("L", LOADOUT)
     wb.define_materia("Plain", {"tools": ["read", "teleport"], "prompt": "p"})
-    tools = types.ModuleType("materia_nb.agents.tools")
-    tools.choose_tools = lambda scope: ((), tuple(name for name in scope if name == "teleport"))
-    monkeypatch.setitem(sys.modules, "materia_nb.agents.tools", tools)
     finding = one(checkup(wb), "Socket-2 (Plain)")
     assert finding.status == "hint"
     assert "unknown tools: teleport" in finding.found

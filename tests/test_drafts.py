@@ -8,7 +8,7 @@ import cast_helpers as h
 from materia_nb.agents.base import AgentError
 from materia_nb.cast import Cast
 from materia_nb.handoff_view import HandoffView
-from materia_nb.views import budget_view
+from materia_nb.tables import budget_view
 from materia_nb.widgets.timeline import TimelinePanel
 
 DONE = '{"satisfied": true, "context": "done"}'

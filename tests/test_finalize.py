@@ -154,7 +154,9 @@ def test_both_turns_are_asked_kept_and_counted(tmp_path):
     first, second = agent.turns
     assert (first.kind, second.kind) == ("work", "finalize")
     assert first.wants is None, "nothing that enforces a schema may enforce it on the work"
+    assert first.schema is None
     assert "context" in second.wants
+    assert second.schema is not None
     assert cast.state["found"] == "done"
     assert [one.text for one in second.conversation] == [first.prompt, "the work"]
     assert [(turn.mode, turn.text) for turn in cast.steps[0].turns] == [("work", "the work"), ("final", DONE)]

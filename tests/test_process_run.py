@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from materia_nb.utilities.process import KEEP_BYTES, run_process, summarize
+from process_helpers import SLEEPER, STUBBORN_PAIR, assert_gone, pids_in, wait_for
 
 PYTHON = [sys.executable, "-S", "-E"]
 HUNDRED_MB = 100 * 1024 * 1024
@@ -26,54 +27,6 @@ def python(code: str) -> list[str]:
 
 def run(argv, tmp_path, stdin=b"", timeout_s: float | None = 20, **more):
     return run_process(argv, stdin=stdin, cwd=tmp_path, timeout_s=timeout_s, **more)
-
-
-def wait_for(condition, seconds: float = 5):
-    """Poll until the condition gives something true, and return it; fail at the deadline."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if found := condition():
-            return found
-        time.sleep(0.005)
-    pytest.fail(f"did not happen within {seconds} s")
-
-
-def lives(pid: int) -> bool:
-    """Whether a process runs; one that has ended and was not collected does not."""
-    shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return bool(shown.stdout.strip()) and not shown.stdout.strip().startswith("Z")
-
-
-def pids_in(path: Path, count: int = 1) -> list[int]:
-    def read():
-        words = path.read_text().split() if path.exists() else []
-        return words if len(words) >= count else None
-
-    return [int(word) for word in wait_for(read)]
-
-
-def assert_gone(*pids: int) -> None:
-    for pid in pids:
-        wait_for(lambda pid=pid: not lives(pid))
-
-
-# A child and a grandchild of its group that ignore SIGTERM, once both have told their numbers.
-STUBBORN_PAIR = """
-    import os, signal, sys, time
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    pid = os.fork()
-    with open("pids", "a") as file:
-        file.write(f"{os.getpid()}\\n")
-    time.sleep(60)
-"""
-
-
-# One that does as it is told.
-SLEEPER = """
-    import os, time
-    with open("pids", "w") as file: file.write(str(os.getpid()))
-    time.sleep(60)
-"""
 
 
 def with_grandchild(before_ready: str) -> list[str]:
@@ -113,6 +66,23 @@ def test_environment_is_inherited_unless_given(tmp_path, monkeypatch):
     code = python("import os; print(os.environ.get('MATERIA_TEST'))")
     assert run(code, tmp_path).stdout == b"inherited\n"
     assert run(code, tmp_path, env={}).stdout == b"None\n"
+
+
+@pytest.mark.parametrize(
+    "size, start, end",
+    [(6, b"012345", b""), (10, b"012345", b"6789"), (30, b"012345", b"6789")],
+)
+def test_the_end_of_a_long_output_can_be_kept_too(tmp_path, size, start, end):
+    code = f"import os; [os.write(2, (b'0123456789' * 3)[n:n + 1]) for n in range({size})]"
+    result = run(python(code), tmp_path, keep_bytes=6, keep_end=4)
+    assert (result.stderr, result.stderr_end, result.stderr_bytes) == (start, end, size)
+    assert (result.stdout_end, result.stdout_bytes) == (b"", 0)
+    assert result.stderr_truncated == (size > 6)
+
+
+def test_the_end_is_not_kept_unless_asked_for(tmp_path):
+    result = run(python("print('0123456789')"), tmp_path, keep_bytes=6)
+    assert (result.stdout, result.stdout_end, result.stdout_bytes) == (b"012345", b"", 11)
 
 
 def test_100_mb_on_both_pipes_while_5_mb_are_not_read(tmp_path):

@@ -1,4 +1,4 @@
-"""Who answers an agent socket: a person, a function, a script, a recording or a command."""
+"""Who answers an agent socket: a model, a person, a function, a script, a recording or a command."""
 
 from materia_nb.agents.base import (
     Agent,
@@ -16,6 +16,7 @@ from materia_nb.agents.base import (
 )
 from materia_nb.agents.command_agent import CommandAgent
 from materia_nb.agents.function import FunctionAgent
+from materia_nb.agents.model.agent import ModelAgent
 from materia_nb.agents.person import PersonAgent
 from materia_nb.agents.recorded import RecordedAgent
 from materia_nb.agents.registry import AgentTable, agent_from
@@ -30,6 +31,7 @@ __all__ = [
     "CommandAgent",
     "FunctionAgent",
     "Message",
+    "ModelAgent",
     "Noted",
     "PersonAgent",
     "RecordedAgent",

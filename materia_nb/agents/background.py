@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
+import queue
 import threading
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, Generic, TypeVar
 
 from materia_nb.agents.base import AgentError
@@ -14,6 +14,42 @@ T = TypeVar("T")
 
 _LOOK_S: Final = 0.1  # how often a waiting caller looks for a stop
 _CANCEL_S: Final = 1.0  # how long a cancelled coroutine may take to clean up
+
+
+def _ignore(_: object) -> None:
+    """Take what is told when nobody listens."""
+
+
+class Inbox(Generic[T]):
+    """Brings what an awaitable tells on the loop to the thread that waits for it.
+
+    Args:
+        take: is called there with each thing told, in order.
+    """
+
+    def __init__(self, take: Callable[[T], None]) -> None:
+        self._take = take
+        self._told: queue.SimpleQueue[tuple[T] | None] = queue.SimpleQueue()
+
+    def tell(self, thing: T) -> None:
+        """Tell something; from any thread."""
+        self._told.put((thing,))
+
+    def wake(self) -> None:
+        """Let the waiting thread look up although nothing was told."""
+        self._told.put(None)
+
+    def empty(self, timeout_s: float = 0.0) -> None:
+        """Pass on what was told, after waiting a while for the first of it."""
+        try:
+            waiting = [self._told.get(block=bool(timeout_s), timeout=timeout_s or None)]
+        except queue.Empty:
+            return
+        # Not until nothing is left: whoever tells without end must not keep the caller here.
+        waiting += [self._told.get() for _ in range(self._told.qsize())]
+        for told in waiting:
+            if told is not None:
+                self._take(told[0])
 
 
 class BackgroundLoop:
@@ -28,8 +64,12 @@ class BackgroundLoop:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def run(self, awaitable: Awaitable[T], stop: threading.Event | None = None) -> T:
+    def run(
+        self, awaitable: Awaitable[T], stop: threading.Event | None = None, inbox: Inbox[Any] | None = None
+    ) -> T:
         """Wait for an awaitable and return its result, or raise what it raises.
+
+        What is told to ``inbox`` meanwhile is passed on in the calling thread, all of it before this returns.
 
         Raises:
             AgentError: kind ``interrupted``: ``stop`` was set; the awaitable was cancelled.
@@ -40,20 +80,24 @@ class BackgroundLoop:
             # An agent that waits for another agent: this loop is busy until that one has answered.
             inner = BackgroundLoop()
             try:
-                return inner.run(awaitable, stop)
+                return inner.run(awaitable, stop, inbox)
             finally:
                 inner.close()
         call = _Call(awaitable)
+        inbox = inbox or Inbox(_ignore)
         stopped = False
         try:
             # Inside, since an interrupt can arrive as soon as the call has begun.
             future = asyncio.run_coroutine_threadsafe(call.run(), loop)
-            while not stopped and not concurrent.futures.wait([future], timeout=_LOOK_S).done:
-                stopped = stop is not None and stop.is_set()
+            future.add_done_callback(lambda _: inbox.wake())
+            while not stopped and not future.done():
+                inbox.empty(_LOOK_S)
+                stopped = stop is not None and stop.is_set() and not future.done()
         finally:
             if not call.finished.is_set():
                 loop.call_soon_threadsafe(call.cancel)
                 call.finished.wait(_CANCEL_S)
+        inbox.empty()
         if stopped:
             raise AgentError("The agent was interrupted", kind="interrupted")
         return future.result()

@@ -109,7 +109,10 @@ class Turn:
         tools: the tool scope: ``none``, ``readOnly``, ``coding``, or the names of tools.
         model: the model that the materia asks for.
         thinking: how much thinking it asks for.
-        wants: what must be returned, as a JSON description; None when any text will do.
+        wants: what must be returned, field by field in words; None when nothing in particular must be,
+            as in a draft.
+        schema: the JSON Schema that the answer must fit, for agents that can be held to one; None when
+            it is no single JSON object, as in a draft.
         request: what the cast was asked to do.
         cast_id: the cast.
         project: the project directory.
@@ -137,6 +140,7 @@ class Turn:
     model: str | None = None
     thinking: str | None = None
     wants: Mapping[str, JSON] | None = None
+    schema: Mapping[str, JSON] | None = None
     request: str = ""
     cast_id: str = ""
     project: Path = field(default_factory=Path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Self
@@ -9,13 +10,14 @@ from typing import Final, Self
 from materia_nb.agents.base import Agent, AgentError
 from materia_nb.agents.command_agent import CommandAgent
 from materia_nb.agents.function import FunctionAgent
+from materia_nb.agents.model.agent import ModelAgent
 from materia_nb.agents.person import PersonAgent
 from materia_nb.agents.presets import PREFIX, preset_agent
 from materia_nb.agents.scripted import ScriptedAgent
 
 _FORMS: Final = (
     "a function, a dict of replies by socket or materia, "
-    'a command as a list of strings (["pi", "-p"]), "command:NAME", "person", or an agent'
+    'a model ("openai:gpt-5"), a command as a list of strings (["pi", "-p"]), "command:NAME", "person", or an agent'
 )
 
 
@@ -92,10 +94,12 @@ def agent_from(value: object) -> Agent:
 
     A function answers itself (:class:`FunctionAgent`), a dict is a script of replies
     (:class:`ScriptedAgent`), a list of strings a command (:class:`CommandAgent`), ``"command:claude"``
-    a known program (``PRESETS`` in ``materia_nb.agents.presets``), ``"person"`` a person; an agent stays as it is.
+    a known program (``PRESETS`` in ``materia_nb.agents.presets``), ``"person"`` a person,
+    ``"provider:model"`` or a model of pydantic-ai a language model (:class:`ModelAgent`) and
+    ``"model"`` whichever model each materia asks for; an agent stays as it is.
 
     Raises:
-        AgentError: it is nothing of the kind.
+        AgentError: it is nothing of the kind, or names a model that cannot be.
     """
     if isinstance(value, Agent) and not isinstance(value, type):
         return value
@@ -103,15 +107,32 @@ def agent_from(value: object) -> Agent:
         return ScriptedAgent(value)
     if isinstance(value, (list, tuple)):
         return CommandAgent(value)
-    if value == "person":
-        return PersonAgent()
-    if isinstance(value, str) and value.startswith(PREFIX):
-        return preset_agent(value)
+    if is_model(value):
+        return ModelAgent(None if value == "model" else value)
     if isinstance(value, str):
-        raise AgentError(
-            f"{value!r} is not an agent",
-            hint=f'a command is a list, as {value.split()!r}; "person" is a person',
-        )
+        return _agent_named(value)
     if callable(value) and not isinstance(value, type):
         return FunctionAgent(value)
     raise AgentError(f"A {type(value).__name__} is not an agent", hint=f"give {_FORMS}")
+
+
+def _agent_named(text: str) -> Agent:
+    if text == "person":
+        return PersonAgent()
+    if text.startswith(PREFIX):
+        return preset_agent(text)
+    raise AgentError(
+        f"{text!r} is not an agent",
+        hint=f'a command is a list, as {text.split()!r}; "person" is a person, "openai:gpt-5" a model',
+    )
+
+
+def is_model(value: object) -> bool:
+    """Whether something stands for a language model: ``model``, ``provider:model``, a model of pydantic-ai."""
+    if isinstance(value, str):
+        provider, colon, _ = value.partition(":")
+        return value == "model" or (
+            bool(colon) and provider not in ("command", "recorded") and len(value.split()) == 1
+        )
+    library = sys.modules.get("pydantic_ai.models")  # whoever has a model of it has loaded it
+    return library is not None and isinstance(value, library.Model)

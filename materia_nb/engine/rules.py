@@ -7,7 +7,7 @@ from typing import Final
 
 from materia_nb.engine.state import Mode
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol, requirements
-from materia_nb.handoff.protocol import Learns, TellsTheTask
+from materia_nb.handoff.protocol import HasSchema, Learns, TellsTheTask
 from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.loadout.graph import ExitRoute, Graph, Socket
 
@@ -19,7 +19,8 @@ ASKED_LATER: Final = "Do the work now, and answer in whatever form suits it. Whe
 class SocketRules:
     """One socket, what its output must be, what its agent is asked for, and its exit routes in order.
 
-    ``teller`` and ``learner`` are its protocol, if that hands over tasks and keeps what was learned.
+    ``schema`` is what its answer must fit, None where that is no single JSON object. ``teller`` and
+    ``learner`` are its protocol, if that hands over tasks and keeps what was learned.
     """
 
     socket: Socket
@@ -31,6 +32,7 @@ class SocketRules:
     consumer_cursors: tuple[str, ...]
     about: dict[str, JSON]
     wants: dict[str, JSON] | None
+    schema: dict[str, JSON] | None
     teller: TellsTheTask | None
     learner: Learns | None
 
@@ -99,6 +101,7 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         ),
         consumer_cursors=tuple(iterator.cursor for iterator in consuming),
         wants=dict(wanted.describe()) or None,
+        schema=spoken.schema(wanted) if isinstance(spoken, HasSchema) and not socket.is_utility else None,
         teller=spoken if isinstance(spoken, TellsTheTask) else None,
         learner=spoken if isinstance(spoken, Learns) else None,
         about={"socket": socket.id, "materia": socket.materia.id, "materiaLabel": socket.materia.label},

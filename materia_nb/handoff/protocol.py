@@ -143,10 +143,23 @@ class Learns(Protocol):
         ...
 
 
+@runtime_checkable
+class HasSchema(Protocol):
+    """A protocol whose outputs are single JSON objects that a schema can describe."""
+
+    def schema(self, wanted: Requirements) -> dict[str, JSON] | None:
+        """Return the JSON Schema of an output; None for a text socket.
+
+        It holds models to what they are asked for and may be narrower than what is accepted; what
+        it cannot say is left to :meth:`HandoffProtocol.read`.
+        """
+        ...
+
+
 class HandoffProtocol(Protocol):
     """A handoff format: how an output is read and what its author is asked for.
 
-    One that is :class:`TellsTheTask` or :class:`Learns` too is also used as that.
+    One that is :class:`TellsTheTask`, :class:`Learns` or :class:`HasSchema` too is also used as that.
     """
 
     @property

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from materia_nb.handoff.assigned import missing_sources
 from materia_nb.handoff.jsontext import Found, NotJson, agent_object, utility_object
 from materia_nb.handoff.protocol import UNKNOWN, Issue, Reading, TurnFacts
 from materia_nb.handoff.requirements import Requirements
+from materia_nb.handoff.schemas import ANYTHING, TEXT, closed_object, listed_as
 from materia_nb.handoff.sparse_gist import from_gist, to_gist
 from materia_nb.jsonvalue import JSON
 
@@ -72,6 +74,23 @@ class SparseProtocol:
         lines += [f"- {name}: {meaning}" for name, meaning in fields.items()]
         lines.append("Any other field is refused.")
         return "\n".join(lines)
+
+    def schema(self, wanted: Requirements) -> dict[str, JSON] | None:
+        """Require the fields that are asked for, and context, which may be empty.
+
+        Every field is required, since models are held only to schemas without optional ones.
+        """
+        if wanted.parse == "text":
+            return None
+        names = dict.fromkeys((*wanted.describe(), "context"))
+        return closed_object({name: _SHAPES.get(name, ANYTHING) for name in names})
+
+
+_SHAPES: Final[dict[str, JSON]] = {
+    "workItems": listed_as(closed_object({"title": TEXT, "context": TEXT})),
+    "satisfied": {"type": "boolean"},
+    "context": TEXT,
+}
 
 
 def accepted(value: dict[str, JSON], notes: tuple[str, ...] = ()) -> Reading:

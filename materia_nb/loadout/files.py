@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -136,12 +137,21 @@ def dumps(document: JSON, *, indent: int | str | None = None) -> str:
 
 def replace_bytes(path: Path, data: bytes) -> None:
     """Write beside the file and move over it, keeping its permissions; raises OSError."""
+    folder = os.open(path.parent, os.O_RDONLY)
     try:
-        mode = stat.S_IMODE(path.stat().st_mode)
+        replace_in(folder, path.name, data)
+    finally:
+        os.close(folder)
+
+
+def replace_in(folder: int, name: str, data: bytes) -> None:
+    """Do as :func:`replace_bytes` in a folder that is held open, wherever its path leads by now; raises OSError."""
+    try:
+        mode = stat.S_IMODE(os.stat(name, dir_fd=folder).st_mode)
     except FileNotFoundError:
         mode = None
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    temporary = f".{name}.{secrets.token_hex(4)}.tmp"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
@@ -149,15 +159,12 @@ def replace_bytes(path: Path, data: bytes) -> None:
             if mode is not None:
                 os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
-        temporary.replace(path)
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=folder)
         raise
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    os.fsync(folder)
 
 
 def _check_plain(path: Path) -> None:

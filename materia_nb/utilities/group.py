@@ -27,11 +27,14 @@ _CHUNK: Final = 65_536  # what a pipe holds
 class _Output:
     """One output pipe: what is kept of it, and whether there was more."""
 
-    def __init__(self, pipe: IO[bytes], keep: int) -> None:
+    def __init__(self, pipe: IO[bytes], keep: int, keep_end: int) -> None:
         self.pipe = pipe
         self.truncated = False
+        self.size = 0
+        self.end = b""
         self._parts: list[bytes] = []
         self._room = keep
+        self._keep_end = keep_end
 
     def read(self) -> bool:
         """Take what is there; False at the end."""
@@ -39,8 +42,11 @@ class _Output:
             data = os.read(self.pipe.fileno(), _CHUNK)
         except BlockingIOError:
             return True
+        self.size += len(data)
         if len(data) > self._room:
             self.truncated = True
+            if self._keep_end:
+                self.end = (self.end + data[self._room :])[-self._keep_end :]
         if self._room:
             self._parts.append(data[: self._room])
             self._room -= len(self._parts[-1])
@@ -58,7 +64,7 @@ class ProcessGroup:
         self,
         child: subprocess.Popen[bytes],
         stdin: bytes,
-        keep: int,
+        keep: tuple[int, int],
         interrupts: HeldInterrupts,
         stop: threading.Event | None,
     ) -> None:
@@ -66,8 +72,8 @@ class ProcessGroup:
             raise AssertionError("all three pipes were asked for")
         self.child = child
         self.stdin = child.stdin
-        self.stdout = _Output(child.stdout, keep)
-        self.stderr = _Output(child.stderr, keep)
+        self.stdout = _Output(child.stdout, *keep)
+        self.stderr = _Output(child.stderr, *keep)
         self.timed_out = False
         self.stopped = False
         self._unsent = memoryview(stdin)

@@ -32,6 +32,8 @@ class ProcessResult:
 
     ``code`` is None when it was ended by ``signal`` (such as ``SIGKILL``) or never ran. ``stopped``
     says that its caller's stop event or an interrupt ended it. ``seconds`` is wall-clock time.
+    ``stdout_end`` is the end of an output of which ``stdout`` is only the beginning, as far as it was
+    to be kept; ``stdout_bytes`` is how long the whole was. The same for stderr.
     """
 
     argv: tuple[str, ...]
@@ -46,6 +48,10 @@ class ProcessResult:
     stdout_truncated: bool
     stderr_truncated: bool
     seconds: float
+    stdout_end: bytes = b""
+    stderr_end: bytes = b""
+    stdout_bytes: int = 0
+    stderr_bytes: int = 0
 
     @property
     def ok(self) -> bool:
@@ -94,6 +100,7 @@ def run_process(
     timeout_s: float | None,
     env: Mapping[str, str] | None = None,
     keep_bytes: int = KEEP_BYTES,
+    keep_end: int = 0,
     stop: threading.Event | None = None,
 ) -> ProcessResult:
     """Run a command without a shell, in a process group of its own, and wait for it (R23).
@@ -111,6 +118,7 @@ def run_process(
         timeout_s: seconds until it is ended; None for no limit.
         env: its environment; None to inherit this process's.
         keep_bytes: how much of stdout and of stderr to keep; the rest is read and dropped.
+        keep_end: how many of the last bytes to keep of what comes after that.
         stop: ends the command when set, within a twentieth of a second.
 
     Raises:
@@ -131,7 +139,7 @@ def run_process(
             )
         except (OSError, ValueError, IndexError) as error:
             return _not_started(argv, cwd, error, time.perf_counter() - began)
-        run = ProcessGroup(child, stdin, keep_bytes, interrupts, stop)
+        run = ProcessGroup(child, stdin, (keep_bytes, keep_end), interrupts, stop)
         try:
             run.until_end(timeout_s)
         finally:
@@ -150,6 +158,10 @@ def run_process(
         stdout_truncated=run.stdout.truncated,
         stderr_truncated=run.stderr.truncated,
         seconds=time.perf_counter() - began,
+        stdout_end=run.stdout.end,
+        stderr_end=run.stderr.end,
+        stdout_bytes=run.stdout.size,
+        stderr_bytes=run.stderr.size,
     )
 
 

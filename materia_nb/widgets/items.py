@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import ipywidgets as ui
 
 from materia_nb.jsonvalue import same
-from materia_nb.views import items_view, loop_progress
+from materia_nb.tables import items_view
+from materia_nb.views import loop_progress
 from materia_nb.widgets.base import Panel, show_html, widgets_in
 from materia_nb.widgets.controls import button, issues_html, row, show_if
 from materia_nb.widgets.rows import Rows

@@ -10,7 +10,7 @@ import ipywidgets as ui
 from materia_nb.display.escape import part
 from materia_nb.display.html import html_table, html_text
 from materia_nb.quests import WORDS
-from materia_nb.views import QUEST_COLUMNS, quest_row, quests_view
+from materia_nb.tables import QUEST_COLUMNS, quest_row, quests_view
 from materia_nb.widgets.base import Panel, show_html, show_panel
 from materia_nb.widgets.controls import button, lines_html, row
 from materia_nb.widgets.runs import Runs, runs_of

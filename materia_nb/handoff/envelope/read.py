@@ -6,6 +6,7 @@ from materia_nb.handoff.assigned import missing_sources
 from materia_nb.handoff.envelope.ask import ask
 from materia_nb.handoff.envelope.find import find, not_object
 from materia_nb.handoff.envelope.finish import MOST_TRIES, fallback, finished
+from materia_nb.handoff.envelope.form import schema
 from materia_nb.handoff.envelope.gist import from_gist, to_gist
 from materia_nb.handoff.envelope.project import context, verdict, work_items
 from materia_nb.handoff.envelope.validate import Channel, Profile, validate
@@ -34,6 +35,10 @@ class EnvelopeProtocol:
     def ask(self, wanted: Requirements) -> str:
         """Say what an envelope holds."""
         return ask(wanted)
+
+    def schema(self, wanted: Requirements) -> dict[str, JSON] | None:
+        """Describe the fields of an envelope and those that assignments read."""
+        return schema(wanted)
 
 
 def read_object(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from materia_nb import agent_views, views
+from materia_nb import tables, views
 from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.magics.progress import running
@@ -164,7 +164,7 @@ def allow(call: Call) -> Any:
         current.disallow(*tools)
     elif tools:
         current.allow(*tools)
-    return agent_views.allowed_view(current)
+    return tables.allowed_view(current)
 
 
 @verb(
@@ -198,7 +198,7 @@ def break_(call: Call) -> Any:
     elif socket is not None:
         when = call.get("when")
         current.break_at(socket, _condition(when, call) if when else None)
-    return views.breakpoints_view(current)
+    return tables.breakpoints_view(current)
 
 
 def _condition(expression: str, call: Call) -> Any:
@@ -279,7 +279,7 @@ def budget(call: Call) -> Any:
     current = call.bench.current
     if tokens is not None:
         current.set_budget(_tokens(tokens))
-    return views.budget_view(current)
+    return tables.budget_view(current)
 
 
 @verb(
@@ -290,13 +290,13 @@ def budget(call: Call) -> Any:
 def usage(call: Call) -> Any:
     """Show the tokens and the cost of this cast, added up by socket, materia or item."""
     by = str(call.get("by") or "socket")
-    if by not in agent_views.GROUPS:
+    if by not in tables.GROUPS:
         raise MateriaError(
             f"Usage is added up by socket, materia or item, not by {by!r}.",
-            hint=did_you_mean(by, agent_views.GROUPS),
+            hint=did_you_mean(by, tables.GROUPS),
             kind="usage",
         )
-    return agent_views.usage_view(call.bench.current, by)
+    return tables.usage_view(call.bench.current, by)
 
 
 def _tokens(given: Any) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from materia_nb import views
+from materia_nb import tables, views
 from materia_nb.errors import MateriaError
 from materia_nb.magics.registry import Argument, Call, verb
 
@@ -76,7 +76,7 @@ def quest(call: Call) -> Any:
         from materia_nb.quests import WORDS
 
         why = board.run(_count(words))
-        return views.Text("\n\n".join(filter(None, [repr(views.quests_view(board.quests)), WORDS[why]])))
+        return views.Text("\n\n".join(filter(None, [repr(tables.quests_view(board.quests)), WORDS[why]])))
     elif action == "move":
         which, _, place = words.partition(" ")
         board.move(_needed(which), place.strip() or "")
@@ -84,7 +84,7 @@ def quest(call: Call) -> Any:
         board.remove(_needed(words))
     elif action == "requeue":
         board.requeue(_needed(words))
-    return views.quests_view(board.quests)
+    return tables.quests_view(board.quests)
 
 
 def _needed(which: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from materia_nb import views
+from materia_nb import tables, views
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import read_text
@@ -25,7 +25,7 @@ def items(call: Call) -> Any:
                 "The cell must hold a list.", hint="each item has title and context", kind="items"
             )
         call.bench.current.edit_items(given)
-    return views.items_view(call.bench.current)
+    return tables.items_view(call.bench.current)
 
 
 @verb(

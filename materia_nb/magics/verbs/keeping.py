@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from materia_nb import views
+from materia_nb import tables, views
 from materia_nb.magics.help import help_text
 from materia_nb.magics.registry import Argument, Call, verb
 
@@ -13,7 +13,7 @@ from materia_nb.magics.registry import Argument, Call, verb
 @verb("casts")
 def casts(call: Call) -> Any:
     """List the casts of this project, newest first."""
-    return views.casts_view(call.bench.casts())
+    return tables.casts_view(call.bench.casts())
 
 
 @verb(

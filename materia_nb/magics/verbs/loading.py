@@ -6,11 +6,14 @@ import shlex
 import textwrap
 from typing import Any
 
-from materia_nb import views
+from materia_nb import tables, views
+from materia_nb.agents.model.agent import ModelAgent
 from materia_nb.agents.presets import PREFIX
+from materia_nb.agents.registry import is_model
 from materia_nb.display.bundle import GraphPicture
 from materia_nb.errors import MateriaError
-from materia_nb.magics.registry import Argument, Call, verb
+from materia_nb.magics.parsing import parse
+from materia_nb.magics.registry import Argument, Call, Verb, verb
 
 _NAMED = Argument("loadout", "a loadout, the chosen one if left out", "rest", completes="loadout")
 
@@ -30,13 +33,13 @@ def load(call: Call) -> Any:
 @verb("loadouts")
 def loadouts(call: Call) -> Any:
     """List the loadouts and the layer that each comes from."""
-    return views.loadouts_view(call.bench.loadouts, call.bench.chosen, call.bench.config)
+    return tables.loadouts_view(call.bench.loadouts, call.bench.chosen, call.bench.config)
 
 
 @verb("materia")
 def materia(call: Call) -> Any:
     """List the materia, the layer that each comes from, and who answers."""
-    return views.materia_view(call.bench.config, call.bench.agents)
+    return tables.materia_view(call.bench.config, call.bench.agents)
 
 
 @verb(
@@ -106,6 +109,20 @@ def loadout(call: Call) -> Any:
     return call.bench.define_loadout(call.get("name"), call.body or "")
 
 
+_MODEL_OPTIONS = (
+    Argument("--base-url", "where the model's API is, when it is not at its provider's own place", "option"),
+    Argument("--key-env", "the environment variable with its key, if not the provider's own", "option"),
+)
+_MODEL = Verb(
+    "agent NAME",
+    "",
+    lambda _: None,
+    (Argument("model", "provider:model", required=True), *_MODEL_OPTIONS),
+    "never",
+    "",
+)
+
+
 @verb(
     "agent",
     Argument(
@@ -113,33 +130,45 @@ def loadout(call: Call) -> Any:
     ),
     Argument(
         "who",
-        "person, command:NAME for a known program, command and its arguments, recorded:FILE (or a cast), "
-        "or a $variable; none with a cell",
+        "a model (provider:model, or model for the one that each materia asks for), person, command:NAME for a known "
+        "program, command and its arguments, recorded:FILE (or a cast), or a $variable; none with a cell",
         "rest",
         completes="agent",
     ),
+    *_MODEL_OPTIONS,
     cell="may",
     example="%%materia agent Build\nreturn f'built {turn.item_label}'",
 )
 def agent(call: Call) -> Any:
-    """Say who answers a materia or socket: person, a command, a variable, or the Python in the cell."""
+    """Say who answers a materia or socket: a model, person, a command, a variable, or the Python in the cell."""
     name, who = call.get("name"), call.get("who")
     if call.body is not None:
         call.bench.agent(name, _function(name, call.body, dict_of(call)))
     elif who is None:
-        return views.agents_view(call.bench.agents)
+        return tables.agents_view(call.bench.agents)
     elif isinstance(who, str) and who.split()[:1] == ["command"]:
         call.bench.agent(name, shlex.split(who)[1:])
+    elif isinstance(who, str) and is_model(who.partition(" ")[0]):
+        call.bench.agent(name, _model(who, call))
     elif isinstance(who, str) and who != "person" and not who.startswith((PREFIX, "recorded:")):
         raise MateriaError(
             f"{who!r} is not an agent.",
-            hint="write person, command:NAME, command PROGRAM ARGUMENT..., recorded:FILE, a $variable, "
-            "or a cell with the body of a function",
+            hint="write provider:model, person, command:NAME, command PROGRAM ARGUMENT..., recorded:FILE, "
+            "a $variable, or a cell with the body of a function",
             kind="bad_agent",
         )
     else:
         call.bench.agent(name, who)
-    return views.agents_view(call.bench.agents)
+    return tables.agents_view(call.bench.agents)
+
+
+def _model(text: str, call: Call) -> ModelAgent:
+    """Make the agent of a model's name and the options before or behind it."""
+    given = {**call.arguments, **parse(_MODEL, text, call.names)}
+    name = given["model"]
+    return ModelAgent(
+        None if name == "model" else name, base_url=given.get("base_url"), key_env=given.get("key_env")
+    )
 
 
 def dict_of(call: Call) -> dict[str, Any]:

@@ -1,0 +1,169 @@
+"""One request to a model: streamed, tried again where that may help, ended when it must be."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import tenacity
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+)
+from pydantic_ai.models import ModelRequestParameters, StreamedResponse
+from pydantic_ai.settings import ModelSettings
+
+from materia_nb.agents.background import BackgroundLoop, Inbox
+from materia_nb.agents.base import AgentError, Noted, Said, Telling
+from materia_nb.agents.model.failures import CutOff, briefly, failure, may_pass
+from materia_nb.agents.model.making import Made
+from materia_nb.agents.model.spending import Spending
+
+if TYPE_CHECKING:
+    from materia_nb.agents.model.agent import ModelAgent
+
+_LONGEST_PAUSE_S: Final = 60.0
+
+LOOP: Final = BackgroundLoop()
+"""Where all requests run. Not the loop of function agents, since one of these may ask a model."""
+
+
+@dataclass(slots=True)
+class Requests:
+    """The requests of one turn.
+
+    Attributes:
+        agent: how long, how often.
+        made: the model.
+        tell: takes what is told, in the thread of :meth:`ask`.
+        stop: set when the cast is to stop.
+        spending: where the tokens of every request are added up, also of those that failed.
+        retries: how often something was tried again.
+    """
+
+    agent: ModelAgent
+    made: Made
+    tell: Callable[[Telling], None]
+    stop: threading.Event
+    spending: Spending
+    retries: int = field(default=0, init=False)
+
+    def ask(
+        self, messages: Sequence[ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
+    ) -> ModelResponse:
+        """Return the model's answer to a conversation.
+
+        Raises:
+            AgentError: see :meth:`ModelAgent.answer`.
+        """
+        begun = time.monotonic()
+        tries = 0
+
+        def once() -> ModelResponse:
+            nonlocal tries
+            tries += 1
+            left = max(self.agent.timeout_s - (time.monotonic() - begun), 0.001)
+            return self._once(messages, {**settings, "request_timeout": left}, parameters)
+
+        again = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(may_pass),
+            stop=tenacity.stop_any(
+                tenacity.stop_after_attempt(self.agent.attempts),
+                tenacity.stop_before_delay(self.agent.timeout_s),
+            ),
+            wait=self._pause,
+            before_sleep=self._note,
+            sleep=self._sleep,
+            reraise=True,
+        )
+        try:
+            return again(once)
+        except Exception as error:  # noqa: BLE001 - the libraries of many providers raise what they like
+            raise failure(error, self.made.name, tries) from None
+
+    def _once(
+        self, messages: Sequence[ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
+    ) -> ModelResponse:
+        inbox: Inbox[Telling] = Inbox(self.tell)
+        streams: list[StreamedResponse] = []
+        try:
+            response = LOOP.run(
+                self._stream(messages, settings, parameters, inbox, streams), self.stop, inbox
+            )
+        except BaseException:
+            if streams:
+                self.spending.add(streams[0].get())
+            raise
+        self.spending.add(response)
+        if response.state == "incomplete" or (self.made.tells_the_end and not _says_the_end(response)):
+            raise CutOff("the stream ended before the answer did")
+        return response
+
+    async def _stream(
+        self,
+        messages: Sequence[ModelMessage],
+        settings: ModelSettings,
+        parameters: ModelRequestParameters,
+        inbox: Inbox[Telling],
+        streams: list[StreamedResponse],
+    ) -> ModelResponse:
+        fresh = True
+        model = self.made.model
+        # Entered for each request, so that no connection stays open when nothing is asked.
+        async with (
+            model,
+            model_request_stream(
+                model, messages, model_settings=settings, model_request_parameters=parameters
+            ) as stream,
+        ):
+            streams.append(stream)
+            async for event in stream:
+                if text := _text(event):
+                    inbox.tell(Said(text, fresh=fresh))
+                    fresh = False
+        return stream.get()
+
+    def _pause(self, state: tenacity.RetryCallState) -> float:
+        """Seconds before the next try: what the provider says, else twice as long each time, with some jitter."""
+        error = state.outcome.exception() if state.outcome else None
+        asked = getattr(error, "retry_after", None)
+        if asked is not None:
+            return float(asked)
+        first = self.agent.first_pause_s
+        backoff = tenacity.wait_exponential(multiplier=first, max=_LONGEST_PAUSE_S)
+        return float(backoff(state) + tenacity.wait_random(0, first / 2)(state))
+
+    def _note(self, state: tenacity.RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        self.retries += 1
+        what = briefly(error, self.made.name) if error else "nothing"
+        number = f"{state.attempt_number + 1} of {self.agent.attempts}"
+        self.tell(Noted(f"{what}; trying again in {state.upcoming_sleep:.2g} s ({number})"))
+
+    def _sleep(self, seconds: float) -> None:
+        if self.stop.wait(seconds):
+            raise AgentError("The agent was interrupted", kind="interrupted")
+
+
+def _text(event: ModelResponseStreamEvent) -> str:
+    match event:
+        case (
+            PartStartEvent(part=TextPart(content=text))
+            | PartDeltaEvent(delta=TextPartDelta(content_delta=text))
+        ):
+            return text
+    return ""
+
+
+def _says_the_end(response: ModelResponse) -> bool:
+    told = response.provider_details or {}
+    return response.finish_reason == "content_filter" or "finish_reason" in told

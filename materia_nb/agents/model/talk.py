@@ -1,0 +1,153 @@
+"""One turn with a model: it answers, or asks for tools first, round after round."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
+
+from materia_nb.agents.base import AgentError, Asking, Noted, Reply, Spent, ToolCall, Turn
+from materia_nb.agents.model.calls import INVALID, Calls
+from materia_nb.agents.model.failures import empty, refused
+from materia_nb.agents.model.making import Made
+from materia_nb.agents.model.messages import (
+    THINKING,
+    conversation,
+    parameters,
+    results,
+    rounds,
+    settings_for,
+)
+from materia_nb.agents.model.request import Requests
+from materia_nb.agents.model.spending import Spending
+from materia_nb.agents.tools import choose_tools
+from materia_nb.errors import did_you_mean
+from materia_nb.handoff.jsontext import NotJson, strict_json
+from materia_nb.jsonvalue import JSON
+
+if TYPE_CHECKING:
+    from materia_nb.agents.model.agent import ModelAgent
+
+
+class Talk:
+    """One turn; :meth:`answer` is called once, in the thread that asked the agent."""
+
+    def __init__(self, agent: ModelAgent, made: Made, turn: Turn) -> None:
+        self._agent = agent
+        self._made = made
+        self._turn = turn
+        self._begun = time.monotonic()
+        self._spending = Spending()
+        self._stop = turn.stop or threading.Event()
+        self._requests = Requests(agent, made, turn.tell, self._stop, self._spending)
+        tools, self._unknown = choose_tools(turn.tools)
+        self._tools = {tool.name: tool for tool in tools}
+        self._calls = Calls(turn, self._tools, self._stop)
+        self._round = max((call.round for call in turn.calls), default=0)
+
+    def answer(self) -> Reply | Asking:
+        """Go on with the turn until it is answered, or a person must decide about tool calls."""
+        try:
+            said = self._go_on()
+        except BaseException:
+            self._tell_spent()
+            raise
+        if isinstance(said, Asking):
+            self._tell_spent()
+            return said
+        return Reply(said.text or "", self._spending.total, self._meta(said))
+
+    def _go_on(self) -> ModelResponse | Asking:
+        turn = self._turn
+        self._note_oddities()
+        model = self._made.model
+        settings = settings_for(model, self._agent.settings, turn.thinking)
+        form = parameters(model, self._tools.values(), turn.schema, settings)
+        messages: list[ModelMessage] = conversation(turn)
+        earlier, pending = self._calls.settle(turn.calls)
+        if pending:
+            return Asking(tuple(pending))
+        messages += rounds(earlier)
+        while True:
+            response = self._requests.ask(messages, settings, form)
+            self._check(response)
+            if not response.tool_calls:
+                return response
+            self._round += 1
+            if self._round > self._agent.most_rounds:
+                raise AgentError(
+                    f"{self._made.name} asked for tools more than {self._agent.most_rounds} times in one turn",
+                    where=turn.socket_id,
+                    hint="is the task too large for one socket? recast, or set the most_rounds of the agent",
+                    kind="too_many_calls",
+                )
+            response, calls = self._asked_for(response)
+            done, pending = self._calls.settle(calls)
+            if pending:
+                return Asking(tuple(pending))
+            messages += [response, results(done)]
+
+    def _asked_for(self, response: ModelResponse) -> tuple[ModelResponse, list[ToolCall]]:
+        """Return the calls of an answer, and the answer with ids that are unique within the turn."""
+        calls: list[ToolCall] = []
+        parts = list(response.parts)
+        for place, part in enumerate(parts):
+            if isinstance(part, ToolCallPart):
+                name = self._calls.new_id(part.tool_call_id)
+                parts[place] = replace(part, tool_call_id=name)
+                said = "" if calls else response.text or ""
+                calls.append(
+                    ToolCall(id=name, tool=part.tool_name, args=_args(part), round=self._round, said=said)
+                )
+        return replace(response, parts=parts), calls
+
+    def _check(self, response: ModelResponse) -> None:
+        name = self._made.name
+        if response.finish_reason == "content_filter":
+            raise refused(name, (response.provider_details or {}).get("refusal") or response.text)
+        if not response.tool_calls and not (response.text or "").strip():
+            raise empty(name, response.finish_reason)
+        if response.finish_reason == "length":
+            self._turn.tell(Noted(f"The answer of {name} was cut at the most tokens that it may have"))
+
+    def _note_oddities(self) -> None:
+        turn = self._turn
+        if turn.calls:
+            return  # was said when the turn began
+        if self._unknown:
+            known = choose_tools("coding")[0]
+            meant = did_you_mean(self._unknown[0], [tool.name for tool in known])
+            turn.tell(
+                Noted(
+                    f"{turn.materia_label} names tools that do not exist: {', '.join(self._unknown)}; {meant}"
+                )
+            )
+        if turn.thinking is not None and turn.thinking not in THINKING:
+            turn.tell(Noted(f"No model thinks {turn.thinking!r}; {did_you_mean(turn.thinking, THINKING)}"))
+
+    def _tell_spent(self) -> None:
+        if (used := self._spending.total) is not None:
+            self._turn.tell(Spent(used))
+
+    def _meta(self, response: ModelResponse) -> dict[str, JSON]:
+        return {
+            "model": response.model_name,
+            "provider": response.provider_name,
+            "finish": response.finish_reason,
+            "seconds": round(time.monotonic() - self._begun, 6),
+            "rounds": self._round,
+            "retries": self._requests.retries,
+        }
+
+
+def _args(part: ToolCallPart) -> dict[str, JSON]:
+    """Return the arguments of a call, read strictly: what is kept must be JSON."""
+    text = part.args if isinstance(part.args, str) else part.args_as_json_str()
+    try:
+        value, _ = strict_json(text or "{}")
+    except NotJson:
+        return {INVALID: text}
+    return value if isinstance(value, dict) else {INVALID: text}

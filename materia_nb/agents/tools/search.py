@@ -1,0 +1,268 @@
+"""Searching a folder in a process of its own, which can be ended whatever it is doing.
+
+Python's regular expressions can take longer than anybody lives, and cannot be interrupted; nor can a
+disk that does not answer. So ``find`` and ``grep`` run this file as a program. It imports the standard
+library alone, since it starts without the installed packages and without the project in its path:
+nothing in a project may run because a model searches there.
+
+On stdin is a JSON object: ``pattern`` (a regular expression for lines; null to list paths), ``ignore_case``,
+``glob`` (which paths; null for all), ``only`` (the name of the one file to look at, or null), ``prefix`` (put
+before each path), ``room`` (how many characters may be written) and ``folder`` (device and number of the
+current directory, which must still be the one that was meant).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import re
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, BinaryIO, Final
+
+SKIPPED: Final = frozenset(
+    {
+        ".git",
+        ".hg",
+        ".svn",
+        ".jj",
+        ".ipynb_checkpoints",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+        ".tox",
+        ".venv",
+        "__pycache__",
+        "node_modules",
+        "site-packages",
+    }
+)
+"""Directories that are passed over, unless the search begins in them."""
+
+RECORD: Final = frozenset({"events.jsonl", "config.resolved.json"})
+"""What the record of a cast holds; such a directory is passed over, too."""
+
+MOVED, BAD_PATTERN = 3, 4
+"""Exit codes: the directory is another one than was meant; the pattern is no regular expression."""
+
+BLOCK: Final = 65_536
+_MOST_RESULTS: Final = 500
+_DEEPEST: Final = 60
+_LINE_SHOWN: Final = 300
+_BEFORE_MATCH: Final = 100
+
+_KINDS: Final = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFLNK: "a link",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+class NotPlain(OSError):
+    """What was to be opened is no plain file. Its text says what it is."""
+
+
+def open_plain(name: str, folder: int) -> int:
+    """Open a plain file in a folder for reading: no link is followed and nothing waited for.
+
+    It is looked at first, since opening a device can already do something, and once more when it is
+    open, since it may be another one by then.
+
+    Raises:
+        NotPlain: it is something else.
+        OSError: it cannot be opened; ELOOP when it became a link after it was looked at.
+    """
+    _check_plain(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    handle = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        _check_plain(os.fstat(handle).st_mode)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _check_plain(mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        raise NotPlain(_KINDS.get(stat.S_IFMT(mode), "something else"))
+
+
+def pieces(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Read lines with their numbers, from 1; a line longer than :data:`BLOCK` comes in several pieces."""
+    number, fresh = 0, True
+    while piece := file.readline(BLOCK):
+        number += fresh
+        fresh = piece.endswith(b"\n")
+        yield number, piece
+
+
+def glob_test(pattern: str) -> Callable[[Sequence[str]], bool]:
+    """Make a test of the names that lead to a file: of the last one, or of all if the pattern has a slash."""
+    globs = [part for part in pattern.split("/") if part not in ("", ".")]
+    if len(globs) == 1:
+        return lambda names: fnmatch.fnmatchcase(names[-1], globs[0])
+    return lambda names: _fits(names, globs)
+
+
+def _fits(names: Sequence[str], globs: Sequence[str]) -> bool:
+    """Whether globs match names one by one; ``**`` takes any number. Follows all ways at once, so it is fast."""
+    at = _past_stars({0}, globs)
+    for name in names:
+        after = set()
+        for place in at:
+            if place < len(globs) and globs[place] == "**":
+                after.add(place)
+            elif place < len(globs) and fnmatch.fnmatchcase(name, globs[place]):
+                after.add(place + 1)
+        at = _past_stars(after, globs)
+    return len(globs) in at
+
+
+def _past_stars(places: Iterable[int], globs: Sequence[str]) -> set[int]:
+    found = set()
+    for place in places:
+        found.add(place)
+        while place < len(globs) and globs[place] == "**":
+            place += 1  # noqa: PLW2901 - walks on from it
+            found.add(place)
+    return found
+
+
+class Search:
+    """One search of the current directory: what it writes, and what it passes over."""
+
+    def __init__(self, asked: dict[str, Any]) -> None:
+        self._prefix = asked["prefix"]
+        self._only = asked["only"]
+        self._room = asked["room"]
+        self._results = 0
+        self._binary = 0
+        self._unread = 0
+        self._fits = glob_test(asked["glob"]) if asked["glob"] is not None else lambda _: True
+
+    def find(self) -> None:
+        """Write every path that fits, directories with a slash at the end."""
+        for parts, _, folders, files in self._walk():
+            named = {**dict.fromkeys(files, ""), **dict.fromkeys(folders, "/")}
+            for name in sorted(named):
+                if self._fits([*parts, name]) and not self._write(self._path([*parts, name]) + named[name]):
+                    return
+        self._notes()
+
+    def grep(self, pattern: re.Pattern[str]) -> None:
+        """Write every line that matches, with path and number."""
+        for parts, folder, _, files in self._walk():
+            for name in files:
+                if self._fits([*parts, name]) and not self._grep_file([*parts, name], folder, pattern):
+                    return
+        self._notes()
+
+    def _grep_file(self, parts: list[str], folder: int, pattern: re.Pattern[str]) -> bool:
+        """Search one file; False when there is no room for more."""
+        try:
+            with os.fdopen(open_plain(parts[-1], folder), "rb") as file:
+                if b"\0" in file.read(BLOCK):
+                    self._binary += 1
+                    return True
+                file.seek(0)
+                done = 0
+                for number, piece in pieces(file):
+                    line = piece.rstrip(b"\r\n").decode(errors="surrogateescape")
+                    if number != done and (found := pattern.search(line)):
+                        done = number
+                        if not self._write(f"{self._path(parts)}:{number}: {_around(line, found)}"):
+                            return False
+        except NotPlain:
+            pass
+        except OSError:
+            self._unread += 1
+        return True
+
+    def _walk(self) -> Iterator[tuple[list[str], int, list[str], list[str]]]:
+        """Go through the directories in the order of their names, following no link (``fwalk`` sees to it)."""
+        for path, folders, files, handle in os.fwalk(".", onerror=self._note_unread):
+            parts = path.split("/")[1:]
+            if self._only is not None:
+                folders.clear()
+                yield parts, handle, [], [self._only]
+                return
+            if parts and RECORD.issubset(files):
+                folders.clear()
+                continue
+            links = {name for name in folders if _is_link(name, handle)}
+            folders[:] = sorted({*folders} - links - SKIPPED) if len(parts) < _DEEPEST else []
+            yield parts, handle, folders, sorted({*files} | links)
+
+    def _note_unread(self, _: OSError) -> None:
+        self._unread += 1
+
+    def _path(self, parts: Sequence[str]) -> str:
+        return "/".join([self._prefix, *parts] if self._prefix else parts).replace("\n", "\\n")
+
+    def _write(self, line: str) -> bool:
+        """Write a result; False when it is one too many."""
+        self._results += 1
+        self._room -= len(line) + 1
+        if self._results > _MOST_RESULTS or self._room < 0:
+            _write("(there is more: narrow the pattern or the path)")
+            return False
+        _write(line)
+        return True
+
+    def _notes(self) -> None:
+        if not self._results:
+            _write("(nothing matches)")
+        if self._binary:
+            _write(f"({self._binary:,} binary files were passed over)")
+        if self._unread:
+            _write(f"({self._unread:,} files or directories could not be read)")
+
+
+def _is_link(name: str, folder: int) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except OSError:
+        return True  # gone again: not to be entered
+
+
+def _around(line: str, found: re.Match[str]) -> str:
+    """Return a line, or of a long one the part with the match."""
+    if len(line) <= _LINE_SHOWN:
+        return line
+    start = max(0, found.start() - _BEFORE_MATCH)
+    end = start + _LINE_SHOWN
+    return ("…" if start else "") + line[start:end] + ("…" if end < len(line) else "")
+
+
+def _write(line: str) -> None:
+    """Write a line at once: what was found stays when the search is ended."""
+    sys.stdout.buffer.write(line.encode(errors="surrogateescape") + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def main() -> int:
+    """Do what stdin asks for."""
+    asked = json.load(sys.stdin)
+    here = os.fstat(os.open(".", os.O_RDONLY))
+    if [here.st_dev, here.st_ino] != asked["folder"]:
+        return MOVED
+    search = Search(asked)
+    if asked["pattern"] is None:
+        search.find()
+        return 0
+    try:
+        pattern = re.compile(asked["pattern"], re.IGNORECASE if asked["ignore_case"] else 0)
+    except (re.error, OverflowError, RecursionError) as error:
+        sys.stderr.write(str(error))
+        return BAD_PATTERN
+    search.grep(pattern)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""An agent that streams, uses tools and asks for leave, in a real JupyterLab: its words come while it works."""
+
+from __future__ import annotations
+
+import json
+
+from browser.lab import Lab
+
+HOSTILE = "<img src=x onerror=window.__owned=1>"
+LOADOUT = {
+    "entry": "Socket-1",
+    "sockets": {"Socket-1": {"materia": "Build"}},
+    "materia": {"Build": {"tools": "coding", "prompt": "Build {{request}}"}},
+}
+AGENT = f"""
+import time
+from dataclasses import replace
+from pathlib import Path
+from materia_nb.agents import Asking, Called, Noted, Reply, Said, ToolCall, Usage
+
+COMMAND = "make widget  # {HOSTILE}"
+
+class Coder:
+    name = "coder"
+
+    def answer(self, turn):
+        decided = [call for call in turn.calls if call.decided]
+        if decided:
+            turn.tell(Called(replace(decided[0], result="made")))
+            return Reply("It is " + ("built." if decided[0].decided == "once" else "not built."), Usage(900, 80))
+        turn.tell(Noted("429 from the model; trying again in 1 s (1 of 4)"))
+        turn.tell(Called(ToolCall(id="1", tool="read", args={{"path": "Makefile"}}, result="widget: ...")))
+        for word in "I have read the Makefile, and I will build the widget {HOSTILE} now.".split(" "):
+            turn.tell(Said(word + " "))
+        while not Path("go on").exists():
+            time.sleep(0.01)
+        return Asking((ToolCall(id="2", tool="bash", args={{"command": COMMAND}}, round=2),))
+
+wb.agent("Build", Coder())
+"""
+
+
+def test_words_come_while_it_works_and_a_command_waits_for_leave(lab: Lab):
+    lab.open(
+        lab.notebook(
+            "%load_ext materia_nb",
+            f"%%materia loadout Building\n{json.dumps(LOADOUT)}",
+            AGENT,
+            "%materia cast the widget",
+            "%materia handoff",
+        )
+    )
+    for cell in range(4):
+        lab.run_cell(cell)
+    panel = lab.cell(3)
+    panel.get_by_role("tab", name="reply").click()
+    panel.get_by_role("button", name="Step", exact=True).click()
+    panel.get_by_text("I have read the Makefile").wait_for()
+    panel.get_by_text("429 from the model").locator("visible=true").first.wait_for()
+    lab.screenshot("agent-works", cell=3)
+    (lab.folder / "go on").touch()
+    panel.get_by_text("asks for leave to run").first.wait_for()
+    panel.get_by_text("make widget").first.wait_for()
+    lab.screenshot("agent-asks", cell=3)
+    lab.screenshot("agent-asks", cell=3, dark=True)
+    panel.get_by_role("button", name="Allow once").click()
+    panel.get_by_text("next: end").first.wait_for()
+    lab.run_cell(4)
+    assert "bash make widget" in lab.outputs(4)[0].text
+    panel.get_by_role("tab", name="handoff").click()
+    panel.get_by_text("allowed once").first.wait_for()
+    lab.screenshot("agent-handoff", cell=3)
+    assert lab.page.evaluate("window.__owned") is None

@@ -1,0 +1,33 @@
+"""A process that casts with a model until the cast is over, going on after each interrupt: ``... URL PROJECT``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import cast_helpers as h
+from materia_nb.agents import AgentTable, ModelAgent
+from materia_nb.cast import Cast
+
+
+def main(url: str, project: str) -> None:
+    root = Path(project)
+    agents = AgentTable(ModelAgent("openai:tiny", base_url=url, first_pause_s=0.001))
+    earlier = sorted(root.glob("casts/*/"))
+    cast = (
+        Cast.resume(earlier[-1], agents)
+        if earlier
+        else Cast.start(h.plan(root, h.loop_config()), "thirty things", agents)
+    )
+    while cast.status in ("ready", "waiting"):
+        try:
+            cast.run()
+        except KeyboardInterrupt:
+            cast.close()
+            cast = Cast.resume(cast.run_dir, agents)
+    if cast.failure is not None:
+        sys.exit(str(cast.failure))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

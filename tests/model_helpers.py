@@ -1,0 +1,63 @@
+"""Turns for a model agent, and an agent that asks the server on loopback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from materia_nb.agents import ModelAgent
+from materia_nb.agents.base import AgentError, Called, Noted, Said, Spent, Turn
+from model_server import ModelServer
+
+
+class Heard(list[Any]):
+    """What an agent told, in order."""
+
+    def of(self, kind: type) -> list[Any]:
+        return [one for one in self if isinstance(one, kind)]
+
+    @property
+    def said(self) -> list[str]:
+        return [one.text for one in self.of(Said)]
+
+    @property
+    def notes(self) -> list[str]:
+        return [one.text for one in self.of(Noted)]
+
+    @property
+    def calls(self) -> list[Any]:
+        return [one.call for one in self.of(Called)]
+
+    @property
+    def spent(self) -> list[Any]:
+        return [one.usage for one in self.of(Spent)]
+
+
+def turn(heard: Heard | None = None, **fields: Any) -> Turn:
+    given = {
+        "socket_id": "Socket-1",
+        "materia_id": "Build",
+        "materia_label": "Build",
+        "visit": 1,
+        "kind": "work",
+        "prompt": "Build it",
+        "project": Path.cwd(),
+        **fields,
+    }
+    if heard is not None:
+        given["tell"] = heard.append
+    return Turn(**given)
+
+
+def agent(server: ModelServer, **fields: Any) -> ModelAgent:
+    """An agent that asks the server, with pauses too short to notice."""
+    return ModelAgent("openai:tiny", **{"base_url": server.url, "first_pause_s": 0.001, **fields})
+
+
+def failed(agent: ModelAgent, turn: Turn) -> AgentError:
+    """The error that an answer ends with."""
+    try:
+        answer = agent.answer(turn)
+    except AgentError as error:
+        return error
+    raise AssertionError(f"it answered: {answer!r}")

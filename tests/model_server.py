@@ -1,0 +1,224 @@
+"""A server on loopback that speaks the chat completions protocol and answers from a script.
+
+It is real HTTP, so the tests drive the client library as it is. What it has been asked is kept in
+``asked``; each request takes the next answer of the script.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+Json = dict[str, Any]
+
+LONG_S = 30.0
+"""How long anything may wait for what a test does; never reached unless the test has failed."""
+
+
+@dataclass
+class Exchange:
+    """One request, and the connection that it is answered on."""
+
+    handler: BaseHTTPRequestHandler
+    body: Json
+    server: ModelServer
+
+    def status(self, code: int, body: Any = None, **headers: str) -> None:
+        data = body if isinstance(body, bytes) else json.dumps(body or {}).encode()
+        self.handler.send_response(code)
+        for name, value in headers.items():
+            self.handler.send_header(name.replace("_", "-"), value)
+        self.handler.send_header("content-type", "application/json")
+        self.handler.send_header("content-length", str(len(data)))
+        self.handler.end_headers()
+        self.handler.wfile.write(data)
+
+    def begin(self, *, framed: bool = True) -> None:
+        """Begin a stream; one that is not framed ends when the connection does."""
+        self.handler.send_response(200)
+        self.handler.send_header("content-type", "text/event-stream")
+        self.handler.send_header(*(("transfer-encoding", "chunked") if framed else ("connection", "close")))
+        self.framed = framed
+        self.handler.end_headers()
+
+    def send(self, data: bytes) -> None:
+        if self.framed:
+            data = f"{len(data):x}\r\n".encode() + data + b"\r\n"
+        self.handler.wfile.write(data)
+        self.handler.wfile.flush()
+
+    def event(self, delta: Json | None, finish: str | None = None, usage: Json | None = None) -> None:
+        choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish}]
+        chunk = {
+            "id": "chat-1",
+            "object": "chat.completion.chunk",
+            "created": 1_700_000_000,
+            "model": f"{self.body['model']}-2024-08-06",  # a dated name, as providers do
+            "choices": choices,
+        }
+        if usage:
+            chunk["usage"] = usage
+        self.send(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+
+    def end(self, finish: str = "stop", tokens: tuple[int, int] | None = (10, 5)) -> None:
+        self.event({}, finish)
+        if tokens:
+            used = {"prompt_tokens": tokens[0], "completion_tokens": tokens[1], "total_tokens": sum(tokens)}
+            self.event(None, usage=used)
+        self.send(b"data: [DONE]\n\n")
+        if self.framed:
+            self.handler.wfile.write(b"0\r\n\r\n")
+
+    def cut(self) -> None:
+        """Break off: nothing more comes, and what was framed has no end."""
+        self.handler.close_connection = True
+
+
+Answer = Callable[[Exchange], None]
+
+
+def says(*pieces: str, finish: str = "stop", tokens: tuple[int, int] | None = (10, 5)) -> Answer:
+    """Answer with text, in these pieces."""
+
+    def answer(exchange: Exchange) -> None:
+        exchange.begin()
+        exchange.event({"role": "assistant", "content": ""})
+        for piece in pieces:
+            exchange.event({"content": piece})
+        exchange.end(finish, tokens)
+
+    return answer
+
+
+def calls(*wanted: tuple[str, Any], said: str = "", ids: Sequence[str] | None = None) -> Answer:
+    """Answer with tool calls: (name, arguments); arguments that are text are sent as they are."""
+
+    def answer(exchange: Exchange) -> None:
+        exchange.begin()
+        if said:
+            exchange.event({"content": said})
+        for place, (name, args) in enumerate(wanted):
+            text = args if isinstance(args, str) else json.dumps(args)
+            number = ids[place] if ids else f"call-{len(exchange.server.asked)}-{place + 1}"
+            about = {"index": place, "id": number, "type": "function"}
+            exchange.event({"tool_calls": [{**about, "function": {"name": name, "arguments": ""}}]})
+            for piece in (text[: len(text) // 2], text[len(text) // 2 :]):
+                exchange.event({"tool_calls": [{"index": place, "function": {"arguments": piece}}]})
+        exchange.end("tool_calls")
+
+    return answer
+
+
+def refuses(code: int, message: str, *, error: str | None = None, **headers: str) -> Answer:
+    """Answer with an HTTP status and an error body."""
+    body = {"error": {"message": message, "type": "error", "param": None, "code": error}}
+    return lambda exchange: exchange.status(code, body, **headers)
+
+
+def declines(text: str) -> Answer:
+    """Answer with a refusal of the model."""
+
+    def answer(exchange: Exchange) -> None:
+        exchange.begin()
+        exchange.event({"role": "assistant", "refusal": text})
+        exchange.end()
+
+    return answer
+
+
+def breaks_off(*pieces: str, framed: bool = True) -> Answer:
+    """Begin to answer and close the connection in the middle."""
+
+    def answer(exchange: Exchange) -> None:
+        exchange.begin(framed=framed)
+        for piece in pieces:
+            exchange.event({"content": piece})
+        exchange.cut()
+
+    return answer
+
+
+@dataclass
+class Slow:
+    """Begins to answer, and goes on when the test says so; ``gone`` is set when the client hung up."""
+
+    pieces: tuple[str, ...] = ("so far",)
+    begun: threading.Event = field(default_factory=threading.Event)
+    go_on: threading.Event = field(default_factory=threading.Event)
+    gone: threading.Event = field(default_factory=threading.Event)
+
+    def __call__(self, exchange: Exchange) -> None:
+        exchange.begin()
+        for piece in self.pieces:
+            exchange.event({"content": piece})
+        self.begun.set()
+        exchange.handler.connection.settimeout(LONG_S)
+        if not self.go_on.is_set():
+            # Until the client closes, or the test lets it go on: reading ends when there is nothing more to come.
+            watcher = threading.Thread(target=self._watch, args=(exchange,), daemon=True)
+            watcher.start()
+        assert self.go_on.wait(LONG_S)
+        if not self.gone.is_set():
+            exchange.end()
+
+    def _watch(self, exchange: Exchange) -> None:
+        with suppress(OSError):
+            exchange.handler.connection.recv(1)
+        if not self.go_on.is_set():
+            self.gone.set()
+            self.go_on.set()
+
+
+class ModelServer:
+    """The server; ``url`` is its base URL."""
+
+    def __init__(self, *script: Answer) -> None:
+        self.script = list(script)
+        self.asked: list[Json] = []
+        self.headers: list[dict[str, str]] = []
+        self._lock = threading.Lock()
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                with server._lock:
+                    server.asked.append(body)
+                    server.headers.append({name.lower(): value for name, value in self.headers.items()})
+                    answer = server.script.pop(0) if server.script else refuses(400, "the script is over")
+                try:
+                    answer(Exchange(self, body, server))
+                except (BrokenPipeError, ConnectionResetError):
+                    self.close_connection = True
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._http.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
+
+    def messages(self, place: int = -1) -> list[Json]:
+        """The conversation that a request brought."""
+        return self.asked[place]["messages"]
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+
+
+@contextmanager
+def serving(*script: Answer) -> Iterator[ModelServer]:
+    with ModelServer(*script) as server:
+        yield server

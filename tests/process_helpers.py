@@ -1,0 +1,57 @@
+"""Real processes that tell their numbers, and waiting until they live or are gone."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+
+def wait_for(condition, seconds: float = 5):
+    """Poll until the condition gives something true, and return it; fail at the deadline."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(0.005)
+    pytest.fail(f"did not happen within {seconds} s")
+
+
+def lives(pid: int) -> bool:
+    """Whether a process runs; one that has ended and was not collected does not."""
+    shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return bool(shown.stdout.strip()) and not shown.stdout.strip().startswith("Z")
+
+
+def pids_in(path: Path, count: int = 1) -> list[int]:
+    def read():
+        words = path.read_text().split() if path.exists() else []
+        return words if len(words) >= count else None
+
+    return [int(word) for word in wait_for(read)]
+
+
+def assert_gone(*pids: int) -> None:
+    for pid in pids:
+        wait_for(lambda pid=pid: not lives(pid))
+
+
+# A child and a grandchild of its group that ignore SIGTERM, once both have told their numbers.
+STUBBORN_PAIR = """
+    import os, signal, sys, time
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    pid = os.fork()
+    with open("pids", "a") as file:
+        file.write(f"{os.getpid()}\\n")
+    time.sleep(60)
+"""
+
+
+# One that does as it is told.
+SLEEPER = """
+    import os, time
+    with open("pids", "w") as file: file.write(str(os.getpid()))
+    time.sleep(60)
+"""

@@ -1,0 +1,227 @@
+"""How asking a model fails: each way has its kind and its way on, and no key is ever told."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.agents import ModelAgent
+from materia_nb.agents.base import Usage
+from materia_nb.agents.model.secrets import scrubbed
+from model_helpers import Heard, agent, failed, turn
+from model_server import Slow, breaks_off, calls, declines, refuses, says, serving
+
+CANARY = "sk-canary-0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+FAILURES = {
+    "rate_limited": (refuses(429, "Slow down", retry_after_ms="1"), "takes no more requests", "wait"),
+    "quota": (refuses(429, "Pay first", error="insufficient_quota"), "quota or the credit", "account"),
+    "server": (refuses(500, "Oops"), "failed on its provider's side", "recast later"),
+    "overloaded": (refuses(503, "Too busy"), "failed on its provider's side", "another model"),
+    "bad_key": (refuses(401, "Incorrect API key"), "key was refused", "environment"),
+    "forbidden": (refuses(403, "Not yours"), "key was refused", "environment"),
+    "bad_model": (refuses(404, "No such model", error="model_not_found"), "was not found", "name"),
+    "context": (
+        refuses(400, "This model's maximum context length is 8 tokens", error="context_length_exceeded"),
+        "too long for",
+        "takes more",
+    ),
+    "policy": (
+        refuses(400, "Against the content policy", error="content_policy_violation"),
+        "refused to",
+        "prompt",
+    ),
+    "filtered": (says("half", finish="content_filter"), "refused to answer", "prompt"),
+    "refusal": (declines("I cannot help with that"), "I cannot help with that", "prompt"),
+    "bad_request": (refuses(400, "temperature is too high"), "temperature is too high", "settings"),
+    "not_json": (
+        lambda exchange: exchange.status(200, b"<html>hello</html>"),
+        "could not be read",
+        "another",
+    ),
+    "empty": (says("  "), "is empty", "recast"),
+    "cut_at_nothing": (says(finish="length"), "is empty", "max_tokens"),
+    "broken_event": (
+        lambda exchange: (exchange.begin(), exchange.send(b"data: {broken\n\n"), exchange.end()),
+        "could not be read",
+        "another model",
+    ),
+    "cut_off": (breaks_off("so f"), "broke off", "is the provider up"),
+    "cut_off_quietly": (breaks_off("so f", framed=False), "broke off", "is the provider up"),
+    "error_in_stream": (
+        lambda exchange: (
+            exchange.begin(),
+            exchange.event({"content": "so f"}),
+            exchange.send(b'data: {"error": {"message": "It fell over", "type": "server_error"}}\n\n'),
+        ),
+        "It fell over",
+        "recast later",
+    ),
+}
+KINDS = {
+    "quota": "rate_limited",
+    "server": "transport",
+    "overloaded": "transport",
+    "forbidden": "bad_key",
+    "context": "context_too_long",
+    "policy": "refused",
+    "filtered": "refused",
+    "refusal": "refused",
+    "not_json": "malformed",
+    "empty": "malformed",
+    "cut_at_nothing": "malformed",
+    "broken_event": "malformed",
+    "cut_off": "transport",
+    "cut_off_quietly": "transport",
+    "error_in_stream": "transport",
+}
+TRIED_AGAIN = {"rate_limited", "server", "overloaded", "cut_off", "cut_off_quietly", "error_in_stream"}
+
+
+@pytest.mark.parametrize("way", FAILURES)
+def test_each_failure_has_its_kind_what_happened_and_what_to_do(way):
+    answer, what, hint = FAILURES[way]
+    heard = Heard()
+    with serving(*[answer] * 4) as server:
+        error = failed(agent(server, attempts=2), turn(heard))
+    assert error.kind == KINDS.get(way, way)
+    assert what in error.what
+    assert hint in error.hint
+    assert "\n" not in error.what
+    tries = 2 if way in TRIED_AGAIN else 1
+    assert len(server.asked) == tries
+    assert len(heard.notes) == tries - 1
+    assert ("in 2 tries" in error.what) == (tries == 2)
+
+
+def test_nobody_listens_there():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    heard = Heard()
+    made = ModelAgent("openai:x", base_url=f"http://127.0.0.1:{port}/v1", attempts=2, first_pause_s=0.001)
+    error = failed(made, turn(heard))
+    assert error.kind == "transport"
+    assert "could not be reached" in error.what
+    assert heard.notes[0].startswith("no connection to openai:x; trying again in")
+
+
+def test_a_model_that_is_too_slow():
+    slow = Slow()
+    with serving(slow) as server:
+        error = failed(agent(server, timeout_s=0.3), turn())
+        slow.go_on.set()
+    assert error.kind == "agent_timeout"
+    assert "timeout_s" in error.hint
+    assert len(server.asked) == 1
+
+
+# -- trying again ---------------------------------------------------------------------
+
+
+def test_a_request_is_tried_again_and_each_time_told():
+    heard = Heard()
+    with serving(
+        refuses(429, "Slow down", retry_after_ms="2"), refuses(500, "Oops"), breaks_off("lost"), says("there")
+    ) as server:
+        reply = agent(server).answer(turn(heard))
+    assert (reply.text, reply.meta["retries"]) == ("there", 3)
+    assert [note.partition(" in ")[0] for note in heard.notes] == [
+        "429 from openai:tiny; trying again",
+        "500 from openai:tiny; trying again",
+        "no connection to openai:tiny; trying again",
+    ]
+    assert heard.notes[0].endswith("in 0.002 s (2 of 4)"), "as the provider asked"
+    assert [(one.text, one.fresh) for one in heard.of(type(heard[-1]))] == [("lost", True), ("there", True)]
+    assert len({json.dumps(asked) for asked in server.asked}) == 1, "the same is asked again"
+
+
+def test_the_client_does_not_try_again_by_itself():
+    with serving(refuses(500, "Oops"), says("there")) as server:
+        assert failed(agent(server, attempts=1), turn()).kind == "transport"
+    assert len(server.asked) == 1
+
+
+def test_a_provider_that_wants_to_wait_too_long_ends_the_turn():
+    with serving(refuses(429, "Come back tomorrow", retry_after="86400")) as server:
+        error = failed(agent(server), turn())
+    assert error.kind == "rate_limited"
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("says_so, tries", [("true", 2), ("false", 1)])
+def test_a_provider_may_say_whether_to_try_again(says_so, tries):
+    with serving(refuses(500, "Oops", x_should_retry=says_so), says("there")) as server:
+        made = agent(server, attempts=2)
+        if tries == 2:
+            assert made.answer(turn()).text == "there"
+        else:
+            failed(made, turn())
+    assert len(server.asked) == tries
+
+
+def test_what_a_failed_turn_has_cost_is_told(tmp_path):
+    heard = Heard()
+    with serving(calls(("ls", {})), refuses(400, "No")) as server:
+        failed(agent(server), turn(heard, tools="readOnly", project=tmp_path))
+    assert heard.spent == [Usage(10, 5, None)]
+
+
+def test_a_turn_that_cost_nothing_known_tells_nothing():
+    heard = Heard()
+    with serving(refuses(400, "No")) as server:
+        failed(agent(server), turn(heard))
+    assert heard == []
+
+
+# -- keys -----------------------------------------------------------------------------
+
+
+def test_a_key_is_cut_out_of_what_a_provider_says(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    with serving(refuses(401, f"Incorrect API key provided: {CANARY}. See your account.")) as server:
+        error = failed(agent(server), turn())
+    assert "Incorrect API key provided: ***. See" in error.what
+    assert CANARY not in str(error) + repr(error)
+    assert error.__cause__ is None
+    assert server.headers[0]["authorization"] == f"Bearer {CANARY}"
+
+
+def test_a_long_message_is_cut(monkeypatch):
+    with serving(refuses(400, "no " * 5000)) as server:
+        error = failed(agent(server), turn())
+    assert len(error.what) < 500
+
+
+def test_short_values_are_not_taken_for_keys(monkeypatch):
+    monkeypatch.setenv("TOY_KEY", "word")
+    monkeypatch.setenv("TOY_TOKEN", "word-and-more")
+    assert scrubbed("a word and word-and-more") == "a word and ***"
+
+
+def test_no_key_is_in_anything_that_a_cast_leaves(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    monkeypatch.setenv("OTHER_SECRET", CANARY + "-other")
+    echo = f"You sent {CANARY} and {CANARY}-other"
+    with serving(refuses(500, echo), refuses(401, echo), says("one"), refuses(400, echo)) as server:
+        made = agent(server)
+        cast = h.start(tmp_path, h.chain_config(2), made)
+        assert cast.run() == "failed"
+        cast.recast()
+        assert cast.run() == "failed"
+    assert cast.failure.kind == "bad_request"
+    files = [path for path in Path(tmp_path).rglob("*") if path.is_file()]
+    assert any(path.name == "events.jsonl" and b"bad_key" in path.read_bytes() for path in files)
+    assert [path for path in files if CANARY.encode() in path.read_bytes()] == []
+    assert CANARY not in repr(made) + repr(vars(made)) + repr(cast.failure)
