@@ -173,7 +173,7 @@ class Steps(Stops):
     def _turn(self, visit: Visit) -> Turn:
         materia = self._materia(visit)
         item, here = visit.item, self.rules.sockets[visit.socket]
-        free = here.any_text(visit.mode)
+        free = here.any_text(visit.mode)  # anything may be said before the final answer
         return Turn(
             socket_id=visit.socket,
             materia_id=materia.id,

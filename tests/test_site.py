@@ -18,7 +18,7 @@ import pytest
 import make_site
 
 ROOT = make_site.ROOT
-PACKAGES = ["agents", "display", "handoff", "loadout", "widgets"]
+PACKAGES = ["agents", "agents.tools", "display", "handoff", "loadout", "widgets"]
 LOADED = {
     "audio": ["src"],
     "embed": ["src"],

@@ -107,23 +107,25 @@ def agent_from(value: object) -> Agent:
         return ScriptedAgent(value)
     if isinstance(value, (list, tuple)):
         return CommandAgent(value)
-    if is_model(value):
-        return ModelAgent(None if value == "model" else value)
     if isinstance(value, str):
-        return _agent_named(value)
+        return _named(value)
+    if is_model(value):
+        return ModelAgent(value)
     if callable(value) and not isinstance(value, type):
         return FunctionAgent(value)
     raise AgentError(f"A {type(value).__name__} is not an agent", hint=f"give {_FORMS}")
 
 
-def _agent_named(text: str) -> Agent:
-    if text == "person":
+def _named(value: str) -> Agent:
+    if value == "person":
         return PersonAgent()
-    if text.startswith(PREFIX):
-        return preset_agent(text)
+    if value.startswith(PREFIX):
+        return preset_agent(value)
+    if is_model(value):
+        return ModelAgent(None if value == "model" else value)
     raise AgentError(
-        f"{text!r} is not an agent",
-        hint=f'a command is a list, as {text.split()!r}; "person" is a person, "openai:gpt-5" a model',
+        f"{value!r} is not an agent",
+        hint=f'a command is a list, as {value.split()!r}; "person" is a person, "openai:gpt-5" a model',
     )
 
 
@@ -131,8 +133,6 @@ def is_model(value: object) -> bool:
     """Whether something stands for a language model: ``model``, ``provider:model``, a model of pydantic-ai."""
     if isinstance(value, str):
         provider, colon, _ = value.partition(":")
-        return value == "model" or (
-            bool(colon) and provider not in ("command", "recorded") and len(value.split()) == 1
-        )
+        return value == "model" or (bool(colon) and provider != "recorded" and len(value.split()) == 1)
     library = sys.modules.get("pydantic_ai.models")  # whoever has a model of it has loaded it
     return library is not None and isinstance(value, library.Model)

@@ -14,7 +14,6 @@ from materia_nb.workbench import Workbench
 
 IDENTIFIER = "materia_nb"
 _LINE = re.compile(r"(?:.*=\s*)?%{1,2}materia\s+(.*)", re.DOTALL)
-_WHO: Final = ("person", "command", "model", "openai:", "anthropic:", "ollama:", "recorded:")
 CONFIG_SUFFIXES = (".json", ".jsonc", ".json5", ".yaml", ".yml")
 
 
@@ -124,7 +123,8 @@ def _quoted(name: str) -> str:
 
 
 def _agents(_: Workbench) -> list[str]:
-    return [*_WHO, *(f"{PREFIX}{name}" for name in PRESETS)]
+    kinds = ("person", "command", "model", "openai:", "anthropic:", "ollama:", "recorded:")
+    return [*kinds, *(f"{PREFIX}{name}" for name in PRESETS)]
 
 
 _NAMES: Final[Mapping[str, Callable[[Workbench], list[str]]]] = {

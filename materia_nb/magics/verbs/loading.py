@@ -130,8 +130,8 @@ _MODEL = Verb(
     ),
     Argument(
         "who",
-        "a model (provider:model, or model for the one that each materia asks for), person, command:NAME for a known "
-        "program, command and its arguments, recorded:FILE (or a cast), or a $variable; none with a cell",
+        "a model (provider:model, or model for the one that each materia asks for), person, command:NAME for a "
+        "known program, command and its arguments, recorded:FILE (or a cast), or a $variable; none with a cell",
         "rest",
         completes="agent",
     ),
@@ -148,7 +148,7 @@ def agent(call: Call) -> Any:
         return tables.agents_view(call.bench.agents)
     elif isinstance(who, str) and who.split()[:1] == ["command"]:
         call.bench.agent(name, shlex.split(who)[1:])
-    elif isinstance(who, str) and is_model(who.partition(" ")[0]):
+    elif isinstance(who, str) and not who.startswith(PREFIX) and is_model(who.partition(" ")[0]):
         call.bench.agent(name, _model(who, call))
     elif isinstance(who, str) and who != "person" and not who.startswith((PREFIX, "recorded:")):
         raise MateriaError(
