@@ -145,8 +145,8 @@ class Steps(Stops):
         and recast asks again.
         """
         while (visit := self.waiting_at) is not None and not self.stop.is_set():
-            if self.asking:
-                return  # a person decides first
+            if self.asking or (visit.drafts and visit.mode == "draft" and self._history.message is None):
+                return  # a person decides first: about tool calls, or about a draft
             drafts = visit.drafts
             agent = self.agents.for_turn(visit.socket, self._materia(visit).id)
             self._saying = []

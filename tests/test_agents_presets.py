@@ -76,10 +76,10 @@ def test_where_the_model_stands(programs, turn, name, args):
     assert called(f"command:{name}", dataclasses.replace(turn, model="m"))["args"] == args
 
 
-def test_the_model_of_the_materia_goes_first(programs, turn):
+def test_the_model_that_was_set_goes_before_that_of_the_materia(programs, turn):
     asked = dataclasses.replace(turn, model="theirs")
-    assert called("command:pi:mine", asked)["args"][-1] == "theirs"
-    assert called("command:pi:mine", turn)["args"][-1] == "mine"
+    assert called("command:pi:mine", asked)["args"][-1] == "mine"
+    assert called("command:pi", asked)["args"][-1] == "theirs"
 
 
 def test_the_command_that_ran_is_kept(programs, turn):

@@ -6,7 +6,6 @@ import importlib.metadata
 import json
 import sys
 import threading
-import types
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -212,12 +211,25 @@ def test_who_answers_and_who_cannot(programs, wb):
     assert (one(found, "Socket-1 (Asks)").status, one(found, "Socket-2 (Plain)").status) == ("ok", "ok")
 
 
-def test_tools_that_do_not_exist_are_told(programs, wb, monkeypatch):
+def test_a_model_without_a_key_or_a_name_is_told(programs, wb, monkeypatch):
+    pytest.importorskip("pydantic_ai")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    wb.define_loadout("L", LOADOUT)
+    wb.agent("*", "openai:gpt-5")
+    finding = one(checkup(wb), "Socket-2 (Plain)")
+    assert finding.status == "missing"
+    assert "OPENAI_API_KEY" in finding.found + finding.todo
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    found = checkup(wb)
+    assert one(found, "Socket-2 (Plain)").status == "ok"
+    assert SECRET not in repr(found) + html(found)
+    wb.agent("*", "model")
+    assert "names no model" in one(checkup(wb), "Socket-2 (Plain)").found
+
+
+def test_tools_that_do_not_exist_are_told(programs, wb):
     wb.define_loadout("L", LOADOUT)
     wb.define_materia("Plain", {"tools": ["read", "teleport"], "prompt": "p"})
-    tools = types.ModuleType("materia_nb.agents.tools")
-    tools.choose_tools = lambda scope: ((), tuple(name for name in scope if name == "teleport"))
-    monkeypatch.setitem(sys.modules, "materia_nb.agents.tools", tools)
     finding = one(checkup(wb), "Socket-2 (Plain)")
     assert finding.status == "hint"
     assert "unknown tools: teleport" in finding.found

@@ -17,6 +17,8 @@ from materia_nb.handoff_view import HandoffView
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.validate import check_config
 from materia_nb.views import PromptView, StatusView
+from model_helpers import agent as model_agent
+from model_server import says, serving
 from protocol_helpers import block, contract, envelope
 
 FIRST = {"Work": asks(edge("Next", "satisfied"), finalize=True), "Next": at("P")}
@@ -154,7 +156,9 @@ def test_both_turns_are_asked_kept_and_counted(tmp_path):
     first, second = agent.turns
     assert (first.kind, second.kind) == ("work", "finalize")
     assert first.wants is None, "nothing that enforces a schema may enforce it on the work"
+    assert first.schema is None
     assert "context" in second.wants
+    assert second.schema is not None
     assert cast.state["found"] == "done"
     assert [one.text for one in second.conversation] == [first.prompt, "the work"]
     assert [(turn.mode, turn.text) for turn in cast.steps[0].turns] == [("work", "the work"), ("final", DONE)]
@@ -298,3 +302,20 @@ def test_a_contract_that_goes_on_works_again_and_is_asked_again(tmp_path):
     assert [turn.kind for turn in agent.turns] == ["work", "finalize", "resume", "finalize"]
     assert "agent_status" not in agent.turns[2].prompt
     h.assert_same(Cast.open(cast.run_dir), cast)
+
+
+# -- a language model ------------------------------------------------------------------------
+
+
+def test_a_model_is_held_to_the_schema_in_the_second_turn_only(tmp_path):
+    pytest.importorskip("pydantic_ai")
+    with serving(says("I did it", tokens=(10, 1)), says(h.YES, tokens=(20, 2))) as server:
+        document = h.one_config(h.agent(), edges=[{"when": "satisfied", "to": "end"}], **ONE)
+        cast = h.start(tmp_path, document, model_agent(server))
+        assert cast.run() == "complete"
+    work, handoff = server.asked
+    assert "response_format" not in work
+    assert handoff["response_format"]["type"] == "json_schema"
+    assert [message["role"] for message in handoff["messages"]] == ["user", "assistant", "user"]
+    assert handoff["messages"][1]["content"] == "I did it"
+    assert cast.now.usage.tokens == 33

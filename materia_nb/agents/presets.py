@@ -103,11 +103,11 @@ PRESETS: Final[Mapping[str, Preset]] = {
 
 
 class PresetAgent(CommandAgent):
-    """Runs the program of a preset, with the model that the materia asks for.
+    """Runs the program of a preset, with a model of its own or else the one that the materia asks for.
 
     Args:
         preset: which program.
-        model: the model where a materia asks for none; None leaves it to the program.
+        model: the model, whatever a materia asks for; None takes the materia's, or else the program's own.
         timeout_s: as for :class:`CommandAgent`.
 
     Raises:
@@ -121,12 +121,12 @@ class PresetAgent(CommandAgent):
 
     def command(self, turn: Turn) -> tuple[str, ...]:
         """Return the command for the model of a turn."""
-        return self.preset.command(turn.model or self.model)
+        return self.preset.command(self.model or turn.model)
 
     def not_ready(self, model: str | None, project: Path) -> AgentError | None:
         """Return why the program could not be started with a model, None when it is there."""
         try:
-            self.preset.command(model or self.model)
+            self.preset.command(self.model or model)
         except AgentError as error:
             return error
         return super().not_ready(model, project)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 
 from materia_nb.agents.base import Agent
 from materia_nb.agents.person import PersonAgent
 from materia_nb.agents.ready import TellsReadiness
+from materia_nb.agents.tools import choose_tools
 from materia_nb.doctor.findings import Finding
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.graph import Graph, Materia, Socket
@@ -68,20 +68,10 @@ def _agent(socket: Socket, agent: Agent, project: Path) -> Finding:
     if isinstance(agent, PersonAgent) and materia.model is not None:
         todo = f"to let a model or a program answer: %materia agent {_named(materia)} WHO"
         return Finding("agents", what, "hint", f"{who}, though it asks for the model {materia.model}", todo)
-    if unknown := unknown_tools(materia.tools):
+    if unknown := choose_tools(materia.tools)[1]:
         todo = "there are no such tools; a model that answers does without"
         return Finding("agents", what, "hint", f"{who}; unknown tools: {', '.join(unknown)}", todo)
     return Finding("agents", what, "ok", who)
-
-
-def unknown_tools(scope: str | tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names in a materia's tool scope that no tool has."""
-    try:
-        tools = import_module("materia_nb.agents.tools")
-    except ModuleNotFoundError:
-        return ()  # there are none to compare with
-    unknown: tuple[str, ...] = tools.choose_tools(scope)[1]
-    return unknown
 
 
 def _named(materia: Materia) -> str:

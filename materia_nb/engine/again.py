@@ -106,7 +106,11 @@ def revive(rules: Rules, state: CastState) -> Step:
         turn = ("repair", visit.step)
         state = state._replace(extra={**state.extra, turn: state.extra.get(turn, 0) + 1})
         visit = visit._replace(mode="repair", repairs=visit.repairs + 1, turn=visit.turn + 1)
-    elif visit.mode in ("final", "repair", "resume"):  # the same question, in the same conversation
+    elif visit.drafts or visit.mode in (
+        "final",
+        "repair",
+        "resume",
+    ):  # the same question, in the same conversation
         return Step(state._replace(status="waiting", failure=None), (event,))
     again = waiting_again(rules, here, state, visit, event)
     if failure and failure.refused and again.prompt:
