@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Final
+
+_SHORT: Final = 6
+"""Words of up to so many letters are soon alike by chance, as pause and use are."""
 
 
 class MateriaError(Exception):
@@ -44,11 +48,26 @@ class MateriaError(Exception):
 def close_match(name: str, known: Iterable[str]) -> str | None:
     """Return the known name nearest to ``name``, or None when nothing is near."""
     names = list(known)
-    found = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    if found:
-        return found[0]
+    for found in difflib.get_close_matches(name, names, n=3, cutoff=0.6):
+        if max(len(name), len(found)) > _SHORT or _a_slip(name.casefold(), found.casefold()):
+            return found
     folded = {candidate.casefold(): candidate for candidate in names}
     return folded.get(name.casefold())
+
+
+def _a_slip(name: str, known: str) -> bool:
+    """Whether one word is the other with a letter too many, too few or another one, or two that changed places."""
+    same = _alike(name, known)
+    rest, other = name[same:], known[same:]
+    end = _alike(rest[::-1], other[::-1])
+    rest, other = rest[: len(rest) - end], other[: len(other) - end]
+    return max(len(rest), len(other)) <= 1 or (len(rest) == 2 and rest == other[::-1])
+
+
+def _alike(one: str, other: str) -> int:
+    """How many letters two words have in common from the beginning."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -72,7 +72,8 @@ class HandoffView(Shown):
     def _turn_lines(self, turn: TurnRecord, *, whole: bool) -> list[str]:
         """Say what a turn handed on; of an earlier one, whose output was not the last word, only the head."""
         reading, sections = turn.reading, self._sections(turn.reading)
-        lines = [f"  tool: {line}" for line in calls_text(turn.calls)]
+        lines = [f"  asked for: {shorten(turn.message, 300)}"] if turn.message is not None else []
+        lines += [f"  tool: {line}" for line in calls_text(turn.calls)]
         lines += [f"  {turn.mode}:"] if sections else [f"  {turn.mode}: {shorten(turn.text, 300)}"]
         lines += sections_text(sections if whole else sections[:1], "    ")
         if reading is None:
@@ -108,7 +109,9 @@ class HandoffView(Shown):
 
     def _turn_html(self, turn: TurnRecord, *, whole: bool) -> list[Html]:
         reading, sections = turn.reading, self._sections(turn.reading)
-        parts, raw = [html_heading(turn.mode), calls_html(turn.calls)], html_pre(turn.text, SHOWN_CHARS)
+        asked = [] if turn.message is None else [f"asked for: {turn.message}"]
+        parts = [html_heading(turn.mode), html_lines(asked), calls_html(turn.calls)]
+        raw = html_pre(turn.text, SHOWN_CHARS)
         if turn.usage is not None:
             parts.append(html_lines([f"tokens: {turn.usage.input} in, {turn.usage.output} out"]))
         if sections:

@@ -45,6 +45,7 @@ _TURN_KIND: Final[Mapping[Mode, TurnKind]] = {
 
 _WORDS: Final = {
     "socket_refinement": "refinement",
+    "socket_worked": "work",
     "socket_held": "held",
     "socket_continued": "continued",
 }
@@ -144,8 +145,8 @@ class Steps(Stops):
         and recast asks again.
         """
         while (visit := self.waiting_at) is not None and not self.stop.is_set():
-            if self.asking:
-                return  # a person decides first
+            if self.asking or (visit.drafts and visit.mode == "draft" and self._history.message is None):
+                return  # a person decides first: about tool calls, or about a draft
             drafts = visit.drafts
             agent = self.agents.for_turn(visit.socket, self._materia(visit).id)
             self._saying = []
@@ -171,15 +172,14 @@ class Steps(Stops):
 
     def _turn(self, visit: Visit) -> Turn:
         materia = self._materia(visit)
-        item = visit.item
-        here = self.rules.sockets[visit.socket]
-        draft = visit.mode == "draft"  # anything may be said before the final answer
+        item, here = visit.item, self.rules.sockets[visit.socket]
+        free = here.any_text(visit.mode)  # anything may be said before the final answer
         return Turn(
             socket_id=visit.socket,
             materia_id=materia.id,
             materia_label=materia.label,
             visit=visit.visit,
-            kind="work" if draft and not visit.drafts else _TURN_KIND[visit.mode],
+            kind="work" if visit.mode == "draft" and not visit.drafts else _TURN_KIND[visit.mode],
             prompt=self._history.asked,
             conversation=self.conversation,
             item_key=item.key if item else None,
@@ -187,8 +187,8 @@ class Steps(Stops):
             tools=materia.tools,
             model=materia.model,
             thinking=materia.thinking,
-            wants=None if draft else here.wants,
-            schema=None if draft else here.schema,
+            wants=None if free else here.wants,
+            schema=None if free else here.schema,
             request=self.now.request,
             cast_id=self.id,
             project=self.project,
@@ -441,6 +441,7 @@ def turn_counts(history: History, rules: Rules) -> Counter[str]:
     for step in history.steps:
         socket = rules.sockets[step.socket].socket
         if not socket.is_utility:
-            counts[step.socket] += len(step.turns)
-            counts[f"materia {socket.materia.id}"] += len(step.turns)
+            asked = sum(turn.mode != "correction" for turn in step.turns)  # nobody was asked for a correction
+            counts[step.socket] += asked
+            counts[f"materia {socket.materia.id}"] += asked
     return counts

@@ -228,21 +228,36 @@ class StepView(Shown):
 
 
 class PromptView(Shown):
-    """A prompt with each layer named."""
+    """A prompt with each layer named.
+
+    Of a step that is done, also what its agent was asked in later turns; ``later`` are kind and text of these.
+    """
 
     def __init__(self, step: StepRecord, prompt: Prompt) -> None:
         self.prompt = prompt
         self.title = f"Prompt of step {step.number}: {step.socket}, visit {step.visit}"
+        turns = step.turns[1:] if prompt is step.prompt else []
+        asked = [
+            (turn.mode, turn.prompt.text if turn.message is None else turn.message)
+            for turn in turns
+            if turn.prompt
+        ]
+        self.later = [(f"turn {number}, {mode}", text) for number, (mode, text) in enumerate(asked, start=2)]
 
     def __repr__(self) -> str:
         parts = [self.title, *(f"[{layer.name}]\n{_bounded(layer.text)}" for layer in self.prompt.layers)]
+        parts += [f"[{name}]\n{_bounded(text)}" for name, text in self.later]
         return plain("\n\n".join(parts))
 
     def __str__(self) -> str:
         return self.prompt.text
 
     def _show(self) -> dict[str, Any]:
-        return bundle(repr(self), html=html_panel(self.title, html_join(_layers(self.prompt))))
+        return bundle(repr(self), html=html_panel(self.title, html_join(self._parts())))
+
+    def _parts(self) -> list[Html]:
+        later = [(_heading(name), html_pre(text, SHOWN_CHARS)) for name, text in self.later]
+        return [*_layers(self.prompt), *(part for pair in later for part in pair)]
 
 
 class WhyView(Shown):
@@ -335,7 +350,10 @@ def _waiting_for(cast: Looks) -> str:
         )
     if visit.mode == "draft" and visit.drafts:
         return f"waiting: {visit.socket}{item} has a draft; refine it, or continue to the final result"
-    return f"waiting: {visit.socket} ({socket.materia.label}){item} needs an answer; reply, or step to ask its agent"
+    who = f"{visit.socket} ({socket.materia.label}){item}"
+    if visit.mode == "final":
+        return f"waiting: {who} has yet to hand over what was done; reply, or step to ask its agent"
+    return f"waiting: {who} needs an answer; reply, or step to ask its agent"
 
 
 def _held_for(hold: Hold, socket: str) -> list[str]:
@@ -445,7 +463,7 @@ def _page_step(cast: Looks, step: StepRecord) -> PageStep:
 def way_words(step: StepRecord) -> str:
     """Say in a word or two how a step went on: its target, a failure, or that it waits."""
     decision = step.decision
-    if decision is None or decision.by == "reissue":
+    if decision is None or decision.by in ("reissue", "finalize"):
         return "waiting"
     if decision.by in ("pause", "escalate"):
         return f"held: {decision.by}"

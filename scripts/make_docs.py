@@ -65,6 +65,7 @@ GROUPS: Mapping[str, str] = {
     "teaching": "Predicting the route",
     "editing": "Changing a cast between its steps",
     "keeping": "Casts on disk, and help",
+    "checking": "What is here and works",
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from xdist.scheduler import LoadScopeScheduling
+
     from materia_nb.cast import Cast
+
+SHARING: Final = ("tests/browser/", "tests/test_site.py")
+"""Where tests share one server and browser, or one built site."""
 
 # CI searches the same examples at each run, so that a change is judged and not luck; at home each run
 # looks elsewhere. A deadline would measure the machine.
@@ -28,6 +33,23 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling | None:
+    """Give one worker all tests that share what is slow to start, such as a browser: a second would slow both.
+
+    Not by xdist's marker for groups, which pytest 9.2 leaves without effect.
+    """
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Sharing(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return next((place for place in SHARING if nodeid.startswith(place)), nodeid)
+
+    return Sharing(config, log)
 
 
 @pytest.fixture(autouse=True)

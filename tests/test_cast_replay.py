@@ -198,6 +198,8 @@ def configs(draw):
         sockets[name] = h.at(materia, *edges)
         if materia != "Run" and (materia == "Gen" or draw(st.booleans())):
             sockets[name]["parse"] = "json"
+        if draw(st.integers(0, 2)) == 0:
+            sockets[name]["finalize"] = True
         if draw(st.integers(0, 3)) == 0:
             sockets[name]["foreach"] = {
                 "items": "state.workItems",

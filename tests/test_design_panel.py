@@ -577,3 +577,30 @@ def test_a_loadout_with_anything_in_it_can_be_drawn_and_listed(document, data):
     Scene(graph)
     found = [pick for _, pick in parts(raw, graph)]
     assert set(drawn_parts(raw, graph).values()) <= set(found)
+
+
+def press_enter(field) -> None:
+    field._handle_custom_msg({"event": "submit"}, [])
+
+
+def test_enter_adds_connects_and_makes_an_exit_as_the_buttons_do(panel):
+    panel.materia.value = "Build"
+    before = list(document(panel)["sockets"])
+    press_enter(panel.materia)
+    [made] = [one for one in document(panel)["sockets"] if one not in before]
+    socket = panel.forms["socket"]
+    socket.to.value = "end"
+    press_enter(socket.to)
+    assert document(panel)["sockets"][made]["edges"] == [{"when": "always", "to": "end"}]
+    panel.select(("loop", "items"))
+    loop = panel.forms["loop"]
+    exits = len(document(panel)["loops"]["items"]["exits"])
+    loop.from_.value, loop.to.value = document(panel)["loops"]["items"]["sockets"][-1], made
+    press_enter(loop.to)
+    assert len(document(panel)["loops"]["items"]["exits"]) == exits + 1
+
+
+def test_enter_on_nothing_says_what_is_missing(panel):
+    panel.materia.value = "Nobody"
+    press_enter(panel.materia)
+    assert "Nobody" in told(panel)

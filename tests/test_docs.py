@@ -359,6 +359,16 @@ def varied_casts(wb: Workbench) -> list[Any]:
     talked.finalize()
     talked.run()
 
+    wb.define_loadout(
+        "T-Final",
+        {
+            "entry": "Socket-1",
+            "sockets": {"Socket-1": {"materia": "Plan", "parse": "json", "finalize": True}},
+        },
+    )
+    worked = wb.cast("w", loadout="T-Final", agents={"*": {"Plan": ["work", '{"workItems": []}']}})
+    worked.run()
+
     failed = [wb.cast("f", loadout=f"T-{name}") for name in ("Bad", "Gone")]
     for cast in failed:
         cast.run()
@@ -392,6 +402,7 @@ def varied_casts(wb: Workbench) -> list[Any]:
         *asking_casts(wb),
         repaired,
         talked,
+        worked,
         *failed,
         looped,
         spent,

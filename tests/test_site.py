@@ -18,7 +18,7 @@ import pytest
 import make_site
 
 ROOT = make_site.ROOT
-PACKAGES = ["agents", "display", "handoff", "loadout", "widgets"]
+PACKAGES = ["agents", "agents.tools", "display", "handoff", "loadout", "widgets"]
 LOADED = {
     "audio": ["src"],
     "embed": ["src"],
@@ -36,7 +36,7 @@ LOADED = {
 """What a browser loads without a click: the attributes by their tag."""
 IN_STYLES = re.compile(r"""(?:url\(\s*|@import\s+)["']?([^"')\s;]+)""")
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site")]
+pytestmark = pytest.mark.slow
 
 
 class Page(HTMLParser):

@@ -341,7 +341,7 @@ def test_classes_follow_the_steps(project: Path, timers: list[Timer]):
     assert (["e:loop-exit:L:e"], ["n:Socket-4"]) in seen
     assert "taken" in classes(panel, "s:end")
     assert {"heat-4"} <= classes(panel, "n:Socket-2")
-    assert "heat-2" in classes(panel, "n:Socket-1")
+    assert not any(name.startswith("heat") for name in classes(panel, "n:Socket-1")), "one visit is no heat"
     assert "\N{MULTIPLICATION SIGN}3" in label(panel, "n:Socket-2")
     assert label(panel, "l:L").endswith("2/2 done")
     assert "complete" in panel._status.value

@@ -17,6 +17,7 @@ from materia_nb.engine.replacing import replaced
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import MISSING, same
 from materia_nb.widgets import bench as panels
+from materia_nb.widgets.base import widgets_in
 from materia_nb.widgets.bench import CastPanel
 from materia_nb.widgets.handoff import HandoffPanel
 from materia_nb.widgets.items import PAGE_ROWS, ItemsPanel
@@ -25,6 +26,7 @@ from materia_nb.widgets.reply import ReplyPanel
 from materia_nb.widgets.rows import Rows
 from materia_nb.widgets.runs import runs_of
 from materia_nb.widgets.state import StatePanel
+from materia_nb.widgets.timeline import TimelinePanel
 from materia_nb.widgets.toolbar import ToolbarPanel
 
 HOSTILE = "<img src=x onerror=window.__owned=1>"
@@ -130,9 +132,36 @@ def test_r13_the_cursor_follows_its_item_when_it_is_renamed_and_moved(cast, tabl
     assert [slot.mark.value for slot in table._slots] == ["WI-1 done", "WI-2 current", "WI-3 open"]
     table._slots[1].title.value, table._slots[1].context.value = "other", "entirely"
     table._slots[1].down.click()
-    assert [slot.mark.value for slot in table._slots] == ["WI-1 done", "WI-2 open", "WI-3 current"]
+    assert [slot.mark.value for slot in table._slots] == ["WI-1 done", "WI-2 passed over", "WI-3 current"]
     table.apply_button.click()
     assert cast.now.cursors["workItemIndex"] == 2
+
+
+def marks(table):
+    return [slot.mark.value for slot in table._slots[: len(table.rows)]]
+
+
+def test_the_marks_show_what_apply_will_make_current(cast, table):
+    cast.run(until=lambda c: c.now.cursors.get("workItemIndex") == 1)
+    table._slots[1].away.click()
+    assert marks(table) == ["WI-1 done", "WI-2 current"], "the next item takes the place of the current one"
+    table.apply_button.click()
+    assert cast.upcoming_item.position == 1
+    table.undo_button.click()
+    table.add_button.click()
+    for place in (3, 2, 1):
+        table._slots[place].up.click()
+    assert marks(table) == ["WI-1 passed over", "WI-2 done", "WI-3 current", "WI-4 open"]
+
+
+def test_a_new_item_is_not_complained_of_before_something_is_typed(table):
+    table.add_button.click()
+    assert table._issues.value == ""
+    assert table.apply_button.disabled
+    assert "write the new item" in table._state.value
+    table._slots[3].title.value = "a title"
+    assert "workItems.3.context" in table._issues.value
+    assert "mend" in table._state.value
 
 
 def test_edits_are_kept_when_the_cast_changes_under_them(cast, table):
@@ -697,6 +726,21 @@ def test_choosing_a_handoff_shows_its_way_in_the_graph(cast, make):
     assert "It was taken." in panel.graph._details.value
 
 
+def test_looking_back_says_which_panels_show_the_present(cast, make):
+    cast.run(steps=3)
+    panel = make(CastPanel, cast)
+    assert panel._looking_back.layout.display == "none"
+    panel.timeline.select((None, 1))
+    assert panel._looking_back.layout.display != "none"
+    assert "as it was after step 1" in panel._then.value
+    assert "items and reply are of the present" in panel._then.value
+    panel.timeline.select((None, 0))
+    assert "as it was at the start" in panel._then.value
+    panel.now_button.click()
+    assert panel._looking_back.layout.display == "none"
+    assert panel.graph.past is None
+
+
 def test_a_timeline_alone_shows_the_moment_itself(cast, make):
     cast.run(steps=4)
     timeline = make(panels.PANELS["timeline"], cast)
@@ -785,3 +829,60 @@ def test_hostile_text_stays_text_in_the_timeline(bench, make):
     timeline = make(CastPanel, cast).timeline
     timeline.select((None, 3))
     assert "<img" not in timeline._why.value + timeline._moment.value
+
+
+# -- where it says what went wrong ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "panel, name",
+    [
+        (ToolbarPanel, "step_button"),
+        (ItemsPanel, "apply_button"),
+        (StatePanel, "apply_button"),
+        (TimelinePanel, "back_button"),
+        (ReplyPanel, "send_button"),
+        (ReplyPanel, "enter_button"),
+    ],
+)
+def test_an_error_stands_right_under_the_buttons(cast, make, panel, name):
+    one = make(panel, cast)
+    pressed = getattr(one, name)
+    over = [
+        box.children[-2] for box in widgets_in(one.view) if one.notice in getattr(box, "children", ())[1:]
+    ]
+    assert any(pressed in widgets_in(buttons) for buttons in over)
+    assert one.notice is not one.view.children[-1]
+
+
+def test_an_empty_request_is_pointed_out_until_the_first_step(bench, cast, make):
+    assert "request is empty" not in make(ToolbarPanel, cast)._status.value
+    empty = bench.cast("")
+    toolbar = make(ToolbarPanel, empty)
+    assert "request is empty" in toolbar._status.value
+    assert "%materia cast what is to be done" in toolbar._status.value
+    empty.run(steps=1)
+    toolbar.refresh()
+    assert "request is empty" not in toolbar._status.value
+
+
+def test_nearly_right_json_is_told_what_to_change(cast, make):
+    cast.enter()
+    reply, state = make(ReplyPanel, cast), make(StatePanel, cast)
+    reply.text.value = '{"workItems": [],}'
+    assert reply.send_button.disabled
+    assert "take away the comma in front of }" in reply._told.value
+    reply.text.value = "I do not know."
+    assert "Not JSON yet" not in reply._told.value
+    state.path.value, state.value.value = "done", "True"
+    assert "write true for True" in state._told.value
+    assert state.apply_button.disabled
+
+
+def test_the_boxes_to_reword_a_prompt_are_as_high_as_what_is_in_them(cast, make):
+    cast.enter()
+    wording = make(ReplyPanel, cast).wording
+    filled = [field for field in wording.fields.values() if field.value]
+    assert all(4 <= field.rows <= 20 for field in filled)
+    longest = max(filled, key=lambda field: len(field.value))
+    assert longest.rows > 4

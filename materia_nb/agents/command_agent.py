@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Final
@@ -46,6 +47,10 @@ class CommandAgent:
         self.cwd = cwd
         self.name = name or PurePath(self.argv[0]).name
 
+    def command(self, turn: Turn) -> tuple[str, ...]:  # noqa: ARG002 - for those whose command depends on it
+        """Return the program and its arguments for a turn."""
+        return self.argv
+
     def answer(self, turn: Turn) -> Reply:
         """Run the program on the prompt, or on the conversation of this visit when there was one.
 
@@ -54,8 +59,9 @@ class CommandAgent:
                 ``agent_reply_too_long``, and ``interrupted`` when the cast is stopped.
             KeyboardInterrupt: interrupted; the program has ended.
         """
+        argv = self.command(turn)
         result = run_process(
-            self.argv,
+            argv,
             stdin=as_text(turn).encode(errors="replace"),
             cwd=self.cwd or turn.project,
             timeout_s=self.timeout_s,
@@ -65,8 +71,16 @@ class CommandAgent:
         self._check(turn, result)
         return Reply(
             result.stdout.decode(errors="replace").strip(),
-            meta={"command": list(self.argv), "seconds": round(result.seconds, 6)},
+            meta={"command": list(argv), "seconds": round(result.seconds, 6)},
         )
+
+    def not_ready(self, model: str | None, project: Path) -> AgentError | None:  # noqa: ARG002 - some need the model
+        """Return why the program could not be started, None when it is there; ``project`` is where it would run."""
+        program = self.argv[0]
+        where = str((self.cwd or project) / program) if "/" in program else program
+        if shutil.which(where) is not None:
+            return None
+        return AgentError(f"{program} is not there", hint="install it", kind="agent_not_started")
 
     def __repr__(self) -> str:
         return f"CommandAgent({list(self.argv)!r})"
@@ -77,7 +91,7 @@ class CommandAgent:
             kind, how, hint = (
                 "agent_not_started",
                 f"could not be started: {result.start_error}",
-                "is it installed?",
+                "is it installed? %materia doctor tells which known ones are",
             )
         elif result.timed_out:
             kind, how = (

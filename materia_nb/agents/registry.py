@@ -12,11 +12,12 @@ from materia_nb.agents.command_agent import CommandAgent
 from materia_nb.agents.function import FunctionAgent
 from materia_nb.agents.model.agent import ModelAgent
 from materia_nb.agents.person import PersonAgent
+from materia_nb.agents.presets import PREFIX, preset_agent
 from materia_nb.agents.scripted import ScriptedAgent
 
 _FORMS: Final = (
     "a function, a dict of replies by socket or materia, "
-    'a model ("openai:gpt-5"), a command as a list of strings (["pi", "-p"]), "person", or an agent'
+    'a model ("openai:gpt-5"), a command as a list of strings (["pi", "-p"]), "command:NAME", "person", or an agent'
 )
 
 
@@ -92,8 +93,9 @@ def agent_from(value: object) -> Agent:
     """Make an agent of what a person gave.
 
     A function answers itself (:class:`FunctionAgent`), a dict is a script of replies
-    (:class:`ScriptedAgent`), a list of strings a command (:class:`CommandAgent`), ``"person"`` a
-    person, ``"provider:model"`` or a model of pydantic-ai a language model (:class:`ModelAgent`) and
+    (:class:`ScriptedAgent`), a list of strings a command (:class:`CommandAgent`), ``"command:claude"``
+    a known program (``PRESETS`` in ``materia_nb.agents.presets``), ``"person"`` a person,
+    ``"provider:model"`` or a model of pydantic-ai a language model (:class:`ModelAgent`) and
     ``"model"`` whichever model each materia asks for; an agent stays as it is.
 
     Raises:
@@ -105,18 +107,26 @@ def agent_from(value: object) -> Agent:
         return ScriptedAgent(value)
     if isinstance(value, (list, tuple)):
         return CommandAgent(value)
-    if value == "person":
-        return PersonAgent()
-    if is_model(value):
-        return ModelAgent(None if value == "model" else value)
     if isinstance(value, str):
-        raise AgentError(
-            f"{value!r} is not an agent",
-            hint=f'a command is a list, as {value.split()!r}; "person" is a person, "openai:gpt-5" a model',
-        )
+        return _named(value)
+    if is_model(value):
+        return ModelAgent(value)
     if callable(value) and not isinstance(value, type):
         return FunctionAgent(value)
     raise AgentError(f"A {type(value).__name__} is not an agent", hint=f"give {_FORMS}")
+
+
+def _named(value: str) -> Agent:
+    if value == "person":
+        return PersonAgent()
+    if value.startswith(PREFIX):
+        return preset_agent(value)
+    if is_model(value):
+        return ModelAgent(None if value == "model" else value)
+    raise AgentError(
+        f"{value!r} is not an agent",
+        hint=f'a command is a list, as {value.split()!r}; "person" is a person, "openai:gpt-5" a model',
+    )
 
 
 def is_model(value: object) -> bool:

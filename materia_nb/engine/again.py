@@ -6,13 +6,12 @@ from dataclasses import replace
 
 from materia_nb.engine.completing import route
 from materia_nb.engine.entering import first_prompt
-from materia_nb.engine.prompt import repair_again
+from materia_nb.engine.prompt import repair_again, repair_prompt
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
     CastState,
     Draft,
     Failure,
-    Mode,
     Pending,
     Usage,
     Visit,
@@ -49,8 +48,7 @@ def recast(rules: Rules, state: CastState) -> Step:
     if visit is None or state.next is not None or state.pending or (state.failure and state.failure.blocked):
         return revive(rules, state)
     here = rules.sockets[visit.socket]
-    mode: Mode = "draft" if here.socket.materia.multi_turn and not here.socket.is_utility else "work"
-    visit = visit._replace(mode=mode, turn=visit.turn + 1, repairs=0, drafts=0, memory=None)
+    visit = visit._replace(mode=here.first_mode, turn=visit.turn + 1, repairs=0, drafts=0, memory=None)
     return waiting_again(rules, here, state, visit, Event("cast_recast", about_visit(here, visit)))
 
 
@@ -108,9 +106,18 @@ def revive(rules: Rules, state: CastState) -> Step:
         turn = ("repair", visit.step)
         state = state._replace(extra={**state.extra, turn: state.extra.get(turn, 0) + 1})
         visit = visit._replace(mode="repair", repairs=visit.repairs + 1, turn=visit.turn + 1)
+    elif visit.drafts or visit.mode in (
+        "final",
+        "repair",
+        "resume",
+    ):  # the same question, in the same conversation
+        return Step(state._replace(status="waiting", failure=None), (event,))
     again = waiting_again(rules, here, state, visit, event)
     if failure and failure.refused and again.prompt:
-        return again._replace(prompt=repair_again(again.prompt, *failure.refused))
+        ask_again = (
+            repair_prompt if here.any_text(here.first_mode) else repair_again
+        )  # what was worked out stays
+        return again._replace(prompt=ask_again(again.prompt, here.ask, *failure.refused))
     return again
 
 

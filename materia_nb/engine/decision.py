@@ -60,6 +60,7 @@ By: TypeAlias = Literal[
     "empty loop",
     "repair",
     "draft",
+    "finalize",
     "failure",
     "budget",
     "reissue",
@@ -76,7 +77,7 @@ class Decision(NamedTuple):
     """How one step ended.
 
     ``by`` says what chose the target: an edge, a loop exit, the implied end, an empty
-    loop, a turn that is still owed (repair, draft, reissue), a person who is waited for (pause,
+    loop, a turn that is still owed (repair, draft, finalize, reissue), a person who is waited for (pause,
     escalate) or who has chosen, a detour and its way back, or a failure. ``reason`` says why the
     output asked for something else than a route, ``warnings`` what was odd about it.
     """

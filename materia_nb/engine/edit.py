@@ -169,11 +169,12 @@ def recommit(rules: Rules, before: CastState, latest: CastState, text: str) -> e
     visit = entered.state.at
     if entered.state.status != "waiting" or visit is None:
         raise MateriaError("The last step cannot be decided again.", kind="recommit")
-    mode = "final" if visit.mode == "draft" else visit.mode
+    here = rules.sockets[visit.socket]
+    mode = "final" if here.any_text(visit.mode) else visit.mode
     waiting = entered.state._replace(
         usage=latest.usage, warned=latest.warned, budget=latest.budget, at=visit._replace(mode=mode)
     )
-    reading = rules.sockets[visit.socket].protocol.read(text, rules.sockets[visit.socket].wanted)
+    reading = here.protocol.read(text, here.wanted)
     if reading.error is not None:
         told = "; ".join(f"{issue.path}: {issue.message}" for issue in reading.issues[:8])
         raise MateriaError(

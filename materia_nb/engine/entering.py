@@ -16,7 +16,6 @@ from materia_nb.engine.state import (
     Failure,
     Item,
     ItemRecord,
-    Mode,
     View,
     Visit,
 )
@@ -104,8 +103,7 @@ def _visit(rules: Rules, here: SocketRules, draft: Draft, item: Item | None, pas
                 return stopped._replace(decision=stopped.decision._replace(passed_over=tuple(passed)))
             return stopped
         draft.items = {**draft.items, item.id: record}
-    mode: Mode = "draft" if socket.materia.multi_turn and not socket.is_utility else "work"
-    visit = Visit(socket.id, number, step, item, mode)
+    visit = Visit(socket.id, number, step, item, here.first_mode)
     draft.visits = {**draft.visits, socket.id: number}
     draft.steps, draft.status, draft.next, draft.at = step, "waiting", None, visit
     prompt = None if socket.is_utility else first_prompt(rules, here, draft, visit)
@@ -137,7 +135,7 @@ def first_prompt(rules: Rules, here: SocketRules, state: View, visit: Visit) -> 
     given = given_to(rules, here, state)
     return work_prompt(
         here.socket.materia.prompt,
-        here.ask,
+        here.ask_in(here.first_mode),
         visit.socket,
         state,
         visit.item,

@@ -47,7 +47,9 @@ def continued(here: SocketRules, draft: Draft, visit: Visit, reading: Reading, p
     event = Event(
         "socket_continued", {**about_visit(here, visit), "visit": visit.visit, "reason": reading.reason}
     )
-    asked = resume_prompt(prompt, "\n".join([GO_ON, *([reading.reason] if reading.reason else [])]), here.ask)
+    asked = resume_prompt(
+        prompt, "\n".join([GO_ON, *([reading.reason] if reading.reason else [])]), here.ask_in("resume")
+    )
     return Step(draft.done(), (event,), decision_of(visit, "reissue", visit.socket, reading), asked, reading)
 
 
@@ -72,7 +74,7 @@ def answered(rules: Rules, state: CastState, text: str, prompt: Prompt) -> Step:
     visit, here = _held(rules, state)
     resumed = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0)
     after = state._replace(status="waiting", at=resumed, hold=None)
-    return Step(after, (), None, resume_prompt(prompt, text, here.ask))
+    return Step(after, (), None, resume_prompt(prompt, text, here.ask_in("resume")))
 
 
 def decided(

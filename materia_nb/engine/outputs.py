@@ -9,7 +9,7 @@ from materia_nb.engine.entering import first_prompt
 from materia_nb.engine.facts import turn_facts
 from materia_nb.engine.followup import cut
 from materia_nb.engine.holds import continued, detoured, held
-from materia_nb.engine.prompt import Prompt, final_prompt, repair_prompt
+from materia_nb.engine.prompt import Prompt, final_prompt, handoff_prompt, repair_prompt
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
     CastState,
@@ -38,8 +38,9 @@ def output(
     draft = Draft(state)
     if usage is not None:
         draft.usage = draft.usage.plus(usage)
-    if visit.mode == "draft":
-        return _drafted(here, draft, visit)
+    if here.any_text(visit.mode):
+        asked = prompt or first_prompt(rules, here, draft, visit)
+        return _worked(here, draft, visit, asked) if here.works(visit.mode) else _drafted(here, draft, visit)
     facts = UNKNOWN if here.protocol.name == "sparse" else turn_facts(rules, here, draft, visit)
     reading = here.protocol.read(text, here.wanted, facts)
     if reading.error is not None:
@@ -61,6 +62,15 @@ def _drafted(here: SocketRules, draft: Draft, visit: Visit) -> Step:
         {**about_visit(here, visit), "visit": visit.visit, "refinementTurn": visit.drafts},
     )
     return Step(draft.done(), (event,), decision_of(visit, "draft", visit.socket))
+
+
+def _worked(here: SocketRules, draft: Draft, visit: Visit, prompt: Prompt) -> Step:
+    """The work is done; now the same agent is asked to hand it over."""
+    worked = Event("socket_worked", {**about_visit(here, visit), "visit": visit.visit})
+    visit = visit._replace(mode="final", turn=visit.turn + 1)
+    draft.at = visit
+    decision = decision_of(visit, "finalize", visit.socket)
+    return Step(draft.done(), (worked,), decision, handoff_prompt(prompt, here.ask))
 
 
 def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Step:

@@ -13,10 +13,11 @@ from materia_nb.engine.state import FollowUp, Item, View
 from materia_nb.engine.values import template
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.protocol import Issue
+from materia_nb.handoff.wording import WORK_IS_OVER
 from materia_nb.jsonvalue import JSON, pretty
 
 LayerName: TypeAlias = Literal[
-    "materia", "work item", "follow-up", "assignment", "multi-turn", "repair", "resume", "return"
+    "materia", "work item", "follow-up", "assignment", "multi-turn", "repair", "resume", "finalize", "return"
 ]
 EXCERPT_CHARS: Final = 600
 ISSUES_TOLD: Final = 40
@@ -36,6 +37,11 @@ class Prompt(NamedTuple):
     layers: tuple[Layer, ...]
     instruction: str
     reasons: tuple[str, ...]
+
+    @property
+    def begins(self) -> bool:
+        """Whether it tells the whole task, so that whoever answers need not know what was said before."""
+        return any(layer.name == "materia" for layer in self.layers)
 
     @property
     def text(self) -> str:
@@ -96,33 +102,35 @@ DRAFT_TEXT: Final = (
 def final_prompt(before: Prompt, wanted: str) -> Prompt:
     """Assemble the turn that asks for the result of a refined draft."""
     text = "The person is content. Now give the final result of this conversation."
-    layers = [Layer("multi-turn", text)]
-    if wanted:
-        layers.append(Layer("return", wanted))
-    return before._replace(layers=tuple(layers))
+    return _next(before, Layer("multi-turn", text), wanted)
+
+
+def handoff_prompt(before: Prompt, wanted: str) -> Prompt:
+    """Assemble the turn that asks for the handoff of work that is done."""
+    return _next(before, Layer("finalize", WORK_IS_OVER), wanted)
 
 
 def resume_prompt(before: Prompt, said: str, wanted: str) -> Prompt:
     """Assemble a turn that goes on with work that was interrupted, with what the agent is told now."""
-    layers = [Layer("resume", said)]
-    if wanted:
-        layers.append(Layer("return", wanted))
-    return before._replace(layers=tuple(layers))
+    return _next(before, Layer("resume", said), wanted)
 
 
 def repair_prompt(before: Prompt, wanted: str, issues: Sequence[Issue], output: str) -> Prompt:
     """Assemble a repair turn: what was wrong, an excerpt of at most 600 characters, what to return (R19)."""
-    layers = [_repair_layer(issues, output)]
-    if wanted:
-        layers.append(Layer("return", wanted))
-    return before._replace(layers=tuple(layers))
+    return _next(before, _repair_layer(issues, output), wanted)
 
 
-def repair_again(first: Prompt, issues: Sequence[Issue], output: str) -> Prompt:
+def repair_again(first: Prompt, wanted: str, issues: Sequence[Issue], output: str) -> Prompt:
     """Assemble the repair turn of a revived cast: whoever answers it may not have seen the first turn."""
     before = [layer for layer in first.layers if layer.name != "return"]
-    wanted = [layer for layer in first.layers if layer.name == "return"]
-    return first._replace(layers=(*before, _repair_layer(issues, output), *wanted))
+    repair = _next(first, _repair_layer(issues, output), wanted)
+    return first._replace(layers=(*before, *repair.layers))
+
+
+def _next(before: Prompt, said: Layer, wanted: str) -> Prompt:
+    """A later turn of a visit: what is said now, and what must be returned."""
+    layers = (said, Layer("return", wanted)) if wanted else (said,)
+    return before._replace(layers=layers)
 
 
 def _repair_layer(issues: Sequence[Issue], output: str) -> Layer:

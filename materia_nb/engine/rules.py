@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
+from materia_nb.engine.state import Mode
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol, requirements
 from materia_nb.handoff.protocol import HasSchema, Learns, TellsTheTask
 from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.loadout.graph import ExitRoute, Graph, Socket
+
+ASKED_LATER: Final = "Do the work now, and answer in whatever form suits it. When you have answered, you are asked to hand it over."
+"""What an agent is told whose handoff is asked for in a turn of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,23 @@ class SocketRules:
     schema: dict[str, JSON] | None
     teller: TellsTheTask | None
     learner: Learns | None
+
+    @property
+    def first_mode(self) -> Mode:
+        """What the first turn of a visit is for."""
+        return "draft" if self.socket.materia.multi_turn and not self.socket.is_utility else "work"
+
+    def works(self, mode: str) -> bool:
+        """Whether the answer of such a turn is work that is kept as it is, the handoff being asked for next."""
+        return self.socket.finalize and mode in ("work", "resume")
+
+    def any_text(self, mode: str) -> bool:
+        """Whether any answer of such a turn will do: a draft, or work that a finalization follows."""
+        return mode == "draft" or self.works(mode)
+
+    def ask_in(self, mode: str) -> str:
+        """What such a turn says of the handoff: what must be returned, or that it is asked for later."""
+        return ASKED_LATER if self.works(mode) else self.ask
 
 
 class Rules:

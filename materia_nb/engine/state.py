@@ -25,9 +25,10 @@ Status: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed", "a
 """``ready``: ``next`` is to be entered; ``waiting``: the socket at ``at`` owes an output; ``held``: a person decides."""
 
 Mode: TypeAlias = Literal["work", "draft", "final", "repair", "resume"]
-"""What the turn that is owed is for; ``draft`` and ``final`` belong to multi-turn sockets.
+"""What the turn that is owed is for.
 
-``resume`` goes on with work that was interrupted: by its agent, or by a person's answer.
+``draft`` belongs to multi-turn sockets. ``final`` asks for the handoff, where something else came first:
+accepted drafts, or the work of a socket with ``finalize``. ``resume`` goes on with work that was interrupted: by its agent, or by a person's answer.
 """
 
 

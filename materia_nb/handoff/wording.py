@@ -8,6 +8,9 @@ from typing import Final
 from materia_nb.handoff.protocol import Issue
 from materia_nb.jsonvalue import JSON, compact
 
+WORK_IS_OVER: Final = "Your work on this step is over. Do no further work; say what you did and found."
+"""What the turn begins with that asks for a handoff, after the work and in the same conversation."""
+
 _SHOWN: Final = 20
 """How many entries of a list are named; the whole list stays in the recorded output."""
 

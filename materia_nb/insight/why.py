@@ -124,6 +124,7 @@ def _way(rules: Rules, decision: Decision) -> list[str]:  # noqa: PLR0911 - one 
 
 
 _ASKED = {
+    "finalize": "The work is done; {socket} is asked to hand it over, in the same conversation.",
     "reissue": "{socket} is asked to go on, in the same visit. {reason}",
     "pause": "The output asks for a person: {reason}",
     "escalate": "A person must decide: {reason}",

@@ -135,10 +135,20 @@ def _check_socket(findings: Findings, facts: Facts, id_: str, raw: Object) -> No
         _check_advance(findings, facts, id_, advance)
     elif advance is not None:
         _not_an_object(findings, f"{id_}.advance", advance, '{"when": "satisfied"}')
-    if raw.get("limits") is not None and not is_object(raw["limits"]):
-        _not_an_object(findings, f"{id_}.limits", raw["limits"], "{ ... }")
-    if raw.get("assignment") is not None and not is_object(raw["assignment"]):
-        _not_an_object(findings, f"{id_}.assignment", raw["assignment"], '{"goal": "..."}')
+    for field, example in (("limits", "{ ... }"), ("assignment", '{"goal": "..."}')):
+        if raw.get(field) is not None and not is_object(raw[field]):
+            _not_an_object(findings, f"{id_}.{field}", raw[field], example)
+    _check_handoff(findings, id_, raw)
+
+
+def _check_handoff(findings: Findings, id_: str, raw: Object) -> None:
+    if not isinstance(raw.get("finalize"), bool | None):
+        findings.problem(
+            INVALID_SOCKET,
+            f"{id_}.finalize",
+            f"finalize is {shown(raw['finalize'])}",
+            "write true, or leave it out",
+        )
     if "handoff" in raw and not is_text(raw["handoff"]):
         findings.problem(
             INVALID_SOCKET,

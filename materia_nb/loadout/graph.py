@@ -111,7 +111,8 @@ class Socket:
 
     ``assign`` is ordered (target, source) pairs. ``loops`` are the ids of the loops that list the socket,
     in the loadout's order. ``handoff`` names the protocol that its agent speaks, ``assignment``
-    holds what such a protocol tells the agent of its task.
+    holds what such a protocol tells the agent of its task. ``finalize`` says that the agent works
+    first and is asked for its handoff in a turn of its own.
     """
 
     id: str
@@ -124,6 +125,7 @@ class Socket:
     loops: tuple[str, ...]
     handoff: str = "sparse"
     parse_derived: bool = False
+    finalize: bool = False
     assignment: Mapping[str, JSON] = field(default_factory=dict, compare=False)
     layout: Mapping[str, JSON] | None = field(default=None, compare=False)
 

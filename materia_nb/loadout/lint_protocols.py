@@ -89,6 +89,8 @@ def _on_utility(findings: Findings, id_: str, raw: Object) -> None:
         findings.hint(
             "no-effect", f"{id_}.assignment", "a utility works here, which is told no task", "remove it"
         )
+    if raw.get("finalize") is True:
+        findings.hint("no-effect", f"{id_}.finalize", "a utility works here, which answers once", "remove it")
 
 
 def _on_agent(findings: Findings, facts: Facts, id_: str, name: str) -> None:
@@ -100,6 +102,7 @@ def _on_agent(findings: Findings, facts: Facts, id_: str, name: str) -> None:
             f"the protocol {name} does not tell an agent its task",
             f'write "handoff": "{_TELLS_THE_TASK}", or put the task into the prompt',
         )
+    _finalized(findings, facts, id_, raw)
     if facts.gives_text(id_):
         if is_text(raw.get("handoff")) and name != DEFAULT_HANDOFF:
             findings.hint(
@@ -118,6 +121,18 @@ def _on_agent(findings: Findings, facts: Facts, id_: str, name: str) -> None:
             f"{id_!r} sends work back, and its prompt does not say when another round can help",
             f"say in the prompt when {_CAN_HELP} is true and when it is false",
         )
+
+
+def _finalized(findings: Findings, facts: Facts, id_: str, raw: Object) -> None:
+    """Point out a finalization that would ask for nothing, or that takes place anyway."""
+    if raw.get("finalize") is not True:
+        return
+    if facts.gives_text(id_):
+        why = f"the output of {id_!r} is text, so there is no handoff to ask for"
+        findings.hint("no-effect", f"{id_}.finalize", why, 'write "parse": "json", or remove it')
+    elif facts.materia_of(id_).get("multiTurn") is True:
+        why = "the agent here is asked for its final result when its drafts are accepted, whatever this says"
+        findings.hint("no-effect", f"{id_}.finalize", why, "remove it")
 
 
 def _sends_back(facts: Facts, id_: str) -> bool:

@@ -203,6 +203,11 @@ class Socket(Model):
     assignment: Assignment | None = known(
         "What the agent is told of its task, where its protocol tells it (`agent-contract`).", "object"
     )
+    finalize: bool | None = known(
+        "Whether the agent works first, answering in any form, and is asked for its handoff afterwards, in a turn of "
+        "its own in the same conversation. For agents whose output is json.",
+        "true or false",
+    )
     limits: SocketLimits | None = known("Bounds of other versions; accepted and ignored.", "object", "R21")
     layout: JSON = known("Where it is drawn; the loadout's layout comes first.", "object with x and y")
     socket_kind: JSON = known("Kept for the reference's editor.", "entry or normal")

@@ -86,10 +86,11 @@ def _socket(derivation: Derivation, id_: str, raw: Object, materia: Materia) -> 
     facts = derivation.facts
     loadout_layout = as_object(as_object(facts.raw.get("layout")).get("sockets")).get(id_)
     layout = loadout_layout if is_object(loadout_layout) else raw.get("layout")
+    parse = _parse(derivation, id_, materia)
     return Socket(
         id=id_,
         materia=materia,
-        parse=_parse(derivation, id_, materia),
+        parse=parse,
         assign=_assign(derivation, id_, raw, materia),
         edges=tuple(
             Edge(edge["when"], edge["to"], place, whole(edge.get("maxTraversals")))
@@ -100,9 +101,15 @@ def _socket(derivation: Derivation, id_: str, raw: Object, materia: Materia) -> 
         loops=tuple(loop.id for loop in facts.loops_of.get(id_, ())),
         handoff=raw.get("handoff") or facts.raw.get("handoff") or DEFAULT_HANDOFF,
         parse_derived=id_ in derivation.json_sources,
+        finalize=raw.get("finalize") is True and parse == "json" and _finalizes_alone(materia),
         assignment=as_object(raw.get("assignment")),
         layout=layout if is_object(layout) else None,
     )
+
+
+def _finalizes_alone(materia: Materia) -> bool:
+    """Whether ``finalize`` means something for it: a process has no second turn, and drafts end with one anyway."""
+    return materia.kind == "agent" and not materia.multi_turn
 
 
 def _parse(derivation: Derivation, id_: str, materia: Materia) -> Literal["json", "text"]:

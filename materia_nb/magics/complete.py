@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
+from materia_nb.agents.presets import PREFIX, PRESETS
 from materia_nb.magics.registry import VERBS, Argument, Verb
 from materia_nb.workbench import Workbench
 
@@ -121,6 +122,11 @@ def _quoted(name: str) -> str:
     return f'"{name}"' if " " in name else name
 
 
+def _agents(_: Workbench) -> list[str]:
+    kinds = ("person", "command", "model", "openai:", "anthropic:", "ollama:", "recorded:")
+    return [*kinds, *(f"{PREFIX}{name}" for name in PRESETS)]
+
+
 _NAMES: Final[Mapping[str, Callable[[Workbench], list[str]]]] = {
     "loadout": lambda wb: [_quoted(name) for name in wb.loadouts],
     "materia": _materia,
@@ -128,4 +134,5 @@ _NAMES: Final[Mapping[str, Callable[[Workbench], list[str]]]] = {
     "socket": _sockets,
     "cast": lambda wb: [entry.id for entry in wb.casts()[:50]],
     "file": _files,
+    "agent": _agents,
 }

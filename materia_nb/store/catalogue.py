@@ -29,6 +29,7 @@ _STANDS: Final[Mapping[str, CastStatus]] = {
     "utility_input": "waiting",
     "utility_command": "waiting",
     "socket_refinement": "waiting",
+    "socket_worked": "waiting",
     "refinement_message": "waiting",
     "refinement_final": "waiting",
     "same_socket_recovery_start": "waiting",

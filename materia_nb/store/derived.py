@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from materia_nb.engine.rules import Rules
+from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import Usage
 from materia_nb.engine.step import short
 from materia_nb.jsonvalue import JSON
@@ -56,7 +56,8 @@ def manifest(cast_id: str, rules: Rules, history: History, journal_bytes: int = 
     state = history.state
     entries: list[JSON] = []
     for step in history.steps:
-        materia = rules.sockets[step.socket].socket.materia
+        here = rules.sockets[step.socket]
+        materia = here.socket.materia
         about: dict[str, JSON] = {"socket": step.socket, "materia": materia.id, "materiaLabel": materia.label}
         if step.item_key is not None:
             about |= {"itemKey": step.item_key, "itemLabel": step.item_label}
@@ -67,7 +68,7 @@ def manifest(cast_id: str, rules: Rules, history: History, journal_bytes: int = 
         entries += [
             {
                 **about,
-                "kind": _KINDS.get(turn.mode, "socket_output"),
+                "kind": _kind(here, turn.mode),
                 "artifact": turn.artifact,
                 "timestamp": step.ended,
             }
@@ -91,7 +92,10 @@ def manifest(cast_id: str, rules: Rules, history: History, journal_bytes: int = 
     return found
 
 
-_KINDS = {"draft": "socket_refinement"}
+def _kind(here: SocketRules, mode: str) -> str:
+    if mode == "draft":
+        return "socket_refinement"
+    return "socket_work" if here.works(mode) else "socket_output"
 
 
 def usage_report(rules: Rules, history: History) -> dict[str, JSON]:

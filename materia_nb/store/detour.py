@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from materia_nb.engine import step as engine
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import CastState, Item, Mode, Visit
+from materia_nb.engine.state import CastState, Item, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Iterator
@@ -37,7 +37,7 @@ def towards(rules: Rules, state: CastState, socket: str, recorded: Mapping[str, 
 
 def by_hand(rules: Rules, state: CastState, socket: str, recorded: Mapping[str, JSON]) -> engine.Step:
     """Make the visit that was recorded, where the engine has no such item or would not enter."""
-    here = rules.sockets[socket].socket
+    here, mode = rules.sockets[socket].socket, rules.sockets[socket].first_mode
     key, label = recorded.get("itemKey"), recorded.get("itemLabel")
     item = None
     if isinstance(key, str):
@@ -50,7 +50,6 @@ def by_hand(rules: Rules, state: CastState, socket: str, recorded: Mapping[str, 
             iterator.cursor if iterator else "",
             iterator.loop if iterator else None,
         )
-    mode: Mode = "draft" if here.materia.multi_turn and not here.is_utility else "work"
     number = state.visits.get(socket, 0) + 1
     visit = Visit(socket, number, state.steps + 1, item, mode)
     state = state._replace(
@@ -65,7 +64,7 @@ def by_hand(rules: Rules, state: CastState, socket: str, recorded: Mapping[str, 
 
 
 def finalized(rules: Rules, state: CastState, prompt: Prompt | None) -> engine.Step:
-    """Ask for the final result of a multi-turn socket, also where no draft was recorded."""
+    """Ask for the handoff of a socket that drafts or works first, also where nothing of that was recorded."""
     visit = state.at
     if visit is not None and not visit.drafts:
         return engine.Step(state._replace(at=visit._replace(mode="final")))

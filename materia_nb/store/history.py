@@ -260,8 +260,9 @@ class History:
         self._forget()
 
     def again(self, step: Step, ts: int) -> None:
-        """Keep a recast or a revival: the visit's conversation begins anew."""
-        self._forget()
+        """Keep a recast or a revival: a prompt that tells the whole task begins the visit's conversation anew."""
+        if step.state.status != "waiting" or (step.prompt is not None and step.prompt.begins):
+            self._forget()
         self.moved(step, ts)
 
     def _forget(self) -> None:

@@ -33,6 +33,7 @@ OUTPUT_TYPES: Final = frozenset(
     {
         "socket_complete",
         "socket_refinement",
+        "socket_worked",
         "socket_refused",
         "socket_held",
         "socket_continued",
@@ -197,8 +198,8 @@ class _Player:
 
     def _answered(self, line: Line, text: str, artifact: JSON) -> None:
         visit = self.history.state.at
-        if line.type == "socket_complete" and visit is not None and visit.mode == "draft":
-            self._finalize(line)
+        if line.type == "socket_complete" and visit is not None:
+            self._finalize(line)  # whoever recorded it asked for no more
         usage = _usage(line.data.get("usage"))
         step = engine.output(self.rules, self.history.state, text, usage, self.history.prompt)
         kept, meta = artifact if isinstance(artifact, str) else None, line.data.get("meta")
@@ -325,7 +326,8 @@ class _Player:
 
     def _finalize(self, line: Line) -> None:
         state = self.history.state
-        if state.status == "waiting" and state.at is not None and state.at.mode == "draft":
+        visit = state.at if state.status == "waiting" else None
+        if visit is not None and self.rules.sockets[visit.socket].any_text(visit.mode):
             self.history.moved(finalized(self.rules, state, self.history.prompt), line.ts)
 
     def _set_budget(self, line: Line) -> None:
@@ -426,7 +428,9 @@ class _Player:
         """
         state = self.history.state
         visit = state.at
-        if visit is None or visit.mode == "draft" or (self.command and self._kind() != "invalid_output"):
+        if visit is None or self.rules.sockets[visit.socket].any_text(visit.mode):
+            return False
+        if self.command and self._kind() != "invalid_output":
             return False
         name = output_name(visit.socket, visit.visit, visit.item.key if visit.item else None)
         if name in self.named:

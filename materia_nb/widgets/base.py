@@ -55,6 +55,7 @@ class Panel(Shown):
         self.closed = False
         self.past: Looks | None = None
         self.notice = ui.HTML()
+        self._placed = False
         self.view = ui.VBox([self.notice])
         self.view.add_class("mnb-panel")
         self._ends: list[Callable[[], object]] = []
@@ -68,8 +69,13 @@ class Panel(Shown):
     # -- what a subclass uses -------------------------------------------------------
 
     def put(self, *children: ui.Widget) -> None:
-        """Fill the panel; errors appear under ``children``."""
-        self.view.children = (*children, self.notice)
+        """Fill the panel; errors appear under ``children``, or where :meth:`above_notice` put them."""
+        self.view.children = (*children, *(() if self._placed else (self.notice,)))
+
+    def above_notice(self, buttons: ui.Widget) -> ui.VBox:
+        """Let errors appear right under ``buttons``, where whoever pressed one is looking."""
+        self._placed = True
+        return ui.VBox([buttons, self.notice])
 
     def draw(self) -> None:
         """Bring the widgets up to date; called by :meth:`refresh` only."""
@@ -97,7 +103,7 @@ class Panel(Shown):
         self._ends.append(end)
 
     def guarded(self, callback: Callable[P, object]) -> Callable[P, None]:
-        """Wrap a callback: one at a time, not for changes that a redraw makes, errors shown under the panel."""
+        """Wrap a callback: one at a time, not for changes that a redraw makes, errors shown in the panel."""
 
         @functools.wraps(callback)
         def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -151,11 +157,11 @@ class Panel(Shown):
     # -- what it tells ------------------------------------------------------------------
 
     def say(self, text: str) -> None:
-        """Show one line under the panel; empty takes it away."""
+        """Show one line in the panel; empty takes it away."""
         self._notice(Html(f'<div role="status">{html_text(text, _LONGEST_NOTICE)}</div>') if text else Html())
 
     def fail(self, error: Exception) -> None:
-        """Show an exception under the panel; one of ours as its short text."""
+        """Show an exception in the panel; one of ours as its short text."""
         if isinstance(error, MateriaError):
             told = str(error)
         else:

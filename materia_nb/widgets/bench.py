@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 import ipywidgets as ui
 
-from materia_nb.display.html import Html
+from materia_nb.display.html import Html, html_text
+from materia_nb.display.svg import NOW as NOW_COLOUR
 from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.views import marks_of, status_lines
 from materia_nb.widgets.base import Panel, show_html, show_panel
-from materia_nb.widgets.controls import heading
+from materia_nb.widgets.controls import button, heading, row, show_if
 from materia_nb.widgets.handoff import HandoffPanel
 from materia_nb.widgets.items import ItemsPanel
 from materia_nb.widgets.picks import way_pick
@@ -105,7 +106,14 @@ class CastPanel(Panel):
         }
         self.tabs = ui.Tab([panel.view for panel in tabs.values()], titles=list(tabs), selected_index=0)
         self._forks = ui.VBox()
-        self.put(self.toolbar.view, self.graph.view, self.tabs, self._forks)
+        self._then = ui.HTML()
+        self.now_button = button(
+            "Back to now", "show the present everywhere", self.guarded(lambda _: self.timeline.select(NOW))
+        )
+        self._looking_back = row(self._then, self.now_button)
+        self.put(
+            self.above_notice(self.toolbar.view), self.graph.view, self._looking_back, self.tabs, self._forks
+        )
         self.follow(cast)
         self.at_close(runs_of(cast).watch(lambda _: self.later()))
         self.refresh()
@@ -116,6 +124,8 @@ class CastPanel(Panel):
             panel.look_at(past)
         if past is not None and past.steps:
             self._point_at(past.steps[-1])
+        self.past = past
+        self.refresh()
 
     def _point_at(self, step: StepRecord) -> None:
         """Select in the graph the way by which a step went on."""
@@ -131,7 +141,10 @@ class CastPanel(Panel):
         self._forks.children = (*self._forks.children, title, panel.view)
 
     def draw(self) -> None:
-        """Say on the tab when an answer is waited for, and bring it to the front when that begins."""
+        """Say which panels look back, and on the tab when an answer is waited for; bring it to the front then."""
+        show_if(self._looking_back, self.past is not None)
+        if self.past is not None:
+            show_html(self._then, _then_html(len(self.past.steps)))
         waiting = self.cast.prompt is not None or self.cast.held is not None
         titles = ("items", "handoff", "reply (waiting)" if waiting else "reply", "state", "timeline")
         if self.tabs.titles != titles:
@@ -144,6 +157,17 @@ class CastPanel(Panel):
     def fallback(self) -> tuple[str, str | None]:
         """Return how the cast stands, and the picture of its graph."""
         return "\n".join(status_lines(self.cast)), graph_svg(self.cast.graph, marks_of(self.cast))
+
+
+def _then_html(steps: int) -> Html:
+    """Say what shows the past: after so many steps."""
+    moment = f"after step {steps}" if steps else "at the start"
+    words = (
+        f"Looking back: graph, handoff and state show the cast as it was {moment}. "
+        "The buttons at the top, items and reply are of the present."
+    )
+    style = f"border-left:4px solid {NOW_COLOUR};padding:0 8px"
+    return Html(f'<div role="status" style="{style}">{html_text(words)}</div>')
 
 
 PANELS: Final[Mapping[str, Callable[[Cast], Panel]]] = {

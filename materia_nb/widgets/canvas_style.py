@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 FONT: Final = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
-_INK, _PLATE, _RIM = "#1f2630", "#f3f5f8", "#98a1ad"
+_INK, _PLATE, _RIM = "#1f2630", "#d3dae3", "#98a1ad"
 _LOOP, _NOW, _BAD, _HEAT, _PICK = "#8f6fd1", "#e0a100", "#d5404d", "#e0662b", "#3b82f6"
 _LINES: Final = {"always": "#7d8590", "satisfied": "#2e9e62", "not_satisfied": "#d9772b"}
 
@@ -145,7 +145,9 @@ _MOMENT: Final = [
         font_weight="bold",
         z_index=20,
     ),
-    _rule("node.selected", overlay_color=_PICK, overlay_opacity=0.28, overlay_padding=6),
+    # Under the node: over it, its text would be pale.
+    _rule("node.selected", underlay_color=_PICK, underlay_opacity=0.6, underlay_padding=8),
+    _rule("node.loop.selected", border_width=4, border_color=_PICK),
     _rule("edge.selected", overlay_color=_PICK, overlay_opacity=0.35, overlay_padding=5),
     _rule(".hidden", display="none"),
 ]

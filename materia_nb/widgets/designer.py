@@ -37,6 +37,9 @@ _HELP: Final = (
 )
 
 
+_NONE: Final = "Nothing is selected: click a part of the picture, or type its name above."
+
+
 class DesignerPanel(Panel):
     """Edits one loadout of a workbench. Nothing is written before Save.
 
@@ -82,14 +85,14 @@ class DesignerPanel(Panel):
         ]
         for one in self.views:
             one.layout.width = "44px"
-        self.materia = choice_field(self, "", "a materia", width="220px")
+        self.materia = choice_field(self, "", "a materia, then Enter", width="220px", enter=self._add)
         self.add_button = act("Add socket", "place this materia in a new socket", self._add, "info")
         self.loop_button = act("Make loop", "make a loop of the marked sockets", self._make_loop, "info")
         self.clear_button = act("Clear marks", "mark none", self._clear)
         self.where = choice_field(self, "", "where; empty: where it belongs", width="360px")
         self.anyway = ui.Checkbox(
             value=False,
-            description="anyway",
+            description="save anyway",
             tooltip="save with problems, let comments of a YAML file go, replace a loadout in another file",
             indent=False,
             layout=ui.Layout(width="auto"),
@@ -107,7 +110,7 @@ class DesignerPanel(Panel):
         show_html(help_, Html(f'<div style="opacity:0.75;font-size:0.9em">{html_text(_HELP)}</div>'))
         self._canvas_box = ui.Box([], layout=ui.Layout(flex="1 1 58%", width="0", min_width="320px"))
         self._list_box = ui.VBox([])
-        show_html(self._none, Html(f'<div style="margin-top:8px">{html_text("Nothing is selected.")}</div>'))
+        show_html(self._none, Html(f'<div style="margin-top:8px">{html_text(_NONE)}</div>'))
         self._form_box = ui.VBox([self._none, *(form.view for form in self.forms.values())])
         side = ui.VBox(
             [self._list_box, self._form_box],
@@ -120,13 +123,13 @@ class DesignerPanel(Panel):
             self._status,
             row(self.undo_button, self.redo_button, *self.views, self.materia, self.add_button),
             row(self._marks, self.loop_button, self.clear_button),
+            row(self.save_button, self.where, self.anyway, self.reload_button),
+            self._home,
             self.notice,
             self._note,
             middle,
             help_,
             self._report,
-            row(self.save_button, self.where, self.anyway, self.reload_button),
-            self._home,
             self._patch,
         )
 

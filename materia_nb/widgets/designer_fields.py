@@ -35,9 +35,18 @@ def text_field(panel: Panel, name: str, what: str, act: Callable[[str], object])
 
 
 def choice_field(
-    panel: Panel, name: str, what: str, act: Callable[[str], object] | None = None, *, width: str = "auto"
+    panel: Panel,
+    name: str,
+    what: str,
+    act: Callable[[str], object] | None = None,
+    *,
+    width: str = "auto",
+    enter: Callable[[], object] | None = None,
 ) -> ui.Combobox:
-    """Make a field for one of several names, offered as one types; without ``act`` it is only read."""
+    """Make a field for one of several names, offered as one types; without ``act`` it is only read.
+
+    ``enter`` is what the Enter key does in a field without ``act``: what the button beside it does.
+    """
     made = ui.Combobox(
         description=name,
         placeholder=what,
@@ -48,6 +57,10 @@ def choice_field(
     )
     if act is not None:
         made.observe(panel.guarded(lambda change: act(change["new"].strip())), names="value")
+    if enter is not None:
+        made.on_msg(
+            panel.guarded(lambda _, content, __: enter() if content.get("event") == "submit" else None)
+        )
     return made
 
 

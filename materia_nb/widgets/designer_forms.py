@@ -92,7 +92,7 @@ class SocketForm(Form):
         self.advance = json_field(panel, "advance", '{"when": "satisfied"}', self._set("advance"))
         self.foreach = json_field(panel, "foreach", '{"items": "state.rows"}', self._set("foreach"))
         self.handoff = text_field(panel, "handoff", "the protocol of its agent", self._set("handoff"))
-        self.to = choice_field(panel, "to", "a socket, or end")
+        self.to = choice_field(panel, "to", "a socket, or end", enter=self._connect)
         self.when = condition_field(panel)
         self.most = text_field(panel, "at most", "times for each item; empty: no limit", lambda _: None)
         self.connect = self.button("Connect", "lead an edge from here to there", self._connect, "info")

@@ -45,7 +45,7 @@ class LoopForm(Form):
         self.alias = text_field(panel, "item is", "the name of an item in the state", self._alias)
         self.from_ = choice_field(panel, "from", "the member that is last")
         self.when = condition_field(panel)
-        self.to = choice_field(panel, "to", "a socket, or end")
+        self.to = choice_field(panel, "to", "a socket, or end", enter=self._add)
         self.add = self.button("Add exit", "add a way out, taken when the list is done", self._add, "info")
         self.away = self.button(
             "Delete loop", "delete it and its exits; its sockets stay", self._delete, "danger"

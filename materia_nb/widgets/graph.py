@@ -242,7 +242,7 @@ class GraphPanel(Panel):
         )
         side = ui.VBox([self.chooser.view, details])
         frame.add_class("mnb-frame")
-        top = ui.HBox([*self._buttons(), self._status], layout=_wrapping())
+        top = self.above_notice(ui.HBox([*self._buttons(), self._status], layout=_wrapping()))
         legend = ui.HTML()
         show_html(legend, Html(f'<div style="opacity:0.75;font-size:0.88em">{html_text(_LEGEND)}</div>'))
         if self.canvas is None:

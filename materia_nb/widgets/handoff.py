@@ -13,7 +13,8 @@ from materia_nb.handoff_view import HandoffView
 from materia_nb.translation_view import other_formats_html
 from materia_nb.views import WhyView
 from materia_nb.widgets.base import Panel, show_html
-from materia_nb.widgets.controls import button, heading, issues_html, lines_html, row, show_if
+from materia_nb.widgets.controls import button, heading, lines_html, row, show_if
+from materia_nb.widgets.jsonhelp import output_html
 from materia_nb.widgets.runs import runs_of
 
 if TYPE_CHECKING:
@@ -141,7 +142,8 @@ class HandoffPanel(Panel):
         rules = cast.rules.sockets[record.socket]
         issues = rules.protocol.read(self.text.value, rules.wanted).issues
         changed = self.text.value != self._given
-        show_html(self._told, issues_html(issues, "this output would be taken" if changed else ""))
+        fine = "this output would be taken" if changed else ""
+        show_html(self._told, output_html(self.text.value, list(issues), fine))
         self.recommit_button.disabled = bool(issues) or not changed or runs_of(cast).busy_for(self)
         self.restore_button.disabled = not changed
 

@@ -7,19 +7,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 import ipywidgets as ui
 
+from materia_nb.engine import step as engine
+from materia_nb.engine.edit import WORK_ITEMS, edit_items
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.state import CastState, Item
+from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import same
 from materia_nb.tables import items_view
-from materia_nb.views import loop_progress
 from materia_nb.widgets.base import Panel, show_html, widgets_in
 from materia_nb.widgets.controls import button, issues_html, row, show_if
-from materia_nb.widgets.rows import Rows
+from materia_nb.widgets.rows import Row, Rows
 from materia_nb.widgets.runs import runs_of
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
 
 PAGE_ROWS: Final = 15
-_COLUMNS: Final = "minmax(96px, max-content) minmax(140px, 2fr) minmax(180px, 3fr) max-content"
+_COLUMNS: Final = "max-content minmax(90px, 2fr) minmax(120px, 3fr) minmax(min-content, max-content)"
+_SOUND: Final = {"title": "sound", "context": "sound"}
 _STALE: Final = (
     "The cast changed the work items meanwhile. Your edits are kept: "
     "Apply puts your list in place of theirs, Revert shows theirs."
@@ -64,7 +69,7 @@ class ItemsPanel(Panel):
         actions = row(
             self.add_button, self.apply_button, self.undo_button, self.revert_button, self._pages, self._state
         )
-        self.put(self._grid, actions, self._issues)
+        self.put(self._grid, self.above_notice(actions), self._issues)
         self.follow(cast)
         self.at_close(runs_of(cast).watch(lambda _: self.later()))
         self.refresh()
@@ -176,39 +181,39 @@ class ItemsPanel(Panel):
         self.back_button.disabled, self.on_button.disabled = self.page == 0, self.page == last
 
     def _draw_marks(self) -> None:
-        done, current = self._progress()
+        done, _ = _progress(self.cast.rules, self.cast.now)
+        then, current = _progress(self.cast.rules, self._applied())
         first = self.page * PAGE_ROWS
         for place, one in enumerate(self.rows.rows[first : first + PAGE_ROWS], first):
-            stands = "open"
-            if one.origin is None:
-                stands = "new"
-            elif one.origin == current:
-                stands = "current"
-            elif one.origin < done:
-                stands = "done"
+            stands = _stands(one, place, done, then, current)
             self._slots[place - first].mark.value = f"WI-{place + 1} {stands}"
             slot = self._slots[place - first]
             slot.up.disabled, slot.down.disabled = place == 0, place == len(self.rows) - 1
 
-    def _progress(self) -> tuple[int, int | None]:
-        """How many items are done, and which one is worked on or comes next."""
-        item = self.cast.upcoming_item
-        current = item.position if item is not None and item.key == f"WI-{item.position + 1}" else None
-        return max((done for done, _ in loop_progress(self.cast).values()), default=0), current
+    def _applied(self) -> CastState:
+        """The state as it would be after Apply, with items that nothing is wrong with; the present if it is refused."""
+        if self.stale or not self.rows.changed:
+            return self.cast.now
+        try:
+            return edit_items(
+                self.cast.rules, self.cast.now, [_SOUND for _ in self.rows.rows], self.rows.origins
+            )
+        except MateriaError:
+            return self.cast.now
 
     def _draw_actions(self) -> None:
-        issues, changed = self.rows.issues, self.rows.changed
+        issues, told, changed = self.rows.issues, self.rows.told, self.rows.changed
         busy = runs_of(self.cast).busy_for(self)
         self.apply_button.disabled = bool(issues) or busy or not (changed or self.stale)
         self.revert_button.disabled = not (changed or self.stale)
         edits = self.cast.edits
         self.undo_button.disabled = busy or not edits or edits[-1].after is not self.cast.now
-        show_html(self._issues, issues_html(issues if changed else (), ""))
+        show_html(self._issues, issues_html(told if changed else (), ""))
         words = f"{len(self.rows)} items" if len(self.rows) != 1 else "1 item"
         if self.stale:
             words = _STALE
         elif issues and changed:
-            words += ": mend the issues, then apply"
+            words += f": {'mend the issues' if told else 'write the new item'}, then apply"
         elif changed and busy:
             words += ": a step is running; it can be applied when that has ended, or pause"
         elif changed:
@@ -239,7 +244,7 @@ class _Slot:
         self.up, self.down, self.copy, self.away = (
             button(words, what, panel.guarded(act)) for words, what, act in acts
         )
-        self.buttons = ui.HBox([self.up, self.down, self.copy, self.away])
+        self.buttons = row(self.up, self.down, self.copy, self.away)
         self.widgets = (self.mark, self.title, self.context, self.buttons)
 
     def close(self) -> None:
@@ -247,6 +252,32 @@ class _Slot:
         for widget in self.widgets:
             for one in list(widgets_in(widget)):
                 one.close()
+
+
+def _stands(one: Row, place: int, done: int, then: int, current: int | None) -> str:
+    """How a row stands: ``done`` counts the items that are done now, ``then`` those behind the cursor after Apply."""
+    new = one.origin is None
+    if place == current:
+        return "new, current" if new else "current"
+    if place >= then:
+        return "new" if new else "open"
+    return "done" if one.origin is not None and one.origin < done else "passed over"
+
+
+def _upcoming(rules: Rules, state: CastState) -> Item | None:
+    """The item that is worked on, or that the next socket would work on; None outside items."""
+    if state.status == "ready" and state.next is not None:
+        state = engine.enter(rules, state).state
+    return state.at.item if state.status in ("waiting", "held") and state.at is not None else None
+
+
+def _progress(rules: Rules, state: CastState) -> tuple[int, int | None]:
+    """How many work items are done, and which one is worked on or comes next."""
+    loops = [loop.iterator for loop in rules.graph.loops.values() if loop.iterator is not None]
+    done = [state.cursors.get(one.cursor, 0) for one in loops if one.items == WORK_ITEMS]
+    item = _upcoming(rules, state)
+    current = item.position if item is not None and item.key == f"WI-{item.position + 1}" else None
+    return max(done, default=0), current
 
 
 def _typing(panel: ItemsPanel, place: int, field: str) -> Callable[[Any], None]:

@@ -12,8 +12,9 @@ from materia_nb.engine.state import Visit
 from materia_nb.handoff import Issue
 from materia_nb.views import PromptView, status_lines
 from materia_nb.widgets.base import Panel, show_html
-from materia_nb.widgets.controls import button, heading, issues_html, lines_html, row, show_if
+from materia_nb.widgets.controls import button, heading, lines_html, row, show_if
 from materia_nb.widgets.hold import HoldPanel
+from materia_nb.widgets.jsonhelp import output_html
 from materia_nb.widgets.leave import LeavePanel
 from materia_nb.widgets.runs import runs_of
 from materia_nb.widgets.wording import WordingPanel
@@ -53,9 +54,9 @@ class ReplyPanel(Panel):
         self.continue_button = button(
             "Continue", "accept the draft and ask for the final result", self.guarded(self._continue)
         )
-        self._turns = ui.VBox([self.message, row(self.refine_button, self.continue_button)])
+        self._turns = ui.VBox([self.message, row(self.refine_button, self.continue_button), self.notice])
         answer = ui.VBox(
-            [self._wanted, self.text, row(self.send_button), self._told],
+            [self._wanted, self.text, self.above_notice(row(self.send_button)), self._told],
             layout=ui.Layout(flex="1 1 50%", min_width="280px", width="0"),
         )
         self.wording = self.own(WordingPanel(cast))
@@ -65,8 +66,10 @@ class ReplyPanel(Panel):
             "enter the next socket without running it, to read its prompt, or change it, before it is asked",
             self.guarded(self._enter),
         )
+        # Under each button that may be refused: one of them is shown, or they are far from one another.
+        self._entering = ui.VBox([self.enter_button, self.notice])
         asked = ui.VBox(
-            [self._prompt, self.enter_button, self.wording.view],
+            [self._prompt, self._entering, self.wording.view],
             layout=ui.Layout(flex="1 1 50%", min_width="280px", width="0"),
         )
         self._answer = answer
@@ -117,6 +120,7 @@ class ReplyPanel(Panel):
         prompt = cast.prompt
         asked = visit is not None and prompt is not None and cast.writable
         show_if(self._answer, asked)
+        show_if(self._entering, not asked)
         has_draft = asked and visit is not None and visit.mode == "draft" and visit.drafts > 0
         show_if(self._turns, has_draft)
         coming = cast.graph.sockets.get(cast.next_socket or "") if cast.status == "ready" else None
@@ -132,16 +136,16 @@ class ReplyPanel(Panel):
         busy = self.runs.busy_for(self)
         issues = self._issues(visit) if visit is not None and asked and self.text.value.strip() else []
         fine = "this answer would be taken" if self.text.value.strip() else ""
-        show_html(self._told, issues_html(issues, fine))
+        show_html(self._told, output_html(self.text.value, issues, fine))
         self.enter_button.disabled = busy
         self.send_button.disabled = bool(issues) or not fine or busy
         self.refine_button.disabled = busy or not self.message.value.strip()
         self.continue_button.disabled = busy
 
     def _issues(self, visit: Visit) -> list[Issue]:
-        if visit.mode == "draft":
-            return []  # a draft may be anything
         rules = self.cast.rules.sockets[visit.socket]
+        if rules.any_text(visit.mode):
+            return []  # a draft may be anything, and so may work that is handed over later
         return list(rules.protocol.read(self.text.value, rules.wanted).issues)
 
     def _prompt_html(self) -> Html:
@@ -158,10 +162,13 @@ class ReplyPanel(Panel):
     def _wanted_html(self, visit: Visit | None) -> Html:
         if visit is None:
             return Html()
-        wanted = self.cast.rules.sockets[visit.socket].wanted
+        rules = self.cast.rules.sockets[visit.socket]
+        wanted = rules.wanted
         rows = list(wanted.describe().items())
         if visit.mode == "draft":
             return html_join([heading("what to return"), lines_html(["a draft, in plain words"])])
+        if rules.works(visit.mode):
+            return html_join([heading("what to return"), lines_html(["the work, in any form"])])
         if wanted.parse == "text":
             return html_join([heading("what to return"), lines_html(["plain text"])])
         shown = html_table(("field", "what it must be"), rows) if rows else lines_html(["a JSON object"])

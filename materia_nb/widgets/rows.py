@@ -26,6 +26,11 @@ class Row:
             return self.read
         return made
 
+    @property
+    def empty(self) -> bool:
+        """Whether it is new and nothing has been typed in it."""
+        return self.origin is None and not (self.title or self.context)
+
 
 class Rows:
     """A list of work items, its rows, and what may be done to them."""
@@ -56,6 +61,12 @@ class Rows:
     def issues(self) -> list[Issue]:
         """What breaks the rules of work items (R9)."""
         return list(item_issues(self.items, "workItems"))
+
+    @property
+    def told(self) -> list[Issue]:
+        """The issues without those of a new item in which nothing has been typed yet."""
+        empty = [f"workItems.{place}." for place, one in enumerate(self.rows) if one.empty]
+        return [issue for issue in self.issues if not issue.path.startswith(tuple(empty))]
 
     def add(self) -> None:
         """Add an empty item at the end."""

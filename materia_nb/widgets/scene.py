@@ -246,7 +246,7 @@ class Scene:
         classes = [word for word, holds in (("break", stopped), ("failed", "✖" in state)) if holds]
         if "▶" in state or "⏸" in state:
             classes.append("waiting" if marks.waiting else "current")
-        if visits:
+        if visits > 1:
             classes.append(f"heat-{-(-visits * HEAT_LEVELS // most)}")
         return "\n".join(lines), classes
 

@@ -13,6 +13,7 @@ from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, pretty, split
 from materia_nb.views import JsonView, marks_of
 from materia_nb.widgets.base import Panel, show_html
 from materia_nb.widgets.controls import button, heading, lines_html, row, show_if
+from materia_nb.widgets.jsonhelp import json_advice
 from materia_nb.widgets.paths import differences, paths_in
 from materia_nb.widgets.runs import runs_of
 
@@ -59,7 +60,9 @@ class StatePanel(Panel):
         self._watched = ui.HTML()
         edit = ui.VBox(
             [
-                row(self.path, self.apply_button, self.remove_button, self.undo_button, self.watch_button),
+                self.above_notice(
+                    row(self.path, self.apply_button, self.remove_button, self.undo_button, self.watch_button)
+                ),
                 self.value,
                 self._told,
                 row(self._watched, self.clear_button),
@@ -140,7 +143,7 @@ class StatePanel(Panel):
         try:
             strict_json(self.value.value)
         except NotJson as error:
-            return f"Not JSON: {error}. Text goes into double quotes."
+            return f"Not JSON: {json_advice(self.value.value) or error}."
         return ""
 
 

@@ -26,6 +26,12 @@ _PAUSED: Final = {
 }
 
 
+_NO_REQUEST: Final = (
+    "The request is empty. An agent that needs one is told nothing: %materia cast what is to be done "
+    "begins a cast with a request."
+)
+
+
 class ToolbarPanel(Panel):
     """Step, run, pause, abort. What a button starts runs in the background, one thing at a time.
 
@@ -78,7 +84,7 @@ class ToolbarPanel(Panel):
         again = row(self.resend_button, self.recast_button, self.revive_button)
         self._again = again
         self.put(
-            row(self._badge, going, again),
+            self.above_notice(row(self._badge, going, again)),
             self._status,
             row(*bars, self._token_words, self.tokens),
             row(self._stops, self.clear_button),
@@ -220,6 +226,8 @@ class ToolbarPanel(Panel):
         asked = ("waiting", "held") if runs.outcome == "person" else ("ready", "waiting")
         if self.cast.status not in asked:
             paused = None  # something else has happened since
+        if not self.cast.steps and not self.cast.request.strip():
+            return [*status_lines(self.cast), _NO_REQUEST]
         changed = self.cast.changed_paths() if runs.outcome == "breakpoint" else []
         stopped = f": a step changed {', '.join(f'state.{path}' for path in changed)}" if changed else ""
         return [*status_lines(self.cast), *([paused + stopped] if paused else [])]

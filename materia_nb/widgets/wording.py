@@ -24,6 +24,8 @@ _LAYERS: Final[tuple[LayerName, ...]] = (
     "resume",
     "return",
 )
+_LINE: Final = 70
+"""Letters in a line of half a panel, about."""
 
 
 class WordingPanel(Panel):
@@ -89,6 +91,13 @@ class WordingPanel(Panel):
             for name, field in self.fields.items():
                 show_if(self._titled[name], name in there)
                 field.value = there.get(name, "")
+                field.rows = _rows(field.value)
         changed = bool(self._changed())
         self.apply_button.disabled = not changed or runs_of(self.cast).busy_for(self)
         self.revert_button.disabled = not changed
+
+
+def _rows(text: str) -> int:
+    """How many rows of a box a text fills, long lines broken; within what can be read and what fits a screen."""
+    filled = sum(1 + len(line) // _LINE for line in text.split("\n"))
+    return min(max(filled + 1, 4), 20)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -89,17 +90,25 @@ class ModelAgent:
                 self._made.clear()  # the next try reads the environment again
             raise
 
+    def not_ready(self, model: str | None, project: Path) -> AgentError | None:  # noqa: ARG002 - it runs nothing there
+        """Return why no model could be asked: none is named, a key is not set, a package is missing; else None."""
+        from materia_nb.agents.model.making import make
+
+        wanted = self.model if self.model is not None else model
+        if not wanted:
+            return _no_model("The materia")
+        try:
+            make(wanted, self.base_url, self.key_env)
+        except AgentError as error:
+            return error
+        return None
+
     def _model_of(self, turn: Turn) -> Made:
         from materia_nb.agents.model.making import make, name_of
 
         wanted = self.model if self.model is not None else turn.model
         if not wanted:
-            raise AgentError(
-                f"The materia {turn.materia_id} names no model, and the agent has none of its own",
-                where=turn.socket_id,
-                hint="give the materia a model, or the agent: provider:model, as in openai:gpt-5",
-                kind="no_model",
-            )
+            raise _no_model(f"The materia {turn.materia_id}", turn.socket_id)
         name = name_of(wanted)
         if name not in self._made:
             self._made[name] = make(wanted, self.base_url, self.key_env)
@@ -108,6 +117,15 @@ class ModelAgent:
     def __repr__(self) -> str:
         where = f", base_url={shown_url(self.base_url)!r}" if self.base_url else ""
         return f"ModelAgent({self.name!r}{where})"
+
+
+def _no_model(who: str, where: str | None = None) -> AgentError:
+    return AgentError(
+        f"{who} names no model, and the agent has none of its own",
+        where=where,
+        hint="give the materia a model, or the agent: provider:model, as in openai:gpt-5",
+        kind="no_model",
+    )
 
 
 def shown_url(url: str) -> str:

@@ -36,7 +36,7 @@ def find(work: Work, args: Mapping[str, JSON]) -> ToolResult:
 
 def grep(work: Work, args: Mapping[str, JSON]) -> ToolResult:
     """List the lines that match a regular expression."""
-    return _search(work, args, pattern=args["pattern"], glob=args.get("glob"))
+    return _search(work, args, pattern=args["pattern"], glob=args.get("glob") or None)
 
 
 def _search(work: Work, args: Mapping[str, JSON], *, pattern: str | None, glob: str | None) -> ToolResult:

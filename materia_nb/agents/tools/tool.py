@@ -36,7 +36,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a model is told of a call: ``text``, at most :data:`MOST_TEXT` characters, and whether it worked."""
+    """What a model is told of a call: ``text``, at most ``MOST_TEXT`` characters, and whether it worked."""
 
     text: str
     ok: bool

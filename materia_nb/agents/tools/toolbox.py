@@ -37,7 +37,7 @@ class Toolbox:
     """The tools, at work in one project.
 
     Which of them a model may use, and whether it needs leave, is for the caller to decide: see
-    :func:`~materia_nb.agents.tools.choose_tools` and :attr:`Tool.changes <materia_nb.agents.tools.Tool>`.
+    :func:`~materia_nb.agents.tools.choose_tools` and ``Tool.changes``.
 
     Args:
         project: the directory that the tools for files stay inside, and commands start in.

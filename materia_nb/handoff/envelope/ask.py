@@ -7,7 +7,7 @@ from typing import Final
 
 from materia_nb.handoff.protocol import Issue
 from materia_nb.handoff.requirements import Requirements
-from materia_nb.handoff.wording import listed
+from materia_nb.handoff.wording import WORK_IS_OVER, listed
 
 _FIELDS: Final = """\
 Answer with a single JSON object, the handoff envelope: no words before or after it.
@@ -34,7 +34,7 @@ def ask(wanted: Requirements) -> str:
 
 def finalization_prompt(wanted: Requirements) -> str:
     """Return the prompt that follows the work, in the same conversation: report what was done, do no more."""
-    return "Your work on this step is over. Do no further work; say what you did and found.\n" + ask(wanted)
+    return f"{WORK_IS_OVER}\n{ask(wanted)}"
 
 
 def reissue_prompt(wanted: Requirements, issues: Sequence[Issue]) -> str:

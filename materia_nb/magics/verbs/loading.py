@@ -8,6 +8,7 @@ from typing import Any
 
 from materia_nb import tables, views
 from materia_nb.agents.model.agent import ModelAgent
+from materia_nb.agents.presets import PREFIX
 from materia_nb.agents.registry import is_model
 from materia_nb.display.bundle import GraphPicture
 from materia_nb.errors import MateriaError
@@ -129,10 +130,10 @@ _MODEL = Verb(
     ),
     Argument(
         "who",
-        "a model (provider:model, or model for the one that each materia asks for), person, command and its "
-        "arguments, recorded:FILE (or a cast), or a $variable; none with a cell",
+        "a model (provider:model, or model for the one that each materia asks for), person, command:NAME for a "
+        "known program, command and its arguments, recorded:FILE (or a cast), or a $variable; none with a cell",
         "rest",
-        choices=("person", "command", "model", "openai:", "anthropic:", "ollama:", "recorded:"),
+        completes="agent",
     ),
     *_MODEL_OPTIONS,
     cell="may",
@@ -147,13 +148,13 @@ def agent(call: Call) -> Any:
         return tables.agents_view(call.bench.agents)
     elif isinstance(who, str) and who.split()[:1] == ["command"]:
         call.bench.agent(name, shlex.split(who)[1:])
-    elif isinstance(who, str) and is_model(who.partition(" ")[0]):
+    elif isinstance(who, str) and not who.startswith(PREFIX) and is_model(who.partition(" ")[0]):
         call.bench.agent(name, _model(who, call))
-    elif isinstance(who, str) and who != "person" and not who.startswith("recorded:"):
+    elif isinstance(who, str) and who != "person" and not who.startswith((PREFIX, "recorded:")):
         raise MateriaError(
             f"{who!r} is not an agent.",
-            hint="write provider:model, person, command PROGRAM ARGUMENT..., recorded:FILE, a $variable, or a "
-            "cell with the body of a function",
+            hint="write provider:model, person, command:NAME, command PROGRAM ARGUMENT..., recorded:FILE, "
+            "a $variable, or a cell with the body of a function",
             kind="bad_agent",
         )
     else:

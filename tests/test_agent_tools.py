@@ -1,0 +1,210 @@
+"""The tools as a model meets them: scopes, arguments, bounds, and a door that never raises."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from materia_nb.agents.tools import MOST_TEXT, Toolbox, choose_tools
+from materia_nb.agents.tools.catalogue import TOOLS
+from materia_nb.agents.tools.tool import bounded, named, readable
+from materia_nb.loadout.facts import TOOL_SCOPES
+
+LOOKING = ["read", "grep", "find", "ls"]
+CHANGING = ["bash", "edit", "write"]
+
+
+@pytest.fixture
+def box(project):
+    (project / "a.txt").write_text("one\ntwo\n")
+    return Toolbox(project)
+
+
+# -- scopes -----------------------------------------------------------------------------
+
+
+def names(scope):
+    tools, unknown = choose_tools(scope)
+    return [tool.name for tool in tools], list(unknown)
+
+
+def test_scopes():
+    assert names("none") == ([], [])
+    assert names("readOnly") == (LOOKING, [])
+    assert names("coding") == ([*LOOKING, *CHANGING], [])
+
+
+def test_every_scope_of_a_config_is_known():
+    assert [names(scope)[1] for scope in TOOL_SCOPES] == [[], [], []]
+
+
+def test_names_keep_their_order_and_unknown_ones_are_told_apart():
+    assert names(("write", "web", "read", "write", "readOnly")) == (["write", "read"], ["web", "readOnly"])
+    assert names("everything") == ([], ["everything"])
+
+
+def test_what_changes_something_needs_leave():
+    assert [tool.name for tool in choose_tools("coding")[0] if tool.changes] == CHANGING
+
+
+@pytest.mark.parametrize("tool", TOOLS.values(), ids=lambda tool: tool.name)
+def test_parameters_are_closed_schemas_with_a_word_for_each(tool):
+    schema = tool.parameters
+    assert (schema["type"], schema["additionalProperties"]) == ("object", False)
+    assert set(schema["required"]) <= set(schema["properties"])
+    assert all(one["description"] and one["type"] for one in schema["properties"].values())
+    assert tool.description
+
+
+# -- arguments --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name, args, said",
+    [
+        ("read", {}, "path is missing: give a text, a file"),
+        ("read", {"path": None}, "path is missing"),
+        ("read", {"path": 3}, "path must be a text, not a number"),
+        ("read", {"path": ["a.txt"]}, "path must be a text, not a list"),
+        ("read", {"path": {"a": 1}}, "path must be a text, not an object"),
+        ("read", {"path": "a.txt", "offset": "1"}, "offset must be a whole number, not a text"),
+        ("read", {"path": "a.txt", "offset": True}, "offset must be a whole number, not true or false"),
+        ("read", {"path": "a.txt", "offset": 1.5}, "offset must be a whole number"),
+        ("read", {"path": "a.txt", "offset": float("nan")}, "offset must be a whole number"),
+        ("read", {"path": "a.txt", "offset": 0}, "offset must be at least 1"),
+        ("read", {"path": "a.txt", "limit": 10**400}, "limit must be at most 1,000,000,000"),
+        ("read", {"file_path": "a.txt"}, "no argument 'file_path' (did you mean 'path'?)"),
+        ("read", {"path": "a.txt", "x\0y": 1}, r"no argument 'x\\x00y'"),
+        ("grep", {"pattern": "a", "ignore_case": 1}, "ignore_case must be true or false, not a number"),
+        ("bash", {"command": "true", "timeout_s": 0}, "timeout_s must be more than 0"),
+        ("bash", {"command": "true", "timeout_s": 1e9}, "timeout_s must be at most 3,600"),
+        ("bash", {"command": "true", "timeout_s": float("inf")}, "timeout_s must be a number"),
+        ("write", {"path": "b.txt"}, "content is missing"),
+        ("read", ["a.txt"], "must be an object with path, offset (optional), limit (optional)"),
+        ("raed", {}, "There is no tool 'raed': did you mean 'read'?"),
+        ("", {}, "There is no tool ''"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_explained(box, project, name, args, said):
+    result = box.call(name, args)
+    assert not result.ok
+    assert said in result.text
+    assert sorted(path.name for path in project.iterdir()) == ["a.txt"]
+
+
+def test_everything_that_is_wrong_is_said_at_once(box):
+    text = box.call("edit", {"path": 1, "with": "x"}).text
+    assert all(part in text for part in ("path must be", "'with'", "old is missing", "new is missing"))
+
+
+def test_an_optional_argument_may_be_null_and_a_whole_number_a_float(box):
+    assert box.call("read", {"path": "a.txt", "offset": None, "limit": 1.0}).text.startswith(
+        "one\n(lines 1-1 of 2"
+    )
+
+
+# -- text -------------------------------------------------------------------------------
+
+
+def test_control_characters_become_escapes_and_line_ends_stay():
+    assert (
+        readable("a\tb\nc\r\nd\re\x1b[31m\x00\x7f\x9b\ud800")
+        == "a\tb\nc\nd\\re\\x1b[31m\\x00\\x7f\\x9b\\ud800"
+    )
+    assert readable(b"caf\xe9".decode(errors="surrogateescape")) == "caf\\xe9"
+    assert named("a\nb\tc") == "a\\nb\\tc"
+    assert len(named("x" * 10_000)) < 300
+
+
+@given(st.text(st.characters(codec=None)))
+def test_no_text_keeps_a_control_character(text):
+    made = readable(text)
+    assert all(sign in "\n\t" or (sign >= " " and not "\x7f" <= sign <= "\x9f") for sign in made)
+    made.encode()
+
+
+def test_a_text_that_is_too_long_keeps_both_ends_and_says_what_is_gone():
+    text = "first " + "x" * 100_000 + " last"
+    short = bounded(text)
+    assert len(short) <= MOST_TEXT
+    assert short.startswith("first x")
+    assert short.endswith("x last")
+    left = int(short.partition("[... ")[2].partition(" ")[0].replace(",", ""))
+    assert left + len(short.replace(f"\n[... {left:,} characters left out ...]\n", "")) == len(text)
+    assert bounded("x" * MOST_TEXT) == "x" * MOST_TEXT
+
+
+def test_a_huge_name_does_not_make_a_huge_answer(box):
+    for name, args in [("x" * 10**6, {}), ("read", {"path": "x" * 10**6}), ("read", {"x" * 10**6: 1})]:
+        result = box.call(name, args)
+        assert not result.ok
+        assert len(result.text) < 1_000
+
+
+# -- the door ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_nothing_begins_once_the_cast_is_to_stop(project, name):
+    (project / "a.txt").write_text("a")
+    stop = threading.Event()
+    stop.set()
+    given = {"path": "a.txt", "pattern": "a", "content": "b", "old": "a", "new": "b", "command": "touch b"}
+    args = {key: given[key] for key in TOOLS[name].parameters["required"]}
+    result = Toolbox(project, stop).call(name, args)
+    assert (result.ok, result.text) == (False, "The cast was stopped.")
+    assert [(path.name, path.read_text()) for path in project.iterdir()] == [("a.txt", "a")]
+
+
+def test_a_project_that_is_gone_is_said_so(tmp_path):
+    box = Toolbox(tmp_path / "gone")
+    for name, args in [("ls", {}), ("find", {"pattern": "*"}), ("bash", {"command": "true"})]:
+        assert not box.call(name, args).ok
+
+
+def test_edits_at_the_same_time_all_count(project):
+    (project / "a.txt").write_text("".join(f"<{n}>\n" for n in range(40)))
+    box, found = Toolbox(project), []
+
+    def change(n):
+        found.append(box.call("edit", {"path": "a.txt", "old": f"<{n}>", "new": f"[{n}]"}).ok)
+
+    threads = [threading.Thread(target=change, args=(n,)) for n in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 40
+    assert (project / "a.txt").read_text() == "".join(f"[{n}]\n" for n in range(40))
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+COMMANDS = st.sampled_from(["", "\0", "\ud800", "true " + "x" * 200_000, "exit 3", "(", 5, None])
+
+
+@st.composite
+def calls(draw):
+    """Arguments of the right names as a rule, with values of any kind; commands are not made up."""
+    name = draw(st.sampled_from([*TOOLS, "other"]))
+    known = TOOLS[name].parameters["properties"] if name in TOOLS else {}
+    keys = draw(st.lists(st.sampled_from([*known, "other"]), unique=True))
+    texts = st.text(st.characters(codec=None)) | st.sampled_from(["a.txt", "(", "**/*", "[", "one"])
+    args = {key: draw(texts | ANYTHING) for key in keys if key != "command"}
+    return name, {**args, "command": draw(COMMANDS)} if "command" in keys else args
+
+
+@settings(max_examples=60)
+@given(call=calls())
+def test_no_call_raises(tmp_path_factory, call):
+    folder = tmp_path_factory.mktemp("any")
+    (folder / "a.txt").write_text("one\n")
+    result = Toolbox(folder).call(*call)
+    assert len(result.text) <= MOST_TEXT
+    assert readable(result.text) == result.text

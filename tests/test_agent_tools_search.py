@@ -1,0 +1,250 @@
+"""Finding and grepping: what is found, in which order, and that no pattern and no tree takes for ever."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from materia_nb.agents.tools import MOST_TEXT, Toolbox, finding, search
+from process_helpers import assert_gone, wait_for
+
+CATASTROPHE = {"pattern": "(x+x+)+y"}
+
+
+@pytest.fixture
+def box(project):
+    for path, text in {
+        "b.py": "class B:\n    pass\n",
+        "a.txt": "Class A\r\nclass a\r\n",
+        "src/c.py": "import b\nclass C(b.B):\n",
+        "src/deep/d.py": "class D:\n",
+        ".git/config": "class hidden\n",
+        "node_modules/x/y.py": "class Y:\n",
+        ".hidden/z.py": "class Z:\n",
+    }.items():
+        (project / path).parent.mkdir(parents=True, exist_ok=True)
+        (project / path).write_text(text)
+    return Toolbox(project)
+
+
+def found(box, tool, pattern, **more):
+    result = box.call(tool, {"pattern": pattern, **more})
+    assert result.ok, result.text
+    return result.text.split("\n")
+
+
+# -- find -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "pattern, paths",
+    [
+        ("*.py", ["b.py", ".hidden/z.py", "src/c.py", "src/deep/d.py"]),
+        ("src", ["src/"]),
+        ("src/*", ["src/c.py", "src/deep/"]),
+        ("./src/*.py", ["src/c.py"]),
+        ("src/**", ["src/", "src/c.py", "src/deep/", "src/deep/d.py"]),
+        ("**/*.py", ["b.py", ".hidden/z.py", "src/c.py", "src/deep/d.py"]),
+        ("src/**/d.py", ["src/deep/d.py"]),
+        ("**/deep/*", ["src/deep/d.py"]),
+        ("[ab].*", ["a.txt", "b.py"]),
+        ("?.txt", ["a.txt"]),
+        ("nothing", ["(nothing matches)"]),
+        ("*.PY", ["(nothing matches)"]),
+        ("[", ["(nothing matches)"]),
+    ],
+)
+def test_find(box, pattern, paths):
+    assert found(box, "find", pattern) == paths
+
+
+def test_find_below_a_folder_gives_paths_from_the_project(box):
+    assert found(box, "find", "*.py", path="src") == ["src/c.py", "src/deep/d.py"]
+    assert found(box, "find", "deep/*", path="src") == ["src/deep/d.py"]
+
+
+def test_what_is_passed_over_can_be_asked_for(box):
+    assert found(box, "find", "*", path=".git") == [".git/config"]
+    assert found(box, "grep", "class", path="node_modules/x/y.py") == ["node_modules/x/y.py:1: class Y:"]
+
+
+SEGMENT = st.sampled_from(["a", "b", "ab", "*", "**", "a*", "?"])
+
+
+@given(
+    globs=st.lists(SEGMENT, min_size=2, max_size=6),
+    names=st.lists(st.sampled_from(["a", "b", "ab"]), min_size=1, max_size=6),
+)
+def test_globs_match_as_defined(globs, names):
+    def fits(globs, names):
+        if not globs:
+            return not names
+        if globs[0] == "**":
+            return fits(globs[1:], names) or bool(names and fits(globs, names[1:]))
+        return bool(names) and search.glob_test(globs[0])(names[:1]) and fits(globs[1:], names[1:])
+
+    assert search.glob_test("/".join(globs))(names) == fits(globs, names)
+
+
+def test_globs_that_would_be_slow_if_each_way_were_tried():
+    assert not search.glob_test("/".join(["**"] * 30) + "/x")(["a"] * 60)
+
+
+# -- grep -------------------------------------------------------------------------------
+
+
+def test_grep(box):
+    assert found(box, "grep", r"^class \w+:$") == [
+        "b.py:1: class B:",
+        ".hidden/z.py:1: class Z:",
+        "src/deep/d.py:1: class D:",
+    ]
+    assert found(box, "grep", "class a") == ["a.txt:2: class a"]
+    assert found(box, "grep", "class a", ignore_case=True) == ["a.txt:1: Class A", "a.txt:2: class a"]
+    assert found(box, "grep", "import", glob="*.py", path="src") == ["src/c.py:1: import b"]
+    assert found(box, "grep", "import", glob="") == ["src/c.py:1: import b"]
+    assert found(box, "grep", "import", glob="*.txt") == ["(nothing matches)"]
+    assert found(box, "grep", "class", path="a.txt") == ["a.txt:2: class a"]
+
+
+def test_a_pattern_that_is_no_expression_is_explained(box):
+    result = box.call("grep", {"pattern": "f(x"})
+    assert not result.ok
+    assert result.text.startswith("The pattern is no regular expression: missing )")
+
+
+def test_binary_files_are_counted_and_passed_over(box, project):
+    (project / "x.bin").write_bytes(b"class\0")
+    with (project / "huge").open("wb") as file:
+        file.write(b"class\n")
+        file.truncate(1 << 40)
+    assert found(box, "grep", "class [B]")[-1] == "(2 binary files were passed over)"
+
+
+def test_a_match_in_a_long_line_is_shown_with_what_is_around_it(box, project):
+    (project / "long.txt").write_text("x" * 200_000 + " needle " + "y" * 200_000 + "\nneedle\n")
+    first, second = found(box, "grep", "needle")
+    assert "x needle y" in first
+    assert len(first) < 400
+    assert first.startswith("long.txt:1: …")
+    assert second == "long.txt:2: needle"
+
+
+def test_more_than_there_is_room_for(box, project):
+    (project / "many.txt").write_text("needle\n" * 10_000)
+    lines = found(box, "grep", "needle")
+    assert (len(lines), lines[-1]) == (501, "(there is more: narrow the pattern or the path)")
+    (project / "many.txt").write_text(f"needle {'x' * 250}\n" * 400)
+    text = "\n".join(found(box, "grep", "needle"))
+    assert len(text) <= MOST_TEXT
+    assert text.endswith("(there is more: narrow the pattern or the path)")
+
+
+def test_files_that_cannot_be_read_are_counted(box, project):
+    (project / "b.py").chmod(0)
+    if os.access(project / "b.py", os.R_OK):
+        pytest.skip("root reads everything")
+    assert found(box, "grep", "import")[-1] == "(1 files or directories could not be read)"
+
+
+def test_a_tree_that_is_very_deep(box, project, monkeypatch):
+    monkeypatch.chdir(project)
+    for _ in range(200):
+        os.mkdir("d")  # noqa: PTH102 - a path that long has no name
+        os.chdir("d")
+    assert len(found(box, "find", "d")) < 100
+
+
+# -- without end ------------------------------------------------------------------------
+
+
+def test_an_expression_that_never_ends_is_ended_and_what_was_found_is_kept(box, project, monkeypatch):
+    monkeypatch.setattr(finding, "SECONDS", 0.7)
+    (project / "a.txt").write_text("xxy\n" + "x" * 5_000 + "\n")
+    result = box.call("grep", CATASTROPHE)
+    assert not result.ok
+    assert result.text == "a.txt:1: xxy\n(ended after 0.7 s: take a simpler pattern, or a narrower path)"
+
+
+def test_a_stop_ends_a_search(box, project, monkeypatch):
+    (project / "a.txt").write_text("x" * 5_000 + "\n")
+    stop, started = threading.Event(), []
+    really = subprocess.Popen
+
+    def popen(*args, **more):
+        made = really(*args, **more)
+        started.append(made)
+        return made
+
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    results = []
+    worker = threading.Thread(target=lambda: results.append(Toolbox(project, stop).call("grep", CATASTROPHE)))
+    worker.start()
+    wait_for(lambda: started)
+    stop.set()
+    worker.join(10)
+    assert (results[0].ok, results[0].text) == (False, "The cast was stopped.")
+    assert_gone(started[0].pid)
+
+
+def test_an_interrupt_ends_a_search_and_passes(box, project, monkeypatch):
+    (project / "a.txt").write_text("x" * 5_000 + "\n")
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - the timer may fire before the search begins
+        timer.start()
+        box.call("grep", CATASTROPHE)
+        pytest.fail("was not interrupted")
+    timer.join()
+
+
+# -- the program ------------------------------------------------------------------------
+
+
+def test_nothing_of_the_project_runs_because_a_model_searches_there(box, project, monkeypatch):
+    for name in ("re", "json", "fnmatch", "sitecustomize", "stat"):
+        (project / f"{name}.py").write_text("open('ran', 'w').close(); raise SystemExit(9)")
+    monkeypatch.setenv("PYTHONPATH", str(project))
+    monkeypatch.setenv("PYTHONSTARTUP", str(project / "re.py"))
+    assert found(box, "find", "b.py") == ["b.py"]
+    assert not (project / "ran").exists()
+
+
+def test_the_program_needs_the_standard_library_alone():
+    """It is started without the installed packages."""
+    code = f"import runpy, sys; runpy.run_path({search.__file__!r}); print('materia_nb' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"
+
+
+def test_the_program_searches_only_the_folder_that_was_meant(box, project):
+    here = (project / "src").stat()
+    asked = {
+        "pattern": None,
+        "ignore_case": False,
+        "glob": "*",
+        "only": None,
+        "prefix": "",
+        "room": 1_000,
+        "folder": [here.st_dev, here.st_ino],
+    }
+    codes = [
+        subprocess.run(
+            [sys.executable, search.__file__],
+            input=json.dumps(asked).encode(),
+            cwd=folder,
+            capture_output=True,
+            check=False,
+        ).returncode
+        for folder in (project / "src", project)
+    ]
+    assert codes == [0, search.MOVED]

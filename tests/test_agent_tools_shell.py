@@ -1,0 +1,117 @@
+"""Commands of models, run for real: what they say, how they end, and that nothing stays behind."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import textwrap
+import threading
+
+import pytest
+
+from materia_nb.agents.tools import MOST_TEXT, Toolbox, shell
+from process_helpers import STUBBORN_PAIR, assert_gone, pids_in
+
+PAIR = shlex.join([sys.executable, "-S", "-E", "-c", textwrap.dedent(STUBBORN_PAIR)])
+
+
+@pytest.fixture
+def box(project):
+    return Toolbox(project)
+
+
+def run(box, command, **more):
+    result = box.call("bash", {"command": command, **more})
+    return result.ok, result.text
+
+
+def test_output_and_exit_code(box):
+    assert run(box, "echo one; echo two >&2") == (True, "exit code 0\nstdout:\none\nstderr:\ntwo")
+    assert run(box, "echo one; exit 3") == (False, "exit code 3\nstdout:\none")
+    assert run(box, "true") == (True, "exit code 0")
+    assert run(box, "") == (True, "exit code 0")
+
+
+def test_it_runs_in_the_project_without_input(box, project):
+    assert run(box, "pwd -P; wc -c | tr -d ' '") == (True, f"exit code 0\nstdout:\n{project.resolve()}\n0")
+
+
+def test_a_command_that_looks_like_an_option_is_a_command(box):
+    ok, text = run(box, "--version")
+    assert not ok
+    assert "not found" in text
+
+
+def test_it_is_bash_where_there_is_one_and_sh_otherwise(box, monkeypatch):
+    assert run(box, "echo $0")[1].endswith("bash")
+    monkeypatch.setattr(shell.shutil, "which", lambda _: None)
+    assert run(box, "echo $0")[1].endswith("\nsh")
+    assert run(box, "-x 2> /dev/null; echo still") == (True, "exit code 0\nstdout:\nstill")
+
+
+def test_control_characters_are_escaped(box):
+    assert run(box, r"printf 'a\tb\r\n\033[31m\0\377'") == (
+        True,
+        "exit code 0\nstdout:\na\tb\n\\x1b[31m\\x00\ufffd",
+    )
+
+
+def test_a_signal_is_named(box):
+    assert run(box, "kill -9 $$") == (False, "ended by SIGKILL")
+
+
+@pytest.mark.parametrize(
+    "command", ["\0", "\ud800", "true " + "x" * 4_000_000], ids=["NUL", "half a pair", "too long"]
+)
+def test_a_command_that_cannot_be_started(box, command):
+    ok, text = run(box, command)
+    assert not ok
+    assert text.startswith("The command could not be started: ")
+
+
+def test_of_a_long_output_both_ends_are_kept_and_the_rest_is_counted(box):
+    ok, text = run(box, "seq 1000000; seq 1000000 >&2")
+    assert ok
+    assert len(text) <= MOST_TEXT
+    for part in text.partition("stdout:\n")[2].split("\nstderr:\n"):
+        start, _, rest = part.partition("\n[... ")
+        left, _, end = rest.partition(" bytes left out ...]\n")
+        assert start.startswith("1\n2\n3\n")
+        assert end.endswith("\n999999\n1000000")
+        whole = sum(len(str(n)) + 1 for n in range(1, 1_000_001))
+        assert len(start) + len(end) + 1 + int(left.replace(",", "")) == whole
+
+
+def test_output_without_end_is_ended(box):
+    ok, text = run(box, "yes", timeout_s=0.5)
+    assert not ok
+    assert text.startswith(
+        "The command took longer than 0.5 s and was ended, with all that it had started.\nstdout:\ny"
+    )
+    assert len(text) <= MOST_TEXT
+
+
+def test_a_stubborn_tree_of_processes_ends_with_its_time(box, project):
+    ok, text = run(box, f"{PAIR} & echo begun; wait", timeout_s=1.5)
+    assert not ok
+    assert "begun" in text
+    assert_gone(*pids_in(project / "pids", 2))
+
+
+def test_a_stubborn_tree_of_processes_ends_with_a_stop(project):
+    stop, results = threading.Event(), []
+    box = Toolbox(project, stop)
+    worker = threading.Thread(target=lambda: results.append(run(box, f"{PAIR} & echo begun; wait")))
+    worker.start()
+    pids = pids_in(project / "pids", 2)
+    stop.set()
+    worker.join(10)
+    assert results == [(False, "The cast was stopped, and the command with it.\nstdout:\nbegun")]
+    assert_gone(*pids)
+
+
+def test_what_runs_in_the_background_ends_with_the_command(box, project):
+    """The command waits until the other has told its number, so there is something to end."""
+    ok, _ = run(box, "sh -c 'echo $$ > pids; exec sleep 60' & while [ ! -s pids ]; do :; done")
+    assert ok
+    assert_gone(*pids_in(project / "pids"))

@@ -1,0 +1,140 @@
+"""Multi-turn sockets: drafts stay drafts until a person says so, and none of them is lost."""
+
+from __future__ import annotations
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.agents.base import AgentError
+from materia_nb.cast import Cast
+from materia_nb.handoff_view import HandoffView
+from materia_nb.tables import budget_view
+from materia_nb.widgets.timeline import TimelinePanel
+
+DONE = '{"satisfied": true, "context": "done"}'
+
+
+def drafting(tmp_path, *replies):
+    """A cast of one multi-turn socket behind which another follows, and the turns that its agent was asked."""
+    left, turns = list(replies), []
+
+    def agent(turn):
+        turns.append(turn)
+        reply = left.pop(0)
+        if isinstance(reply, BaseException):
+            raise reply
+        return reply
+
+    document = h.config(
+        {"Socket-1": h.at("Draft", ("satisfied", "Socket-2"), parse="json"), "Socket-2": h.at("Tell")},
+        {"Draft": h.agent("Draft it", multiTurn=True), "Tell": h.agent("Tell")},
+    )
+    return h.start(tmp_path, document, {"Draft": agent, "Tell": lambda: "told"}), turns
+
+
+def test_a_draft_that_is_a_valid_handoff_is_a_draft(tmp_path):
+    cast, turns = drafting(tmp_path, DONE, DONE)
+    assert cast.run() == "person"
+    assert (cast.waiting_at.mode, cast.waiting_at.drafts, cast.next_socket) == ("draft", 1, "Socket-1")
+    assert dict(cast.state) == {}
+    assert turns[0].wants is None, "nothing may hold a draft to a schema"
+    cast.finalize()
+    assert "satisfied" in turns[1].wants
+    assert cast.run() == "complete"
+
+
+@pytest.mark.parametrize("go_on", ["run", "step", "write_derived"])
+def test_nothing_but_a_person_goes_on_from_a_draft(tmp_path, go_on):
+    """To run again neither finalizes nor asks, and pays for, the same once more."""
+    cast, turns = drafting(tmp_path, "first", DONE)
+    cast.run()
+    before = h.types_of(cast)
+    getattr(cast, go_on)()
+    assert (len(turns), cast.waiting_at.drafts, cast.waiting_at.mode) == (1, 1, "draft")
+    assert h.types_of(cast) == before
+    cast.close()
+    again = Cast.resume(cast.run_dir, cast.agents)
+    assert again.run() == "person"
+    assert len(turns) == 1
+    again.finalize()
+    assert again.run() == "complete"
+    assert [turn.kind for turn in turns] == ["work", "finalize"]
+
+
+def test_a_person_may_write_drafts_too(tmp_path):
+    cast, turns = drafting(tmp_path, "first", DONE)
+    cast.run()
+    cast.reply(DONE)
+    assert (cast.waiting_at.mode, cast.waiting_at.drafts) == ("draft", 2)
+    cast.finalize()
+    assert [message.text for message in turns[-1].conversation if message.role == "assistant"] == [
+        "first",
+        DONE,
+    ]
+
+
+def test_every_draft_is_kept_and_shown(tmp_path):
+    cast, _ = drafting(tmp_path, "first", "<b>second</b>", DONE)
+    cast.run()
+    cast.refine("make it <i>bold</i>")
+    cast.finalize()
+    step = cast.steps[0]
+    assert [(cast.run_dir / turn.artifact).read_text() for turn in step.turns] == [
+        "first",
+        "<b>second</b>",
+        DONE,
+    ]
+    assert [turn.artifact.rpartition("/")[2] for turn in step.turns] == [
+        "1.refinement-1.md",
+        "1.refinement-2.md",
+        "1.md",
+    ]
+    shown = HandoffView(cast, step)
+    text, html = repr(shown), shown._repr_mimebundle_()["text/html"]
+    assert "draft: first" in text
+    assert "asked for: make it <i>bold</i>" in text
+    assert "<b>second" not in html
+    assert "&lt;b&gt;second" in html
+    panel = TimelinePanel(cast)
+    assert "2 drafts" in repr(panel.steps.list.options)
+    panel.close()
+
+
+@pytest.mark.parametrize("go_on", ["revive", "resend"])
+def test_a_refinement_that_failed_goes_on_with_the_drafts(tmp_path, go_on):
+    cast, turns = drafting(tmp_path, "first", AgentError("gone"), "second", DONE)
+    cast.run()
+    cast.refine("shorter")
+    assert cast.status == "failed"
+    getattr(cast, go_on)()
+    assert turns[2].prompt == "shorter"
+    assert turns[2].conversation == turns[1].conversation
+    assert cast.waiting_at.drafts == 2
+    cast.finalize()
+    assert cast.run() == "complete"
+    h.assert_same(Cast.open(cast.run_dir), cast)
+
+
+def test_an_aborted_draft_waits_again_when_revived(tmp_path):
+    cast, turns = drafting(tmp_path, "first", DONE)
+    cast.run()
+    cast.abort()
+    cast.revive()
+    assert (cast.waiting_at.drafts, len(turns)) == (1, 1)
+    assert cast.conversation[-1].text == "first"
+    h.assert_same(Cast.open(cast.run_dir), cast)
+    cast.finalize()
+    assert cast.run() == "complete"
+
+
+def test_the_budget_shows_use_and_limit_of_this_cast_only(tmp_path):
+    document = h.chain_config(2) | {"budget": {"maxTokens": 100}}
+    one, other = (
+        h.start(tmp_path, document, {"M": {"M": [{"text": "x", "usage": {"input": 20, "output": 5}}] * 2}})
+        for _ in "ab"
+    )
+    one.step()
+    one.set_budget(50)
+    assert budget_view(one).rows == [("20", "5", "25", "50", "50%")]
+    assert budget_view(other).rows == [("0", "0", "0", "100", "0%")]
+    assert document["budget"] == {"maxTokens": 100}

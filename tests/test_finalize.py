@@ -1,0 +1,321 @@
+"""Sockets with ``finalize``: the agent works first, and is asked for its handoff in a turn of its own."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import cast_helpers as h
+from builders import YES, Play, asks, at, config, edge, say
+from materia_nb.agents.base import AgentError, Reply, Turn, Usage
+from materia_nb.agents.recorded import RecordedAgent
+from materia_nb.cast import Cast
+from materia_nb.engine.facts import agent_id
+from materia_nb.handoff.wording import WORK_IS_OVER
+from materia_nb.handoff_view import HandoffView
+from materia_nb.loadout import build_graph
+from materia_nb.loadout.validate import check_config
+from materia_nb.views import PromptView, StatusView
+from model_helpers import agent as model_agent
+from model_server import says, serving
+from protocol_helpers import block, contract, envelope
+
+FIRST = {"Work": asks(edge("Next", "satisfied"), finalize=True), "Next": at("P")}
+
+
+def event_types(step):
+    return [event.type for event in step.events]
+
+
+def names(prompt):
+    return [layer.name for layer in prompt.layers]
+
+
+# -- the engine ------------------------------------------------------------------------------
+
+
+def test_the_first_prompt_does_not_say_what_must_be_returned():
+    play = Play(config(FIRST))
+    assert (play.visit.mode, names(play.prompt)) == ("work", ["materia", "return"])
+    assert "satisfied" not in play.prompt.text
+    assert "in whatever form" in play.prompt.text
+
+
+@pytest.mark.parametrize("work", ["I did it.", YES, "", "{broken"])
+def test_any_answer_is_work_and_is_followed_by_a_turn_that_asks_for_the_handoff(work):
+    play = Play(config(FIRST))
+    step = play.answer(work, 5)
+    assert event_types(step) == ["socket_worked"]
+    assert step.reading is None
+    assert (play.at, play.visit.mode, play.visit.turn, play.decision.by) == ("Work", "final", 1, "finalize")
+    assert names(play.prompt) == ["finalize", "return"]
+    assert play.prompt.layers[0].text == WORK_IS_OVER
+    assert "satisfied" in play.prompt.layers[1].text
+    assert play.data == {}
+    assert play.state.last_output is None, "work is no output that others see"
+    assert play.answer(YES, 7).state.next == "Next"
+    assert play.state.usage.input == 12, "both turns count (R20)"
+
+
+def test_r19_only_the_handoff_is_repaired():
+    play = Play(config(FIRST), "work")
+    play.go("no json")
+    assert (play.visit.mode, names(play.prompt)) == ("repair", ["repair", "return"])
+    assert play.go(say(satisfied=True)).at == "Next"
+    play = Play(config(FIRST), "work", "no json")
+    assert play.go("again none").at == "repair_exhausted"
+    assert names(play.revive().prompt) == ["repair", "return"]
+    assert play.go(YES).at == "Next"
+
+
+def test_recasting_begins_with_the_work():
+    play = Play(config(FIRST), "work", "no json", "none")
+    assert names(play.recast().prompt) == ["materia", "return"]
+    assert play.visit.mode == "work"
+    assert play.go("work again").visit.mode == "final"
+
+
+@pytest.mark.parametrize(
+    "socket, materia",
+    [
+        (asks(finalize=False), None),
+        (at("P", finalize=True), None),
+        (at("U", finalize=True), None),
+        (asks(materia="M", finalize=True), None),
+    ],
+    ids=["false", "text", "utility", "multi-turn"],
+)
+def test_where_it_means_nothing_nothing_changes(socket, materia):
+    graph = build_graph(config({"A": socket}))
+    assert graph.sockets["A"].finalize is False
+
+
+def test_a_generator_can_be_finalized():
+    play = Play(config({"A": asks(edge("B"), materia="G", finalize=True), "B": at("P")}), "planning")
+    assert play.visit.mode == "final"
+    assert play.go(say(workItems=[])).at == "B"
+
+
+# -- the config ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["yes", 1, [], {}])
+def test_it_is_true_or_false(value):
+    found = check_config(config({"A": asks(finalize=value)}), "T").problems
+    assert [(one.code, one.source) for one in found] == [("invalid-socket", "A.finalize")]
+
+
+@pytest.mark.parametrize(
+    "socket, why",
+    [
+        (at("P", finalize=True), "is text"),
+        (at("U", finalize=True), "utility"),
+        (asks(materia="M", finalize=True), "drafts"),
+    ],
+)
+def test_without_effect_is_a_hint(socket, why):
+    report = check_config(config({"Socket-1": socket}), "T")
+    assert report.ok
+    found = [one for one in report.hints if one.source == "Socket-1.finalize"]
+    assert [one.code for one in found] == ["no-effect"]
+    assert why in found[0].message
+
+
+def test_with_effect_there_is_no_hint():
+    for socket in (asks(finalize=True), asks(materia="G", finalize=True), at("P", finalize=False)):
+        hints = check_config(config({"Socket-1": socket}), "T").hints
+        assert [one for one in hints if "finalize" in one.source] == []
+
+
+# -- a cast ----------------------------------------------------------------------------------
+
+ONE = {"parse": "json", "finalize": True}
+DONE = '{"context": "done"}'
+
+
+def scripted(*replies):
+    """Answer one after another, raising what is an error, and keep the turns."""
+    left, turns = list(replies), []
+
+    def agent(turn: Turn):
+        turns.append(turn)
+        reply = left.pop(0)
+        if isinstance(reply, BaseException):
+            raise reply
+        return Reply(reply, Usage(10, 1))
+
+    agent.turns = turns
+    return agent
+
+
+def test_both_turns_are_asked_kept_and_counted(tmp_path):
+    agent = scripted("the work", DONE)
+    cast = h.start(tmp_path, h.one_config(**ONE, assign={"found": "$.context"}), agent)
+    assert cast.run() == "complete"
+    first, second = agent.turns
+    assert (first.kind, second.kind) == ("work", "finalize")
+    assert first.wants is None, "nothing that enforces a schema may enforce it on the work"
+    assert first.schema is None
+    assert "context" in second.wants
+    assert second.schema is not None
+    assert cast.state["found"] == "done"
+    assert [one.text for one in second.conversation] == [first.prompt, "the work"]
+    assert [(turn.mode, turn.text) for turn in cast.steps[0].turns] == [("work", "the work"), ("final", DONE)]
+    worked = next(line["data"] for line in h.lines_of(cast) if line["type"] == "socket_worked")
+    assert worked["artifact"] == "sockets/Socket-1/1.work-1.md"
+    assert (cast.run_dir / worked["artifact"]).read_text() == "the work"
+    assert (cast.run_dir / "sockets/Socket-1/1.md").read_text() == DONE
+    assert worked["usage"]["input"] == 10
+    usage = json.loads((cast.run_dir / "usage.json").read_text())
+    assert usage["bySocket"]["Socket-1"]["total"] == 22
+    entries = json.loads((cast.run_dir / "manifest.json").read_text())["entries"]
+    assert [entry["kind"] for entry in entries] == ["context", "socket_work", "socket_output"]
+    h.assert_same(Cast.open(cast.run_dir), cast)
+
+
+def test_a_person_does_both(tmp_path):
+    cast = h.start(tmp_path, h.one_config(**ONE))
+    cast.run()
+    cast.reply("I did it")
+    assert cast.status == "waiting"
+    assert "yet to hand over" in repr(StatusView(cast))
+    assert names(cast.prompt) == ["finalize", "return"]
+    cast.reply(DONE)
+    assert cast.run() == "complete"
+
+
+def test_a_kernel_that_dies_between_the_turns_is_asked_for_the_handoff_only(tmp_path):
+    agent = scripted("the work", KeyboardInterrupt())
+    cast = h.start(tmp_path, h.one_config(**ONE), agent)
+    with pytest.raises(KeyboardInterrupt):
+        cast.run()
+    copy = h.prefix(cast.run_dir, len(h.lines_of(cast)), tmp_path / "killed")
+    cast.close()
+    second = scripted(DONE)
+    again = Cast.resume(copy, h.table(second))
+    assert again.run() == "complete"
+    (turn,) = second.turns
+    assert (turn.kind, turn.prompt) == ("finalize", agent.turns[1].prompt)
+    assert turn.conversation == agent.turns[1].conversation
+    assert turn.conversation[1].text == "the work"
+
+
+@pytest.mark.parametrize("broken", [("work", AgentError("x")), ("work", "no json", AgentError("x"))])
+def test_a_model_that_fails_after_the_work_is_revived_without_working_again(tmp_path, broken):
+    agent = scripted(*broken, DONE)
+    cast = h.start(tmp_path, h.one_config(**ONE), agent)
+    assert cast.run() == "failed"
+    cast.revive()
+    assert cast.run() == "complete"
+    failed, revived = agent.turns[-2:]
+    assert (revived.kind, revived.prompt, revived.conversation) == (
+        failed.kind,
+        failed.prompt,
+        failed.conversation,
+    )
+    h.assert_same(Cast.open(cast.run_dir), cast)
+
+
+def test_an_exhausted_repair_is_revived_in_the_conversation(tmp_path):
+    agent = scripted("work", "bad 1", "bad 2", DONE)
+    cast = h.start(tmp_path, h.one_config(**ONE), agent)
+    cast.run()
+    assert cast.failure.kind == "repair_exhausted"
+    cast.revive()
+    assert cast.run() == "complete"
+    assert [one.text for one in agent.turns[-1].conversation if one.role == "assistant"] == [
+        "work",
+        "bad 1",
+        "bad 2",
+    ]
+    assert "bad 2" in agent.turns[-1].prompt
+    h.assert_same(Cast.open(cast.run_dir), cast)
+
+
+def test_a_corrected_output_is_the_handoff_not_the_work(tmp_path):
+    document = h.config(
+        {"Socket-1": h.at("M", ("satisfied", "Socket-2"), **ONE), "Socket-2": h.at("M")}, {"M": h.agent()}
+    )
+    cast = h.start(tmp_path, document, scripted("work", h.NO))
+    cast.step()
+    assert cast.now.next == "end"
+    cast.recommit(h.YES)
+    assert cast.now.next == "Socket-2"
+    h.assert_same(Cast.open(cast.run_dir), cast)
+
+
+def test_a_recording_without_the_extra_turn_can_be_opened(tmp_path):
+    """An engine that does not know the field takes the first answer for the handoff."""
+    cast = h.start(tmp_path, h.one_config(parse="json"), scripted(DONE))
+    cast.run()
+    path = cast.run_dir / "config.resolved.json"
+    document = json.loads(path.read_text())
+    document["loadouts"]["T"]["sockets"]["Socket-1"]["finalize"] = True
+    path.write_text(json.dumps(document))
+    opened = Cast.open(cast.run_dir)
+    assert (opened.status, opened.differences) == ("complete", ())
+    assert opened.state == cast.state
+
+
+def test_a_recorded_cast_answers_both_turns(tmp_path):
+    again = RecordedAgent({("Socket-1", 1): ["the work", DONE]})
+    cast = h.start(tmp_path, h.one_config(**ONE), again)
+    assert cast.run() == "complete"
+
+
+def test_what_each_turn_was_asked_and_said_is_shown(tmp_path):
+    cast = h.start(tmp_path, h.one_config(**ONE), scripted("the <b>work</b>", DONE))
+    cast.run()
+    step = cast.steps[0]
+    shown = repr(PromptView(step, step.prompt))
+    assert "[turn 2, final]" in shown
+    assert WORK_IS_OVER in shown
+    handoff = HandoffView(cast, step)
+    assert "work: the <b>work</b>" in repr(handoff)
+    assert "&lt;b&gt;work" in handoff._repr_mimebundle_()["text/html"]
+
+
+# -- the other protocols ---------------------------------------------------------------------
+
+
+def test_an_envelope_is_asked_for_after_the_work(tmp_path):
+    good = json.dumps(envelope(summary__evidence__artifacts_produced=[]))
+    agent = scripted("worked", "no envelope", good)
+    cast = h.start(tmp_path, h.one_config(**ONE, handoff="envelope"), agent)
+    assert cast.run() == "complete"
+    assert [turn.kind for turn in agent.turns] == ["work", "finalize", "repair"]
+    assert "handoff envelope" not in agent.turns[0].prompt
+    assert "handoff envelope" in agent.turns[1].prompt
+
+
+def test_a_contract_that_goes_on_works_again_and_is_asked_again(tmp_path):
+    """What is in progress is gone on with as work, and handed over in a turn of its own again."""
+    me = {"agent_status__agent_id": agent_id("the widget", "Socket-1")}
+    on = contract(
+        **me, agent_status__plan_status="IN_PROGRESS", evidence_report__verification={"result": "fail"}
+    )
+    agent = scripted("part one", block(on), "part two", block(contract(**me)))
+    cast = h.start(tmp_path, h.one_config(**ONE, handoff="agent-contract"), agent)
+    assert cast.run() == "complete"
+    assert "agent_status" not in agent.turns[0].prompt
+    assert [turn.kind for turn in agent.turns] == ["work", "finalize", "resume", "finalize"]
+    assert "agent_status" not in agent.turns[2].prompt
+    h.assert_same(Cast.open(cast.run_dir), cast)
+
+
+# -- a language model ------------------------------------------------------------------------
+
+
+def test_a_model_is_held_to_the_schema_in_the_second_turn_only(tmp_path):
+    pytest.importorskip("pydantic_ai")
+    with serving(says("I did it", tokens=(10, 1)), says(h.YES, tokens=(20, 2))) as server:
+        document = h.one_config(h.agent(), edges=[{"when": "satisfied", "to": "end"}], **ONE)
+        cast = h.start(tmp_path, document, model_agent(server))
+        assert cast.run() == "complete"
+    work, handoff = server.asked
+    assert "response_format" not in work
+    assert handoff["response_format"]["type"] == "json_schema"
+    assert [message["role"] for message in handoff["messages"]] == ["user", "assistant", "user"]
+    assert handoff["messages"][1]["content"] == "I did it"
+    assert cast.now.usage.tokens == 33

@@ -1,0 +1,52 @@
+"""What to change in text that is nearly JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from materia_nb.widgets.jsonhelp import json_advice
+
+
+@pytest.mark.parametrize(
+    "text, advice",
+    [
+        ('{"a": 1,}', "line 1: take away the comma in front of }"),
+        ('["a",\n "b",\n]', "take away the comma in front of ]"),
+        ("{'a': 1}", "double quotes, not single"),
+        ("{\"a\": 'b'}", "double quotes, not single"),
+        ('{"a": True}', "line 1: write true for True"),
+        ('{"a": False}', "write false for False"),
+        ('{"a": None}', "write null for None"),
+        ("{a: 1}", 'put a into double quotes: "a"'),
+        ("plain", 'put plain into double quotes: "plain"'),
+        ('{\n"a": 1 // one\n}', "line 2: take the comment away"),
+        ('{"a": \u201cb\u201d}', "straight double quotes"),
+        ('{"a": "b\nc"}', "\\n for a line break"),
+        ('{"a": 1 "b": 2}', "a comma is missing"),
+        ('{"a" 1}', "a colon is missing"),
+        ('{"a": "b', "something is not closed"),
+        ('{"a": [1, 2', "something is not closed"),
+        ("", "something is not closed"),
+    ],
+)
+def test_it_says_what_to_change(text, advice):
+    assert advice in json_advice(text)
+
+
+@given(st.recursive(st.none() | st.booleans() | st.text(), st.lists))
+def test_json_needs_no_advice(value):
+    assert json_advice(json.dumps(value)) == ""
+
+
+@given(st.text(alphabet="{}[],:'\"/#\\ \nTruenoa1", max_size=40))
+def test_it_can_be_asked_about_anything(text):
+    assert isinstance(json_advice(text), str)
+
+
+def test_numbers_that_are_none_are_not_its_business():
+    assert json_advice('{"a": NaN}') == ""
+    assert json_advice("[" * 100_000) == ""
