@@ -19,7 +19,7 @@ PYTEST_ARGS ?=
 WORKERS ?= 2
 
 help: ## these lines
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
 demo: env-lab ## run the quickstart notebook; print the route, the state, where everything is
 	@$(PY) scripts/demo.py

@@ -39,6 +39,8 @@ THINKING: Final[Mapping[str, ThinkingLevel]] = {
 }
 """How much a materia may ask its model to think, and what that is to the library."""
 
+_WANT_THOUGHTS: Final = ("anthropic", "bedrock")
+
 
 def conversation(turn: Turn) -> list[ModelMessage]:
     """Return what was said before in this visit and what is asked now."""
@@ -112,13 +114,25 @@ def parameters(
     return plain
 
 
-def settings_for(model: Model, given: Mapping[str, Any], thinking: str | None) -> ModelSettings:
-    """Return the settings of a request; what is tried again is ours to say, so the client must not."""
+def settings_for(
+    model: Model, given: Mapping[str, Any], thinking: str | None, *, rebuilt: bool = False
+) -> ModelSettings:
+    """Return the settings of a request; what is tried again is ours to say, so the client must not.
+
+    Args:
+        model: who is asked.
+        given: the settings of the agent.
+        thinking: how much the materia asks its model to think.
+        rebuilt: whether the turn goes on behind tool calls that were told to another request. Some
+            models then want the thoughts that led to the calls, which are not kept, or no thinking.
+    """
     made = dict(given)
     if "max_retries" not in getattr(model, "unsupported_settings", ()):
         made["max_retries"] = 0
     if thinking is not None and thinking in THINKING:
         made["thinking"] = THINKING[thinking]
+    if rebuilt and made.get("thinking") and getattr(model, "system", "") in _WANT_THOUGHTS:
+        made["thinking"] = False
     return cast("ModelSettings", made)
 
 

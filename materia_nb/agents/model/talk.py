@@ -64,7 +64,7 @@ class Talk:
         turn = self._turn
         self._note_oddities()
         model = self._made.model
-        settings = settings_for(model, self._agent.settings, turn.thinking)
+        settings = settings_for(model, self._agent.settings, turn.thinking, rebuilt=bool(turn.calls))
         form = parameters(model, self._tools.values(), turn.schema, settings)
         messages: list[ModelMessage] = conversation(turn)
         earlier, pending = self._calls.settle(turn.calls)

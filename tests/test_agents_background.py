@@ -1,0 +1,79 @@
+"""What is told on the loop is heard in the thread that waits, in order, and to the last word."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from materia_nb.agents.background import BackgroundLoop, Inbox
+from materia_nb.agents.base import AgentError
+
+
+@pytest.fixture
+def loop():
+    made = BackgroundLoop()
+    yield made
+    made.close()
+
+
+def test_everything_told_is_heard_here_in_order_before_the_result(loop):
+    heard = []
+    inbox = Inbox(lambda thing: heard.append((thing, threading.get_ident())))
+
+    async def talk():
+        for number in range(50):
+            inbox.tell(number)
+            await asyncio.sleep(0)
+        return "done"
+
+    assert loop.run(talk(), inbox=inbox) == "done"
+    assert heard == [(number, threading.get_ident()) for number in range(50)]
+
+
+def test_what_was_told_before_a_failure_is_heard(loop):
+    heard = []
+    inbox = Inbox(heard.append)
+
+    async def talk():
+        inbox.tell("last words")
+        raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        loop.run(talk(), inbox=inbox)
+    assert heard == ["last words"]
+
+
+def test_one_who_cannot_listen_ends_the_talk(loop):
+    ended = threading.Event()
+
+    def take(_):
+        raise OSError("the disk is full")
+
+    inbox = Inbox(take)
+
+    async def talk():
+        try:
+            inbox.tell("something")
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    with pytest.raises(OSError, match="disk is full"):
+        loop.run(talk(), inbox=inbox)
+    assert ended.is_set()
+
+
+def test_a_stop_is_seen_however_much_is_told(loop):
+    stop = threading.Event()
+    inbox = Inbox(lambda _: stop.set())
+
+    async def talk():
+        while True:
+            inbox.tell("and")
+            await asyncio.sleep(0)
+
+    with pytest.raises(AgentError) as caught:
+        loop.run(talk(), stop, inbox)
+    assert caught.value.kind == "interrupted"
