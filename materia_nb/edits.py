@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from materia_nb.agents.sound import sound
 from materia_nb.engine import edit
 from materia_nb.engine import step as engine
 from materia_nb.engine.prompt import Prompt, reworded
@@ -206,8 +207,10 @@ class Edits(Steps):
             self._commit([("edit_undone", {})], lambda _: self._history.undone())
             self._told()
 
-    def recommit(self, text: str) -> StepRecord:
+    def recommit(self, output: str | Mapping[str, JSON]) -> StepRecord:
         """Correct the output of the last step: it is checked and decided anew, the original is kept.
+
+        An object is taken as JSON, as in ``reply``.
 
         Raises:
             MateriaError: the corrected output breaks the handoff's rules (kind ``recommit``), or
@@ -227,7 +230,8 @@ class Edits(Steps):
                 raise MateriaError(
                     "The cast was edited since that step.", hint="undo the edit first", kind="recommit"
                 )
-            told = to_bytes(text).decode()
+            given = dict(output) if isinstance(output, Mapping) else output
+            told = to_bytes(sound(given, "The corrected output").text).decode()
             step = edit.recommit(self.rules, record.before, self.now, told)
             suffix = f"{branch_suffix(record.branch)}.corrected-{len(record.turns) + 1}.md"
             name = output_name(record.socket, record.visit, record.item_key, suffix)

@@ -1,4 +1,4 @@
-"""Cast a small loadout with a language model on this machine and show what came of it: ``make demo-model``.
+"""Cast the loadout of the quickstart with a language model on this machine and show what came of it: ``make demo-model``.
 
 The model has a quarter of a billion parameters: it shows how a model is asked, held to the form of the
 handoff and asked again, and seldom says anything sensible.
@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from local_model import ROOT, NoLocalModelError, Served, local_model
 from materia_nb import Workbench
@@ -19,63 +19,22 @@ from materia_nb.cast import Cast
 
 DEMO: Final = ROOT / "build" / "demo-model"
 
-LOADOUT: Final[dict[str, Any]] = {
-    "activeLoadout": "Small",
-    "limits": {"repairAttempts": 1},
-    "loadouts": {
-        "Small": {
-            "entry": "Socket-1",
-            "sockets": {
-                "Socket-1": {
-                    "materia": "Plan",
-                    "parse": "json",
-                    "edges": [{"when": "always", "to": "Socket-2"}],
-                },
-                "Socket-2": {"materia": "Build", "edges": [{"when": "always", "to": "Socket-3"}]},
-                "Socket-3": {
-                    "materia": "Evaluate",
-                    "parse": "json",
-                    "assign": {"verdict": "$.satisfied"},
-                    "edges": [{"when": "always", "to": "Socket-2"}],
-                },
-            },
-            "loops": {
-                "Items": {
-                    "sockets": ["Socket-2", "Socket-3"],
-                    "consumes": {"from": "Socket-1", "output": "workItems"},
-                    "exits": [
-                        {"id": "done", "from": "Socket-3", "condition": "always", "targetSocketId": "end"}
-                    ],
-                }
-            },
-        }
-    },
-    "materia": {
-        "Plan": {
-            "tools": "none",
-            "generator": True,
-            "prompt": "Plan {{request}} in two work items.",
-        },
-        "Build": {"tools": "none", "prompt": "Do this in one sentence: {{item.title}}"},
-        "Evaluate": {
-            "tools": "none",
-            "prompt": "Is this a good result for '{{item.title}}'? The result: {{lastOutput}}",
-        },
-    },
-}
-"""Plan items; build and evaluate each of them."""
+LOADOUT: Final = "Plan-Build-Eval"
+"""That of the quickstart: plan items; build and evaluate each of them; tell."""
+MOST_TOKENS: Final = {"Plan": 160, "Build": 40, "Eval": 60, "Maintain": 60, "Narrate": 40}
+"""How long an answer of each materia may be, since a model as small as this finds no end."""
 
 
 def cast_with(served: Served, project: Path) -> Cast:
     """Cast the loadout with the served model in every socket, and return the cast when it has stopped."""
     bench = Workbench(project=project)
-    bench.load(LOADOUT)
-    for materia, most in (("Plan", 120), ("Build", 30), ("Evaluate", 60)):
+    bench.use(LOADOUT)
+    for materia, most in MOST_TOKENS.items():
         # Without a penalty a model as small as this says the same item until its tokens are used up.
         settings = {"max_tokens": most, "temperature": 0.0, "frequency_penalty": 1.0}
-        agent = ModelAgent(f"openai:{served.model}", base_url=served.url, settings=settings)
+        agent = ModelAgent(f"openai:{served.model}", base_url=served.url, settings=settings, tools=False)
         bench.agent(materia, agent)
-    cast = bench.cast("a poem about the sea")
+    cast = bench.cast("write a short guide")
     cast.run()
     return cast
 

@@ -240,3 +240,16 @@ def test_a_tool_that_shows_the_environment_shows_no_keys(tmp_path, monkeypatch):
     assert call.ok
     files = [path for path in Path(tmp_path).rglob("*") if path.is_file()]
     assert [path for path in files if CANARY.encode() in path.read_bytes()] == []
+
+
+def test_a_model_without_tools_is_asked_without_them(tmp_path):
+    heard = Heard()
+    no_tools = refuses(400, "'tools' is not supported by this model")
+    with serving(no_tools, says("fine")) as server:
+        error = failed(agent(server), turn(tools="readOnly"))
+        assert error.kind == "bad_request"
+        assert "--no-tools" in error.hint
+        reply = agent(server, tools=False).answer(turn(heard, tools="readOnly"))
+        assert "tools" not in server.asked[-1]
+    assert reply.text == "fine"
+    assert heard.notes == ["openai:tiny is asked without the tools of Build"]

@@ -19,6 +19,10 @@ pytestmark = [
 ]
 
 
+BOUNDS = {"repair_exhausted", "edge_traversals_exhausted", "no_advance_cycles_exhausted"}
+"""How a cast may fail when its model says nothing sensible (R18, R19)."""
+
+
 @pytest.fixture(scope="module")
 def served():
     with local_model.local_model() as model:
@@ -27,7 +31,7 @@ def served():
 
 def test_every_handoff_is_accepted_repaired_or_fails_as_documented(served, tmp_path):
     cast = demo_model.cast_with(served, tmp_path)
-    assert cast.status == "complete" or cast.failure.kind == "repair_exhausted", cast.failure
+    assert cast.status == "complete" or cast.failure.kind in BOUNDS, cast.failure
     assert cast.now.usage.input > 0
     assert cast.now.usage.output > 0
     done = [step for step in cast.steps if step.decision is not None and step.decision.target]
@@ -36,7 +40,8 @@ def test_every_handoff_is_accepted_repaired_or_fails_as_documented(served, tmp_p
         assert len(step.turns) <= 2, "one repair turn at most (R19)"
     assert all(turn.meta["model"] == served.model for step in cast.steps for turn in step.turns)
     for step in cast.steps:
-        if step.socket != "Socket-2" and step.turns and step.turns[-1].meta["finish"] == "stop":
+        held = cast.rules.sockets[step.socket].wanted.parse == "json"
+        if held and step.turns and step.turns[-1].meta["finish"] == "stop":
             json.loads(step.turns[-1].text)  # the server holds the model to the schema
     assert Cast.open(cast.run_dir).route == cast.route
 

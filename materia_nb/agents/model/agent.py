@@ -30,6 +30,8 @@ class ModelAgent:
             that speaks the same protocol. ``openai:`` then means chat completions.
         key_env: the environment variable that holds the key; the provider's own if not given.
         settings: what else the model is told, in pydantic-ai's words: ``temperature``, ``max_tokens``, ...
+        tools: whether the model can use tools; one that cannot is asked without those of the materia, which
+            is told.
         timeout_s: seconds that one answer of the model may take, with everything that is tried again.
         attempts: how often a request is tried at most.
         first_pause_s: seconds before the first new try, about twice as many before each further one;
@@ -44,13 +46,14 @@ class ModelAgent:
             ``bad_model``: there is no such provider, or the name is none.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what there is to set, by name
         self,
         model: object = None,
         *,
         base_url: str | None = None,
         key_env: str | None = None,
         settings: Mapping[str, Any] | None = None,
+        tools: bool = True,
         timeout_s: float = TIMEOUT_S,
         attempts: int = ATTEMPTS,
         first_pause_s: float = FIRST_PAUSE_S,
@@ -62,6 +65,7 @@ class ModelAgent:
         self.base_url = base_url
         self.key_env = key_env
         self.settings = dict(settings or {})
+        self.tools = tools
         self.timeout_s = timeout_s
         self.attempts = attempts
         self.first_pause_s = first_pause_s

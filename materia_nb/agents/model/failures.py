@@ -15,6 +15,10 @@ from materia_nb.handoff.wording import one_line
 
 _SHOWN: Final = 300
 _REFUSALS: Final = re.compile(r"content[_ ]?(policy|filter)|safety|moderation|flagged", re.IGNORECASE)
+_TOOLS: Final = re.compile(r"\btools?\b", re.IGNORECASE)
+_NO_TOOLS: Final = (
+    "if the model takes no tools, set the agent again with --no-tools (tools=False), then resend"
+)
 _AGAIN: Final = (
     ai.ModelRateLimitError,
     ai.ModelUnavailableError,
@@ -92,7 +96,7 @@ def failure(error: Exception, model: str, tries: int = 1) -> AgentError:
     found = _kind(error)
     said = _said(error)
     what = found.what.format(model=model) + (f", in {tries} tries" if tries > 1 else "")
-    hint = found.hint
+    hint = _NO_TOOLS if found is _REQUEST and _TOOLS.search(said) else found.hint
     if suggested := getattr(error, "suggested_model_id", None):
         hint = f"did you mean {suggested!r}?"
     return AgentError(what + (f": {said}" if said else ""), hint=hint, kind=found.kind)

@@ -44,7 +44,8 @@ class Talk:
         self._stop = turn.stop or threading.Event()
         self._requests = Requests(agent, made, turn.tell, self._stop, self._spending)
         tools, self._unknown = choose_tools(turn.tools)
-        self._tools = {tool.name: tool for tool in tools}
+        self._left_out = bool(tools) and not agent.tools
+        self._tools = {tool.name: tool for tool in tools if agent.tools}
         self._calls = Calls(turn, self._tools, self._stop)
         self._round = max((call.round for call in turn.calls), default=0)
 
@@ -125,6 +126,8 @@ class Talk:
                     f"{turn.materia_label} names tools that do not exist: {', '.join(self._unknown)}; {meant}"
                 )
             )
+        if self._left_out:
+            turn.tell(Noted(f"{self._made.name} is asked without the tools of {turn.materia_label}"))
         if turn.thinking is not None and turn.thinking not in THINKING:
             turn.tell(Noted(f"No model thinks {turn.thinking!r}; {did_you_mean(turn.thinking, THINKING)}"))
 

@@ -66,7 +66,7 @@ def recommit(call: Call) -> Any:
     output = call.body_or("output")
     if not output:
         raise MateriaError("The corrected output is missing.", hint="write it behind recommit, or in a cell")
-    call.bench.current.recommit(str(output))
+    call.bench.current.recommit(output)
     return views.StepView(call.bench.current)
 
 

@@ -111,6 +111,7 @@ def loadout(call: Call) -> Any:
 
 _MODEL_OPTIONS = (
     Argument("--base-url", "where the model's API is, when it is not at its provider's own place", "option"),
+    Argument("--no-tools", "the model can use no tools, so the materia's are left out", "flag"),
     Argument("--key-env", "the environment variable with its key, if not the provider's own", "option"),
 )
 _MODEL = Verb(
@@ -167,7 +168,10 @@ def _model(text: str, call: Call) -> ModelAgent:
     given = {**call.arguments, **parse(_MODEL, text, call.names)}
     name = given["model"]
     return ModelAgent(
-        None if name == "model" else name, base_url=given.get("base_url"), key_env=given.get("key_env")
+        None if name == "model" else name,
+        base_url=given.get("base_url"),
+        key_env=given.get("key_env"),
+        tools=not given.get("no_tools"),
     )
 
 
