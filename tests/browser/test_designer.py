@@ -67,7 +67,7 @@ def test_sockets_are_added_connected_and_looped_and_problems_come_and_go(designi
     lab, design, picture = designing
 
     # By keyboard alone: the materia is typed, the button reached with Tab and pressed with Enter.
-    design.field("a materia").fill("Narrate")
+    design.field("a materia, then Enter").fill("Narrate")
     lab.page.keyboard.press("Tab")
     lab.page.keyboard.press("Enter")
     design.sees("added Socket-6 (Narrate)")
