@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from materia_nb.cast import Cast
 
 PAGE_ROWS: Final = 15
-_COLUMNS: Final = "max-content minmax(90px, 2fr) minmax(120px, 3fr) minmax(min-content, max-content)"
+_COLUMNS: Final = (
+    "minmax(64px, max-content) minmax(90px, 2fr) minmax(120px, 3fr) minmax(min-content, max-content)"
+)
 _SOUND: Final = {"title": "sound", "context": "sound"}
 _STALE: Final = (
     "The cast changed the work items meanwhile. Your edits are kept: "

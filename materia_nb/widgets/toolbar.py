@@ -27,8 +27,8 @@ _PAUSED: Final = {
 
 
 _NO_REQUEST: Final = (
-    "The request is empty. An agent that needs one is told nothing: %materia cast what is to be done "
-    "begins a cast with a request."
+    "The request is empty: agents are not told what is wanted. To begin a cast with one: "
+    '%materia cast "what is to be done"'
 )
 
 
