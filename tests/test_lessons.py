@@ -55,8 +55,8 @@ def right_answers(name):
 # -- their form -----------------------------------------------------------------------------
 
 
-def test_there_are_lessons_from_edges_to_designing():
-    assert [name[:2] for name in LESSONS[:8]] == [f"0{number}" for number in range(1, 9)]
+def test_there_are_lessons_from_edges_to_a_real_model():
+    assert [name[:2] for name in LESSONS] == [f"0{number}" for number in range(1, 10)]
 
 
 @pytest.mark.parametrize("name", LESSONS)
