@@ -10,7 +10,7 @@ from materia_nb.display.bundle import Shown, bundle
 from materia_nb.display.calls import calls_html, calls_text
 from materia_nb.display.contract import contract_sections, path_section
 from materia_nb.display.envelope import envelope_sections
-from materia_nb.display.escape import plain, shorten
+from materia_nb.display.escape import part, plain, shorten
 from materia_nb.display.html import (
     Html,
     html_fold,
@@ -73,6 +73,7 @@ class HandoffView(Shown):
         """Say what a turn handed on; of an earlier one, whose output was not the last word, only the head."""
         reading, sections = turn.reading, self._sections(turn.reading)
         lines = [f"  asked for: {shorten(turn.message, 300)}"] if turn.message is not None else []
+        lines += [f"  {line}" for line in _answered_by(turn)]
         lines += [f"  tool: {line}" for line in calls_text(turn.calls)]
         lines += [f"  {turn.mode}:"] if sections else [f"  {turn.mode}: {shorten(turn.text, 300)}"]
         lines += sections_text(sections if whole else sections[:1], "    ")
@@ -112,8 +113,7 @@ class HandoffView(Shown):
         asked = [] if turn.message is None else [f"asked for: {turn.message}"]
         parts = [html_heading(turn.mode), html_lines(asked), calls_html(turn.calls)]
         raw = html_pre(turn.text, SHOWN_CHARS)
-        if turn.usage is not None:
-            parts.append(html_lines([f"tokens: {turn.usage.input} in, {turn.usage.output} out"]))
+        parts.append(html_lines(_answered_by(turn)))
         if sections:
             rest = sections_html(sections[1:])
             parts += [sections_html(sections[:1]), rest if whole else html_fold("more", rest)]
@@ -157,6 +157,17 @@ class HandoffView(Shown):
 
     def _assigned(self) -> Sequence[Any]:
         return self.step.decision.assigned if self.step.decision else ()
+
+
+def _answered_by(turn: TurnRecord) -> list[str]:
+    """Say which model answered, and for how many tokens; nothing where neither is known."""
+    said, model = [], turn.meta.get("model")
+    if isinstance(model, str):
+        again = ", from a recording" if turn.meta.get("recorded") is True else ""
+        said.append(f"answered by {part(model)}{again}")
+    if turn.usage is not None:
+        said.append(f"{turn.usage.input} tokens in, {turn.usage.output} out")
+    return ["; ".join(said)] if said else []
 
 
 def statuses_of(step: StepRecord) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cast_helpers import item, one_config, python, start
+from cast_helpers import chain_config, item, one_config, python, start
 from materia_nb.engine import edit
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
@@ -319,9 +319,10 @@ def test_what_cannot_be_reworded_is_refused(bench, cast, tmp_path):
     with pytest.raises(MateriaError, match="no layer 'materai'") as found:
         cast.edit_prompt("materai", "x")
     assert "did you mean 'materia'" in str(found.value).lower()
-    cast.abort()
+    over = start(tmp_path, chain_config(1), lambda: "done")
+    over.run()
     with pytest.raises(MateriaError, match="No socket is waiting"):
-        cast.edit_prompt("materia", "x")
+        over.edit_prompt("materia", "x")
     utility = start(tmp_path, one_config(python("print('{}')", parse="json")))
     with pytest.raises(MateriaError, match="is a utility"):
         utility.edit_prompt("materia", "x")

@@ -225,3 +225,18 @@ def test_no_key_is_in_anything_that_a_cast_leaves(tmp_path, monkeypatch):
     assert any(path.name == "events.jsonl" and b"bad_key" in path.read_bytes() for path in files)
     assert [path for path in files if CANARY.encode() in path.read_bytes()] == []
     assert CANARY not in repr(made) + repr(vars(made)) + repr(cast.failure)
+
+
+def test_a_tool_that_shows_the_environment_shows_no_keys(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    script = (calls(("bash", {"command": "printenv OPENAI_API_KEY"})), says("done"))
+    with serving(*script) as server:
+        config = h.config({"Socket-1": h.at("A")}, {"A": h.agent(tools="coding")})
+        cast = h.start(tmp_path, config, agent(server))
+        cast.allow("bash")
+        assert cast.run() == "complete"
+        assert server.messages()[-1]["content"].endswith("***")
+    (call,) = cast.steps[0].calls
+    assert call.ok
+    files = [path for path in Path(tmp_path).rglob("*") if path.is_file()]
+    assert [path for path in files if CANARY.encode() in path.read_bytes()] == []

@@ -59,7 +59,7 @@ def sound_usage(given: Any, who: str) -> Usage:
 
 def agent_failure(agent: Agent, socket: str, error: Exception) -> tuple[str, str, str]:
     """Say what an exception of an agent means for the cast: kind, message, hint."""
-    hint = "put it right, then recast"
+    hint = "put it right, then resend the turn, or recast the visit"
     if isinstance(error, MateriaError):
         kind = error.kind if isinstance(error, AgentError) else "agent_error"
         where = f" ({error.where})" if error.where and error.where != socket else ""

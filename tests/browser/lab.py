@@ -34,6 +34,13 @@ _IDLE: Final = """() => {
 }"""
 
 
+WIDGETS: Final = """async () => {
+    const panel = window.jupyterapp.shell.currentWidget;
+    return panel.content.rendermime.createRenderer('application/vnd.jupyter.widget-view+json')._manager.promise;
+}"""
+"""What keeps the models of the notebook's widgets."""
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """One output of a cell as it stands in the notebook's model."""
@@ -91,6 +98,8 @@ class Lab:
         inside = path.relative_to(self._server.root).as_posix()
         self.page.goto(f"{self._server.url}/lab/tree/{inside}?reset&token={self._server.token}")
         self.page.wait_for_function(_OPENED, arg=inside)
+        # Until it has asked the kernel for widgets of before, it may put older states over newer ones.
+        self.page.wait_for_function(f"async () => (await ({WIDGETS})()).restoredStatus")
 
     def run_all(self) -> None:
         """Run the cells in order, up to the first error, and wait for the end."""

@@ -5,10 +5,23 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+import pytest
+from playwright.sync_api import TimeoutError  # noqa: A004 - what a wait that is over raises
+
+from browser.lab import WIDGETS
+
 if TYPE_CHECKING:
     from browser.lab import Lab
 
 _CELL: Final = "document.querySelectorAll('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook .jp-Cell')[%d]"
+
+_STANDS: Final = f"""({{
+    zoom: cy.zoom(), pan: cy.pan(), size: [cy.width(), cy.height()],
+    room: [cy.container().clientWidth, cy.container().clientHeight],
+    box: cy.elements().renderedBoundingBox(),
+    told: [...(await ({WIDGETS})())._modelsSync.values()].map((one) => one.get('cytoscape_layout')).filter(Boolean),
+    panel: cy.container().closest('.mnb-panel')?.innerText.slice(0, 400),
+}})"""
 
 
 class Picture:
@@ -30,6 +43,14 @@ class Picture:
 
     def ask(self, code: str) -> Any:
         return self.lab.page.evaluate(f"() => {{ const cy = {self.cy}; return {code}; }}")
+
+    def wait_until(self, condition: str) -> None:
+        """Wait until a condition about ``cy`` holds; if it never does, say how the canvas and its model stand."""
+        try:
+            self.lab.page.wait_for_function(f"() => {{ const cy = {self.cy}; return {condition}; }}")
+        except TimeoutError:
+            told = self.lab.page.evaluate(f"async () => {{ const cy = {self.cy}; return {_STANDS}; }}")
+            pytest.fail(f"never so: {condition}\n{json.dumps(told, indent=1)}\n{self.lab.console_errors}")
 
     def has_class(self, element: str, name: str) -> bool:
         return bool(self.ask(f"cy.getElementById({json.dumps(element)}).hasClass({json.dumps(name)})"))
