@@ -130,11 +130,11 @@ def test_a_turn_that_goes_on_behind_calls_does_without_thoughts_that_are_not_kep
     monkeypatch.setenv("ANTHROPIC_API_KEY", "none-of-your-business")
     fields = {"tools": "readOnly", "thinking": "high", "project": tmp_path}
     with serving(refuses(400, "so far"), refuses(400, "so far")) as server:
-        made = ModelAgent("anthropic:claude-sonnet-4-5", base_url=server.url.removesuffix("/v1"))
+        made = ModelAgent("anthropic:claude-sonnet-5-5", base_url=server.url.removesuffix("/v1"))
         failed(made, turn(**fields))
         failed(made, turn(calls=(call(1, "ls", "a"),), **fields))
-    assert server.asked[0]["thinking"]["type"] == "enabled"
-    assert server.asked[1].get("thinking", {}).get("type") != "enabled"
+    assert server.asked[0]["thinking"]["type"] == "adaptive"
+    assert server.asked[1].get("thinking", {}).get("type") != "adaptive"
     assert [one["type"] for one in server.asked[1]["messages"][1]["content"]] == ["tool_use"]
 
 
