@@ -327,7 +327,7 @@ class Workbench:
             MateriaError: there is no such file or cast, or it is no recording (``bad_recording``).
         """
         path = self.project / reference
-        if path.is_file():
+        if path.is_file() or path.suffix == ".json":
             return read_recording(path)
         cast = Cast.open(find_cast(self.artifact_root, str(reference)))
         return agent_of(recording_of(cast), f"recorded:{cast.id}")

@@ -116,6 +116,7 @@ def test_the_question_of_a_prediction_does_not_tell_the_answer(name):
 
 @pytest.fixture
 def shell(project, monkeypatch, tmp_path_factory):
+    (project / "recordings").symlink_to(NOTEBOOKS / "recordings")
     monkeypatch.chdir(project)
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path_factory.mktemp("ipython")))
     made = InteractiveShell()
