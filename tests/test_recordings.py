@@ -103,7 +103,7 @@ def test_calls_that_were_allowed_then_are_not_asked_for_again(wb, tmp_path):
 @pytest.mark.parametrize(
     "content, told",
     [
-        (None, "no cast"),
+        (None, "cannot be read"),
         ("{", "not JSON"),
         ("[]", "format"),
         ('{"format": "materia-nb recording 1"}', r"turns\[0\]"),
