@@ -11,8 +11,11 @@ from playwright.sync_api import TimeoutError  # noqa: A004 - what a wait that is
 from browser.lab import WIDGETS
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Locator
+
     from browser.lab import Lab
 
+_PRESSED_MS: Final = 20_000.0
 _CELL: Final = "document.querySelectorAll('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook .jp-Cell')[%d]"
 
 _STANDS: Final = f"""({{
@@ -44,10 +47,30 @@ class Picture:
     def ask(self, code: str) -> Any:
         return self.lab.page.evaluate(f"() => {{ const cy = {self.cy}; return {code}; }}")
 
+    def press(self, button: Locator, condition: str) -> None:
+        """Press a button until a condition about ``cy`` holds, as a person presses again where nothing happened.
+
+        On a slow machine the page still moves while it is drawn, and a press on what moves away is none.
+        """
+        for _ in range(2):
+            button.click()
+            try:
+                self._wait(condition, _PRESSED_MS)
+            except TimeoutError:
+                continue
+            return
+        button.click()
+        self.wait_until(condition)
+
+    def _wait(self, condition: str, timeout: float | None = None) -> None:
+        self.lab.page.wait_for_function(
+            f"() => {{ const cy = {self.cy}; return {condition}; }}", timeout=timeout
+        )
+
     def wait_until(self, condition: str) -> None:
         """Wait until a condition about ``cy`` holds; if it never does, say how the canvas and its model stand."""
         try:
-            self.lab.page.wait_for_function(f"() => {{ const cy = {self.cy}; return {condition}; }}")
+            self._wait(condition)
         except TimeoutError:
             told = self.lab.page.evaluate(f"async () => {{ const cy = {self.cy}; return {_STANDS}; }}")
             pytest.fail(f"never so: {condition}\n{json.dumps(told, indent=1)}\n{self.lab.console_errors}")
