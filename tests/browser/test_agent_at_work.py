@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from browser.lab import Lab
+from model_server import LONG_S, Slow, says, serving
 
 HOSTILE = "<img src=x onerror=window.__owned=1>"
 LOADOUT = {
@@ -70,4 +71,34 @@ def test_words_come_while_it_works_and_a_command_waits_for_leave(lab: Lab):
     panel.get_by_role("tab", name="handoff").click()
     panel.get_by_text("allowed once").first.wait_for()
     lab.screenshot("agent-handoff", cell=3)
+    assert lab.page.evaluate("window.__owned") is None
+
+
+def test_a_model_streams_into_a_cell_that_blocks_and_is_interrupted(lab: Lab):
+    slow = Slow(("I begin with ", f"the hinges {HOSTILE}"))
+    with serving(slow, says("The door hangs.")) as server:
+        lab.open(
+            lab.notebook(
+                "%load_ext materia_nb",
+                f"%%materia loadout Building\n{json.dumps(LOADOUT)}",
+                f"%materia agent * openai:tiny --base-url {server.url}",
+                "wb.cast('the door').show('reply')",
+                "%materia step",
+                "%materia step",
+            )
+        )
+        for cell in range(4):
+            lab.run_cell(cell)
+        lab.start_cell(4)
+        assert slow.begun.wait(LONG_S)
+        lab.cell(3).get_by_text("I begin with the hinges").wait_for()
+        lab.cell(4).get_by_text("the hinges").wait_for()
+        lab.screenshot("model-streams", cell=4)
+        lab.interrupt()
+        lab.wait_idle()
+        assert slow.gone.wait(LONG_S), "the request was given up"
+        assert "Interrupted" in lab.outputs(4)[-1].text
+        lab.run_cell(5)
+        assert "The door hangs." in lab.outputs(5)[-1].text
+    assert len(server.asked) == 2
     assert lab.page.evaluate("window.__owned") is None
