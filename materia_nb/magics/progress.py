@@ -86,9 +86,11 @@ class _Bar:
         cast, (bar, label) = self._cast, self._widgets.children
         done, total = progress_of(cast)
         bar.max, bar.value = max(total, 1), done
-        said = cast.saying[-_SAID:]
-        where = f"{done}/{total} items, {cast.next_socket or cast.status}, step {len(cast.steps)}"
-        label.value = f"{where}: {ELLIPSIS}{part(said, _SAID)}" if said else where
+        items = f"{done}/{total} items, " if total else ""
+        where = f"{items}{cast.next_socket or cast.status}, step {len(cast.steps)}"
+        saying = cast.saying
+        cut = ELLIPSIS if len(saying) > _SAID else ""
+        label.value = f"{where}: {cut}{part(saying[-_SAID:], _SAID)}" if saying else where
 
 
 def _make() -> Any:
