@@ -154,6 +154,19 @@ def test_a_socket_is_added_connected_renamed_and_removed(panel):
     assert panel.marked == []
 
 
+def test_the_handoff_is_asked_for_in_a_turn_of_its_own(panel):
+    panel.select(("socket", "Socket-3"))
+    form = panel.forms["socket"]
+    form.finalize.value = True
+    assert document(panel)["sockets"]["Socket-3"]["finalize"] is True
+    panel.select(("socket", "Socket-5"))
+    assert form.finalize.value == ""
+    panel.select(("socket", "Socket-3"))
+    assert form.finalize.value is True
+    form.finalize.value = ""
+    assert "finalize" not in document(panel)["sockets"]["Socket-3"]
+
+
 def test_the_fields_of_a_socket_are_set_and_shown(panel):
     panel.select(("socket", "Socket-5"))
     form = panel.forms["socket"]

@@ -92,6 +92,8 @@ class SocketForm(Form):
         self.advance = json_field(panel, "advance", '{"when": "satisfied"}', self._set("advance"))
         self.foreach = json_field(panel, "foreach", '{"items": "state.rows"}', self._set("foreach"))
         self.handoff = text_field(panel, "handoff", "the protocol of its agent", self._set("handoff"))
+        turns = [("with its work", ""), ("in a turn of its own", True)]
+        self.finalize = buttons_field(panel, turns, self._set("finalize"))
         self.to = choice_field(panel, "to", "a socket, or end", enter=self._connect)
         self.when = condition_field(panel)
         self.most = text_field(panel, "at most", "times for each item; empty: no limit", lambda _: None)
@@ -103,7 +105,9 @@ class SocketForm(Form):
         self.place = text_field(panel, "drawn at", "column, row: kept for other tools", self._place)
         self._more = False
         self.more = self.button("More fields", "show or hide the fields that are seldom set", self._fold)
-        self.fields = ui.VBox([self.label, self.assign, self.advance, self.foreach, self.handoff, self.place])
+        handed = named("handed over", self.finalize)
+        seldom = [self.label, self.assign, self.advance, self.foreach, self.handoff, handed, self.place]
+        self.fields = ui.VBox(seldom)
         connecting = ui.VBox(
             [title("Connect it"), self.to, named("when", self.when), self.most, row(self.connect)]
         )
@@ -128,6 +132,7 @@ class SocketForm(Form):
         for name in ("materia", "label", "handoff", "assign", "advance", "foreach"):
             fill(getattr(self, name), socket.get(name) if name in socket else _nothing(name))
         fill(self.parse, socket.get("parse", ""))
+        fill(self.finalize, socket.get("finalize") or "")
         spot = as_object(as_object(as_object(document.get("layout")).get("sockets")).get(id_))
         fill(self.place, ", ".join(str(spot[axis]) for axis in ("x", "y") if axis in spot))
         self.more.description = "Fewer fields" if self._more else "More fields"

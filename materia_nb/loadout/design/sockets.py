@@ -28,6 +28,7 @@ SOCKET_FIELDS: Final = (
     "parse",
     "assign",
     "advance",
+    "finalize",
     "foreach",
     "handoff",
     "label",
