@@ -98,6 +98,19 @@ class Panel(Shown):
         self.at_close(panel.close)
         return panel
 
+    def after(self, seconds: float, act: Callable[[], object]) -> None:
+        """Call ``act`` once after so many seconds, unless the panel is closed by then."""
+
+        def due() -> None:
+            with self._drawing:
+                if not self.closed:
+                    act()
+
+        timer = threading.Timer(seconds, due)
+        timer.daemon = True
+        timer.start()
+        self.at_close(timer.cancel)
+
     def at_close(self, end: Callable[[], object]) -> None:
         """Call ``end`` when the panel is closed."""
         self._ends.append(end)

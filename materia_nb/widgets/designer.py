@@ -23,6 +23,7 @@ from materia_nb.widgets.designer_forms import EdgeForm, Form, SocketForm
 from materia_nb.widgets.designer_loops import ExitForm, LoopForm
 from materia_nb.widgets.designer_picture import Picture
 from materia_nb.widgets.designer_words import home_html, patch_html, report_html, status_html
+from materia_nb.widgets.graph import SETTLES_S, Canvas
 from materia_nb.widgets.picks import Pick
 
 if TYPE_CHECKING:
@@ -185,9 +186,18 @@ class DesignerPanel(Panel):
         self.marked = []
         self.refresh()
 
+    def _settle(self, picture: Picture) -> None:
+        """See to it that a canvas which was displayed in a bad moment is not left empty."""
+        if picture is self._picture:
+            self._view(lambda _: None)
+
     def _view(self, act: Callable[[Any], None]) -> None:
+        def on(canvas: Canvas) -> None:
+            act(canvas.viewport)
+            canvas.measure()
+
         if self._picture is not None:
-            self._picture.view(lambda canvas: act(canvas.viewport))
+            self._picture.view(on)
         self.refresh()
 
     def _save(self) -> None:
@@ -243,6 +253,8 @@ class DesignerPanel(Panel):
             self._stale = "The picture is of an earlier state: this one cannot be drawn."
             return
         self._picture, self._stale = made, ""
+        for seconds in SETTLES_S:
+            self.after(seconds, lambda: self._settle(made))
         self._canvas_box.children = (made.frame,)
         self._list_box.children = (made.chooser.view,) if made.chooser is not None else ()
         if old is not None:

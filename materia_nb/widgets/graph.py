@@ -44,6 +44,9 @@ _LEGEND: Final = (
     "visits (glow: many) · drag the background to move"
 )
 
+SETTLES_S: Final = (1.5, 5.0)
+"""How long after it was made a canvas is told to measure itself once more."""
+
 Selected: TypeAlias = Callable[[Kind, str], object]
 """Told what was selected: its kind and its id."""
 
@@ -110,6 +113,15 @@ class Canvas:
     def pick(self, element: dict[str, Any]) -> Pick | None:
         """Return what a clicked element stands for."""
         return self._picks.get(str(element.get("data", {}).get("id")))
+
+    def measure(self) -> None:
+        """Let the canvas find out anew how large it is, and then what it shows; :meth:`draw` tells it the latter.
+
+        On a slow page it may have measured itself while it was hidden for a moment, and then stays
+        empty. A change of its layout makes it measure; these two mean the same.
+        """
+        self.widget.layout.width = "100.0%" if self.widget.layout.width == "100%" else "100%"
+        self.viewport.again()
 
     def reach(self, pick: Pick) -> None:
         """Bring a part into view."""
@@ -184,6 +196,8 @@ class GraphPanel(Panel):
         if self.cast is not None:
             self.follow(self.cast)
         self.refresh()
+        for seconds in SETTLES_S:
+            self.after(seconds, self._settle)
 
     # -- for code ---------------------------------------------------------------------
 
@@ -262,22 +276,31 @@ class GraphPanel(Panel):
     def _buttons(self) -> Sequence[ui.Button]:
         if self.canvas is None:
             return ()
-        view = self.canvas.viewport
+        view, measure = self.canvas.viewport, self.canvas.measure
         acts: tuple[tuple[str, str, Callable[[], None]], ...] = (
             ("\N{MINUS SIGN}", "smaller", lambda: view.zoom_by(1 / 1.25)),
             ("+", "larger", lambda: view.zoom_by(1.25)),
             ("fit", "the whole graph", view.fit),
         )
-        return [self._button(*one) for one in acts]
+        return [self._button(words, what, act, measure) for words, what, act in acts]
 
-    def _button(self, words: str, what: str, act: Callable[[], None]) -> ui.Button:
+    def _button(
+        self, words: str, what: str, act: Callable[[], None], measure: Callable[[], None]
+    ) -> ui.Button:
         def pressed(_: Any) -> None:
             act()
+            measure()
             self.refresh()
 
         button = ui.Button(description=words, tooltip=what, layout=ui.Layout(width="44px"))
         button.on_click(self.guarded(pressed))
         return button
+
+    def _settle(self) -> None:
+        """See to it that a canvas which was displayed in a bad moment is not left empty."""
+        if self.canvas is not None:
+            self.canvas.measure()
+            self.refresh()
 
     # -- what a person does ---------------------------------------------------------------
 

@@ -25,7 +25,7 @@ class Viewport:
         self.zoom = min(1.0, height / size[1])
         self._pan: Point | None = None
         self._followed: Box | None = None
-        self._fits = 0
+        self._told = 0
         if self.zoom < _SMALLEST_TO_READ:
             self.zoom = _READING
             self._centre(size[0] / 2, 0)
@@ -33,12 +33,12 @@ class Viewport:
     @property
     def layout(self) -> dict[str, Any]:
         """The options: all positions are those that the elements bring."""
+        # The same options once more would not be sent, and the canvas may be of another size by now.
+        options = {"name": "preset", "padding": 2 + 0.001 * (self._told % 2), "animate": False}
         if self._pan is None:
-            # The same options once more would not be sent, and the canvas may be of another size by now.
-            padding = 2 + 0.001 * (self._fits % 2)
-            return {"name": "preset", "fit": True, "padding": padding, "animate": False}
+            return {**options, "fit": True}
         pan = {"x": round(self._pan[0], 1), "y": round(self._pan[1], 1)}
-        return {"name": "preset", "fit": False, "zoom": round(self.zoom, 3), "pan": pan, "animate": False}
+        return {**options, "fit": False, "zoom": round(self.zoom, 3), "pan": pan}
 
     def take(self, other: Viewport) -> None:
         """Show the same part as the view of an earlier picture, as far as this one goes."""
@@ -50,7 +50,10 @@ class Viewport:
     def fit(self) -> None:
         """Show the whole picture."""
         self.zoom, self._pan = min(1.0, self.height / self.size[1]), None
-        self._fits += 1
+
+    def again(self) -> None:
+        """Tell the canvas once more, although nothing changed."""
+        self._told += 1
 
     def zoom_by(self, factor: float) -> None:
         """Show it larger or smaller, about the middle of what is shown."""

@@ -177,6 +177,16 @@ def test_draws_a_loop_in_both_themes(cast: Lab):
     assert background in ("rgb(17, 17, 17)", "rgb(0, 0, 0)"), "the page is dark now, and so is the canvas"
 
 
+HIDE_FOR_A_MOMENT = """(() => {
+    const style = cy.container().parentElement.style, shown = style.display;
+    style.display = 'none';
+    cy.invalidateSize();
+    const width = cy.width();
+    style.display = shown;
+    return width;
+})()"""
+
+
 def test_a_long_chain_can_be_read_and_shown_whole(lab: Lab):
     lab.open(lab.notebook(SETUP, define("Chain", CHAIN), "GraphPanel(wb.graph())"))
     lab.run_all()
@@ -198,6 +208,23 @@ def test_a_long_chain_can_be_read_and_shown_whole(lab: Lab):
         f"() => {{ const at = {picture.cy}.getElementById('n:Socket-29').renderedPosition();"
         f" return at.y > 0 && at.y < {picture.cy}.height(); }}"
     )
+
+
+def test_a_canvas_that_believes_to_have_no_size_is_shown_whole_all_the_same(lab: Lab):
+    """As on a slow page that hides the cell for a moment: no observer in the page tells the canvas afterwards."""
+    lab.open(
+        lab.notebook(
+            SETUP, define("Chain", CHAIN), "panel = GraphPanel(wb.graph())\npanel", "panel._settle()"
+        )
+    )
+    for cell in range(3):
+        lab.run_cell(cell)
+    picture = Picture(lab)
+    whole = "cy.width() > 0 && cy.elements().renderedBoundingBox().h <= cy.height() + 2"
+    for act in (lambda: lab.cell(2).get_by_role("button", name="fit").click(), lambda: lab.run_cell(3)):
+        assert picture.ask(HIDE_FOR_A_MOMENT) == 0
+        act()
+        picture.wait_until(whole)
 
 
 def test_a_click_on_a_node_and_on_an_edge_tells_about_it(cast: Lab):
