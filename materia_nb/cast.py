@@ -258,7 +258,7 @@ class Cast(Edits, Consults, Memories):
         A person's socket is entered and left waiting. Interrupting leaves the socket
         waiting as well; the next step runs it again.
         """
-        self.stop.clear()
+        self._clear_stop()
         return self._step()
 
     def enter(self) -> StepRecord | None:
@@ -294,7 +294,7 @@ class Cast(Edits, Consults, Memories):
             self._known(until, also_end=True)
         if self.status not in ("ready", "waiting"):
             raise self._over()
-        self.stop.clear()
+        self._clear_stop()
         taken = 0
         try:
             while not (pause := self._pause(until, steps, taken)):
@@ -331,10 +331,11 @@ class Cast(Edits, Consults, Memories):
 
     def refine(self, message: str) -> StepRecord:
         """Ask a multi-turn agent to change its draft, in the conversation of this visit."""
-        self.stop.clear()
         with self._hold():
             self._begin()
+            self.stop.clear()
             visit = self._visit()
+            self._needs_decided()
             if visit.mode != "draft" or not visit.drafts:
                 raise MateriaError(
                     f"{visit.socket} has no draft to refine.",
@@ -350,10 +351,11 @@ class Cast(Edits, Consults, Memories):
 
     def finalize(self) -> StepRecord:
         """Accept the draft of a multi-turn socket: its agent is asked for the final result."""
-        self.stop.clear()
         with self._hold():
             self._begin()
+            self.stop.clear()
             visit, prompt = self._visit(), self._history.prompt
+            self._needs_decided()
             step = engine.finalize(self.rules, self.now, prompt or engine.prompt_for(self.rules, self.now))
             event = ("refinement_final", engine.about(self.rules, visit))
             self._commit([event], lambda ts: self._history.moved(step, ts))
@@ -368,6 +370,7 @@ class Cast(Edits, Consults, Memories):
             self._begin()
             if self.status not in ("ready", "waiting", "held"):
                 raise self._over()
+            self._grant = None
             self._move(engine.abort(self.now, reason))
 
     def recast(self) -> StepRecord | None:
@@ -384,19 +387,20 @@ class Cast(Edits, Consults, Memories):
         Raises:
             MateriaError: no turn of an agent was cut short (``nothing_to_send``, ``not_stopped``).
         """
-        self.stop.clear()
         with self._hold():
             self._begin()
+            self.stop.clear()
             self._reopen()
             self._ask()
             self._write_derived()
             return self.steps[-1]
 
     def _again(self, transition: Callable[[Rules, CastState], engine.Step]) -> StepRecord | None:
-        self.stop.clear()
         with self._hold():
             self._begin()
+            self.stop.clear()
             step = transition(self.rules, self.now)
+            self._grant = None
             self._commit(step.events, lambda ts: self._history.again(step, ts))
             self._told()
             if self.status in ("ready", "waiting"):

@@ -74,9 +74,9 @@ class Consults(Permits):
         Raises:
             MateriaError: the cast is not held (``not_held``), or there is no such socket.
         """
-        self.stop.clear()
         with self._hold():
             self._begin()
+            self.stop.clear()
             step = engine.decided(self.rules, self.now, satisfied=satisfied, target=target)
             visit = self._held_visit()
             event: dict[str, JSON] = {
@@ -94,9 +94,9 @@ class Consults(Permits):
             return self.steps[-1]
 
     def _resume(self, event: str, facts: Mapping[str, JSON], text: str, grant: Grant | None) -> StepRecord:
-        self.stop.clear()
         with self._hold():
             self._begin()
+            self.stop.clear()
             told = to_bytes(text).decode()
             about = engine.about(self.rules, self._held_visit())
             prompt = self._history.prompt or self.steps[-1].prompt

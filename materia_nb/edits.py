@@ -164,9 +164,8 @@ class Edits(Steps):
             self._begin()
             if self.now.status == "ready":
                 self._enter()
-            elif self.failure is not None and self.failure.again:
-                self._reopen()
-            visit, prompt = self._visit(), self._history.prompt
+            cut_short = self.now.at if self.prompt_cut_short is not None else None
+            visit, prompt = cut_short or self._visit(), self._history.prompt
             if prompt is None or self.rules.sockets[visit.socket].socket.is_utility:
                 raise MateriaError(
                     f"{visit.socket} is a utility and has no prompt.",
@@ -181,6 +180,8 @@ class Edits(Steps):
                 )
             told = to_bytes(text).decode()
             changed = reworded(prompt, layer, told)
+            if cut_short is not None:
+                self._reopen()
             if changed == prompt:
                 return prompt
             event: dict[str, JSON] = {"layer": layer, "text": told, "by": "person"}
@@ -255,6 +256,7 @@ class Edits(Steps):
             self._begin()
             earlier = self._history.start if number == 0 else self.at_step(number).after
             state = edit.back_to(earlier, self.now)
+            self._grant = None
             kept = 0 if number == 0 else self.at_step(number).number
             self._commit(
                 [("cast_back", {"step": kept, "by": "person"})], lambda _: self._history.back(state, kept)

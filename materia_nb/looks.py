@@ -266,7 +266,8 @@ class Looks:
             try:
                 listener()
             except Exception as error:  # noqa: BLE001 - a view must not break the cast
-                self._listeners.remove(listener)
+                if listener in self._listeners:
+                    self._listeners.remove(listener)
                 self.messages.append(f"A view stopped listening to the cast: {error}")
 
     def _upcoming(self) -> str | None:

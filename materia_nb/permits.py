@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -44,51 +44,57 @@ class Permits(Steps):
         """Let these tools ask again; all of them if none is named."""
         self._set_allowed(self.allowed - (_known(tools) if tools else self.allowed))
 
-    def permit(self, *, always: bool = False) -> StepRecord:
+    def permit(self, *, always: bool = False, calls: Sequence[ToolCall] | None = None) -> StepRecord:
         """Give leave to the tool calls that wait for it, and let the agent go on.
 
         Args:
             always: whether later calls of the same tools need not ask in this cast.
+            calls: those that were looked at; if others wait by now, leave is not given.
 
         Raises:
-            MateriaError: no tool call waits for leave (``not_asked``).
+            MateriaError: no tool call waits for leave, or other ones than ``calls`` (``not_asked``).
         """
-        return self._decided("always" if always else "once", "")
+        return self._decided("always" if always else "once", "", calls)
 
-    def forbid(self, reason: str = "") -> StepRecord:
+    def forbid(self, reason: str = "", *, calls: Sequence[ToolCall] | None = None) -> StepRecord:
         """Refuse the tool calls that wait for leave; the agent is told why, and goes on without."""
-        return self._decided("denied", reason)
+        return self._decided("denied", reason, calls)
 
-    def _decided(self, how: Decided, reason: str) -> StepRecord:
-        self.stop.clear()
+    def _decided(self, how: Decided, reason: str, meant: Sequence[ToolCall] | None) -> StepRecord:
         with self._hold():
             self._begin()
-            asked = self.asking
-            if not asked:
-                raise MateriaError(
-                    "No tool call waits for leave.",
-                    hint="allow lets a tool run without asking",
-                    kind="not_asked",
-                )
-            if how == "always":
-                self._allowed_now(self.allowed | {call.tool for call in asked})
+            asked = self._asked_now(meant)
             about = engine.about(self.rules, self._visit())
+            self.stop.clear()
             calls = [self._answered(call, how, reason) for call in asked]
             denied = calls if how == "denied" else []
             granted = [] if denied else calls
             event = {**about, "decided": how, "by": "person", "calls": [call.as_json() for call in granted]}
-            ended = [("tool_call", {**about, "call": call.as_json()}) for call in denied]
+            events: list[tuple[str, Mapping[str, JSON]]] = [("tool_decided", event)]
+            events += [("tool_call", {**about, "call": call.as_json()}) for call in denied]
+            allowed = self.allowed | ({call.tool for call in asked} if how == "always" else set())
+            if allowed != self.allowed:
+                events.append(("tools_allowed", {"tools": sorted(allowed), "by": "person"}))
 
             def keep(_: int) -> None:
                 self._history.asks(granted)
+                self._history.allowed = allowed
                 for call in denied:
                     self._history.called(call)
 
-            self._commit([("tool_decided", event), *ended], keep)
+            self._commit(events, keep)
             self._told()
             self._ask()
             self._write_derived()
             return self.steps[-1]
+
+    def _asked_now(self, meant: Sequence[ToolCall] | None) -> tuple[ToolCall, ...]:
+        asked = self.asking
+        if not asked or (meant is not None and tuple(meant) != asked):
+            what = "Other tool calls wait for leave by now" if asked else "No tool call waits for leave"
+            hint = "look at them first" if asked else "allow lets a tool run without asking"
+            raise MateriaError(f"{what}.", hint=hint, kind="not_asked")
+        return asked
 
     def _answered(self, call: ToolCall, how: Decided, reason: str) -> ToolCall:
         if how != "denied":
@@ -96,18 +102,15 @@ class Permits(Steps):
         why = f" The reason: {to_bytes(reason).decode()}" if reason.strip() else ""
         return replace(call, decided=how, ok=False, result=f"The person did not allow this call.{why}")
 
-    def _set_allowed(self, tools: Iterable[str]) -> None:
-        with self._hold():
-            self._begin()
-            self._allowed_now(frozenset(tools))
-            self._told()
-
-    def _allowed_now(self, tools: frozenset[str]) -> None:
+    def _set_allowed(self, tools: frozenset[str]) -> None:
         def keep(_: int) -> None:
             self._history.allowed = tools
 
-        if tools != self.allowed:
-            self._commit([("tools_allowed", {"tools": sorted(tools), "by": "person"})], keep)
+        with self._hold():
+            self._begin()
+            if tools != self.allowed:
+                self._commit([("tools_allowed", {"tools": sorted(tools), "by": "person"})], keep)
+            self._told()
 
 
 def _known(tools: Iterable[str]) -> frozenset[str]:

@@ -230,6 +230,8 @@ class Steps(Stops):
                 return
             case Called(call):
                 event = ("tool_call", {**about, "call": call.as_json()})
+                if self._grant is not None and call.args.get("command") == self._grant.exact_content:
+                    self._grant = None  # it is for one use
                 self._commit([event], lambda _: self._history.called(call))
             case Noted(text):
                 told = to_bytes(text).decode()
@@ -346,6 +348,20 @@ class Steps(Stops):
     def _write_derived(self) -> None:
         if self._journal is not None:
             self._derived = derived.write(self._files, self.rules, self._history, self._derived)
+
+    def _clear_stop(self) -> None:
+        """Forget an earlier stop; under the lock, so that one which still waits to be heeded is not forgotten."""
+        with self._hold():
+            self._begin()
+            self.stop.clear()
+
+    def _needs_decided(self) -> None:
+        if self.asking:
+            raise MateriaError(
+                "Tool calls wait for your leave.",
+                hint="approve or deny them first, or reply in the agent's place",
+                kind="asking",
+            )
 
     def _hold(self) -> threading.Lock:
         """The lock to write under; an error when this thread holds it already and would wait for itself."""

@@ -26,7 +26,8 @@ class Heard(list[Any]):
 
     @property
     def calls(self) -> list[Any]:
-        return [one.call for one in self.of(Called)]
+        """The calls as they ended; one that changes something is told when it begins, too."""
+        return list({one.call.id: one.call for one in self.of(Called)}.values())
 
     @property
     def spent(self) -> list[Any]:

@@ -276,3 +276,125 @@ def test_calls_stand_in_the_conversation_of_the_next_turn(tmp_path):
     assert [message.role for message in said] == ["user", "assistant"]
     assert said[1].calls == (READ,)
     reopened(cast)
+
+
+# -- leave is for what was shown, once, here ------------------------------------------------
+
+
+def test_a_call_that_began_is_not_run_again_whatever_ended_the_process(tmp_path):
+    ran = []
+
+    class Cut(Toolsmith):
+        def answer(self, turn):
+            (call,) = [one for one in turn.calls if one.id == "2.1"] or [None]
+            if call is not None and call.decided and call.result is None:
+                begun = ToolCall(
+                    id="2.1", tool="bash", args=call.args, round=2, result="cut", ok=False, decided="once"
+                )
+                turn.tell(Called(begun))
+                ran.append(call)
+                raise KeyboardInterrupt
+            return super().answer(turn)
+
+    cast = start(tmp_path, Cut())
+    cast.run()
+    with pytest.raises(KeyboardInterrupt):
+        cast.permit()
+    reopened(cast)
+    assert cast.step().output == "cut"
+    assert len(ran) == 1
+    assert [call.id for call in cast.steps[0].calls] == ["1.1", "2.1"]
+    reopened(cast)
+
+
+def test_the_result_takes_the_place_of_the_beginning(tmp_path):
+    class Twice:
+        name = "twice"
+
+        def answer(self, turn):
+            turn.tell(Called(ToolCall(id="1", tool="write", result="begun", ok=False)))
+            turn.tell(Called(READ))
+            turn.tell(Called(ToolCall(id="1", tool="write", result="written")))
+            return Reply("done")
+
+    cast = start(tmp_path, Twice())
+    cast.step()
+    assert [(call.id, call.result) for call in cast.steps[0].calls] == [
+        ("1", "written"),
+        ("1.1", "text of a"),
+    ]
+    reopened(cast)
+
+
+def test_leave_is_given_to_the_calls_that_were_looked_at(tmp_path):
+    cast = start(tmp_path, Toolsmith())
+    cast.run()
+    other = ToolCall(id="2.1", tool="bash", args={"command": "make clean"}, round=2)
+    with pytest.raises(MateriaError, match="Other tool calls wait"):
+        cast.permit(calls=(other,))
+    with pytest.raises(MateriaError, match="Other tool calls wait"):
+        cast.forbid(calls=())
+    assert cast.permit(calls=(MAKE,)).output == "made"
+
+
+def test_leave_that_is_refused_gives_none(tmp_path):
+    cast = start(tmp_path, Toolsmith())
+    cast.run()
+    cast.abort()
+    with pytest.raises(MateriaError, match="No socket is waiting"):
+        cast.permit(always=True)
+    assert not cast.allowed
+
+
+def test_a_draft_is_not_refined_while_calls_wait(tmp_path):
+    class Drafts(Toolsmith):
+        def answer(self, turn):
+            return Reply("draft") if turn.kind == "work" else super().answer(turn)
+
+    config = h.config({"Socket-1": h.at("A")}, {"A": h.agent(multiTurn=True)})
+    cast = h.start(tmp_path, config, Drafts())
+    cast.run()
+    cast.refine("first wish")
+    assert cast.asking
+    for act in (lambda: cast.refine("second wish"), cast.finalize):
+        with pytest.raises(MateriaError, match="wait for your leave"):
+            act()
+    assert cast.permit().output == "made"
+    assert "first wish" in [message.text for message in cast.conversation]
+    reopened(cast)
+
+
+def test_a_wording_that_is_refused_leaves_the_cast_failed(tmp_path):
+    cast = start(tmp_path, Toolsmith(fail=True))
+    cast.run()
+    with pytest.raises(MateriaError, match="no layer"):
+        cast.edit_prompt("nonsense", "x")
+    assert cast.status == "failed"
+    reopened(cast)
+
+
+def test_a_stop_is_not_forgotten_by_leave_that_is_refused(tmp_path):
+    cast = start(tmp_path, Toolsmith())
+    cast.stop.set()
+    with pytest.raises(MateriaError, match="No tool call waits"):
+        cast.permit()
+    assert cast.stop.is_set()
+
+
+def test_a_listener_that_went_and_raises_does_no_harm(tmp_path):
+    class Talker:
+        name = "talker"
+
+        def answer(self, turn):
+            turn.tell(Said("x"))
+            return Reply("said")
+
+    cast = start(tmp_path, Talker())
+
+    def leave():
+        stop()
+        raise RuntimeError("gone")
+
+    stop = cast.listen(leave)
+    assert cast.step().output == "said"
+    assert "gone" in cast.messages[-1]

@@ -184,9 +184,18 @@ class History:
         self.moved(step, ts)
 
     def called(self, call: ToolCall) -> None:
-        """Keep a tool call of the turn that waits; it no longer asks for leave, if it did."""
-        self.calls += (call,)
-        self.steps[-1].calls.append(call)
+        """Keep a tool call of the turn that waits; it no longer asks for leave, if it did.
+
+        One that changes something is kept when it begins, and its result takes that one's place.
+        """
+        begun = next((one for one in self.calls if one.id == call.id), None)
+        kept = self.steps[-1].calls
+        if begun is not None:
+            self.calls = tuple(call if one is begun else one for one in self.calls)
+            kept[:] = [call if one is begun else one for one in kept]
+        else:
+            self.calls += (call,)
+            kept.append(call)
         self.asking = tuple(one for one in self.asking if one.id != call.id)
 
     def asks(self, calls: Sequence[ToolCall]) -> None:
@@ -214,6 +223,7 @@ class History:
     def refined(self, message: str) -> None:
         """Keep what the person wants changed; it is asked in place of the prompt."""
         self.message = message
+        self.calls = self.asking = ()
 
     def reworded(self, prompt: Prompt) -> None:
         """Keep another wording of the prompt that waits; the record of the step shows what is asked."""
@@ -281,6 +291,7 @@ class History:
         if step.prompt is not None:
             self.prompt = step.prompt
             self.message = None
+            self.calls = self.asking = ()
         if step.state.status == "waiting" and step.state.at is not None:
             self.mode_asked = step.state.at.mode
 

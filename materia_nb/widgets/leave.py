@@ -31,12 +31,15 @@ class LeavePanel(Panel):
         self._seen: tuple[ToolCall, ...] = ()
         self._calls = ui.HTML()
         self.once_button = button(
-            "Allow once", "run exactly this", self._starts("Allow once", cast.permit), style="warning"
+            "Allow once",
+            "run exactly this",
+            self._starts("Allow once", lambda: cast.permit(calls=self._seen)),
+            style="warning",
         )
         self.always_button = button(
             "Allow always",
             "run it, and let later calls of the same tools run without asking, in this cast",
-            self._starts("Allow always", lambda: cast.permit(always=True)),
+            self._starts("Allow always", lambda: cast.permit(always=True, calls=self._seen)),
         )
         self.deny_button = button(
             "Do not allow",
@@ -52,7 +55,7 @@ class LeavePanel(Panel):
         return self.guarded(lambda _: self.runs.start(what, act))
 
     def _deny(self) -> None:
-        self.cast.forbid(self.reason.value)
+        self.cast.forbid(self.reason.value, calls=self._seen)
 
     def draw(self) -> None:
         """Show the calls that wait; the reason stays until others do."""

@@ -87,6 +87,9 @@ class Calls:
 
     def _run(self, call: ToolCall) -> ToolCall:
         begun = time.perf_counter()
+        if self._changes(call):
+            # Kept before it runs: whatever ends this process meanwhile, it is not run a second time unasked.
+            self._told(call, _INTERRUPTED, ok=False, begun=begun)
         try:
             text, ok = self._result(call)
         except KeyboardInterrupt:
@@ -96,6 +99,10 @@ class Calls:
             self._told(call, f"{text}\n{_INTERRUPTED}".strip(), ok=False, begun=begun)
             raise AgentError("The agent was interrupted", kind="interrupted")
         return self._told(call, text, ok=ok, begun=begun)
+
+    def _changes(self, call: ToolCall) -> bool:
+        tool = self._tools.get(call.tool)
+        return tool is not None and tool.changes and call.decided != "denied" and INVALID not in call.args
 
     def _result(self, call: ToolCall) -> tuple[str, bool]:
         if call.decided == "denied":
