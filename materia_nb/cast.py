@@ -390,7 +390,8 @@ class Cast(Edits, Consults, Memories):
         with self._hold():
             self._begin()
             self.stop.clear()
-            self._reopen()
+            if self.prompt is None:  # else it waits already, perhaps in other words
+                self._reopen()
             self._ask()
             self._write_derived()
             return self.steps[-1]

@@ -148,6 +148,16 @@ class Looks:
         return "".join(self._saying)
 
     @property
+    def wish(self) -> str | None:
+        """What the person wants changed in the draft, while that is asked in place of the prompt."""
+        return self._history.message
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the agent of the latest step told a person since it was asked last."""
+        return self.steps[-1].notes[self._history.noted_before :] if self.steps else ()
+
+    @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls of the turn that waits, so far."""
         return self._history.calls

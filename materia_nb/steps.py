@@ -212,7 +212,7 @@ class Steps(Stops):
     def _reopen(self) -> None:
         """Let the turn that was cut short wait for its answer again."""
         step = engine.resend(self.rules, self.now)
-        self._commit(step.events, lambda ts: self._history.moved(step, ts))
+        self._commit(step.events, lambda ts: self._history.resent(step, ts))
         self._told()
 
     def _take(self, visit: Visit, telling: Telling) -> None:

@@ -78,6 +78,8 @@ def budget_view(cast: Looks) -> Table:
     """The tokens used against the budget."""
     usage, most = cast.now.usage, cast.now.budget.max_tokens
     share = f"{usage.tokens / most:.0%}" if most else ""
+    if most is not None and usage.tokens >= most:
+        share = f"{share}, used up: the cast stops behind the next socket".removeprefix(", ")
     return Table(
         ("tokens in", "tokens out", "in all", "budget", "used"),
         [

@@ -323,8 +323,8 @@ def status_lines(cast: Looks, pause: str | None = None, changed: Sequence[str] =
 def _remarked(cast: Looks) -> Iterator[str]:
     """What is odd about a recording, and about the latest step."""
     yield from (f"differs: {difference}" for difference in cast.differences)
-    if cast.steps and cast.now.status in ("waiting", "failed"):
-        yield from (f"note: {note}" for note in cast.steps[-1].notes[-3:])
+    if cast.now.status in ("waiting", "failed"):
+        yield from (f"note: {note}" for note in cast.notes[-3:])
     if cast.steps and cast.steps[-1].missing:
         yield f"not on the disk, though named as made: {', '.join(cast.steps[-1].missing)}"
 

@@ -310,6 +310,7 @@ class Workbench:
         """
         if agent is not None:
             return self._set_agent(name, agent)
+        self._needs_answerer(name)
 
         def decorate(function: _Function) -> _Function:
             self._set_agent(name, function)
@@ -352,6 +353,9 @@ class Workbench:
         return made
 
     def _needs_answerer(self, name: str) -> None:
+        """Raise MateriaError (``unknown_materia``) unless a name is ``*`` or that of a materia or socket."""
+        if name == "*":
+            return
         materia = self.config.document.get("materia", {})
         sockets = {
             socket

@@ -137,7 +137,10 @@ def main() -> int:
     try:
         with local_model() as served:
             print(f"{served.model} answers at {served.url} until Ctrl-C. In a notebook:")
-            print(f"  %materia agent * openai:{served.model} --base-url {served.url}", flush=True)
+            print(
+                f"  %materia agent * openai:{served.model} --base-url {served.url} --no-tools --max-tokens 100",
+                flush=True,
+            )
             signal.pause()
     except NoLocalModelError as error:
         print(error, file=sys.stderr)

@@ -398,3 +398,30 @@ def test_a_listener_that_went_and_raises_does_no_harm(tmp_path):
     stop = cast.listen(leave)
     assert cast.step().output == "said"
     assert "gone" in cast.messages[-1]
+
+
+# -- what is told ------------------------------------------------------------------------------
+
+
+def test_what_failed_is_of_the_past_once_the_turn_is_sent_again(tmp_path):
+    cast = start(tmp_path, Toolsmith(fail=True))
+    cast.run()
+    assert "The cast stopped (transport)" in str(cast.why())
+    assert cast.notes == ["429 from the server; trying again in 1 s (1 of 3)"]
+    cast.resend()
+    assert cast.asking
+    assert "is asked again" in str(cast.why())
+    assert "transport" not in str(cast.why())
+    assert not cast.notes
+    assert cast.steps[0].notes, "it is kept all the same"
+    assert reopened(cast).notes == cast.notes
+
+
+def test_resend_goes_on_with_a_turn_that_was_reworded(tmp_path):
+    agent = Toolsmith(fail=True)
+    cast = start(tmp_path, agent)
+    cast.run()
+    cast.allow("bash")
+    cast.edit_prompt("materia", "in other words")
+    assert cast.resend().output == "made"
+    assert agent.turns[1].prompt.strip().startswith("in other words")

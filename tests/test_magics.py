@@ -444,3 +444,11 @@ def test_editing_between_steps(shell):
     assert forked.id != cast.id
     with pytest.raises(MateriaError, match="list"):
         cell(shell, "items", "{}")
+
+
+def test_an_agent_for_nobody_is_no_silent_success(shell):
+    assert "answered by" in text(line(shell, "agent"))
+    with pytest.raises(MateriaError, match="no materia or socket 'openai:tiny'"):
+        line(shell, "agent openai:tiny")
+    with pytest.raises(MateriaError, match="for whom"):
+        cell(shell, "agent", "return 'x'")

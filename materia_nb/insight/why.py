@@ -64,7 +64,10 @@ def explain(
     ]
     if decision.advance is not None:
         lines.append(_advance(decision))
-    lines += _way(rules, decision)
+    if decision.by in ("failure", "budget") and after.failure is None and after.status == "waiting":
+        lines.append(f"{decision.socket} was cut short and is asked again.")
+    else:
+        lines += _way(rules, decision)
     if after.failure is not None and decision.failure is None:
         lines += _stopped(after.failure)  # the next socket could not be entered
     rows = tuple(_row(look, decision) for look in _all_looks(rules, decision))

@@ -112,6 +112,7 @@ class History:
         self.said: list[Message] = []
         self.calls: tuple[ToolCall, ...] = ()
         self.asking: tuple[ToolCall, ...] = ()
+        self.noted_before = 0
         self.allowed: frozenset[str] = frozenset()
         self.edits: list[Edit] = []
         self._asked_before: list[Prompt | None] = []
@@ -130,6 +131,7 @@ class History:
         before, state = self.state, step.state
         self.state = state
         self._forget()
+        self.noted_before = 0
         visit = state.at
         if state.status == "waiting" and visit is not None:
             item = visit.item
@@ -206,6 +208,11 @@ class History:
         """Keep what an agent told a person while it answered."""
         self.steps[-1].notes.append(text)
 
+    def resent(self, step: Step, ts: int) -> None:
+        """Keep that a turn which was cut short is asked once more; what it noted then is of the past."""
+        self.noted_before = len(self.steps[-1].notes)
+        self.moved(step, ts)
+
     def spent(self, usage: Usage, state: CastState) -> None:
         """Keep what a turn without an output cost."""
         self.steps[-1].spent.append(usage)
@@ -273,6 +280,7 @@ class History:
         """Keep a recast or a revival: a prompt that tells the whole task begins the visit's conversation anew."""
         if step.state.status != "waiting" or (step.prompt is not None and step.prompt.begins):
             self._forget()
+        self.noted_before = len(self.steps[-1].notes) if self.steps else 0
         self.moved(step, ts)
 
     def _forget(self) -> None:

@@ -314,7 +314,7 @@ class _Player:
         state = self.history.state
         if state.failure is not None and state.at is not None:
             state = state._replace(failure=state.failure._replace(again=True))
-            self.history.moved(engine.resend(self.rules, state), line.ts)
+            self.history.resent(engine.resend(self.rules, state), line.ts)
 
     # -- turns of a visit ---------------------------------------------------------------
 

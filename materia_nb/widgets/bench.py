@@ -146,10 +146,12 @@ class CastPanel(Panel):
         if self.past is not None:
             show_html(self._then, _then_html(len(self.past.steps)))
         waiting = self.cast.prompt is not None or self.cast.held is not None
-        titles = ("items", "handoff", "reply (waiting)" if waiting else "reply", "state", "timeline")
+        busy = runs_of(self.cast).busy_for(self)  # an agent that answers is not waited for
+        reply = "reply" if not waiting else "reply (working)" if busy else "reply (waiting)"
+        titles = ("items", "handoff", reply, "state", "timeline")
         if self.tabs.titles != titles:
             self.tabs.titles = titles
-        asks = waiting and not runs_of(self.cast).busy_for(self)  # an agent that answers is not waited for
+        asks = waiting and not busy
         if asks and not self._asked:
             self.tabs.selected_index = titles.index("reply (waiting)")
         self._asked = asks

@@ -119,13 +119,15 @@ class ReplyPanel(Panel):
         cast, visit = self.cast, self.cast.waiting_at
         prompt = cast.prompt
         asked = visit is not None and prompt is not None and cast.writable
-        show_if(self._answer, asked)
+        busy = self.runs.busy_for(self)
+        show_if(self._answer, asked and not busy)
         show_if(self._entering, not asked)
         has_draft = asked and visit is not None and visit.mode == "draft" and visit.drafts > 0
         show_if(self._turns, has_draft)
         coming = cast.graph.sockets.get(cast.next_socket or "") if cast.status == "ready" else None
         show_if(self.enter_button, coming is not None and not coming.is_utility and cast.writable)
-        seen = (id(prompt), len(cast.conversation), cast.now.steps, cast.status, visit)
+        wish = cast.wish
+        seen = (id(prompt), len(cast.conversation), cast.now.steps, cast.status, visit, wish)
         if seen != self._seen:
             self._seen = seen
             show_html(self._prompt, self._prompt_html())
@@ -133,7 +135,6 @@ class ReplyPanel(Panel):
         if visit is not None and self._answers != (visit.step, visit.turn):
             self._answers = (visit.step, visit.turn)
             self.text.value = ""
-        busy = self.runs.busy_for(self)
         issues = self._issues(visit) if visit is not None and asked and self.text.value.strip() else []
         fine = "this answer would be taken" if self.text.value.strip() else ""
         show_html(self._told, output_html(self.text.value, issues, fine))
@@ -149,7 +150,7 @@ class ReplyPanel(Panel):
         return list(rules.protocol.read(self.text.value, rules.wanted).issues)
 
     def _prompt_html(self) -> Html:
-        cast, prompt = self.cast, self.cast.prompt
+        cast, prompt = self.cast, self.cast.prompt or self.cast.prompt_cut_short
         if prompt is None:
             return lines_html(["No agent is asked now.", *status_lines(cast)])
         parts = [Html(PromptView(cast.steps[-1], prompt)._repr_mimebundle_()["text/html"])]
@@ -157,6 +158,8 @@ class ReplyPanel(Panel):
             parts.append(heading("the conversation so far"))
             for said in cast.conversation:
                 parts += [lines_html([said.role]), calls_html(said.calls), html_pre(said.text, _CHARS)]
+        if cast.wish is not None:
+            parts += [heading("what is asked now"), html_pre(cast.wish, _CHARS)]
         return html_join(parts)
 
     def _wanted_html(self, visit: Visit | None) -> Html:

@@ -42,7 +42,7 @@ class WorkingPanel(Panel):
         cast, visit = self.cast, self.cast.waiting_at
         if visit is None:
             return []
-        saying, notes = cast.saying, cast.steps[-1].notes[-3:]
+        saying, notes = cast.saying, cast.notes[-3:]
         parts = [calls_html(cast.calls)] if cast.calls else []
         if saying:
             cut = "… " if len(saying) > _TAIL else ""

@@ -127,7 +127,7 @@ _MODEL = Verb(
 @verb(
     "agent",
     Argument(
-        "name", "a materia or socket; * for everyone not set otherwise", required=True, completes="materia"
+        "name", "a materia or socket; * for everyone not set otherwise; none to list", completes="materia"
     ),
     Argument(
         "who",
@@ -143,9 +143,14 @@ _MODEL = Verb(
 def agent(call: Call) -> Any:
     """Say who answers a materia or socket: a model, person, a command, a variable, or the Python in the cell."""
     name, who = call.get("name"), call.get("who")
+    if name is None:
+        if call.body is not None:
+            raise MateriaError("Say for whom the cell answers: a materia, a socket or *.", kind="usage")
+        return tables.agents_view(call.bench.agents)
     if call.body is not None:
         call.bench.agent(name, _function(name, call.body, dict_of(call)))
     elif who is None:
+        call.bench.agent(name)  # nobody is set; a name that does not exist is told
         return tables.agents_view(call.bench.agents)
     elif isinstance(who, str) and who.split()[:1] == ["command"]:
         call.bench.agent(name, shlex.split(who)[1:])
