@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.agents.base import Reply, Usage
+from materia_nb.agents.base import Reply, TurnKind, Usage
 from materia_nb.agents.recorded import RecordedAgent, RecordedTurn
 from materia_nb.engine.said import call_from
 from materia_nb.errors import MateriaError
@@ -21,19 +21,31 @@ if TYPE_CHECKING:
     from materia_nb.looks import Looks
 
 FORMAT: Final = "materia-nb recording 1"
+_META: Final = ("model", "provider", "finish")
+"""What is recorded of the things that an agent gives beside an answer; others may hold paths or keys."""
+_KINDS: Final[Mapping[str, TurnKind]] = {
+    "work": "work",
+    "repair": "repair",
+    "draft": "refine",
+    "final": "finalize",
+    "resume": "resume",
+}
+"""What an agent is asked for in a turn of a recorded mode; the first draft of a visit is asked for as work."""
 
 
 def recording_of(cast: Looks) -> dict[str, JSON]:
     """Return what agents and people answered in a cast, in order, as JSON.
 
     Utilities are not part of it: they run again. Of a cast that was taken back, only the steps
-    that led to the present count.
+    that led to the present count, and of a visit that was recast, only its turns since; what the
+    earlier ones used up is kept with the first of these.
     """
     turns: list[JSON] = []
     for step in cast.steps:
         if cast.rules.sockets[step.socket].socket.is_utility:
             continue
-        for turn in step.turns:
+        earlier = [used for turn in step.turns[: step.left] for used in (*turn.spent, turn.usage) if used]
+        for turn in step.turns[step.left :]:
             if turn.mode == "correction":
                 continue
             entry: dict[str, JSON] = {
@@ -44,10 +56,13 @@ def recording_of(cast: Looks) -> dict[str, JSON]:
             }
             if turn.usage is not None:
                 entry["usage"] = dict(turn.usage._asdict())
+            if spent := [*earlier, *turn.spent]:
+                entry["spent"] = [dict(used._asdict()) for used in spent]
+                earlier = []
             if turn.calls:
                 entry["calls"] = [call.as_json() for call in turn.calls]
-            if turn.meta:
-                entry["meta"] = dict(turn.meta)
+            if meta := {name: turn.meta[name] for name in _META if name in turn.meta}:
+                entry["meta"] = meta
             turns.append(entry)
     return {"format": FORMAT, "loadout": cast.graph.name, "request": cast.request, "turns": turns}
 
@@ -89,20 +104,28 @@ def agent_of(recording: JSON, name: str, where: Path | str = "") -> RecordedAgen
         socket, visit = turn.get("socket"), turn.get("visit")
         if not isinstance(socket, str) or not isinstance(visit, int):
             raise _bad(where, f"turns[{number}] does not say which visit of which socket it answers")
-        found.setdefault((socket, visit), []).append(_turn(turn))
+        so_far = found.setdefault((socket, visit), [])
+        so_far.append(_turn(turn, first=not so_far))
     return RecordedAgent(found, name=name)
 
 
-def _turn(turn: Mapping[str, Any]) -> RecordedTurn:
-    usage, meta, calls = turn.get("usage"), turn.get("meta"), turn.get("calls")
-    used = (
-        Usage(**{key: usage[key] for key in ("input", "output", "cost") if key in usage}) if usage else None
-    )
+def _turn(turn: Mapping[str, Any], *, first: bool) -> RecordedTurn:
+    mode, usage, meta = turn.get("kind"), turn.get("usage"), turn.get("meta")
+    kind: TurnKind | None = "work" if first and mode == "draft" else _KINDS.get(str(mode))
     told = {**(meta if isinstance(meta, dict) else {}), "recorded": True}
-    made = [
-        call for one in (calls if isinstance(calls, list) else []) if (call := call_from(one)) is not None
-    ]
-    return RecordedTurn(Reply(str(turn["text"]), used, told), tuple(made))
+    calls = [call for one in _list(turn.get("calls")) if (call := call_from(one)) is not None]
+    spent = [used for one in _list(turn.get("spent")) if (used := _usage(one)) is not None]
+    return RecordedTurn(Reply(str(turn["text"]), _usage(usage), told), tuple(calls), kind, tuple(spent))
+
+
+def _usage(given: object) -> Usage | None:
+    if not isinstance(given, dict) or not given:
+        return None
+    return Usage(**{key: given[key] for key in ("input", "output", "cost") if key in given})
+
+
+def _list(given: object) -> list[Any]:
+    return given if isinstance(given, list) else []
 
 
 def _bad(where: Path | str, why: str) -> MateriaError:

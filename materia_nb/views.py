@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 from materia_nb.display.bundle import GraphPicture, Shown, bundle
 from materia_nb.display.calls import call_words
 from materia_nb.display.escape import plain, shorten
-from materia_nb.display.html import Html, html_join, html_json, html_panel, html_pre, html_table, html_text
+from materia_nb.display.html import (
+    Html,
+    html_join,
+    html_json,
+    html_lines,
+    html_panel,
+    html_pre,
+    html_table,
+    html_text,
+)
 from materia_nb.display.marks import Marks
 from materia_nb.display.page import CastPage, PageStep, cast_page
 from materia_nb.display.svg import graph_svg
@@ -493,7 +502,7 @@ def _heading(text: str) -> Html:
 
 
 def _lines(lines: Sequence[str]) -> list[Html]:
-    return [Html(f"<div>{html_text(line)}</div>") for line in lines]
+    return [html_lines([line]) for line in lines]
 
 
 def _bounded(text: str) -> str:

@@ -56,6 +56,10 @@ def events(cast, *types):
     return [line["data"] for line in map(json.loads, lines) if line["type"] in types]
 
 
+def spent_by_turn(cast):
+    return [[turn.spent for turn in step.turns] for step in cast.steps]
+
+
 def reopened(cast):
     """The cast as its journal has it; it must be the same in everything that tools leave."""
     other = Cast.open(cast.run_dir)
@@ -69,6 +73,7 @@ def reopened(cast):
         [turn.calls for turn in step.turns] for step in cast.steps
     ]
     assert other.now.usage == cast.now.usage
+    assert spent_by_turn(other) == spent_by_turn(cast)
     return other
 
 
@@ -88,6 +93,7 @@ def test_a_call_that_changes_something_waits_for_leave(tmp_path):
     assert [call.decided for call in cast.steps[0].turns[0].calls] == [None, "once"]
     assert cast.now.usage == (8, 3, 0.5)
     assert cast.usage["bySocket"]["Socket-1"]["total"] == 11
+    assert spent_by_turn(cast) == [[((5, 2, 0.5),)]], "what asking cost belongs to the turn that was answered"
     assert not cast.asking
     assert not cast.calls
     reopened(cast)

@@ -206,6 +206,16 @@ def test_a_fork_is_a_cast_of_its_own(bench, cast):
     forked.close()
 
 
+def test_what_a_person_allowed_in_a_cast_is_not_allowed_in_a_fork(cast):
+    cast.run(steps=1)
+    cast.allow("bash")
+    cast.run(steps=1)
+    forked = cast.fork(1)
+    assert cast.allowed == {"bash"}
+    assert not forked.allowed
+    forked.close()
+
+
 def test_tokens_stay_used_when_going_back(bench, project):
     from materia_nb.agents import Reply, Usage
 

@@ -8,10 +8,10 @@ import pytest
 
 import cast_helpers as h
 from materia_nb import Workbench
-from materia_nb.agents.base import Asking, Called, Reply, ToolCall, Usage
+from materia_nb.agents.base import AgentError, Asking, Called, Reply, Spent, ToolCall, Usage
 from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError
-from materia_nb.recordings import FORMAT, recording_of
+from materia_nb.recordings import FORMAT, agent_of, recording_of
 
 READ = ToolCall(id="1.1", tool="read", args={"path": "a"}, result="text")
 
@@ -98,6 +98,144 @@ def test_calls_that_were_allowed_then_are_not_asked_for_again(wb, tmp_path):
     again = wb.cast("do it", agents={"*": f"recorded:{first.id}"})
     assert again.run() == "complete"
     assert compared(again) == compared(first)
+
+
+class Lines:
+    """Says one line after the other for ten tokens each; None in place of a line fails, which costs three."""
+
+    name = "lines"
+
+    def __init__(self, *lines):
+        self.lines = list(lines)
+
+    def answer(self, turn):
+        line = self.lines.pop(0)
+        if line is None:
+            turn.tell(Spent(Usage(2, 1, 0.5)))
+            raise AgentError("gone", kind="transport")
+        return Reply(line, Usage(10, 0, 0.0))
+
+
+def said(cast):
+    return [(turn.mode, turn.text) for turn in cast.steps[0].turns]
+
+
+def same_again(cast, tmp_path, *, most=None):
+    """Start the cast once more, answered from its recording as it is read from a file."""
+    agent = agent_of(json.loads(json.dumps(recording_of(cast))), "recording")
+    again = h.start(tmp_path / "again", cast_config(cast), agent)
+    if most is not None:
+        again.set_budget(most)
+    return again
+
+
+def cast_config(cast):
+    return json.loads((cast.run_dir / "config.resolved.json").read_text())
+
+
+DONE = '{"context": "done"}'
+HANDED_OVER = {"finalize": True, "parse": "json"}
+
+
+def test_what_was_spent_before_an_answer_is_spent_again(tmp_path):
+    first = h.start(tmp_path, h.chain_config(2), Lines(None, "one", None, "two"))
+    for _ in range(2):
+        assert first.run() == "failed"
+        first.resend()
+    assert first.run() == "complete"
+    assert first.now.usage == (24, 2, 1.0)
+    again = same_again(first, tmp_path)
+    assert again.run() == "complete"
+    assert again.now.usage == first.now.usage
+    assert [turn.spent for step in again.steps for turn in step.turns] == [((2, 1, 0.5),)] * 2
+    over = same_again(first, tmp_path, most=12)
+    assert over.run() == "failed"
+    assert over.failure.kind == "budget"
+    h.assert_same(Cast.open(again.run_dir), again)
+
+
+def test_of_a_visit_that_was_recast_only_the_turns_since_are_answered_again(tmp_path):
+    first = h.start(tmp_path, h.one_config(**HANDED_OVER), Lines("work one", None, "work two", DONE))
+    assert first.run() == "failed"
+    first.recast()
+    assert first.run() == "complete"
+    again = same_again(first, tmp_path)
+    assert again.run() == "complete"
+    assert said(again) == [("work", "work two"), ("final", DONE)]
+    assert again.now.usage == first.now.usage, "what the turns before cost is counted"
+    opened = Cast.open(first.run_dir)
+    assert recording_of(opened) == recording_of(first)
+
+
+def test_drafts_from_before_a_recast_are_not_taken_for_the_final_answer(tmp_path):
+    first = h.start(tmp_path, h.one_config(h.agent(multiTurn=True)), Lines("a", "b", "c", "THE FINAL"))
+    first.run()
+    first.abort()
+    first.recast()
+    first.refine("once more")
+    first.finalize()
+    again = same_again(first, tmp_path)
+    again.run()
+    again.refine("once more")
+    again.finalize()
+    assert said(again) == [("draft", "b"), ("draft", "c"), ("final", "THE FINAL")]
+
+
+def test_a_draft_that_is_accepted_earlier_than_then_is_followed_by_the_final_answer(tmp_path):
+    first = h.start(tmp_path, h.one_config(h.agent(multiTurn=True)), Lines("a", "b", "THE FINAL"))
+    first.run()
+    first.refine("once more")
+    first.finalize()
+    again = same_again(first, tmp_path)
+    again.run()
+    again.finalize()
+    assert said(again) == [("draft", "a"), ("final", "THE FINAL")]
+
+
+def test_a_cast_that_is_answered_from_a_recording_can_be_recast(tmp_path):
+    first = h.start(tmp_path, h.one_config(h.agent(multiTurn=True)), Lines("a", "b", "c", "THE FINAL"))
+    first.run()
+    for wish in ("more", "still more"):
+        first.refine(wish)
+    first.finalize()
+    again = same_again(first, tmp_path)
+    again.run()
+    again.abort()
+    again.recast()
+    for wish in ("more", "still more"):
+        again.refine(wish)
+    again.finalize()
+    assert [text for _, text in said(again)] == ["a", "a", "b", "c", "THE FINAL"]
+
+
+def test_a_repair_that_was_granted_once_more_is_found(tmp_path):
+    tries = ["no", "still no", "no again", DONE]
+    config = h.one_config(parse="json")
+    first = h.start(tmp_path, config, Lines(*tries))
+
+    def go_on(cast):
+        cast.run()
+        while cast.status == "failed":
+            cast.revive()
+        cast.run()
+
+    go_on(first)
+    assert [text for _, text in said(first)] == tries
+    again = same_again(first, tmp_path)
+    go_on(again)
+    assert said(again) == said(first)
+
+
+def test_only_what_is_known_to_be_harmless_is_recorded_beside_an_answer(tmp_path):
+    class Tells(Lines):
+        def answer(self, turn):
+            told = {"model": "m", "provider": "p", "finish": "stop"}
+            return Reply("x", None, {**told, "command": ["--api-key", "sk-1"], "cwd": str(tmp_path)})
+
+    cast = h.start(tmp_path, h.one_config(), Tells())
+    cast.run()
+    (turn,) = recording_of(cast)["turns"]
+    assert turn["meta"] == {"model": "m", "provider": "p", "finish": "stop"}
 
 
 @pytest.mark.parametrize(

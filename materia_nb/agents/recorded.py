@@ -5,21 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from materia_nb.agents.base import AgentError, Called, Reply, ToolCall, Turn
+from materia_nb.agents.base import AgentError, Called, Reply, Spent, ToolCall, Turn, TurnKind, Usage
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedTurn:
-    """A reply, and the tool calls that were made on the way to it."""
+    """A reply, and what came on the way to it.
+
+    Attributes:
+        reply: what was answered.
+        calls: the tool calls that were made before.
+        kind: what the turn was for; None answers the turn of any kind that is at its place.
+        spent: what was used up before the reply, beside what the reply itself cost.
+    """
 
     reply: Reply
     calls: tuple[ToolCall, ...] = ()
+    kind: TurnKind | None = None
+    spent: tuple[Usage, ...] = ()
 
 
 class RecordedAgent:
     """Gives each turn of a visit the reply that the same turn of the same visit had.
 
-    The tool calls of then are told again, so that they can be seen, but nothing is run.
+    The tool calls of then are told again, so that they can be seen, but nothing is run; what was
+    spent is told again too, so that a budget lasts as long as it did.
 
     Args:
         replies: by (socket id, visit), the replies of that visit in turn order.
@@ -42,12 +52,14 @@ class RecordedAgent:
             AgentError: kind ``recorded_exhausted``: nothing was said then.
         """
         given = self._replies.get((turn.socket_id, turn.visit), ())
-        if turn.turn_of_visit < len(given):
-            then = given[turn.turn_of_visit]
+        then = _same_turn(given, turn)
+        if then is not None:
             told = {call.id for call in turn.calls}
             for call in then.calls:
                 if call.id not in told:
                     turn.tell(Called(call))
+            for used in then.spent:
+                turn.tell(Spent(used))
             return then.reply
         visits = sorted(visit for socket, visit in self._replies if socket == turn.socket_id)
         if not visits:
@@ -70,6 +82,23 @@ class RecordedAgent:
 
     def __repr__(self) -> str:
         return f"RecordedAgent({sum(map(len, self._replies.values()))} replies)"
+
+
+def _same_turn(given: Sequence[RecordedTurn], turn: Turn) -> RecordedTurn | None:
+    """Find the reply to a turn: of its kind, and at its place, which depends on the turn alone.
+
+    The place in the conversation comes first, since it holds in a visit that was begun anew; a repair that
+    was granted once more begins another conversation, and is found by the count of turns. Where fewer
+    turns came before than then, such as refinements, the next reply of the kind is taken.
+    """
+    answered = sum(said.role == "assistant" for said in turn.conversation)
+    places: list[int] = [answered, turn.turn_of_visit, *range(answered, len(given))]
+    for place in places:
+        if place < len(given) and given[place].kind == turn.kind:
+            return given[place]
+    if turn.turn_of_visit < len(given) and given[turn.turn_of_visit].kind is None:
+        return given[turn.turn_of_visit]
+    return None
 
 
 def _turn(given: str | Reply | RecordedTurn) -> RecordedTurn:

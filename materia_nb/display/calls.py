@@ -5,20 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from materia_nb.display.escape import part
+from materia_nb.display.escape import ELLIPSIS, part, plain
 from materia_nb.display.html import Html, html_fold, html_json, html_lines, html_pre
 from materia_nb.engine.said import ToolCall
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, compact
 
 _MAIN: Final = ("command", "path", "pattern", "glob")
 """The arguments that say best what a call is about, the best first."""
 _SHOWN: Final = 4_000
+_JUDGED: Final = 1_000_000
+"""How much of a text is shown that a person is to allow: all of it, unless it is absurd."""
+_JUDGED_IN_WORDS: Final = 2_000
+_LINE_END: Final = " \u23ce "
 
 
-def call_words(call: ToolCall, limit: int = 80) -> str:
-    """Say what a call is about on one line: the tool and its main argument."""
-    about = next((value for name in _MAIN if isinstance(value := call.args.get(name), str)), "")
-    return f"{part(call.tool, 40)} {part(about, limit)}".rstrip()
+def call_words(call: ToolCall) -> str:
+    """Say what a call is about on one line: the tool and its main argument.
+
+    Of one that has not run the argument is told whole, since a person may have to judge it: a sign
+    stands for each line end, and of more than 2,000 characters the beginning and the end are told.
+    """
+    if call.result is not None:
+        return _title(call)
+    whole = plain(_both_ends(_about(call).strip("\n"), _JUDGED_IN_WORDS))
+    return f"{part(call.tool, 40)} {whole.replace(chr(10), _LINE_END)}".rstrip()
 
 
 def call_outcome(call: ToolCall) -> str:
@@ -42,23 +52,49 @@ def calls_html(calls: Iterable[ToolCall], *, opened: bool = False) -> Html:
     return Html("".join(_call(call, opened=opened) for call in calls))
 
 
+def _about(call: ToolCall) -> str:
+    return next((value for name in _MAIN if isinstance(value := call.args.get(name), str)), "")
+
+
+def _title(call: ToolCall) -> str:
+    return f"{part(call.tool, 40)} {part(_about(call), 80)}".rstrip()
+
+
 def _call(call: ToolCall, *, opened: bool) -> Html:
     said = html_lines([call.said]) if call.said.strip() else Html()
-    result = html_pre(call.result, _SHOWN) if call.result is not None else Html()
-    body = Html(f"{said}{_args(call.args)}{result}")
-    return html_fold(f"{call_words(call)} ({call_outcome(call)})", body, opened=opened)
+    if call.result is None:
+        body = Html(said + "".join(_whole(name, value) for name, value in call.args.items()))
+    else:
+        body = Html(f"{said}{_args(call.args)}{html_pre(call.result, _SHOWN)}")
+    return html_fold(f"{_title(call)} ({call_outcome(call)})", body, opened=opened)
 
 
 def _args(args: Mapping[str, JSON]) -> Html:
-    """Show long texts as they are, since a person may have to judge them, and the rest as a tree."""
+    """Show long texts as they are, at least their beginning, and the rest as a tree."""
     long = [name for name, value in args.items() if isinstance(value, str) and _is_long(value)]
     rest = {name: value for name, value in args.items() if name not in long}
     tree = html_json(rest, 2) if rest else Html()
-    return Html(tree + "".join(_text(name, args[name]) for name in long))
+    return Html(tree + "".join(_text(name, str(args[name]), _SHOWN) for name in long))
 
 
-def _text(name: str, value: JSON) -> Html:
-    return Html(html_lines([f"{part(name, 40)}:"]) + html_pre(str(value), _SHOWN))
+def _whole(name: str, value: JSON) -> Html:
+    """Show all of an argument that a person may have to judge."""
+    text = value if isinstance(value, str) else compact(value)
+    shown = _both_ends(text, _JUDGED)
+    return _text(name, shown, len(shown))
+
+
+def _text(name: str, text: str, limit: int) -> Html:
+    return Html(html_lines([f"{part(name, 40)}:"]) + html_pre(text, limit))
+
+
+def _both_ends(text: str, limit: int) -> str:
+    """Keep ``limit`` characters, half of them from the end, with what is left out between marked and counted."""
+    gap = len(text) - limit
+    if gap <= 0:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n{ELLIPSIS} [{gap:,} characters are not shown] {ELLIPSIS}\n{text[half + gap :]}"
 
 
 def _is_long(value: str) -> bool:

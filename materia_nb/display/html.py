@@ -20,6 +20,7 @@ _CELL: Final = f"padding:3px 10px;text-align:left;vertical-align:top;border-bott
 # Scrolls sideways in a narrow place, which a box in a flex layout does not do unless its track may shrink to nothing.
 _SCROLLS: Final = "display:grid;grid-template-columns:minmax(0,1fr);overflow-x:auto"
 _LONGEST_CELL: Final = 2000
+_LONGEST_LINE: Final = 20_000
 _SHORT: Final = 16
 _READABLE: Final = 16
 _LOOKED_AT: Final = 500
@@ -148,8 +149,8 @@ def html_panel(title: str, body: object) -> Html:
 
 
 def html_lines(lines: Iterable[str]) -> Html:
-    """Make one line of each text."""
-    return Html("".join(f"<div>{html_text(line)}</div>" for line in lines))
+    """Make one line of each text, which may be long: that of a command to be allowed."""
+    return Html("".join(f"<div>{html_text(line, _LONGEST_LINE)}</div>" for line in lines))
 
 
 def html_heading(text: str) -> Html:

@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Final
 
 from materia_nb.store.files import disk
 from materia_nb.store.journal import Line, read_journal
 from materia_nb.store.rundir import RunDir, new_run_dir
 
+_ALLOWED: Final = "tools_allowed"
+
 
 def fork_files(files: RunDir, step: int) -> Path:
-    """Copy journal, config and artifacts to a new directory beside; its first event names where it comes from."""
+    """Copy journal, config and artifacts to a new directory beside; its first event names where it comes from.
+
+    What a person allowed to tools for the whole cast is left out: it was said of that cast, so a fork asks again.
+    """
     lines = read_journal(files.journal).lines
     path = new_run_dir(files.path.parent)
     try:
@@ -23,7 +29,7 @@ def fork_files(files: RunDir, step: int) -> Path:
                     shutil.copytree(source, path / name)
                 elif source.exists():
                     shutil.copy2(source, path / name)
-            text = "".join(_text(line, files.path.name, step) for line in lines)
+            text = "".join(_text(line, files.path.name, step) for line in lines if line.type != _ALLOWED)
             (path / "events.jsonl").write_text(text, encoding="utf-8")
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)  # a half-made copy is no cast

@@ -22,7 +22,8 @@ class TurnRecord:
     ``prompt`` and ``reading`` are None for a utility and for a draft respectively; ``message``
     is what the person said when that was asked in place of the prompt (refinement). A
     ``correction`` is what a person put in place of the output of a completed step. ``calls``
-    are the tools that the agent used before it answered, and ``meta`` what it gave beside its answer.
+    are the tools that the agent used before it answered, ``meta`` what it gave beside its answer, and
+    ``spent`` what was used up before it: by tries that failed, and until leave was given.
     """
 
     mode: Mode | Literal["correction"]
@@ -34,6 +35,7 @@ class TurnRecord:
     message: str | None = None
     calls: tuple[ToolCall, ...] = ()
     meta: Mapping[str, JSON] = field(default_factory=dict)
+    spent: tuple[Usage, ...] = ()
 
 
 @dataclass(slots=True)
@@ -47,7 +49,8 @@ class StepRecord:
     are the files that the last output says it made and that were not on the disk.
 
     ``calls`` are all tool calls of the visit, also those of turns that gave no output, ``notes``
-    what its agent told a person, and ``spent`` what turns without an output cost.
+    what its agent told a person, and ``spent`` what turns without an output cost. ``left`` is how many
+    of ``turns`` the last recast left behind.
     """
 
     number: int
@@ -68,6 +71,7 @@ class StepRecord:
     calls: list[ToolCall] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     spent: list[Usage] = field(default_factory=list)
+    left: int = 0
 
     @property
     def output(self) -> str | None:
@@ -113,6 +117,7 @@ class History:
         self.calls: tuple[ToolCall, ...] = ()
         self.asking: tuple[ToolCall, ...] = ()
         self.noted_before = 0
+        self._spent: tuple[Usage, ...] = ()
         self.allowed: frozenset[str] = frozenset()
         self.edits: list[Edit] = []
         self._asked_before: list[Prompt | None] = []
@@ -132,6 +137,7 @@ class History:
         self.state = state
         self._forget()
         self.noted_before = 0
+        self._spent = ()
         visit = state.at
         if state.status == "waiting" and visit is not None:
             item = visit.item
@@ -176,6 +182,7 @@ class History:
             self.message,
             self.calls,
             meta or {},
+            self._spent,
         )
         record.turns.append(turn)
         record.missing = ()
@@ -183,6 +190,7 @@ class History:
             self.said += _said(turn)
         self.message = None
         self.calls = self.asking = ()
+        self._spent = ()
         self.moved(step, ts)
 
     def called(self, call: ToolCall) -> None:
@@ -215,6 +223,7 @@ class History:
 
     def spent(self, usage: Usage, state: CastState) -> None:
         """Keep what a turn without an output cost."""
+        self._spent += (usage,)
         self.steps[-1].spent.append(usage)
         self.state = state
         self.steps[-1].after = state
@@ -281,6 +290,8 @@ class History:
         if step.state.status != "waiting" or (step.prompt is not None and step.prompt.begins):
             self._forget()
         self.noted_before = len(self.steps[-1].notes) if self.steps else 0
+        if any(event.type == "cast_recast" for event in step.events):
+            self.steps[-1].left = len(self.steps[-1].turns)
         self.moved(step, ts)
 
     def _forget(self) -> None:
