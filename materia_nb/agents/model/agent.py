@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from materia_nb.agents.base import AgentError, Asking, Reply, Turn
+from materia_nb.agents.secrets import holds_key
 
 if TYPE_CHECKING:
     from materia_nb.agents.model.making import Made
@@ -61,6 +62,8 @@ class ModelAgent:
     ) -> None:
         from materia_nb.agents.model.making import check, name_of
 
+        if key_env:
+            holds_key(key_env)
         self.model = model
         self.base_url = base_url
         self.key_env = key_env

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Final
 
 from materia_nb.agents.base import AgentError, Called, ToolCall, Turn
-from materia_nb.agents.model.secrets import scrubbed
 from materia_nb.agents.tools import Tool, Toolbox
 from materia_nb.errors import did_you_mean
 from materia_nb.handoff.contract.approval import Grant
@@ -106,7 +105,7 @@ class Calls:
         if INVALID in call.args:
             return "The arguments are not a JSON object; send the call again.", False
         result = self._box.call(call.tool, call.args)
-        return scrubbed(result.text), result.ok  # what a tool shows is kept, and sent on
+        return result.text, result.ok
 
     def _told(self, call: ToolCall, text: str, *, ok: bool, begun: float) -> ToolCall:
         call = replace(call, result=text, ok=ok, seconds=round(time.perf_counter() - begun, 6))
