@@ -40,7 +40,8 @@ class ModelAgent:
         name: what the agent is called where it is shown; the model if not given.
 
     Attributes:
-        most_rounds: how often in one turn the model may answer with tool calls.
+        most_rounds: how often the model may answer with tool calls before a turn is given up; when it is
+            sent again the count begins anew.
 
     Raises:
         AgentError: kind ``not_installed``: pydantic-ai, or what the provider needs, is missing; kind
@@ -84,7 +85,7 @@ class ModelAgent:
         Raises:
             AgentError: kinds ``no_model``, ``no_key``, ``bad_key``, ``bad_model``, ``bad_request``,
                 ``rate_limited``, ``refused``, ``context_too_long``, ``malformed``, ``transport``,
-                ``agent_timeout``, ``too_many_calls``, ``interrupted``, ``not_installed``.
+                ``agent_timeout``, ``agent_reply_too_long``, ``too_many_calls``, ``interrupted``, ``not_installed``.
             KeyboardInterrupt: interrupted; the request was given up, a command that ran has ended.
         """
         from materia_nb.agents.model.talk import Talk
