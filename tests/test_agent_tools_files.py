@@ -358,3 +358,25 @@ def test_a_stop_while_reading(project, monkeypatch):
     monkeypatch.setattr(reading, "_shown", shown)
     assert Toolbox(project, stop).call("read", {"path": "a.txt"}).text == "The cast was stopped."
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize(
+    "path", ["a/b/c/../../../../x", "q/" * 101 + "x", "a/b/" + "v" * 256, "kept/a/.git/x", "a/b/.."]
+)
+def test_a_refused_write_leaves_no_directories(box, project, path):
+    (project / "kept").mkdir()
+    before = sorted(project.rglob("*"))
+    assert not box.call("write", {"path": path, "content": "x"}).ok
+    assert sorted(project.rglob("*")) == before
+
+
+def test_directories_that_lead_nowhere_are_not_made(box, project):
+    assert box.call("write", {"path": "a/../b/c/x", "content": "x"}).ok
+    assert [str(one.relative_to(project)) for one in sorted(project.rglob("*"))] == ["b", "b/c", "b/c/x"]
+
+
+@pytest.mark.parametrize("name", ["v" * 255, "ä" * 127])
+def test_a_name_may_be_as_long_as_the_disk_takes(box, project, name):
+    for text in ("one", "two"):
+        assert box.call("write", {"path": name, "content": text}).ok
+    assert [(one.name, one.read_text()) for one in project.iterdir()] == [(name, "two")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -36,7 +37,7 @@ def test_prompt_in_answer_out_trimmed(turn):
     reply = agent(ECHO).answer(turn)
     assert reply.text == "päint it"
     assert reply.usage is None
-    assert reply.meta["command"][0] == sys.executable
+    assert (reply.meta["program"], reply.meta["arguments"]) == (Path(sys.executable).name, 3)
     assert reply.meta["seconds"] > 0
 
 

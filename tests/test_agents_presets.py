@@ -82,9 +82,9 @@ def test_the_model_that_was_set_goes_before_that_of_the_materia(programs, turn):
     assert called("command:pi", asked)["args"][-1] == "theirs"
 
 
-def test_the_command_that_ran_is_kept(programs, turn):
+def test_the_program_that_ran_is_kept(programs, turn):
     reply = agent_from("command:pi:mine").answer(turn)
-    assert reply.meta["command"] == ["pi", "-p", "--model", "mine"]
+    assert (reply.meta["program"], reply.meta["arguments"]) == ("pi", 3)
 
 
 @pytest.mark.parametrize(

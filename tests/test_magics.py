@@ -252,7 +252,9 @@ def test_a_command_answers(shell):
     assert "Judge x" in cast.steps[0].turns[0].text
 
 
-@pytest.mark.parametrize("how", ["openai:tiny --base-url {}", "--base-url {} openai:tiny"])
+@pytest.mark.parametrize(
+    "how", ["openai:tiny --base-url {}", "--base-url {} openai:tiny", "model openai:tiny --base-url {}"]
+)
 def test_a_model_answers(shell, how, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     cell(shell, "loadout Ask", ASK)

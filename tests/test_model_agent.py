@@ -14,7 +14,10 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.agents import ModelAgent, agent_from
-from materia_nb.agents.base import AgentError, Asking, Called, Message, Said, ToolCall, Usage
+from materia_nb.agents.base import AgentError, Asking, Called, Message, Said, Spent, ToolCall, Usage
+from materia_nb.agents.model import request
+from materia_nb.agents.model.calls import INVALID, LONGEST_ARGUMENTS
+from materia_nb.agents.model.talk import MOST_CALLS
 from materia_nb.cast import Cast
 from materia_nb.handoff.contract import Grant
 from model_helpers import Heard, agent, failed, turn
@@ -282,12 +285,13 @@ def test_the_tools_of_the_materia_run_and_are_told(tmp_path):
     )
     assert "what it says" in done.result
     assert done.seconds > 0
-    assert reply.usage == Usage(30, 6, None)
+    assert reply.usage == Usage(20, 1, None)
+    assert heard.spent == [Usage(10, 5, None)]
     assert (reply.text, reply.meta["rounds"]) == ("done", 1)
     assert [one["function"]["name"] for one in server.asked[0]["tools"]] == ["read", "grep", "find", "ls"]
     assert [one["role"] for one in server.messages()] == ["user", "assistant", "tool"]
-    assert [type(one) for one in heard] == [Said, Called, Said]
-    assert heard[2].fresh
+    assert [type(one) for one in heard] == [Said, Spent, Called, Said]
+    assert heard[3].fresh
 
 
 def test_two_calls_of_one_answer_belong_to_one_round(tmp_path):
@@ -346,7 +350,88 @@ def test_a_model_that_never_stops_calling_is_stopped(tmp_path):
         error = failed(made, turn(heard, tools="readOnly", project=tmp_path))
     assert error.kind == "too_many_calls"
     assert len(heard.calls) == 3
-    assert heard.spent == [Usage(40, 20, None)]
+    assert heard.spent == [Usage(10, 5, None)] * 4
+
+
+def test_a_turn_that_is_sent_again_may_ask_for_tools_as_often_again(tmp_path):
+    heard = Heard()
+    with serving(*[calls(("ls", {})) for _ in range(5)], says("done")) as server:
+        made = agent(server)
+        made.most_rounds = 2
+        assert failed(made, turn(heard, tools="readOnly", project=tmp_path)).kind == "too_many_calls"
+        again = turn(heard, tools="readOnly", project=tmp_path, calls=tuple(heard.calls))
+        assert made.answer(again).text == "done"
+    assert [one.round for one in heard.calls] == [1, 2, 3, 4]
+
+
+def test_what_an_answer_cost_is_told_before_its_tools_run(tmp_path):
+    told = []
+
+    def tell(one):
+        told.append(one)
+        if isinstance(one, Called):
+            raise SystemExit  # as if the process were ended
+
+    with serving(calls(("ls", {}))) as server, pytest.raises(SystemExit):
+        agent(server).answer(turn(tell=tell, tools="readOnly", project=tmp_path))
+    assert [type(one) for one in told] == [Spent, Called]
+    assert told[0].usage == Usage(10, 5, None)
+
+
+# -- too much -------------------------------------------------------------------------
+
+
+def _thinks(exchange):
+    exchange.begin()
+    for _ in range(30):
+        exchange.event({"reasoning_content": "y" * 50})
+    exchange.end()
+
+
+@pytest.mark.parametrize("answer", [says(*["x" * 50] * 30), calls(("read", {"path": "z" * 1500})), _thinks])
+def test_an_answer_without_end_is_ended(tmp_path, monkeypatch, answer):
+    monkeypatch.setattr(request, "LONGEST_ANSWER", 1_000)
+    heard = Heard()
+    with serving(answer, says("x" * 1_000)) as server:
+        made = agent(server)
+        error = failed(made, turn(heard, tools="readOnly", project=tmp_path))
+        assert len(server.asked) == 1, "it is not tried again"
+        assert made.answer(turn()).text == "x" * 1_000
+    assert error.kind == "agent_reply_too_long"
+    assert len("".join(heard.said)) <= 1_000
+    assert heard.calls == []
+
+
+def test_of_too_many_calls_at_once_the_first_are_run(tmp_path):
+    heard = Heard()
+    many = calls(*[("ls", {})] * (MOST_CALLS + 20))
+    with serving(many, says("x"), calls(*[("ls", {})] * MOST_CALLS), says("x")) as server:
+        agent(server).answer(turn(heard, tools="readOnly", project=tmp_path))
+        last = heard.calls[0]
+        assert (last.ok, "too many at once" in last.result, "Of 84 calls" in last.result) == (
+            False,
+            True,
+            True,
+        )
+        assert [one.ok for one in heard.calls[1:]] == [True] * MOST_CALLS
+        told = server.messages()
+        assert len(told[-MOST_CALLS - 2]["tool_calls"]) == MOST_CALLS + 1
+        assert last.result in told[-1]["content"]
+        just = Heard()
+        agent(server).answer(turn(just, tools="readOnly", project=tmp_path))
+    assert [one.ok for one in just.calls] == [True] * MOST_CALLS
+
+
+def test_arguments_that_are_too_long_are_neither_run_nor_kept(tmp_path):
+    heard = Heard()
+    content = "z" * LONGEST_ARGUMENTS
+    with serving(calls(("write", {"path": "a", "content": content})), says("x")) as server:
+        agent(server).answer(turn(heard, tools="coding", project=tmp_path, allowed=frozenset({"write"})))
+        assert len(json.dumps(server.asked[-1])) < 10_000
+    (call,) = heard.calls
+    assert (call.ok, "at most 1,048,576 characters" in call.result) == (False, True)
+    assert (list(call.args), len(call.args[INVALID]) < 2_000) == ([INVALID], True)
+    assert list(tmp_path.iterdir()) == []
 
 
 # -- leave ----------------------------------------------------------------------------

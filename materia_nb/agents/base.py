@@ -78,7 +78,7 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Tokens of a turn that gave no reply: it failed, was interrupted, or waits for leave (R20)."""
+    """Tokens of a turn that its reply does not count: of an answer that asked for tools, or when there is no reply (R20)."""
 
     usage: Usage
 

@@ -8,7 +8,8 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from materia_nb.agents.base import AgentError, Message, Reply, Turn
-from materia_nb.utilities.process import ProcessResult, run_process
+from materia_nb.agents.secrets import scrubbed_part, secret_arguments
+from materia_nb.utilities.process import STDERR_SUMMARY, ProcessResult, run_process, summarize
 
 LONGEST_REPLY: Final = 8 * 1024 * 1024
 """The longest answer taken from a program, in bytes."""
@@ -71,7 +72,7 @@ class CommandAgent:
         self._check(turn, result)
         return Reply(
             result.stdout.decode(errors="replace").strip(),
-            meta={"command": list(argv), "seconds": round(result.seconds, 6)},
+            meta={"program": _program(argv), "arguments": len(argv) - 1, "seconds": round(result.seconds, 6)},
         )
 
     def not_ready(self, model: str | None, project: Path) -> AgentError | None:  # noqa: ARG002 - some need the model
@@ -83,7 +84,7 @@ class CommandAgent:
         return AgentError(f"{program} is not there", hint="install it", kind="agent_not_started")
 
     def __repr__(self) -> str:
-        return f"CommandAgent({list(self.argv)!r})"
+        return f"CommandAgent({self.name!r})"
 
     def _check(self, turn: Turn, result: ProcessResult) -> None:
         hint = None
@@ -107,13 +108,25 @@ class CommandAgent:
             kind, how = "agent_reply_too_long", f"answered with more than {LONGEST_REPLY} bytes"
         else:
             return
-        said = result.stderr_summary
+        said = summarize(
+            scrubbed_part(
+                result.stderr.decode(errors="replace"),
+                *secret_arguments(result.argv),
+                end=result.stderr_truncated,
+            ),
+            STDERR_SUMMARY,
+        )
         raise AgentError(
-            f"Command {result.command} {how}" + (f"; stderr: {said}" if said else ""),
+            f"Command {_program(result.argv)} {how}" + (f"; stderr: {said}" if said else ""),
             where=turn.socket_id,
             hint=hint,
             kind=kind,
         )
+
+
+def _program(argv: Sequence[str]) -> str:
+    """Return what is told of a command: not its arguments, which may hold keys."""
+    return PurePath(argv[0]).name
 
 
 def as_text(turn: Turn) -> str:

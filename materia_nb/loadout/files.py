@@ -150,7 +150,7 @@ def replace_in(folder: int, name: str, data: bytes) -> None:
         mode = stat.S_IMODE(os.stat(name, dir_fd=folder).st_mode)
     except FileNotFoundError:
         mode = None
-    temporary = f".{name}.{secrets.token_hex(4)}.tmp"
+    temporary = f".{secrets.token_hex(8)}.tmp"  # not longer where the name is as long as it may be
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from materia_nb.agents.base import AgentError, Asking, Reply, Turn
+from materia_nb.agents.secrets import holds_key
 
 if TYPE_CHECKING:
     from materia_nb.agents.model.making import Made
@@ -39,7 +40,8 @@ class ModelAgent:
         name: what the agent is called where it is shown; the model if not given.
 
     Attributes:
-        most_rounds: how often in one turn the model may answer with tool calls.
+        most_rounds: how often the model may answer with tool calls before a turn is given up; when it is
+            sent again the count begins anew.
 
     Raises:
         AgentError: kind ``not_installed``: pydantic-ai, or what the provider needs, is missing; kind
@@ -61,6 +63,8 @@ class ModelAgent:
     ) -> None:
         from materia_nb.agents.model.making import check, name_of
 
+        if key_env:
+            holds_key(key_env)
         self.model = model
         self.base_url = base_url
         self.key_env = key_env
@@ -81,7 +85,7 @@ class ModelAgent:
         Raises:
             AgentError: kinds ``no_model``, ``no_key``, ``bad_key``, ``bad_model``, ``bad_request``,
                 ``rate_limited``, ``refused``, ``context_too_long``, ``malformed``, ``transport``,
-                ``agent_timeout``, ``too_many_calls``, ``interrupted``, ``not_installed``.
+                ``agent_timeout``, ``agent_reply_too_long``, ``too_many_calls``, ``interrupted``, ``not_installed``.
             KeyboardInterrupt: interrupted; the request was given up, a command that ran has ended.
         """
         from materia_nb.agents.model.talk import Talk

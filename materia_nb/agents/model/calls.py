@@ -9,13 +9,16 @@ from dataclasses import replace
 from typing import Final
 
 from materia_nb.agents.base import AgentError, Called, ToolCall, Turn
-from materia_nb.agents.model.secrets import scrubbed
 from materia_nb.agents.tools import Tool, Toolbox
 from materia_nb.errors import did_you_mean
 from materia_nb.handoff.contract.approval import Grant
 
 INVALID: Final = "INVALID_JSON"
-"""The name under which arguments are kept that are no JSON object."""
+"""The name under which arguments are kept that are no JSON object, or too long: then their beginning."""
+
+LONGEST_ARGUMENTS: Final = 1024 * 1024
+"""The longest arguments of a call that are taken, in characters."""
+
 _DENIED: Final = "A person decided that this must not be done."
 _INTERRUPTED: Final = "This was interrupted; a part of it may have been done."
 
@@ -54,6 +57,10 @@ class Calls:
             name = f"{wanted}-{number}"
         self._ids.add(name)
         return name
+
+    def not_run(self, call: ToolCall, why: str) -> ToolCall:
+        """Tell a call that is not even tried, and return it with this result."""
+        return self._told(call, why, ok=False, begun=time.perf_counter())
 
     def settle(self, calls: Iterable[ToolCall]) -> tuple[list[ToolCall], list[ToolCall]]:
         """Run what may run and return the calls that have a result, and those that need leave first.
@@ -111,9 +118,13 @@ class Calls:
             meant = did_you_mean(call.tool, self._tools)
             return f"There is no tool {call.tool!r}: {meant}", False
         if INVALID in call.args:
-            return "The arguments are not a JSON object; send the call again.", False
+            limit = f"{LONGEST_ARGUMENTS:,}"
+            return (
+                f"The arguments are not a JSON object of at most {limit} characters; send the call again.",
+                False,
+            )
         result = self._box.call(call.tool, call.args)
-        return scrubbed(result.text), result.ok  # what a tool shows is kept, and sent on
+        return result.text, result.ok
 
     def _told(self, call: ToolCall, text: str, *, ok: bool, begun: float) -> ToolCall:
         call = replace(call, result=text, ok=ok, seconds=round(time.perf_counter() - begun, 6))

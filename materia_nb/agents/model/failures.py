@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from pydantic_ai import exceptions as ai
 
 from materia_nb.agents.base import AgentError
-from materia_nb.agents.model.secrets import scrubbed
+from materia_nb.agents.secrets import scrubbed
 from materia_nb.handoff.wording import one_line
 
 _SHOWN: Final = 300

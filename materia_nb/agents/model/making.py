@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.agents.base import AgentError
-from materia_nb.agents.model.secrets import scrubbed
+from materia_nb.agents.secrets import scrubbed
 from materia_nb.errors import did_you_mean
 
 if TYPE_CHECKING:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,10 @@ from pydantic_ai.messages import (
     PartStartEvent,
     TextPart,
     TextPartDelta,
+    ThinkingPart,
+    ThinkingPartDelta,
+    ToolCallPart,
+    ToolCallPartDelta,
 )
 from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
@@ -32,6 +37,9 @@ if TYPE_CHECKING:
     from materia_nb.agents.model.agent import ModelAgent
 
 _LONGEST_PAUSE_S: Final = 60.0
+
+LONGEST_ANSWER: Final = 8 * 1024 * 1024
+"""The longest answer that is taken, in characters, with its thoughts and the arguments of its calls."""
 
 LOOP: Final = BackgroundLoop()
 """Where all requests run. Not the loop of function agents, since one of these may ask a model."""
@@ -126,7 +134,15 @@ class Requests:
             ) as stream,
         ):
             streams.append(stream)
+            size = 0
             async for event in stream:
+                size += _size(event)
+                if size > LONGEST_ANSWER:
+                    raise AgentError(
+                        f"{self.made.name} answered with more than {LONGEST_ANSWER:,} characters",
+                        hint="resend, or give the agent fewer max_tokens in its settings",
+                        kind="agent_reply_too_long",
+                    )
                 if text := _text(event):
                     inbox.tell(Said(text, fresh=fresh))
                     fresh = False
@@ -162,6 +178,26 @@ def _text(event: ModelResponseStreamEvent) -> str:
         ):
             return text
     return ""
+
+
+def _size(event: ModelResponseStreamEvent) -> int:
+    """Return how many characters came with an event."""
+    match event:
+        case PartStartEvent(part=TextPart(content=text) | ThinkingPart(content=text)):
+            return len(text)
+        case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+            return len(text)
+        case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=text)):
+            return len(text or "")
+        case PartStartEvent(part=ToolCallPart() as part):
+            return len(part.tool_name) + len(part.tool_call_id) + _length(part.args)
+        case PartDeltaEvent(delta=ToolCallPartDelta() as delta):
+            return len(delta.tool_name_delta or "") + _length(delta.args_delta)
+    return 0
+
+
+def _length(args: str | Mapping[str, object] | None) -> int:
+    return len(args) if isinstance(args, str) else len(json.dumps(args, default=str)) if args else 0
 
 
 def _says_the_end(response: ModelResponse) -> bool:

@@ -11,6 +11,9 @@ class Spending:
     """Adds up the tokens of answers, also of those that broke off."""
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
         self._input = self._output = 0
         self._cost: float | None = 0.0
         self._measured = False
@@ -26,6 +29,12 @@ class Spending:
         self._output += used.output_tokens
         price = _price(response)
         self._cost = None if price is None or self._cost is None else self._cost + price
+
+    def take(self) -> Usage | None:
+        """Return the total, and begin anew."""
+        if (used := self.total) is not None:  # else something is not known, which the next total must say
+            self._begin()
+        return used
 
     @property
     def total(self) -> Usage | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart, ToolCallPart
 
 from materia_nb.agents.base import AgentError, Asking, Noted, Reply, Spent, ToolCall, Turn
-from materia_nb.agents.model.calls import INVALID, Calls
+from materia_nb.agents.model.calls import INVALID, LONGEST_ARGUMENTS, Calls
 from materia_nb.agents.model.failures import empty, refused
 from materia_nb.agents.model.making import Made
 from materia_nb.agents.model.messages import (
@@ -26,10 +26,16 @@ from materia_nb.agents.model.spending import Spending
 from materia_nb.agents.tools import choose_tools
 from materia_nb.errors import did_you_mean
 from materia_nb.handoff.jsontext import NotJson, strict_json
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, compact
 
 if TYPE_CHECKING:
     from materia_nb.agents.model.agent import ModelAgent
+
+
+MOST_CALLS: Final = 64
+"""How many calls of one answer are taken."""
+
+_ARGUMENTS_SHOWN: Final = 1_000
 
 
 class Talk:
@@ -59,7 +65,7 @@ class Talk:
         if isinstance(said, Asking):
             self._tell_spent()
             return said
-        return Reply(said.text or "", self._spending.total, self._meta(said))
+        return Reply(said.text or "", self._spending.take(), self._meta(said))
 
     def _go_on(self) -> ModelResponse | Asking:
         turn = self._turn
@@ -72,17 +78,19 @@ class Talk:
         if pending:
             return Asking(tuple(pending))
         messages += rounds(earlier)
+        begun = self._round
         while True:
             response = self._requests.ask(messages, settings, form)
             self._check(response)
             if not response.tool_calls:
                 return response
+            self._tell_spent()  # at once: the tools may take long, and the process may be ended meanwhile
             self._round += 1
-            if self._round > self._agent.most_rounds:
+            if self._round - begun > self._agent.most_rounds:
                 raise AgentError(
                     f"{self._made.name} asked for tools more than {self._agent.most_rounds} times in one turn",
                     where=turn.socket_id,
-                    hint="is the task too large for one socket? resend, or set the most_rounds of the agent",
+                    hint="is the task too large for one socket? resend to let it go on, or set the most_rounds of the agent",
                     kind="too_many_calls",
                 )
             response, calls = self._asked_for(response)
@@ -94,15 +102,25 @@ class Talk:
     def _asked_for(self, response: ModelResponse) -> tuple[ModelResponse, list[ToolCall]]:
         """Return the calls of an answer, and the answer with ids that are unique within the turn."""
         calls: list[ToolCall] = []
-        parts = list(response.parts)
-        for place, part in enumerate(parts):
-            if isinstance(part, ToolCallPart):
-                name = self._calls.new_id(part.tool_call_id)
-                parts[place] = replace(part, tool_call_id=name)
-                said = "" if calls else response.text or ""
-                calls.append(
-                    ToolCall(id=name, tool=part.tool_name, args=_args(part), round=self._round, said=said)
-                )
+        parts: list[ModelResponsePart] = []
+        for part in response.parts:
+            if not isinstance(part, ToolCallPart):
+                parts.append(part)
+                continue
+            if len(calls) > MOST_CALLS:
+                continue  # the one before says that it is not run either
+            name, args = self._calls.new_id(part.tool_call_id), _args(part)
+            said = "" if calls else response.text or ""
+            if INVALID in args:
+                part = replace(part, args=compact(args))  # noqa: PLW2901 - as it is kept, and so told again
+            parts.append(replace(part, tool_call_id=name))
+            calls.append(ToolCall(id=name, tool=part.tool_name, args=args, round=self._round, said=said))
+        if len(calls) > MOST_CALLS:
+            calls[-1] = self._calls.not_run(
+                calls[-1],
+                f"Not run: too many at once. Of {len(response.tool_calls)} calls the first {MOST_CALLS} "
+                "were taken, and the others, from this one on, were not.",
+            )
         return replace(response, parts=parts), calls
 
     def _check(self, response: ModelResponse) -> None:
@@ -132,7 +150,7 @@ class Talk:
             turn.tell(Noted(f"No model thinks {turn.thinking!r}; {did_you_mean(turn.thinking, THINKING)}"))
 
     def _tell_spent(self) -> None:
-        if (used := self._spending.total) is not None:
+        if (used := self._spending.take()) is not None:
             self._turn.tell(Spent(used))
 
     def _meta(self, response: ModelResponse) -> dict[str, JSON]:
@@ -149,6 +167,8 @@ class Talk:
 def _args(part: ToolCallPart) -> dict[str, JSON]:
     """Return the arguments of a call, read strictly: what is kept must be JSON."""
     text = part.args if isinstance(part.args, str) else part.args_as_json_str()
+    if len(text) > LONGEST_ARGUMENTS:
+        return {INVALID: f"{text[:_ARGUMENTS_SHOWN]}… [{len(text):,} characters]"}
     try:
         value, _ = strict_json(text or "{}")
     except NotJson:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from materia_nb.agents.secrets import scrubbed_part
 from materia_nb.agents.tools import search
 from materia_nb.agents.tools.place import reach
 from materia_nb.agents.tools.tool import MOST_TEXT, Refused, ToolResult, named, readable
@@ -23,6 +25,7 @@ _PROGRAM: Final = [sys.executable or "python3", "-I", "-S", str(Path(search.__fi
 """Isolated: neither the project nor the environment has a say in what Python imports."""
 
 _ROOM: Final = MOST_TEXT - 500  # leaves room for the notes
+_LINE: Final = re.compile(r"^(?P<at>.*?:\d+: …?)(?P<text>.*?)(?P<more>…?)$", re.MULTILINE)
 
 
 def find(work: Work, args: Mapping[str, JSON]) -> ToolResult:
@@ -68,8 +71,15 @@ def _search(work: Work, args: Mapping[str, JSON], *, pattern: str | None, glob: 
         stop=work.stop,
     )
     found = readable(ended.stdout.decode(errors="surrogateescape")).rstrip("\n")
+    if pattern is not None:
+        found = _LINE.sub(_whole_keys, found)
     problem = _problem(ended)
     return ToolResult("\n".join(filter(None, [found, problem])), ok=not problem)
+
+
+def _whole_keys(line: re.Match[str]) -> str:
+    """Cut out keys of which a long line shows only a part."""
+    return line["at"] + scrubbed_part(line["text"], start=True, end=True) + line["more"]
 
 
 def _problem(ended: ProcessResult) -> str:

@@ -20,7 +20,7 @@ import stat
 import unicodedata
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, TypeAlias
@@ -143,7 +143,11 @@ def reach(root: Root, path: str, purpose: Purpose = "look") -> Iterator[Place]:
     try:
         trail = _Trail(root, purpose)
         yield trail.follow(path)
-    except OSError as error:
+    except BaseException as error:
+        if trail is not None:
+            trail.go_back()
+        if not isinstance(error, OSError):
+            raise
         reason = _REASONS.get(error.errno or 0, f"cannot be used: {error.strerror or error}")
         raise Refused(f"{named(path)} {reason}.") from error
     finally:
@@ -158,6 +162,7 @@ class _Trail:
         self._root = root
         self._purpose = purpose
         self._names: list[str] = []
+        self._made: list[bool] = []
         self._handles = [os.open(root.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
 
     def follow(self, path: str) -> Place:
@@ -177,14 +182,18 @@ class _Trail:
                     raise Refused(f"{named(path)} leads through more than {_MOST_LINKS} links.")
                 target = os.readlink(name, dir_fd=self._handles[-1])
                 if target.startswith("/"):
-                    while self._names:
-                        self._leave()
+                    self.go_back()
                 todo.extendleft(reversed(self._parts(target, link=path)))
             elif todo:
                 self._enter(name, status)
             else:
                 return Place(self._handles[-1], name, (*self._names, name), status)
         return Place(self._handles[-1], ".", tuple(self._names), os.fstat(self._handles[-1]))
+
+    def go_back(self) -> None:
+        """Go back to the project, and remove the directories that were made on the way."""
+        while self._names:
+            self._leave()
 
     def close(self) -> None:
         while self._handles:
@@ -220,8 +229,14 @@ class _Trail:
             os.mkdir(name, dir_fd=self._handles[-1])
         elif not stat.S_ISDIR(status.st_mode):
             raise Refused(f"{named('/'.join([*self._names, name]))} is no directory.")
-        self._handles.append(os.open(name, _FOLDER, dir_fd=self._handles[-1]))
+        try:
+            self._handles.append(os.open(name, _FOLDER, dir_fd=self._handles[-1]))
+        except OSError:
+            if status is None:
+                self._remove(name)
+            raise
         self._names.append(name)
+        self._made.append(status is None)
         if self._purpose != "look" and self._is_record():
             raise Refused(
                 f"{named('/'.join(self._names))} is the record of a cast, which must stay as it was written."
@@ -231,8 +246,15 @@ class _Trail:
         return all(os.access(name, os.F_OK, dir_fd=self._handles[-1]) for name in RECORD)
 
     def _leave(self) -> None:
-        self._names.pop()
+        name = self._names.pop()
         os.close(self._handles.pop())
+        if self._made.pop():
+            self._remove(name)
+
+    def _remove(self, name: str) -> None:
+        """Remove a directory that was made and is not needed; it stays if somebody has put something into it."""
+        with suppress(OSError):
+            os.rmdir(name, dir_fd=self._handles[-1])
 
 
 def _names(path: str) -> list[str]:

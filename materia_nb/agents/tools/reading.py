@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import BinaryIO, Final
 
+from materia_nb.agents.secrets import scrubbed_part
 from materia_nb.agents.tools.catalogue import LINES
 from materia_nb.agents.tools.place import Place, reach
 from materia_nb.agents.tools.search import BLOCK
@@ -100,7 +101,8 @@ def _shown(head: bytes, size: int) -> str:
     line = readable(head[: len(head) - len(_ending(head))].decode(errors="surrogateescape"))
     if len(line) <= _LINE_SHOWN and size == len(head):
         return line
-    return f"{line[:_LINE_SHOWN]}… [a line of {size:,} bytes; the rest is left out]"
+    line = scrubbed_part(line, end=True)[:_LINE_SHOWN]
+    return f"{line}… [a line of {size:,} bytes; the rest is left out]"
 
 
 def _notes(first: int, count: int, total: int, *, more: bool, endings: set[bytes]) -> Iterator[str]:

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Mapping
 from typing import Final
 
+from materia_nb.agents.secrets import scrubbed_part
 from materia_nb.agents.tools.catalogue import SHELL_SECONDS
 from materia_nb.agents.tools.tool import MOST_TEXT, ToolResult, readable
 from materia_nb.agents.tools.work import Work
@@ -55,9 +56,10 @@ def _ending(ended: ProcessResult, seconds: float) -> str:
 def _output(name: str, start: bytes, end: bytes, size: int) -> str:
     if not size:
         return ""
-    text = start.decode(errors="replace")
     if left := size - len(start) - len(end):
-        text += f"\n[... {left:,} bytes left out ...]\n{end.decode(errors='replace')}"
+        first = scrubbed_part(start.decode(errors="replace"), end=True)
+        last = scrubbed_part(end.decode(errors="replace"), start=True)
+        text = f"{first}\n[... {left:,} bytes left out ...]\n{last}"
     else:
         text = (start + end).decode(errors="replace")
     return f"{name}:\n{readable(text).rstrip()}"

@@ -1,4 +1,4 @@
-"""One door to all tools: arguments checked, results bounded, nothing raised for what a model asked."""
+"""One door to all tools: arguments checked, results bounded and without keys, nothing raised for what a model asked."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from materia_nb.agents.secrets import scrubbed
 from materia_nb.agents.tools.arguments import checked
 from materia_nb.agents.tools.catalogue import TOOLS
 from materia_nb.agents.tools.finding import find, grep
@@ -62,7 +63,8 @@ class Toolbox:
             result = self._run(name, args)
         except (Refused, OSError) as error:
             result = ToolResult(readable(str(error)), ok=False)
-        return ToolResult(bounded(result.text), ok=result.ok)
+        # Before it is cut: of a key that was cut in two a half would stay.
+        return ToolResult(bounded(scrubbed(result.text)), ok=result.ok)
 
     def _run(self, name: str, args: Mapping[str, JSON]) -> ToolResult:
         if name not in TOOLS:

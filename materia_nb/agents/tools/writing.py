@@ -9,6 +9,7 @@ import stat
 from collections.abc import Mapping
 from typing import Final
 
+from materia_nb.agents.secrets import scrubbed
 from materia_nb.agents.tools.place import Place, reach
 from materia_nb.agents.tools.reading import binary
 from materia_nb.agents.tools.tool import Refused, ToolResult, readable
@@ -130,7 +131,8 @@ def _difference(before: str, after: str) -> str:
     if max(len(old), len(new)) > _DIFF_LINES:
         return f"(the difference is left out: {len(old):,} lines before, {len(new):,} after)"
     _, _, *lines = difflib.unified_diff(old, new, lineterm="", n=_CONTEXT)
-    shown = readable("\n".join(_moved(line, first) if line.startswith("@@") else line for line in lines))
+    lines = [_moved(line, first) if line.startswith("@@") else line for line in lines]
+    shown = scrubbed(readable("\n".join(lines)))
     return (
         shown
         if len(shown) <= _DIFF_SHOWN

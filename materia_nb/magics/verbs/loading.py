@@ -169,7 +169,10 @@ def agent(call: Call) -> Any:
 
 
 def _model(text: str, call: Call) -> ModelAgent:
-    """Make the agent of a model's name and the options before or behind it."""
+    """Make the agent of a model's name and the options before or behind it; ``model`` may stand before the name."""
+    first, _, rest = text.partition(" ")
+    if first == "model" and is_model("".join(rest.split()[:1])):
+        text = rest
     given = {**call.arguments, **parse(_MODEL, text, call.names)}
     name = given["model"]
     return ModelAgent(

@@ -1,0 +1,83 @@
+"""Keys must not reach what is shown or kept."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import Final
+
+_NAMES: Final = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+_PROVIDERS: Final = re.compile(r".*_API_KEY|AWS_SECRET_ACCESS_KEY|AWS_BEARER_TOKEN_BEDROCK|HF_TOKEN")
+_SHORTEST: Final = 6  # a shorter value is no key, and would be cut out of ordinary words
+_MIXED, _LONG = (
+    12,
+    16,
+)  # from which length on a value looks like a key, with other signs than letters or without
+_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_LONGEST_WORD: Final = 24
+_PIECE: Final = 8  # so much of a key that was cut in two is cut out as well
+_CUT: Final = "***"
+
+_named: set[str] = set()
+
+
+def holds_key(variable: str) -> None:
+    """Take the value of an environment variable for a key from now on, whatever its name and its look."""
+    _named.add(variable)
+
+
+def scrubbed(text: str, *more: str) -> str:
+    """Return text without keys, and without ``more``.
+
+    Keys are the values of the variables that :func:`holds_key` named and of those that providers of
+    models read; of other variables that are called a key, token, secret, password or credential
+    only values that look like one: ``postgres`` is a word that files have for other reasons.
+    """
+    for key in _keys(more):
+        text = text.replace(key, _CUT)
+    return text
+
+
+def scrubbed_part(text: str, *more: str, start: bool = False, end: bool = False) -> str:
+    """Do as :func:`scrubbed` with a part of a longer text, which may begin or end within a key.
+
+    Args:
+        text: the part.
+        more: what else to cut out.
+        start: whether something was left out before it.
+        end: whether something was left out behind it.
+    """
+    keys = _keys(more)
+    text = scrubbed(text, *more)
+    pieces = [key[:size] for key in keys for size in range(_PIECE, len(key))] if end else []
+    if piece := max(filter(text.endswith, pieces), key=len, default=""):
+        text = text.removesuffix(piece) + _CUT
+    pieces = [key[-size:] for key in keys for size in range(_PIECE, len(key))] if start else []
+    if piece := max(filter(text.startswith, pieces), key=len, default=""):
+        text = _CUT + text.removeprefix(piece)
+    return text
+
+
+def secret_arguments(argv: Sequence[str]) -> tuple[str, ...]:
+    """Return the arguments of a command that are keys by the option before them: ``--api-key VALUE`` or ``=VALUE``."""
+    found = []
+    for option, value in zip(argv, [*argv[1:], ""], strict=True):
+        name, equals, joined = option.partition("=")
+        if name.startswith("-") and _NAMES.search(name):
+            found.append(joined if equals else value)
+    return tuple(found)
+
+
+def _keys(more: Sequence[str]) -> list[str]:
+    """Return what is to be cut out, the longest first, since one key may be the beginning of another."""
+    values = [value for name, value in os.environ.items() if _is_key(name, value)]
+    return sorted({one for one in (*values, *more) if len(one) >= _SHORTEST}, key=len, reverse=True)
+
+
+def _is_key(name: str, value: str) -> bool:
+    if name in _named or _PROVIDERS.fullmatch(name):
+        return True
+    if not _NAMES.search(name) or (len(value) <= _LONGEST_WORD and _WORD.fullmatch(value)):
+        return False
+    return len(value) >= _LONG or (len(value) >= _MIXED and not value.isalpha() and not value.isdecimal())

@@ -1,0 +1,130 @@
+"""Keys are cut out of what tools, providers and programs say; other text stays as it is."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.agents import AgentError, CommandAgent, ModelAgent
+from materia_nb.agents.secrets import scrubbed, scrubbed_part, secret_arguments
+from materia_nb.agents.tools import Toolbox, shell
+from model_helpers import turn
+from model_server import refuses, serving
+
+KEY = "sk-canary-ABCDEFGHIJKLMNOPQRSTUVWXYZ-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+def pieces(text):
+    """The parts of the key in a text that are too long to be there."""
+    parts = (KEY[at : at + 8] for at in range(len(KEY) - 7))
+    return [part for part in parts if part in text]
+
+
+def test_the_key_of_key_env_is_cut_out_whatever_the_variable_is_called(tmp_path, monkeypatch):
+    monkeypatch.setenv("GATEWAY_AUTH", "gateway-word")
+    with serving(refuses(401, "No such user: gateway-word.")) as server:
+        made = ModelAgent("openai:tiny", base_url=server.url, key_env="GATEWAY_AUTH")
+        cast = h.start(tmp_path, h.one_config(), made)
+        assert cast.run() == "failed"
+    assert "No such user: ***" in cast.failure.message
+    assert "gateway-word" not in (cast.run_dir / "events.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    "name, value, is_key",
+    [
+        ("DB_PASSWORD", "postgres", False),
+        ("DB_PASSWORD", "123456789012", False),
+        ("DB_PASSWORD", "Administration", False),
+        ("DB_PASSWORD", "hunter2-hunter2", True),
+        ("SESSION_SECRET", "0123456789012345", True),
+        ("GH_TOKEN", "aBcDeFgHiJkLmNoP", True),
+        ("MISTRAL_API_KEY", "letmein", True),
+        ("HF_TOKEN", "hugging", True),
+        ("EDITOR", "sk-0123456789abcdef", False),
+    ],
+)
+def test_what_is_taken_for_a_key(monkeypatch, name, value, is_key):
+    monkeypatch.setenv(name, value)
+    assert scrubbed(f"image: {value}:16") == ("image: ***:16" if is_key else f"image: {value}:16")
+
+
+def test_only_a_piece_at_a_cut_is_cut_out():
+    text = f"{KEY[-9:]} {KEY[:9]} {KEY} {KEY[:-1]}"
+    assert scrubbed_part(text) == f"{KEY[-9:]} {KEY[:9]} *** {KEY[:-1]}"
+    assert scrubbed_part(text, start=True, end=True) == f"*** {KEY[:9]} *** ***"
+    assert scrubbed_part(f"x {KEY[:7]}", start=True, end=True) == f"x {KEY[:7]}"
+
+
+# -- tools ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", ["beginning", "end"])
+@pytest.mark.parametrize("shown", [9, len(KEY) // 2, len(KEY) - 1])
+def test_a_command_whose_output_is_cut_within_a_key(project, shown, end):
+    before = shell._KEPT - shown if end == "beginning" else 3 * shell._KEPT
+    after = 3 * shell._KEPT if end == "beginning" else shell._KEPT - shown
+    code = f"import os; print('x' * {before} + os.environ['OPENAI_API_KEY'] + 'y' * {after}, end='')"
+    text = Toolbox(project).call("bash", {"command": f'{sys.executable} -S -c "{code}"'}).text
+    assert "bytes left out" in text
+    assert "***" in text
+    assert pieces(text) == []
+
+
+def test_a_long_line_that_is_cut_within_a_key(project):
+    (project / "a.txt").write_text("x" * 1980 + KEY + "y" * 100)
+    text = Toolbox(project).call("read", {"path": "a.txt"}).text
+    assert text.startswith("x" * 1980 + "***")
+    assert pieces(text) == []
+
+
+@pytest.mark.parametrize("before, after", [(0, 170), (70, 0)])
+def test_a_match_shown_with_a_part_of_a_key(project, before, after):
+    """The window begins 100 characters before the match, and has 300."""
+    line = "x" * 50 + KEY + "." * before + "needle" + "." * after + KEY + "y" * 400
+    (project / "a.txt").write_text(line)
+    text = Toolbox(project).call("grep", {"pattern": "needle"}).text
+    assert text.startswith("a.txt:1: ")
+    assert "needle" in text
+    assert pieces(text) == []
+
+
+def test_a_result_that_is_too_long_is_searched_before_it_is_cut(project):
+    (project / "a.txt").write_text("old")
+    new = f"{KEY} " * 2_000
+    text = Toolbox(project).call("edit", {"path": "a.txt", "old": "old", "new": new}).text
+    assert "the rest of the difference is left out" in text
+    assert pieces(text) == []
+
+
+# -- programs -------------------------------------------------------------------------
+
+
+def test_the_arguments_of_a_program_are_not_kept(tmp_path):
+    argv = [sys.executable, "-S", "-c", "print('hi')", "--api-key", KEY]
+    reply = CommandAgent(argv).answer(turn(project=tmp_path))
+    assert reply.meta["arguments"] == 5
+    assert KEY not in json.dumps(dict(reply.meta)) + repr(CommandAgent(argv))
+
+
+@pytest.mark.parametrize("fill", [0, 750])
+def test_stderr_of_a_program_is_told_without_keys(tmp_path, fill):
+    code = f"import os, sys; sys.exit('x' * {fill} + ' refused: ' + os.environ['OPENAI_API_KEY'] + ' ' + sys.argv[2])"
+    argv = [sys.executable, "-S", "-c", code, "--token", "typed-in-by-hand"]
+    with pytest.raises(AgentError) as caught:
+        CommandAgent(argv).answer(turn(project=tmp_path))
+    assert "refused: *** ***" in caught.value.what
+    assert pieces(caught.value.what) == []
+
+
+def test_arguments_that_are_keys_by_their_option():
+    argv = ["pi", "--api-key", "one", "--token=two", "--model", "three", "--secret"]
+    assert secret_arguments(argv) == ("one", "two", "")
