@@ -165,8 +165,9 @@ def _answered_by(turn: TurnRecord) -> list[str]:
     if isinstance(model, str):
         again = ", from a recording" if turn.meta.get("recorded") is True else ""
         said.append(f"answered by {part(model)}{again}")
-    if turn.usage is not None:
-        said.append(f"{turn.usage.input} tokens in, {turn.usage.output} out")
+    used = [one for one in (*turn.spent, turn.usage) if one is not None]
+    if used:
+        said.append(f"{sum(one.input for one in used)} tokens in, {sum(one.output for one in used)} out")
     return ["; ".join(said)] if said else []
 
 

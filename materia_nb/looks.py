@@ -168,6 +168,11 @@ class Looks:
         return tuple(call for call in self._history.asking if call.decided is None)
 
     @property
+    def calls_due(self) -> tuple[ToolCall, ...]:
+        """The tool calls that a person allowed and that have not run yet."""
+        return tuple(call for call in self._history.asking if call.decided is not None)
+
+    @property
     def allowed(self) -> frozenset[str]:
         """The tools that change something and yet need not ask in this cast."""
         return self._history.allowed

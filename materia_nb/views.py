@@ -352,17 +352,22 @@ def _waiting_for(cast: Looks) -> str:
     if socket.is_utility:
         return f"waiting: {visit.socket} was interrupted; step runs it again"
     item = f" for {visit.item.key} ({short(visit.item.label)})" if visit.item else ""
-    if cast.asking:
-        calls = "; ".join(call_words(call) for call in cast.asking)
-        return (
-            f"waiting: {visit.socket}{item} asks for leave to run {calls}; approve, approve --always, or deny"
-        )
+    if cast.asking or cast.calls_due:
+        return f"waiting: {visit.socket}{item} {_about_calls(cast)}"
     if visit.mode == "draft" and visit.drafts:
         return f"waiting: {visit.socket}{item} has a draft; refine it, or continue to the final result"
     who = f"{visit.socket} ({socket.materia.label}){item}"
     if visit.mode == "final":
         return f"waiting: {who} has yet to hand over what was done; reply, or step to ask its agent"
     return f"waiting: {who} needs an answer; reply, or step to ask its agent"
+
+
+def _about_calls(cast: Looks) -> str:
+    if cast.asking:
+        calls = "; ".join(call_words(call) for call in cast.asking)
+        return f"asks for leave to run {calls}; approve, approve --always, or deny"
+    calls = "; ".join(call_words(call) for call in cast.calls_due)
+    return f"may run {calls}; step asks its agent, who runs it"
 
 
 def _held_for(hold: Hold, socket: str) -> list[str]:

@@ -265,6 +265,19 @@ def test_a_model_answers(shell, how, monkeypatch):
         line(shell, "run")
     assert cast.status == "complete"
     assert [asked["model"] for asked in server.asked] == ["tiny", "tiny"]
+    assert "max_completion_tokens" not in server.asked[0]
+    assert "max_tokens" not in server.asked[0]
+
+
+def test_a_model_is_told_how_long_its_answer_may_be(shell, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    cell(shell, "loadout Ask", ASK)
+    with serving(says('{"satisfied": true, "context": "c"}')) as server:
+        line(shell, f"agent * openai:tiny --base-url {server.url} --max-tokens 20")
+        line(shell, "cast x")
+        line(shell, "step")
+        asked = server.asked[0]
+    assert 20 in (asked.get("max_completion_tokens"), asked.get("max_tokens"))
 
 
 def test_the_model_of_each_materia_answers(shell, monkeypatch):

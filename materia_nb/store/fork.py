@@ -11,7 +11,7 @@ from materia_nb.store.files import disk
 from materia_nb.store.journal import Line, read_journal
 from materia_nb.store.rundir import RunDir, new_run_dir
 
-_ALLOWED: Final = "tools_allowed"
+_LEAVE: Final = ("tools_allowed", "tool_decided")
 
 
 def fork_files(files: RunDir, step: int) -> Path:
@@ -29,7 +29,7 @@ def fork_files(files: RunDir, step: int) -> Path:
                     shutil.copytree(source, path / name)
                 elif source.exists():
                     shutil.copy2(source, path / name)
-            text = "".join(_text(line, files.path.name, step) for line in lines if line.type != _ALLOWED)
+            text = "".join(_text(line, files.path.name, step) for line in lines if line.type not in _LEAVE)
             (path / "events.jsonl").write_text(text, encoding="utf-8")
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)  # a half-made copy is no cast

@@ -111,6 +111,7 @@ def loadout(call: Call) -> Any:
 
 _MODEL_OPTIONS = (
     Argument("--base-url", "where the model's API is, when it is not at its provider's own place", "option"),
+    Argument("--max-tokens", "how long an answer of the model may be, in tokens", "option", whole=True),
     Argument("--no-tools", "the model can use no tools, so the materia's are left out", "flag"),
     Argument("--key-env", "the environment variable with its key, if not the provider's own", "option"),
 )
@@ -179,6 +180,7 @@ def _model(text: str, call: Call) -> ModelAgent:
         None if name == "model" else name,
         base_url=given.get("base_url"),
         key_env=given.get("key_env"),
+        settings={"max_tokens": most} if (most := given.get("max_tokens")) is not None else None,
         tools=not given.get("no_tools"),
     )
 
