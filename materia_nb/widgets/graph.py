@@ -44,8 +44,8 @@ _LEGEND: Final = (
     "visits (glow: many) · drag the background to move"
 )
 
-SETTLES_S: Final = (1.5, 5.0)
-"""How long after it was made a canvas is told to measure itself once more."""
+SETTLES_S: Final = (1.5,)
+"""How long after it was made a canvas is told to measure itself once more; later it would move under a click."""
 
 Selected: TypeAlias = Callable[[Kind, str], object]
 """Told what was selected: its kind and its id."""
