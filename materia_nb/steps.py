@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from materia_nb.agents.base import Asking, Called, Noted, Said, Spent, Telling, Turn, TurnKind
+from materia_nb.agents.base import Asking, Called, Noted, Said, Spent, Telling, Turn, turn_kind
 from materia_nb.agents.registry import AgentTable
 from materia_nb.agents.sound import SoundReply, agent_failure, sound, sound_usage
 from materia_nb.engine import step as engine
 from materia_nb.engine.facts import learned_from
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import CastState, Failure, Mode, Visit
+from materia_nb.engine.state import CastState, Failure, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract import Grant
 from materia_nb.jsonvalue import JSON
@@ -34,14 +34,6 @@ from materia_nb.store.journal import read_journal
 from materia_nb.store.replay import Replay, replay
 from materia_nb.store.rundir import RunDir, branch_suffix, output_name
 from materia_nb.utilities.runner import command_record, run_utility, stdin_document
-
-_TURN_KIND: Final[Mapping[Mode, TurnKind]] = {
-    "work": "work",
-    "repair": "repair",
-    "draft": "refine",
-    "final": "finalize",
-    "resume": "resume",
-}
 
 _WORDS: Final = {
     "socket_refinement": "refinement",
@@ -179,7 +171,7 @@ class Steps(Stops):
             materia_id=materia.id,
             materia_label=materia.label,
             visit=visit.visit,
-            kind="work" if visit.mode == "draft" and not visit.drafts else _TURN_KIND[visit.mode],
+            kind=turn_kind(visit.mode, first=not visit.drafts),
             prompt=self._history.asked,
             conversation=self.conversation,
             item_key=item.key if item else None,

@@ -6,9 +6,10 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 from materia_nb.engine.said import Decided, Message, Role, ToolCall
+from materia_nb.engine.state import Mode
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract.approval import Grant
 from materia_nb.jsonvalue import JSON, compact
@@ -31,9 +32,23 @@ __all__ = [
     "TurnKind",
     "Usage",
     "reply_from",
+    "turn_kind",
 ]
 
 TurnKind: TypeAlias = Literal["work", "repair", "refine", "finalize", "resume"]
+
+_KINDS: Final[Mapping[Mode, TurnKind]] = {
+    "work": "work",
+    "repair": "repair",
+    "draft": "refine",
+    "final": "finalize",
+    "resume": "resume",
+}
+
+
+def turn_kind(mode: Mode, *, first: bool) -> TurnKind:
+    """Return what an agent is asked for in a mode of the engine; the first draft of a visit is asked for as work."""
+    return "work" if first and mode == "draft" else _KINDS[mode]
 
 
 class AgentError(MateriaError):

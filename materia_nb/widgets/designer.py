@@ -253,8 +253,7 @@ class DesignerPanel(Panel):
             self._stale = "The picture is of an earlier state: this one cannot be drawn."
             return
         self._picture, self._stale = made, ""
-        for seconds in SETTLES_S:
-            self.after(seconds, lambda: self._settle(made))
+        self.after(SETTLES_S, lambda: self._settle(made))
         self._canvas_box.children = (made.frame,)
         self._list_box.children = (made.chooser.view,) if made.chooser is not None else ()
         if old is not None:

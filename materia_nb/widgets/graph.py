@@ -44,7 +44,7 @@ _LEGEND: Final = (
     "visits (glow: many) · drag the background to move"
 )
 
-SETTLES_S: Final = (1.5,)
+SETTLES_S: Final = 1.5
 """How long after it was made a canvas is told to measure itself once more; later it would move under a click."""
 
 Selected: TypeAlias = Callable[[Kind, str], object]
@@ -196,8 +196,7 @@ class GraphPanel(Panel):
         if self.cast is not None:
             self.follow(self.cast)
         self.refresh()
-        for seconds in SETTLES_S:
-            self.after(seconds, self._settle)
+        self.after(SETTLES_S, self._settle)
 
     # -- for code ---------------------------------------------------------------------
 

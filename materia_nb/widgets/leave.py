@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets as ui
@@ -33,13 +34,13 @@ class LeavePanel(Panel):
         self.once_button = button(
             "Allow once",
             "run exactly this",
-            self._starts("Allow once", lambda: cast.permit(calls=self._seen)),
+            self._starts("Allow once", lambda seen: cast.permit(calls=seen)),
             style="warning",
         )
         self.always_button = button(
             "Allow always",
             "run it, and let later calls of the same tools run without asking, in this cast",
-            self._starts("Allow always", lambda: cast.permit(always=True, calls=self._seen)),
+            self._starts("Allow always", lambda seen: cast.permit(always=True, calls=seen)),
         )
         self.deny_button = button(
             "Do not allow",
@@ -50,12 +51,17 @@ class LeavePanel(Panel):
         self.put(self._calls, row(self.once_button, self.always_button, self.deny_button, self.reason))
         self.refresh()
 
-    def _starts(self, what: str, act: Any) -> Any:
-        """The agent goes on at once, so it runs in the background like a step."""
-        return self.guarded(lambda _: self.runs.start(what, act))
+    def _starts(self, what: str, act: Callable[[tuple[ToolCall, ...]], object]) -> Callable[[Any], None]:
+        """The agent goes on at once, so it runs in the background; what was shown is that at the click."""
 
-    def _deny(self) -> None:
-        self.cast.forbid(self.reason.value, calls=self._seen)
+        def begin(_: Any) -> None:
+            seen = self._seen
+            self.runs.start(what, lambda: act(seen))
+
+        return self.guarded(begin)
+
+    def _deny(self, seen: tuple[ToolCall, ...]) -> None:
+        self.cast.forbid(self.reason.value, calls=seen)
 
     def draw(self) -> None:
         """Show the calls that wait; the reason stays until others do."""

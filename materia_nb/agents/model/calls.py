@@ -82,9 +82,8 @@ class Calls:
         return done, pending
 
     def _may(self, call: ToolCall) -> bool:
-        tool = self._tools.get(call.tool)
-        if tool is None or not tool.changes or INVALID in call.args:
-            return True  # does nothing, or nothing that matters
+        if not self._changes(call):
+            return True
         if call.decided is not None or call.tool in self._turn.allowed:
             return True
         if self._grant is None or call.tool != "bash":
@@ -94,7 +93,7 @@ class Calls:
 
     def _run(self, call: ToolCall) -> ToolCall:
         begun = time.perf_counter()
-        if self._changes(call):
+        if call.decided != "denied" and self._changes(call):
             # Kept before it runs: whatever ends this process meanwhile, it is not run a second time unasked.
             self._told(call, _INTERRUPTED, ok=False, begun=begun)
         try:
@@ -108,8 +107,9 @@ class Calls:
         return self._told(call, text, ok=ok, begun=begun)
 
     def _changes(self, call: ToolCall) -> bool:
+        """Whether it would change something if it ran; one of no tool, or without arguments, does nothing."""
         tool = self._tools.get(call.tool)
-        return tool is not None and tool.changes and call.decided != "denied" and INVALID not in call.args
+        return tool is not None and tool.changes and INVALID not in call.args
 
     def _result(self, call: ToolCall) -> tuple[str, bool]:
         if call.decided == "denied":

@@ -11,6 +11,7 @@ from pydantic_ai import exceptions as ai
 
 from materia_nb.agents.base import AgentError
 from materia_nb.agents.secrets import scrubbed
+from materia_nb.engine.followup import cut
 from materia_nb.handoff.wording import one_line
 
 _SHOWN: Final = 300
@@ -178,5 +179,4 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _short(text: str) -> str:
-    text = one_line(scrubbed(text))
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    return cut(one_line(scrubbed(text)), _SHOWN)
