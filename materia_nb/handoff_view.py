@@ -31,8 +31,8 @@ from materia_nb.store.evidence import file_within
 from materia_nb.views import SHOWN_CHARS
 
 if TYPE_CHECKING:
-    from materia_nb.looks import Looks
-    from materia_nb.store.history import StepRecord, TurnRecord
+    from materia_nb.cast.snapshot import Snapshot
+    from materia_nb.engine.session import StepRecord, TurnRecord
 
 _SECTIONS: Final[Mapping[str, Callable[[Mapping[str, JSON], FindFile], list[Section]]]] = {
     "envelope": envelope_sections,
@@ -44,7 +44,7 @@ _SECTIONS: Final[Mapping[str, Callable[[Mapping[str, JSON], FindFile], list[Sect
 class HandoffView(Shown):
     """What a step handed on: raw, as its protocol means it, issues, remarks, requirements, assignments."""
 
-    def __init__(self, cast: Looks, step: StepRecord) -> None:
+    def __init__(self, cast: Snapshot, step: StepRecord) -> None:
         self.step = step
         here = cast.rules.sockets[step.socket]
         self.wanted, self.protocol = here.wanted, here.protocol.name

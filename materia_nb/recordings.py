@@ -18,7 +18,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 
 if TYPE_CHECKING:
-    from materia_nb.looks import Looks
+    from materia_nb.cast.snapshot import Snapshot
 
 FORMAT: Final = "materia-nb recording 1"
 _META: Final = ("model", "provider", "finish")
@@ -33,7 +33,7 @@ _KINDS: Final[Mapping[str, TurnKind]] = {
 """What an agent is asked for in a turn of a recorded mode; the first draft of a visit is asked for as work."""
 
 
-def recording_of(cast: Looks) -> dict[str, JSON]:
+def recording_of(cast: Snapshot) -> dict[str, JSON]:
     """Return what agents and people answered in a cast, in order, as JSON.
 
     Utilities are not part of it: they run again. Of a cast that was taken back, only the steps
@@ -67,7 +67,7 @@ def recording_of(cast: Looks) -> dict[str, JSON]:
     return {"format": FORMAT, "loadout": cast.graph.name, "request": cast.request, "turns": turns}
 
 
-def recording_text(cast: Looks) -> str:
+def recording_text(cast: Snapshot) -> str:
     """Return the recording of a cast as the text of its file."""
     return json.dumps(recording_of(cast), ensure_ascii=False, indent=1) + "\n"
 

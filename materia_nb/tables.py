@@ -12,10 +12,9 @@ from materia_nb.views import Table, loop_progress
 
 if TYPE_CHECKING:
     from materia_nb.agents.registry import AgentTable
+    from materia_nb.cast import Cast
+    from materia_nb.cast.snapshot import Snapshot
     from materia_nb.loadout.layers import LayeredConfig
-    from materia_nb.looks import Looks
-    from materia_nb.permits import Permits
-    from materia_nb.stops import Stops
     from materia_nb.store.catalogue import CastEntry
     from materia_nb.store.quests import Quest
 
@@ -64,7 +63,7 @@ def agents_view(agents: AgentTable) -> Table:
     return Table(("materia or socket", "answered by"), rows)
 
 
-def breakpoints_view(cast: Stops) -> Table:
+def breakpoints_view(cast: Cast) -> Table:
     """The breakpoints of a cast, and the paths of its state that are watched."""
     rows = [
         (name, condition.__doc__ or "condition" if condition else "always")
@@ -74,7 +73,7 @@ def breakpoints_view(cast: Stops) -> Table:
     return Table(("stops at", "when"), rows, "no breakpoints")
 
 
-def budget_view(cast: Looks) -> Table:
+def budget_view(cast: Snapshot) -> Table:
     """The tokens used against the budget."""
     usage, most = cast.now.usage, cast.now.budget.max_tokens
     share = f"{usage.tokens / most:.0%}" if most else ""
@@ -123,7 +122,7 @@ def quest_row(quest: Quest) -> tuple[str, ...]:
     return (quest.id, quest.status, *words, short(quest.note or "", 120))
 
 
-def items_view(cast: Looks) -> Table:
+def items_view(cast: Snapshot) -> Table:
     """The work items, which are done and which is current."""
     visit = cast.waiting_at
     current = visit.item.position if visit and visit.item else None
@@ -137,7 +136,7 @@ def items_view(cast: Looks) -> Table:
     return Table(("item", "", "title", "context"), rows, "no work items")
 
 
-def allowed_view(cast: Permits) -> Table:
+def allowed_view(cast: Cast) -> Table:
     """Which tools of agents change something without asking, and which ask first."""
     rows = [
         (tool, "runs without asking" if allowed else "asks each time")
@@ -146,7 +145,7 @@ def allowed_view(cast: Permits) -> Table:
     return Table(("tool", "in this cast"), rows)
 
 
-def usage_view(cast: Permits, group: str = "socket") -> Table:
+def usage_view(cast: Cast, group: str = "socket") -> Table:
     """Tokens and cost by socket, materia or item, and in all."""
     report: Any = cast.usage
     rows = [_row(name, used) for name, used in report[GROUPS[group]].items()]

@@ -15,8 +15,8 @@ from materia_nb.loadout.protocol_names import OWN_PROTOCOLS
 from materia_nb.views import SHOWN_CHARS
 
 if TYPE_CHECKING:
-    from materia_nb.looks import Looks
-    from materia_nb.store.history import StepRecord
+    from materia_nb.cast.snapshot import Snapshot
+    from materia_nb.engine.session import StepRecord
 
 
 class TranslationView(Shown):
@@ -31,7 +31,7 @@ class TranslationView(Shown):
             or there is no such protocol (``unknown_protocol``).
     """
 
-    def __init__(self, cast: Looks, step: StepRecord, to: str) -> None:
+    def __init__(self, cast: Snapshot, step: StepRecord, to: str) -> None:
         reading = step.reading
         if reading is None:
             raise MateriaError(
@@ -60,7 +60,7 @@ class TranslationView(Shown):
         return html_join([told, html_json(self.value, 2)])
 
 
-def other_formats_html(cast: Looks, step: StepRecord | None) -> Html:
+def other_formats_html(cast: Snapshot, step: StepRecord | None) -> Html:
     """Return the handoff of a step in every protocol of ours, each to be opened; nothing without an object."""
     if step is None or step.reading is None or not isinstance(step.reading.value, dict):
         return Html()

@@ -36,11 +36,11 @@ from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.report import Report
 
 if TYPE_CHECKING:
+    from materia_nb.cast.snapshot import Snapshot
     from materia_nb.engine.prompt import Prompt
+    from materia_nb.engine.session import StepRecord
     from materia_nb.engine.state import Hold
     from materia_nb.insight.why import Why
-    from materia_nb.looks import Looks
-    from materia_nb.store.history import StepRecord
 
 SHOWN_CHARS: Final = 4_000
 """How much of a text a view shows; the whole is in the artifact."""
@@ -155,7 +155,7 @@ class LoadoutView(Shown):
 class CastView(Shown):
     """The picture of a cast: its graph with what happened on it, and its status as text."""
 
-    def __init__(self, cast: Looks) -> None:
+    def __init__(self, cast: Snapshot) -> None:
         self.lines = status_lines(cast)
         self.graph, self.marks = cast.graph, marks_of(cast)
 
@@ -169,7 +169,7 @@ class CastView(Shown):
 class StatusView(Shown):
     """How a cast stands, what comes next, and what a person can do."""
 
-    def __init__(self, cast: Looks, pause: str | None = None, changed: Sequence[str] = ()) -> None:
+    def __init__(self, cast: Snapshot, pause: str | None = None, changed: Sequence[str] = ()) -> None:
         self.lines = status_lines(cast, pause, changed)
         self.steps = steps_view(cast)
         self.draft = _draft(cast)
@@ -197,7 +197,7 @@ class StatusView(Shown):
 class StepView(Shown):
     """The latest step of a cast: what came, what was made of it, where it goes."""
 
-    def __init__(self, cast: Looks) -> None:
+    def __init__(self, cast: Snapshot) -> None:
         self.status = status_lines(cast)
         self.step = cast.steps[-1] if cast.steps else None
         self.why = cast.why() if self.step else None
@@ -291,7 +291,7 @@ class WhyView(Shown):
 # -- what several views need ------------------------------------------------------------
 
 
-def status_lines(cast: Looks, pause: str | None = None, changed: Sequence[str] = ()) -> tuple[str, ...]:
+def status_lines(cast: Snapshot, pause: str | None = None, changed: Sequence[str] = ()) -> tuple[str, ...]:
     """Say how a cast stands, one line a fact, the last one what to do next.
 
     Args:
@@ -329,7 +329,7 @@ def status_lines(cast: Looks, pause: str | None = None, changed: Sequence[str] =
     return tuple(lines)
 
 
-def _remarked(cast: Looks) -> Iterator[str]:
+def _remarked(cast: Snapshot) -> Iterator[str]:
     """What is odd about a recording, and about the latest step."""
     yield from (f"differs: {difference}" for difference in cast.differences)
     if cast.now.status in ("waiting", "failed"):
@@ -338,13 +338,13 @@ def _remarked(cast: Looks) -> Iterator[str]:
         yield f"not on the disk, though named as made: {', '.join(cast.steps[-1].missing)}"
 
 
-def _draft(cast: Looks) -> str | None:
+def _draft(cast: Snapshot) -> str | None:
     """The draft that a person is to judge, None when there is none."""
     visit = cast.waiting_at
     return cast.steps[-1].output if visit and visit.mode == "draft" and visit.drafts else None
 
 
-def _waiting_for(cast: Looks) -> str:
+def _waiting_for(cast: Snapshot) -> str:
     visit = cast.waiting_at
     if visit is None:
         return ""
@@ -362,7 +362,7 @@ def _waiting_for(cast: Looks) -> str:
     return f"waiting: {who} needs an answer; reply, or step to ask its agent"
 
 
-def _about_calls(cast: Looks) -> str:
+def _about_calls(cast: Snapshot) -> str:
     if cast.asking:
         calls = "; ".join(call_words(call) for call in cast.asking)
         return f"asks for leave to run {calls}; approve, approve --always, or deny"
@@ -383,7 +383,7 @@ def _held_for(hold: Hold, socket: str) -> list[str]:
     ]
 
 
-def loop_progress(cast: Looks) -> dict[str, tuple[int, int]]:
+def loop_progress(cast: Snapshot) -> dict[str, tuple[int, int]]:
     """Return for every loop over items how many are done and how many there are."""
     now = cast.now
     found = {}
@@ -394,7 +394,7 @@ def loop_progress(cast: Looks) -> dict[str, tuple[int, int]]:
     return found
 
 
-def marks_of(cast: Looks) -> Marks:
+def marks_of(cast: Snapshot) -> Marks:
     """What to lay over the picture of the cast's graph."""
     now = cast.now
     visit = cast.waiting_at
@@ -423,7 +423,7 @@ def marks_of(cast: Looks) -> Marks:
     )
 
 
-def _budgets(cast: Looks) -> dict[tuple[str, int], tuple[int, int]]:
+def _budgets(cast: Snapshot) -> dict[tuple[str, int], tuple[int, int]]:
     visit = cast.now.at
     found = {}
     if visit is not None:
@@ -434,7 +434,7 @@ def _budgets(cast: Looks) -> dict[tuple[str, int], tuple[int, int]]:
     return found
 
 
-def cast_page_html(cast: Looks) -> str:
+def cast_page_html(cast: Snapshot) -> str:
     """Return one static HTML page about the whole cast."""
     failure = cast.failure
     files = sorted(path.relative_to(cast.run_dir) for path in cast.run_dir.rglob("*") if path.is_file())
@@ -455,7 +455,7 @@ def cast_page_html(cast: Looks) -> str:
     )
 
 
-def _page_step(cast: Looks, step: StepRecord) -> PageStep:
+def _page_step(cast: Snapshot, step: StepRecord) -> PageStep:
     reading = step.reading
     parsed = reading.value if reading is not None and isinstance(reading.value, dict) else MISSING
     return PageStep(
@@ -486,7 +486,7 @@ def way_words(step: StepRecord) -> str:
     return decision.target or decision.by
 
 
-def steps_view(cast: Looks) -> Table:
+def steps_view(cast: Snapshot) -> Table:
     """The steps of a cast, one a row."""
     rows = []
     for step in cast.steps:

@@ -11,6 +11,7 @@ from typing import Any
 
 from materia_nb.agents import AgentTable
 from materia_nb.cast import Cast, Plan
+from materia_nb.engine.session import Session
 from materia_nb.jsonvalue import same
 from materia_nb.loadout import build_graph
 
@@ -148,35 +149,20 @@ def types_of(cast: Cast | Path) -> list[str]:
     return [line["type"] for line in lines_of(cast)]
 
 
-def facts(cast: Cast) -> dict[str, Any]:
-    """Everything about a cast that its journal must give back."""
-    return {
-        "now": cast.now,
-        "route": cast.route,
-        "prompt": cast.prompt,
-        "conversation": cast.conversation,
-        "ended_by": cast.ended_by,
-        "steps": [
-            (s.number, s.before, s.after, s.prompt, s.entry, s.decision, s.turns, s.ended is None)
-            for s in cast.steps
-        ],
-        "turns": dict(+cast._turns),
-    }
-
-
 def assert_same(one: Cast, other: Cast) -> None:
-    found, wanted = facts(one), facts(other)
-    for name, value in wanted.items():
-        assert found[name] == value, name
+    """Check that two casts know the same in every field."""
+    for name, found, wanted in zip(Session._fields, one.session, other.session, strict=True):
+        assert found == wanted, name
     assert same(dict(one.state), dict(other.state))
 
 
 class Watched(Cast):
-    """A cast that notes its state after every write to the journal: (lines so far, state)."""
+    """A cast that notes its session after every change: (lines so far, session)."""
 
-    def _commit(self, events, keep):
-        super()._commit(events, keep)
-        self.__dict__.setdefault("seen", []).append((len(lines_of(self)), self.now))
+    def __init__(self, *args: Any, **fields: Any) -> None:
+        super().__init__(*args, **fields)
+        self.seen = [(1, self.session)]
+        self.watch(lambda cast: self.seen.append((len(lines_of(self)), cast.session)))
 
 
 def prefix(cast_dir: Path, count: int, to: Path) -> Path:

@@ -16,7 +16,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Draft, FollowUp, Item, ItemId, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import item_issues
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout.graph import Iterator
 
 Origins: TypeAlias = Sequence[int | None]
@@ -193,3 +193,52 @@ def back_to(earlier: CastState, latest: CastState) -> CastState:
             "The cast did not go on from that step.", hint="choose the step before it", kind="back"
         )
     return earlier._replace(usage=latest.usage, warned=latest.warned, budget=latest.budget)
+
+
+def patch_between(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:
+    """Return the JSON Patch (RFC 6902) that makes ``after`` of ``before``."""
+    import jsonpatch
+
+    return tuple(jsonpatch.make_patch(dict(before), dict(after)).patch)
+
+
+def patched(data: Mapping[str, JSON], patch: Sequence[Mapping[str, JSON]]) -> Mapping[str, JSON]:
+    """Return the data that a JSON Patch makes of ``data``.
+
+    Raises:
+        MateriaError: the patch does not fit (``damaged_journal``).
+    """
+    import jsonpatch
+    import jsonpointer
+
+    try:
+        made: Mapping[str, JSON] = jsonpatch.apply_patch(dict(data), [dict(one) for one in patch])
+    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, KeyError, TypeError) as error:
+        raise MateriaError(
+            f"A change of the state does not fit the state that it was made in: {error}.",
+            hint="the journal or an output of this cast was changed or lost",
+            kind="damaged_journal",
+        ) from error
+    return made
+
+
+def origins_of(old: Sequence[JSON], new: Sequence[JSON]) -> list[int | None]:
+    """Where each new item stood: equal items first, in order; then those at the same place with the same title."""
+    free = dict(enumerate(old))
+    found: list[int | None] = []
+    for item in new:
+        place = next((index for index, known in free.items() if same(known, item)), None)
+        found.append(place)
+        if place is not None:
+            del free[place]
+    for index, place in enumerate(found):
+        if place is None and index in free and _alike(free[index], new[index]):
+            found[index] = index
+            del free[index]
+    return found
+
+
+def _alike(a: JSON, b: JSON) -> bool:
+    if not (isinstance(a, dict) and isinstance(b, dict)):
+        return False
+    return same(a.get("title"), b.get("title")) or same(a.get("context"), b.get("context"))

@@ -5,27 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from materia_nb.engine.artifacts import branch_suffix, context_name, output_name
 from materia_nb.engine.rules import Rules, SocketRules
+from materia_nb.engine.session import Session, StepRecord
 from materia_nb.engine.state import Usage
 from materia_nb.engine.step import short
 from materia_nb.jsonvalue import JSON
-from materia_nb.store.history import History, StepRecord
-from materia_nb.store.replay import OUTPUT_TYPES
-from materia_nb.store.rundir import RunDir, branch_suffix, context_name, output_name
-
-__all__ = ["OUTPUT_TYPES", "manifest", "usage_report", "write"]
+from materia_nb.store.rundir import RunDir
 
 
-def write(files: RunDir, rules: Rules, history: History, since: int) -> int:
+def write(files: RunDir, rules: Rules, session: Session, since: int) -> int:
     """Write the files of the steps from index ``since`` on, then manifest and usage.
 
     Returns the index to go on from: that of the first step that may still change.
     """
-    for step in history.steps[since:]:
+    for step in session.steps[since:]:
         _write_step(files, rules, step)
-    files.replace_json("manifest.json", manifest(files.path.name, rules, history, files.journal_bytes()))
-    files.replace_json("usage.json", usage_report(rules, history))
-    return max(len(history.steps) - 1, 0)
+    files.replace_json("manifest.json", manifest(files.path.name, rules, session, files.journal_bytes()))
+    files.replace_json("usage.json", usage_report(rules, session))
+    return max(len(session.steps) - 1, 0)
 
 
 def _write_step(files: RunDir, rules: Rules, step: StepRecord) -> None:
@@ -44,6 +42,9 @@ def _write_step(files: RunDir, rules: Rules, step: StepRecord) -> None:
         files.write_text(
             context_name(step.socket, step.visit, step.item_key, step.branch), "\n".join([*head, *body, ""])
         )
+    for turn in step.turns:
+        if turn.artifact is not None:
+            files.write_text(turn.artifact, turn.text)
     reading = step.reading
     if reading is not None and reading.accepted and rules.sockets[step.socket].wanted.parse == "json":
         files.write_json(
@@ -51,11 +52,11 @@ def _write_step(files: RunDir, rules: Rules, step: StepRecord) -> None:
         )
 
 
-def manifest(cast_id: str, rules: Rules, history: History, journal_bytes: int = 0) -> dict[str, JSON]:
+def manifest(cast_id: str, rules: Rules, session: Session, journal_bytes: int = 0) -> dict[str, JSON]:
     """List what the cast left behind, with how it stood when its journal had ``journal_bytes``."""
-    state = history.state
+    state = session.state
     entries: list[JSON] = []
-    for step in history.steps:
+    for step in session.steps:
         here = rules.sockets[step.socket]
         materia = here.socket.materia
         about: dict[str, JSON] = {"socket": step.socket, "materia": materia.id, "materiaLabel": materia.label}
@@ -79,7 +80,7 @@ def manifest(cast_id: str, rules: Rules, history: History, journal_bytes: int = 
         "request": state.request,
         "loadout": rules.graph.name,
         "status": state.status,
-        "steps": len(history.steps),
+        "steps": len(session.steps),
         "journalBytes": journal_bytes,
         "next": state.next,
         "cursors": dict(state.cursors),
@@ -98,10 +99,10 @@ def _kind(here: SocketRules, mode: str) -> str:
     return "socket_work" if here.works(mode) else "socket_output"
 
 
-def usage_report(rules: Rules, history: History) -> dict[str, JSON]:
+def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:
     """Add up tokens and cost: in all, by socket, by materia and by item."""
     groups: dict[str, dict[str, Usage]] = {"bySocket": {}, "byMateria": {}, "byTask": {}}
-    for step in history.steps:
+    for step in session.steps:
         keys = {
             "bySocket": step.socket,
             "byMateria": rules.sockets[step.socket].socket.materia.id,
@@ -111,7 +112,7 @@ def usage_report(rules: Rules, history: History) -> dict[str, JSON]:
             for group, key in keys.items():
                 if key is not None:
                     groups[group][key] = groups[group].get(key, Usage()).plus(used)
-    total = history.state.usage
+    total = session.state.usage
     report: dict[str, Any] = {
         "tokens": {"input": total.input, "output": total.output, "total": total.tokens},
         "cost": {"total": total.cost},

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from materia_nb.engine.decision import Decision, Look
+from materia_nb.engine.session import Session
 from materia_nb.engine.state import CastState
 from materia_nb.engine.step import Step
-from materia_nb.store.history import History
 
 LOST = "what the lost output would have changed is missing here"
 
@@ -32,9 +32,9 @@ class Difference:
         return f"step {self.step}: recorded {self.recorded}; ours {self.ours}: {self.why}"
 
 
-def our_way(history: History, step: Step | None) -> str:
+def our_way(session: Session, step: Step | None) -> str:
     """Say what the engine does where the recording goes another way; ``step`` is what entering gave."""
-    state = step.state if step else history.state
+    state = step.state if step else session.state
     visit = state.at
     if state.status == "waiting" and visit is not None:
         return f"goes on to {visit.socket}" if step else f"still waits for an output of {visit.socket}"
@@ -45,15 +45,15 @@ def our_way(history: History, step: Step | None) -> str:
     return "ends" if state.status in ("complete", "ready") else f"is {state.status}"
 
 
-def our_reason(history: History, step: Step | None, recorded_error: str = "") -> str:
+def our_reason(session: Session, step: Step | None, recorded_error: str = "") -> str:
     """Say why the engine goes its way; ``recorded_error`` is what the recording stopped with."""
-    state = step.state if step else history.state
+    state = step.state if step else session.state
     if state.failure is not None:
         return state.failure.message
-    decision = history.steps[-1].decision if history.steps else None
+    decision = session.steps[-1].decision if session.steps else None
     if decision is None:
         return (
-            "the entry socket of the loadout comes first" if not history.steps else "it has not answered yet"
+            "the entry socket of the loadout comes first" if not session.steps else "it has not answered yet"
         )
     if decision.issues:
         told = "; ".join(f"{issue.path}: {issue.message}" for issue in decision.issues[:5])
@@ -61,7 +61,7 @@ def our_reason(history: History, step: Step | None, recorded_error: str = "") ->
     reason = _choice(decision)
     if step is not None and step.decision is not None and step.decision.passed_over:
         reason += f"; {', '.join(step.decision.passed_over)} has no item left and is passed over"
-    limit = _limit(history.state, decision, recorded_error)
+    limit = _limit(session.state, decision, recorded_error)
     return f"{limit}; {reason}" if limit else reason
 
 

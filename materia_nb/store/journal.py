@@ -6,14 +6,16 @@ import contextlib
 import itertools
 import json
 import os
-import time
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
+from materia_nb.engine.events import OUTPUT_INLINE_BYTES, VERSION, Event, Output, SocketRecommitted, to_json
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
-from materia_nb.store.files import disk, json_bytes
+from materia_nb.store.files import disk, json_bytes, to_bytes
+from materia_nb.store.rundir import RunDir
 
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 
@@ -50,21 +52,18 @@ class Journal:
             self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
             self._end = os.fstat(self._handle).st_size
 
-    def append(self, events: Sequence[tuple[str, Mapping[str, JSON]]]) -> int:
-        """Append events in one write and return their time stamp.
+    def append(self, lines: Sequence[Line]) -> None:
+        """Append events in one write.
 
         Raises:
             DiskError: nothing of the events stays, unless the disk refuses even to cut the file; then
                 the next append cuts it before it writes.
         """
-        ts = time.time_ns() // 1_000_000
-        text = "".join([f"{_encode({'ts': ts, 'type': kind, 'data': data})}\n" for kind, data in events])
+        text = "".join([f"{_encode(_form(line))}\n" for line in lines])
         try:
             block = text.encode()
         except UnicodeEncodeError:
-            block = b"".join(
-                json_bytes({"ts": ts, "type": kind, "data": data}) + b"\n" for kind, data in events
-            )
+            block = b"".join(json_bytes(_form(line)) + b"\n" for line in lines)
         with disk(self.path, "write the journal"):
             if self._unsure:
                 self._cut()
@@ -81,7 +80,6 @@ class Journal:
                 with contextlib.suppress(OSError):
                     self._cut()
                 raise
-        return ts
 
     @property
     def end(self) -> int:
@@ -166,3 +164,23 @@ def _event(raw: bytes) -> Line | None:
         return None
     ts, data = value.get("ts"), value.get("data")
     return Line(ts if isinstance(ts, int) else 0, value["type"], data if isinstance(data, dict) else {})
+
+
+def _form(line: Line) -> dict[str, JSON]:
+    return {"ts": line.ts, "type": line.type, "v": VERSION, "data": line.data}
+
+
+def lines_of(events: Sequence[Event], files: RunDir) -> list[Line]:
+    """Return the lines of events. A long output is written as its artifact first, and its digest stands in the line (R43)."""
+    found = []
+    for event in events:
+        data = to_json(event)
+        text = data.get("text")
+        if isinstance(event, Output | SocketRecommitted) and isinstance(text, str):
+            content = to_bytes(text) if len(text) * 3 > OUTPUT_INLINE_BYTES else b""
+            if len(content) > OUTPUT_INLINE_BYTES:
+                files.write(str(data["artifact"]), content)
+                del data["text"]
+                data["sha256"] = sha256(content).hexdigest()
+        found.append(Line(event.ts, event.type, data))
+    return found

@@ -106,27 +106,6 @@ class RunDir:
         return self.path.resolve()
 
 
-def visit_name(visit: int, item_key: str | None) -> str:
-    """``<visit>`` or ``<visit>-<itemKey>``, as output artifacts are named."""
-    return str(visit) if item_key is None else f"{visit}-{item_key}"
-
-
-def branch_suffix(branch: int) -> str:
-    """What is put behind names once a cast was taken back, so that nothing of an abandoned branch is lost."""
-    return f".branch-{branch}" if branch else ""
-
-
-def output_name(socket: str, visit: int, item_key: str | None, suffix: str = ".md") -> str:
-    """Where the output of a visit stands."""
-    return f"sockets/{socket}/{visit_name(visit, item_key)}{suffix}"
-
-
-def context_name(socket: str, visit: int, item_key: str | None, branch: int = 0) -> str:
-    """Where the prompt of a visit stands."""
-    middle = f"{socket}-{visit}" if item_key is None else f"{socket}-{item_key}-{visit}"
-    return f"contexts/{middle}{branch_suffix(branch)}.md"
-
-
 def new_run_dir(root: Path) -> Path:
     """Make the run directory of a new cast; its name is the cast id, a UTC time as R29 spells it."""
     while True:

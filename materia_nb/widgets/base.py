@@ -25,7 +25,7 @@ from materia_nb.errors import MateriaError
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
-    from materia_nb.looks import Looks
+    from materia_nb.cast.snapshot import Snapshot
 
 P = ParamSpec("P")
 _Panel = TypeVar("_Panel", bound="Panel")
@@ -53,7 +53,7 @@ class Panel(Shown):
     def __init__(self, title: str) -> None:
         self.title = title
         self.closed = False
-        self.past: Looks | None = None
+        self.past: Snapshot | None = None
         self.notice = ui.HTML()
         self._placed = False
         self.view = ui.VBox([self.notice])
@@ -88,7 +88,7 @@ class Panel(Shown):
         """Redraw after every change of ``cast``, until the panel is closed."""
         self.at_close(cast.watch(lambda _: self.later()))
 
-    def look_at(self, past: Looks | None) -> None:
+    def look_at(self, past: Snapshot | None) -> None:
         """Show an earlier moment of the cast, where the panel can; None goes back to the present."""
         self.past = past
         self.refresh()

@@ -26,8 +26,8 @@ from materia_nb.widgets.toolbar import ToolbarPanel
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
-    from materia_nb.looks import Looks
-    from materia_nb.store.history import StepRecord
+    from materia_nb.cast.snapshot import Snapshot
+    from materia_nb.engine.session import StepRecord
 
 _log = logging.getLogger("materia_nb.widgets")
 
@@ -118,7 +118,7 @@ class CastPanel(Panel):
         self.at_close(runs_of(cast).watch(lambda _: self.later()))
         self.refresh()
 
-    def _look_at(self, past: Looks | None) -> None:
+    def _look_at(self, past: Snapshot | None) -> None:
         """Show graph, state and handoff as they were, and by which way the step went on."""
         for panel in (self.graph, self.state, self.handoff):
             panel.look_at(past)

@@ -33,7 +33,7 @@ from materia_nb.widgets.viewport import Viewport
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
-    from materia_nb.looks import Looks
+    from materia_nb.cast.snapshot import Snapshot
 
 MOST_SOCKETS: Final = 150
 """Above this the canvas is too slow and cannot be read; the SVG is shown in its place."""
@@ -226,7 +226,7 @@ class GraphPanel(Panel):
         self._shown_marks = marks
         self.refresh()
 
-    def look_at(self, past: Looks | None) -> None:
+    def look_at(self, past: Snapshot | None) -> None:
         """Show the graph, and what there is to say about its parts, as they were; None goes back to the present."""
         self._inspector.cast = past or self.cast
         super().look_at(past)

@@ -19,8 +19,8 @@ from materia_nb.widgets.runs import runs_of
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
-    from materia_nb.looks import Looks
-    from materia_nb.store.history import StepRecord
+    from materia_nb.cast.snapshot import Snapshot
+    from materia_nb.engine.session import StepRecord
 
 LATEST: Final = 0
 _MOST_STEPS: Final = 200
@@ -153,7 +153,7 @@ def _option(step: StepRecord) -> tuple[str, int]:
     return f"{step.number}: {part(step.socket)}, visit {step.visit}{item}", step.number
 
 
-def handoff_html(cast: Looks, record: StepRecord | None) -> Html:
+def handoff_html(cast: Snapshot, record: StepRecord | None) -> Html:
     """Show what a step handed on."""
     if record is None:
         return lines_html(["No step yet: nothing has been handed on."])
@@ -161,7 +161,7 @@ def handoff_html(cast: Looks, record: StepRecord | None) -> Html:
     return Html(HandoffView(cast, record)._repr_mimebundle_()["text/html"])
 
 
-def why_html(cast: Looks, record: StepRecord | None) -> Html:
+def why_html(cast: Snapshot, record: StepRecord | None) -> Html:
     """Explain why a step went where it went, in words and as a table; nothing without a step."""
     if record is None:
         return Html()

@@ -29,8 +29,8 @@ from materia_nb.widgets.definitions import (
 from materia_nb.widgets.picks import Pick, link_title
 
 if TYPE_CHECKING:
-    from materia_nb.looks import Looks
-    from materia_nb.store.history import StepRecord
+    from materia_nb.cast.snapshot import Snapshot
+    from materia_nb.engine.session import StepRecord
 
 HANDOFFS: Final = 3
 """How many of a socket's latest handoffs are shown."""
@@ -41,7 +41,7 @@ _LAYER_CHARS: Final = 4_000
 class Inspector:
     """Tells about the parts of a graph, and of the cast that runs it if there is one."""
 
-    def __init__(self, graph: Graph, cast: Looks | None = None) -> None:
+    def __init__(self, graph: Graph, cast: Snapshot | None = None) -> None:
         self.graph = graph
         self.cast = cast
         self.rules = cast.rules if cast is not None else Rules(graph)

@@ -19,7 +19,7 @@ from materia_nb.widgets.runs import runs_of
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
-    from materia_nb.looks import Looks
+    from materia_nb.cast.snapshot import Snapshot
 
 _MOST_CHANGES: Final = 60
 _VALUE_CHARS: Final = 300
@@ -147,7 +147,7 @@ class StatePanel(Panel):
         return ""
 
 
-def _changes_html(cast: Looks) -> Html:
+def _changes_html(cast: Snapshot) -> Html:
     if not cast.steps:
         return lines_html(["No step has changed the state yet."])
     last = cast.steps[-1]
@@ -168,7 +168,7 @@ def _text(value: JSON) -> str:
     return text if len(text) <= _VALUE_CHARS else f"{text[:_VALUE_CHARS]}… ({len(text)} characters)"
 
 
-def _limits_html(cast: Looks) -> Html:
+def _limits_html(cast: Snapshot) -> Html:
     now, limits = cast.now, cast.graph.limits
     rows = [(f"cursor {name}", str(place), "") for name, place in now.cursors.items()]
     rows += [

@@ -19,8 +19,8 @@ from materia_nb.widgets.runs import runs_of
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
-    from materia_nb.looks import Looks
-    from materia_nb.store.history import StepRecord
+    from materia_nb.cast.snapshot import Snapshot
+    from materia_nb.engine.session import StepRecord
 
 Moment: TypeAlias = tuple[int | None, int]
 """The line that a step is in (None for the present one, else the abandoned branch) and its number; 0 is the start."""
@@ -52,7 +52,7 @@ class TimelinePanel(Panel):
         self.runs = runs_of(cast)
         self.chosen: Moment = NOW
         self._forked = forked
-        self._callbacks: list[Callable[[Looks | None], object]] = []
+        self._callbacks: list[Callable[[Snapshot | None], object]] = []
         self._explained: object = None
         self.line = ui.Dropdown(
             options=[("the present line", None)],
@@ -107,7 +107,7 @@ class TimelinePanel(Panel):
 
     # -- for code ---------------------------------------------------------------------
 
-    def on_select(self, callback: Callable[[Looks | None], object]) -> None:
+    def on_select(self, callback: Callable[[Snapshot | None], object]) -> None:
         """Call ``callback`` with the cast as it was after each selection; with None for the present."""
         self._callbacks.append(callback)
 

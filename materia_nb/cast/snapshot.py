@@ -1,48 +1,69 @@
-"""What can be seen of a cast. Nothing here changes it."""
+"""What can be seen of a cast: a frozen view of its session. Panels, magics and pictures read this."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
+from materia_nb.cast.suggestions import Suggestion, suggestions_of
+from materia_nb.engine import decide
 from materia_nb.engine import step as engine
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.said import Message, ToolCall
+from materia_nb.engine.session import Edit, Session, StepRecord, Steps
 from materia_nb.engine.state import CastState, Failure, Hold, Item, Visit
 from materia_nb.errors import MateriaError
+from materia_nb.handoff.contract import Approval, request_of, sealed_from
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Graph
+from materia_nb.store.derived import usage_report
 from materia_nb.store.files import disk, replace_file
-from materia_nb.store.history import History, StepRecord, history_to
-from materia_nb.store.journal import Journal
 
 if TYPE_CHECKING:
     from materia_nb.insight.why import Why
     from materia_nb.store.differences import Difference
 
 
-class Looks:
-    """The part of a cast that looks; ``Cast`` is the class to use."""
+class Snapshot:
+    """A cast at one moment; nothing that happens to the cast changes it.
 
+    Attributes:
+        session: everything that the cast knew.
+        rules: what it runs by.
+        run_dir: its directory.
+        project: the directory that utilities and agents work in.
+        id: the name of its directory.
+    """
+
+    rules: Rules
     run_dir: Path
     project: Path
     id: str
-    rules: Rules
     differences: tuple[Difference, ...]
     messages: list[str]
-    breakpoints: dict[str, Callable[[Self], bool] | None]
-    _history: History
-    _journal: Journal | None
-    _watchers: list[Callable[[Self], None]]
-    _listeners: list[Callable[[], None]]
-    _saying: list[str]
+
+    def __init__(self, session: Session, rules: Rules, run_dir: Path, project: Path) -> None:
+        """Show ``session``."""
+        self._session = session
+        self.rules, self.run_dir, self.project, self.id = rules, run_dir, project, run_dir.name
+        self.differences, self.messages = (), []
+
+    @property
+    def session(self) -> Session:
+        """Everything that the cast knew."""
+        return self._session
 
     @property
     def graph(self) -> Graph:
         """The loadout that this cast runs."""
         return self.rules.graph
+
+    @property
+    def breakpoints(self) -> Mapping[str, Any]:
+        """Where runs stop; none in the past."""
+        return {}
 
     @property
     def request(self) -> str:
@@ -52,7 +73,7 @@ class Looks:
     @property
     def now(self) -> CastState:
         """The whole state of the engine, immutable."""
-        return self._history.state
+        return self.session.state
 
     @property
     def status(self) -> str:
@@ -67,7 +88,7 @@ class Looks:
     @property
     def steps(self) -> Sequence[StepRecord]:
         """Every step so far, in order; ``steps[-1]`` is the latest."""
-        return self._history.steps
+        return self.session.steps
 
     @property
     def route(self) -> list[tuple[str, int, str | None, str | None]]:
@@ -91,7 +112,7 @@ class Looks:
         visit = self.waiting_at
         if visit is None or self.rules.sockets[visit.socket].socket.is_utility:
             return None
-        return self._history.prompt
+        return self.session.prompt
 
     @property
     def prompt_cut_short(self) -> Prompt | None:
@@ -99,7 +120,7 @@ class Looks:
         visit, failure = self.now.at, self.failure
         if visit is None or failure is None or not failure.again:
             return None
-        return None if self.rules.sockets[visit.socket].socket.is_utility else self._history.prompt
+        return None if self.rules.sockets[visit.socket].socket.is_utility else self.session.prompt
 
     @property
     def waiting_at(self) -> Visit | None:
@@ -130,52 +151,90 @@ class Looks:
     @property
     def ended_by(self) -> Any:
         """The decision that passed over empty loops to the end, None when the cast ended otherwise."""
-        return self._history.ending
+        return self.session.ending
 
     @property
     def writable(self) -> bool:
         """Whether this object may go on with the cast."""
-        return self._journal is not None
+        return False
 
     @property
     def conversation(self) -> tuple[Message, ...]:
         """What was said in the current visit."""
-        return tuple(self._history.said)
+        return self.session.said
 
     @property
     def saying(self) -> str:
         """What the agent that is asked has said so far of an answer that is still coming."""
-        return "".join(self._saying)
+        return ""
 
     @property
     def wish(self) -> str | None:
         """What the person wants changed in the draft, while that is asked in place of the prompt."""
-        return self._history.message
+        return self.session.wish
 
     @property
     def notes(self) -> Sequence[str]:
         """What the agent of the latest step told a person since it was asked last."""
-        return self.steps[-1].notes[self._history.noted_before :] if self.steps else ()
+        return self.steps[-1].notes[self.session.noted_before :] if self.steps else ()
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls of the turn that waits, so far."""
-        return self._history.calls
+        return self.session.calls
 
     @property
     def asking(self) -> tuple[ToolCall, ...]:
         """The tool calls that wait for a person's leave; empty when none does."""
-        return tuple(call for call in self._history.asking if call.decided is None)
+        return decide.asking(self.session)
 
     @property
     def calls_due(self) -> tuple[ToolCall, ...]:
         """The tool calls that a person allowed and that have not run yet."""
-        return tuple(call for call in self._history.asking if call.decided is not None)
+        return tuple(call for call in self.session.asking if call.decided is not None)
+
+    @property
+    def edits(self) -> Sequence[Edit]:
+        """The changes that a person made and did not undo, in order."""
+        return self.session.edits
+
+    @property
+    def abandoned(self) -> Sequence[Sequence[StepRecord]]:
+        """The steps that were left behind by going back, one branch each."""
+        return self.session.abandoned
+
+    @property
+    def usage(self) -> dict[str, JSON]:
+        """Tokens and cost in all, by socket, by materia and by item, as usage.json has them (R20)."""
+        return usage_report(self.rules, self.session)
+
+    @property
+    def tools_that_ask(self) -> dict[str, bool]:
+        """The tools that change something, and whether each is allowed to without asking."""
+        return {tool: tool in self.allowed for tool in decide.ASKING}
+
+    @property
+    def approval(self) -> Approval | None:
+        """The command that consent is asked for, sealed with its fingerprint; None when none is asked for.
+
+        Raises:
+            MateriaError: the request names no exact command or has a malformed id (``approval``).
+        """
+        hold = self.held
+        if hold is None or hold.needs != "consent" or not isinstance(hold.reading.value, dict):
+            return None
+        asked_at = (self.steps[-1].ended or 0) / 1000
+        return sealed_from(request_of(hold.reading.value), asked_at)
+
+    @property
+    def suggestions(self) -> list[Suggestion]:
+        """What the accepted contracts of this cast suggest to remember, in order, each thing once."""
+        return suggestions_of(self.rules, self.session)
 
     @property
     def allowed(self) -> frozenset[str]:
         """The tools that change something and yet need not ask in this cast."""
-        return self._history.allowed
+        return self.session.allowed
 
     def at_step(self, number: int) -> StepRecord:
         """Return the step of that number; negative numbers count from the end."""
@@ -190,7 +249,7 @@ class Looks:
         Raises:
             MateriaError: there is no such branch (``no_branch``).
         """
-        left = self._history.abandoned
+        left = self.session.abandoned
         if branch is None:
             return self.steps
         if not 0 <= branch < len(left):
@@ -202,8 +261,8 @@ class Looks:
             found[steps[0].number - 1 :] = steps
         return found
 
-    def as_of(self, number: int, branch: int | None = None) -> Past:
-        """Return the cast as it was after a step, to be looked at like the cast itself.
+    def as_of(self, number: int, branch: int | None = None) -> Snapshot:
+        """Return the cast as it was after a step.
 
         Args:
             number: of the step; 0 is the start.
@@ -214,7 +273,8 @@ class Looks:
         """
         steps = self.line(branch)
         last = _nth(steps, number).number if number else 0
-        return Past(self, history_to(self._history.start, steps, last))
+        line = steps if isinstance(steps, Steps) else Steps(list(steps[:-1]), len(steps) - 1, steps[-1])
+        return Snapshot(self.session.at(self.rules, line.to(last)), self.rules, self.run_dir, self.project)
 
     def why(self, step: int | None = None) -> Why:
         """Explain why a step went where it went; the latest one by default."""
@@ -260,31 +320,6 @@ class Looks:
             replace_file(target, recording_text(self).encode("utf-8", "replace"))
         return target
 
-    def watch(self, watcher: Callable[[Self], None]) -> Callable[[], None]:
-        """Call ``watcher`` after every change; returns a function that ends it.
-
-        A watcher that raises is not called again, and ``messages`` tells why.
-        """
-        self._watchers.append(watcher)
-        return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
-
-    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call ``listener`` whenever more of an answer has come (``saying``); returns a function that ends it.
-
-        It is called often and must be quick; one that raises is not called again.
-        """
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
-
-    def _heard(self) -> None:
-        for listener in tuple(self._listeners):
-            try:
-                listener()
-            except Exception as error:  # noqa: BLE001 - a view must not break the cast
-                if listener in self._listeners:
-                    self._listeners.remove(listener)
-                self.messages.append(f"A view stopped listening to the cast: {error}")
-
     def _upcoming(self) -> str | None:
         """The socket that is entered next: behind the loops that are passed over because they are empty."""
         target = self.now.next
@@ -295,18 +330,6 @@ class Looks:
         if entered.status == "complete":
             return END
         return entered.at.socket if entered.status == "waiting" and entered.at else target
-
-
-class Past(Looks):
-    """A cast as it was after one of its steps; it stays so, whatever becomes of the cast. See :meth:`Looks.as_of`."""
-
-    def __init__(self, cast: Looks, history: History) -> None:
-        """Show ``history``, which is that of ``cast`` up to some step."""
-        self.run_dir, self.id, self.rules = cast.run_dir, cast.id, cast.rules
-        self.project = cast.project
-        self.differences, self.messages, self.breakpoints = (), [], {}
-        self._history, self._journal, self._watchers = history, None, []
-        self._listeners, self._saying = [], []
 
 
 def _nth(steps: Sequence[StepRecord], number: int) -> StepRecord:

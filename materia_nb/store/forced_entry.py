@@ -1,10 +1,9 @@
-"""States that a recording reached on a way which the engine would not go."""
+"""Entering a socket as a recording did, where the engine would not."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from materia_nb.engine import step as engine
+from materia_nb.engine.events import SocketStart
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Item, Visit
@@ -13,11 +12,11 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Iterator
 
 
-def towards(rules: Rules, state: CastState, socket: str, recorded: Mapping[str, JSON]) -> engine.Step:
+def forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> engine.Step:
     """Enter ``socket`` as the recording did: with its item and its visit number, whatever led there."""
     state = state._replace(status="ready", next=socket, failure=None, pending=None)
-    visit, key = recorded.get("visit"), recorded.get("itemKey")
-    if isinstance(visit, int) and not isinstance(visit, bool) and visit > 0:
+    visit, key = recorded.visit, recorded.about.get("itemKey")
+    if visit is not None and visit > 0:
         state = state._replace(visits={**state.visits, socket: visit - 1})
     iterator = rules.sockets[socket].socket.iterator
     place = _place(iterator, key)
@@ -26,19 +25,19 @@ def towards(rules: Rules, state: CastState, socket: str, recorded: Mapping[str, 
     try:
         step = engine.enter(rules, state)
     except MateriaError:
-        return by_hand(rules, state, socket, recorded)
+        return _by_hand(rules, state, socket, recorded)
     at = step.state.at
     if step.state.status == "waiting" and at is not None and at.socket == socket:
         found = at.item.key if at.item else None
         if found == key:
             return step
-    return by_hand(rules, state, socket, recorded)
+    return _by_hand(rules, state, socket, recorded)
 
 
-def by_hand(rules: Rules, state: CastState, socket: str, recorded: Mapping[str, JSON]) -> engine.Step:
+def _by_hand(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> engine.Step:
     """Make the visit that was recorded, where the engine has no such item or would not enter."""
     here, mode = rules.sockets[socket].socket, rules.sockets[socket].first_mode
-    key, label = recorded.get("itemKey"), recorded.get("itemLabel")
+    key, label = recorded.about.get("itemKey"), recorded.about.get("itemLabel")
     item = None
     if isinstance(key, str):
         iterator, place = here.iterator, _place(here.iterator, key)
@@ -63,7 +62,7 @@ def by_hand(rules: Rules, state: CastState, socket: str, recorded: Mapping[str, 
     return engine.Step(state, (), None, prompt)
 
 
-def finalized(rules: Rules, state: CastState, prompt: Prompt | None) -> engine.Step:
+def forced_final(rules: Rules, state: CastState, prompt: Prompt | None) -> engine.Step:
     """Ask for the handoff of a socket that drafts or works first, also where nothing of that was recorded."""
     visit = state.at
     if visit is not None and not visit.drafts:

@@ -1,0 +1,444 @@
+"""The runner of a cast: it does what the session waits for and keeps what comes of it.
+
+Here alone are threads, locks, the clock and the disk. Every change is an :class:`Outcome` of
+:mod:`materia_nb.engine.decide`: it is written to the journal before it is believed, so the journal always
+rebuilds what the cast holds.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from materia_nb.agents.base import Asking, Called, Noted, Said, Spent, Telling, Turn, turn_kind
+from materia_nb.agents.registry import AgentTable
+from materia_nb.agents.sound import SoundReply, agent_failure, sound, sound_usage
+from materia_nb.engine import decide
+from materia_nb.engine import events as ev
+from materia_nb.engine import step as engine
+from materia_nb.engine.artifacts import branch_suffix, output_name
+from materia_nb.engine.decide import Outcome
+from materia_nb.engine.facts import learned_from
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.session import Session
+from materia_nb.engine.state import CastState, Visit
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.graph import Materia
+from materia_nb.store import derived
+from materia_nb.store.context import change_context
+from materia_nb.store.envelopes import PROTOCOL as ENVELOPE
+from materia_nb.store.envelopes import keep_envelope
+from materia_nb.store.evidence import missing_evidence
+from materia_nb.store.files import DiskError, to_bytes
+from materia_nb.store.journal import Journal, lines_of, read_journal
+from materia_nb.store.lock import CastLock
+from materia_nb.store.reader import read_session
+from materia_nb.store.rundir import RunDir
+from materia_nb.utilities.runner import command_record, run_utility, stdin_document
+
+_LOOK_AGAIN_S = 0.002
+
+
+class Runner:
+    """Runs one cast: one at a time changes it, under its lock.
+
+    Attributes:
+        session: everything the cast knows.
+        stop: set it to stop a run after, or if it can be stopped within, the step that runs.
+        saying: what the agent that is asked has said so far.
+    """
+
+    def __init__(
+        self,
+        files: RunDir,
+        rules: Rules,
+        session: Session,
+        *,
+        project: Path,
+        agents: AgentTable,
+        utilities: tuple[Path, ...] = (),
+        journal: Journal | None = None,
+        lock: CastLock | None = None,
+    ) -> None:
+        """Put the parts together. Without a journal the cast can only be looked at."""
+        self.files, self.rules, self.session = files, rules, session
+        self.project, self.agents, self.utilities = project, agents, utilities
+        self.journal = journal
+        self.stop = threading.Event()
+        self.saying: list[str] = []
+        self.messages: list[str] = []
+        self.watchers: list[Callable[[], None]] = []
+        self.listeners: list[Callable[[], None]] = []
+        self._derived = 0
+        self._lock = threading.Lock()
+        self._holder = 0
+        self._astray = False
+        self._close = weakref.finalize(self, let_go, journal, lock)
+
+    # -- changing the cast ----------------------------------------------------------------
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Hold the cast while it is changed.
+
+        Raises:
+            MateriaError: it was opened to be looked at (``read_only``), or this thread is changing it
+                already and would wait for itself (``busy``).
+        """
+        with self.alone():
+            if self.journal is None:
+                raise MateriaError(
+                    "This cast was opened to be looked at.",
+                    where=str(self.files.path),
+                    hint="resume it to go on with it",
+                    kind="read_only",
+                )
+            if self._astray:
+                self._recover()
+            yield
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the cast without changing it."""
+        with self._mine():
+            self._holder = threading.get_ident()
+            yield
+
+    def _mine(self) -> threading.Lock:
+        if self._lock.locked() and self._holder == threading.get_ident():
+            raise MateriaError(
+                "The cast is in the middle of a step.",
+                hint="an agent, a watcher or a utility's caller cannot go on with the cast that waits for it",
+                kind="busy",
+            )
+        return self._lock
+
+    def refuse_while_running(self) -> None:
+        """Raise MateriaError (``busy``) when a step or an edit is being made."""
+        if self._lock.locked():
+            raise MateriaError(
+                "A step is running; nothing can be changed before it ends.",
+                hint="pause, then edit",
+                kind="busy",
+            )
+
+    def busy(self, wait: float = 0.0) -> bool:
+        """Whether a step or an edit is being made, by whichever thread, still after ``wait`` seconds."""
+        until = time.monotonic() + (wait if self._holder != threading.get_ident() else 0.0)
+        while self._lock.locked():
+            if time.monotonic() >= until:
+                return True
+            time.sleep(_LOOK_AGAIN_S)  # taking the lock to wait for it would make it look busy to others
+        return False
+
+    def do(self, command: Callable[..., Outcome], *given: object) -> None:
+        """Carry out a command of :mod:`materia_nb.engine.decide`: ``command(rules, session, *given, now)``."""
+        self.keep(command(self.rules, self.session, *given, now()))
+
+    def keep(self, outcome: Outcome) -> None:
+        """Write the events of an outcome to the journal, then believe it and tell the watchers.
+
+        An interrupt between the two would leave the session behind its journal, so it is then read again.
+        """
+        if outcome.events:
+            assert self.journal is not None  # noqa: S101 - changing() raises otherwise
+            try:
+                self._astray = True
+                self.journal.append(lines_of(outcome.events, self.files))
+                self.session = outcome.session
+                self._astray = False
+            except DiskError:
+                self._astray = False  # nothing of the events stayed, and nothing was believed
+                raise
+            except BaseException:
+                self._recover()
+                raise
+        self.tell()
+
+    def _recover(self) -> None:
+        lines = read_journal(self.files.journal).lines
+        self.session = read_session(self.rules, lines, self.files.read_text).session
+        self._astray = False
+
+    # -- steps ----------------------------------------------------------------------------
+
+    def enter(self) -> None:
+        """Enter the next socket, or come to the end."""
+        self.do(decide.enter)
+
+    def advance(self) -> bool:
+        """Run one socket; False when the cast only came to its end."""
+        if self.session.state.status == "ready":
+            self.enter()
+        elif self.session.state.status != "waiting":
+            raise over(self.session)
+        visit = waiting_visit(self.session)
+        if visit is not None:
+            if self.rules.sockets[visit.socket].socket.is_utility:
+                self._run_utility(visit)
+            else:
+                self.ask()
+        if self.session.state.status != "ready":
+            self.write_derived()
+        return visit is not None
+
+    def _run_utility(self, visit: Visit) -> None:
+        materia, about = self.materia(visit), engine.about(self.rules, visit)
+        document = self._document(visit, materia)
+        base = output_name(visit.socket, visit.visit, None, branch_suffix(len(self.session.abandoned)))
+        name = self.files.write_json(f"{base}.input.json", document)
+        self._log(ev.UtilityInput(about=about, visit=visit.visit, artifact=name, ts=now()))
+        names = (f"{base}.command.stdout.txt", f"{base}.command.stderr.txt")
+        result = run_utility(
+            materia,
+            document,
+            project=self.project,
+            utilities=self.utilities,
+            artifacts=names,
+            stop=self.stop,
+        )
+        record = command_record(materia, result, names)
+        self.files.write(names[0], result.process.stdout)
+        self.files.write(names[1], result.process.stderr)
+        self.files.write_json(f"{base}.command.json", record)
+        told = ev.from_json("utility_command", {**about, **record, "visit": visit.visit}, now())
+        assert told is not None  # noqa: S101 - of a known type
+        self._log(told)
+        if result.failure is None:
+            self.arrived(SoundReply(result.stdout, None, {}))
+        elif result.failure.kind != "interrupted":
+            self._fail(result.failure.kind, result.failure.message, "correct the utility, then recast")
+
+    def _log(self, event: ev.Event) -> None:
+        """Write an event that tells how a process is run, and changes nothing else."""
+        self.keep(Outcome(self.session, (event,)))
+
+    def _document(self, visit: Visit, materia: Materia) -> dict[str, JSON]:
+        state, item = self.session.state, visit.item
+        return stdin_document(
+            materia=materia,
+            cwd=self.project,
+            run_dir=self.files.path,
+            request=state.request,
+            cast_id=self.files.path.name,
+            socket_id=visit.socket,
+            state=state.data,
+            item=item.value if item else None,
+            item_key=item.key if item else None,
+            item_label=item.label if item else None,
+            cursor=(item.cursor, item.position) if item else None,
+            cursors=state.cursors,
+        )
+
+    def ask(self) -> None:
+        """Ask the agent until the visit is done or a person must answer.
+
+        Whatever an agent raises, short of an interrupt, fails the cast: the journal says why,
+        and recast asks again.
+        """
+        while (visit := waiting_visit(self.session)) is not None and not self.stop.is_set():
+            if awaits_person(self.session):
+                return
+            drafts = visit.drafts
+            agent = self.agents.for_turn(visit.socket, self.materia(visit).id)
+            self.saying = []
+            try:
+                answer = agent.answer(self._turn(visit))
+                if isinstance(answer, Asking):
+                    self.do(decide.ask, answer.calls)
+                    return
+                reply = None if answer is None else sound(answer, f"The agent {agent.name}")
+            except Exception as error:  # noqa: BLE001 - agents are other people's code
+                if self.stop.is_set() and getattr(error, "kind", None) == "interrupted":
+                    return
+                self._fail(*agent_failure(agent, visit.socket, error))
+                return
+            finally:
+                self.saying = []
+                self.heard()
+            if reply is None:
+                return
+            self.arrived(reply)
+            if (at := waiting_visit(self.session)) is not None and at.drafts > drafts:
+                return  # a draft is for the person to judge
+
+    def _turn(self, visit: Visit) -> Turn:
+        session, materia, item = self.session, self.materia(visit), visit.item
+        here = self.rules.sockets[visit.socket]
+        free = here.any_text(visit.mode)  # anything may be said before the final answer
+        return Turn(
+            socket_id=visit.socket,
+            materia_id=materia.id,
+            materia_label=materia.label,
+            visit=visit.visit,
+            kind=turn_kind(visit.mode, first=not visit.drafts),
+            prompt=session.asked,
+            conversation=session.said,
+            item_key=item.key if item else None,
+            item_label=item.label if item else None,
+            tools=materia.tools,
+            model=materia.model,
+            thinking=materia.thinking,
+            wants=None if free else here.wants,
+            schema=None if free else here.schema,
+            request=session.state.request,
+            cast_id=self.files.path.name,
+            project=self.project,
+            stop=self.stop,
+            index=session.turns.get(visit.socket, 0),
+            materia_index=session.turns.get(f"materia {materia.id}", 0),
+            turn_of_visit=visit.turn,
+            grant=session.grant,
+            allowed=session.allowed,
+            calls=(*session.calls, *session.asking),
+            tell=lambda telling: self._take(visit, telling),
+        )
+
+    def _take(self, visit: Visit, telling: Telling) -> None:
+        """Take what an agent tells while it answers; from a turn that is over, nothing is taken."""
+        at = waiting_visit(self.session)
+        if at is None or (at.step, at.turn) != (visit.step, visit.turn):
+            return
+        match telling:
+            case Said(text, fresh):
+                if fresh:
+                    self.saying = []
+                self.saying.append(text)
+                self.heard()
+            case Called(call):
+                self.do(decide.called, call)
+            case Noted(text):
+                self.do(decide.noted, clean(text))
+            case Spent(usage):
+                self.do(decide.spent, sound_usage(usage, f"The agent of {visit.socket}"))
+
+    def arrived(self, reply: SoundReply) -> None:
+        """Take an output of the socket that waits."""
+        before, visit = self.session.state, decide.waiting(self.session)
+        outcome = decide.answer(self.rules, self.session, clean(reply.text), reply.usage, reply.meta, now())
+        here = self.rules.sockets[visit.socket]
+        if here.protocol.name == ENVELOPE:
+            missing = missing_evidence(outcome.session.steps[-1].reading, self.project, self.files.path)
+            if missing:
+                outcome = decide.lacking(self.rules, outcome, tuple(missing))
+        self.keep(outcome)
+        self.keep_beside(visit, before)
+
+    def keep_beside(self, visit: Visit, before: CastState) -> None:
+        """Keep what others than this cast read: the envelope, and what was learned about the project.
+
+        The journal has it already, so a disk that refuses is told and stops nothing.
+        """
+        here = self.rules.sockets[visit.socket]
+        if here.protocol.name == "sparse":
+            return
+        record = self.session.steps[-1]
+        done = self.session.state.at != visit or self.session.state.status in ("ready", "complete")
+        reading = record.reading or (before.hold.reading if before.hold else None)
+        try:
+            keep_envelope(self.files.path, self.rules, before, visit, reading, record.ended or 0, done=done)
+            if self.session.state.knowledge is not before.knowledge and reading is not None:
+                value = reading.value
+                change_context(
+                    self.files.path.parent,
+                    lambda stored: learned_from(self.rules, here, before, value, stored).knowledge,
+                )
+        except MateriaError as error:
+            self.messages.append(" ".join(str(error).split()))
+
+    def _fail(self, kind: str, message: str, hint: str) -> None:
+        """Fail the waiting visit for a reason that the engine cannot know."""
+        self.keep(decide.fail(self.session, kind, clean(message), hint, now()))
+        self.write_derived()
+
+    def write_derived(self) -> None:
+        """Write what follows from the journal: prompts, parsed outputs, manifest and usage (R29, R30).
+
+        Done when the cast pauses or ends, for the steps since the last time, so that
+        what a step costs does not grow with the cast.
+        """
+        if self.journal is not None:
+            self._derived = derived.write(self.files, self.rules, self.session, self._derived)
+
+    def materia(self, visit: Visit) -> Materia:
+        """Return the materia that is placed at the socket of a visit."""
+        return self.rules.sockets[visit.socket].socket.materia
+
+    # -- telling --------------------------------------------------------------------------
+
+    def tell(self) -> None:
+        """Tell the watchers that something changed."""
+        self._call(self.watchers, "following")
+
+    def heard(self) -> None:
+        """Tell the listeners that more of an answer has come."""
+        self._call(self.listeners, "listening to")
+
+    def _call(self, views: list[Callable[[], None]], what: str) -> None:
+        """Call views; one that raises is not called again."""
+        for view in tuple(views):
+            try:
+                view()
+            except Exception as error:  # noqa: BLE001 - a view must not break the cast
+                if view in views:
+                    views.remove(view)
+                told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+                self.messages.append(f"A view stopped {what} the cast: {told}")
+
+    def close(self) -> None:
+        """Let go of the journal and the lock."""
+        self.journal = None
+        self._close()
+
+
+def now() -> int:
+    """Return the time in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def clean(text: str) -> str:
+    """Return text as UTF-8 can keep it."""
+    return to_bytes(text).decode()
+
+
+def waiting_visit(session: Session) -> Visit | None:
+    """Return the visit that owes an output, None when no socket is entered."""
+    return session.state.at if session.state.status == "waiting" else None
+
+
+def awaits_person(session: Session) -> bool:
+    """Whether a person decides before an agent is asked: about tool calls, or about a draft."""
+    visit = session.state.at
+    if decide.asking(session):
+        return True
+    return visit is not None and bool(visit.drafts) and visit.mode == "draft" and session.wish is None
+
+
+def over(session: Session) -> MateriaError:
+    """Return the error of going on with a cast that is over or held."""
+    state = session.state
+    failure, hold = state.failure, state.hold if state.status == "held" else None
+    if hold is not None:
+        ways = "approve or deny" if hold.needs == "consent" else "answer"
+        return MateriaError(
+            f"The cast is held ({hold.action}): {hold.reason}",
+            where=state.at.socket if state.at else None,
+            hint=f"{ways}, decide in the agent's place, correct its output (recommit), or abort",
+            kind="held",
+        )
+    if failure is None:
+        return MateriaError("The cast is complete.", hint="cast again to start another", kind="over")
+    return MateriaError(failure.message, where=failure.socket, hint=failure.hint, kind=failure.kind)
+
+
+def let_go(journal: Journal | None, lock: CastLock | None) -> None:
+    """Close a journal and release a lock."""
+    if journal is not None:
+        journal.close()
+    if lock is not None:
+        lock.release()

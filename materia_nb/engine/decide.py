@@ -1,0 +1,458 @@
+"""What a command does to a cast: the events it leads to, and the session after them. Pure.
+
+Each function is one command. It refuses by raising MateriaError, and nothing has changed then. The session
+that it returns is the one that :func:`materia_nb.engine.evolve.evolve` makes of the events, found on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from materia_nb.engine import artifacts, edit
+from materia_nb.engine import events as ev
+from materia_nb.engine import evolve as to
+from materia_nb.engine import step as engine
+from materia_nb.engine.prompt import reworded
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.said import Decided, ToolCall
+from materia_nb.engine.session import Session
+from materia_nb.engine.state import Failure, Usage, Visit
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.handoff.contract import Approval, Grant, answer_note
+from materia_nb.jsonvalue import JSON
+
+ASKING: Final = ("bash", "edit", "write")
+"""The tools that ask for approval unless a cast allows them."""
+
+
+class Outcome(NamedTuple):
+    """The session after a command, and the events that lead to it."""
+
+    session: Session
+    events: tuple[ev.Event, ...] = ()
+
+
+# -- steps -------------------------------------------------------------------------------
+
+
+def enter(rules: Rules, session: Session, ts: int) -> Outcome:
+    """Enter the next socket, or come to the end."""
+    change = to.entered(rules, session, ts)
+    return Outcome(change.session, _told(change.step, ts, number=change.step.state.steps))
+
+
+def answer(
+    rules: Rules,
+    session: Session,
+    text: str,
+    usage: Usage | None,
+    meta: Mapping[str, JSON],
+    ts: int,
+) -> Outcome:
+    """Take an output for the socket that waits."""
+    visit = waiting(session)
+    step = engine.output(rules, session.state, text, usage, session.prompt)
+    first, *rest = step.events
+    name = artifacts.name_of_output(session, visit, first.type)
+    told = dict(first.data)
+    if first.type == "socket_complete" and step.decision is not None and step.decision.target:
+        told["next"] = step.decision.target
+    output = replace(
+        _typed(first.type, told, ts),
+        text=text,
+        artifact=name,
+        usage=usage,
+        meta=meta,  # type: ignore[call-arg]
+    )
+    after = to.keep_output(rules, session, step, to.Answer(text, name, usage, meta), ts)
+    return Outcome(after, (output, *(_typed(one.type, one.data, ts) for one in rest)))
+
+
+def lacking(rules: Rules, outcome: Outcome, paths: tuple[str, ...]) -> Outcome:
+    """Add to an output that it says it made files which are not there."""
+    first, *rest = outcome.events
+    assert isinstance(first, ev.Output)  # noqa: S101 - only outputs name files
+    event = ev.EvidenceMissing(about=first.about, visit=first.visit, paths=paths, ts=first.ts)
+    return Outcome(to.evolve(rules, outcome.session, event), (first, event, *rest))
+
+
+def fail(session: Session, kind: str, message: str, hint: str, ts: int) -> Outcome:
+    """Fail the waiting visit for a reason that the engine cannot know."""
+    failure = Failure(kind, message, waiting(session).socket, hint)
+    change = to.failed(session, failure, ts)
+    return Outcome(change.session, _told(change.step, ts, hint=hint))
+
+
+def abort(session: Session, reason: str, ts: int) -> Outcome:
+    """Stop the cast."""
+    change = to.aborted(session, reason, ts)
+    return Outcome(change.session, _told(change.step, ts))
+
+
+def recast(rules: Rules, session: Session, ts: int) -> Outcome:
+    """Run the socket where a failed or aborted cast stopped once more, from its first prompt."""
+    change = to.again(rules, session, engine.recast, ts)
+    return Outcome(change.session, _told(change.step, ts))
+
+
+def revive(rules: Rules, session: Session, ts: int) -> Outcome:
+    """Go on with a failed or aborted cast, with the limit that stopped it granted once more."""
+    change = to.again(rules, session, engine.revive, ts)
+    return Outcome(change.session, _told(change.step, ts))
+
+
+def resend(rules: Rules, session: Session, ts: int) -> Outcome:
+    """Let the turn that was cut short wait for its answer again."""
+    change = to.resent(rules, session, ts)
+    return Outcome(change.session, _told(change.step, ts))
+
+
+def nothing(_: Rules, session: Session, __: int) -> Outcome:
+    """Change nothing: what waits is only to be asked."""
+    return Outcome(session)
+
+
+# -- drafts ------------------------------------------------------------------------------
+
+
+def refine(rules: Rules, session: Session, message: str, ts: int) -> Outcome:
+    """Ask for a change of the draft."""
+    visit = waiting(session)
+    _needs_decided(session)
+    if visit.mode != "draft" or not visit.drafts:
+        raise MateriaError(
+            f"{visit.socket} has no draft to refine.",
+            hint="only a multi-turn socket that has answered can be refined",
+            kind="no_draft",
+        )
+    return _fold(rules, session, ev.RefinementMessage(about=engine.about(rules, visit), text=message, ts=ts))
+
+
+def finalize(rules: Rules, session: Session, ts: int) -> Outcome:
+    """Ask for the final result of the draft."""
+    visit = waiting(session)
+    _needs_decided(session)
+    return _fold(rules, session, ev.RefinementFinal(about=engine.about(rules, visit), ts=ts))
+
+
+# -- what an agent tells on the way -------------------------------------------------------
+
+
+def called(rules: Rules, session: Session, call: ToolCall, ts: int) -> Outcome:
+    """Keep a tool call of the turn that waits."""
+    return _fold(rules, session, ev.ToolCalled(about=engine.about(rules, waiting(session)), call=call, ts=ts))
+
+
+def noted(rules: Rules, session: Session, text: str, ts: int) -> Outcome:
+    """Keep what the agent tells a person."""
+    return _fold(rules, session, ev.AgentNote(about=engine.about(rules, waiting(session)), text=text, ts=ts))
+
+
+def spent(rules: Rules, session: Session, usage: Usage, ts: int) -> Outcome:
+    """Count what a turn without an output cost."""
+    about = engine.about(rules, waiting(session))
+    return _fold(rules, session, ev.TurnSpent(about=about, usage=usage, ts=ts))
+
+
+def ask(rules: Rules, session: Session, calls: Sequence[ToolCall], ts: int) -> Outcome:
+    """Let tool calls wait for a person's approval."""
+    about = engine.about(rules, waiting(session))
+    return _fold(rules, session, ev.ToolAsked(about=about, calls=tuple(calls), ts=ts))
+
+
+# -- approvals ---------------------------------------------------------------------------
+
+
+def decide_calls(
+    rules: Rules,
+    session: Session,
+    how: Decided,
+    reason: str,
+    meant: Sequence[ToolCall] | None,
+    ts: int,
+) -> Outcome:
+    """Approve or deny the tool calls that wait; ``meant`` are those that the person looked at."""
+    asked = asking(session)
+    if not asked or (meant is not None and tuple(meant) != asked):
+        what = "Other tool calls wait for approval by now" if asked else "No tool call waits for approval"
+        hint = "look at them first" if asked else "allow lets a tool run without asking"
+        raise MateriaError(f"{what}.", hint=hint, kind="not_asked")
+    about = engine.about(rules, waiting(session))
+    calls = tuple(_decided(call, how, reason) for call in asked)
+    denied = calls if how == "denied" else ()
+    granted = () if denied else calls
+    events: list[ev.Event] = [ev.ToolDecided(about=about, decided=how, calls=granted, ts=ts)]
+    events += [ev.ToolCalled(about=about, call=call, ts=ts) for call in denied]
+    allowed = session.allowed | ({call.tool for call in asked} if how == "always" else set())
+    if allowed != session.allowed:
+        events.append(ev.ToolsAllowed(tools=tuple(sorted(allowed)), ts=ts))
+    return _fold(rules, session, *events)
+
+
+def _decided(call: ToolCall, how: Decided, reason: str) -> ToolCall:
+    if how != "denied":
+        return replace(call, decided=how)
+    why = f" The reason: {reason}" if reason.strip() else ""
+    return replace(call, decided=how, ok=False, result=f"The person did not allow this call.{why}")
+
+
+def allow(rules: Rules, session: Session, tools: frozenset[str], ts: int) -> Outcome:
+    """Set which tools need not ask."""
+    if tools == session.allowed:
+        return Outcome(session)
+    return _fold(rules, session, ev.ToolsAllowed(tools=tuple(sorted(tools)), ts=ts))
+
+
+def answer_hold(rules: Rules, session: Session, text: str, ts: int) -> Outcome:
+    """Answer the agent that holds the cast."""
+    if not text.strip():
+        raise MateriaError("The answer is blank.", hint="say it in words", kind="usage")
+    about = engine.about(rules, held(session))
+    return _fold(rules, session, ev.HoldAnswered(about=about, text=text, ts=ts))
+
+
+def approve(rules: Rules, session: Session, approval: Approval, ts: int) -> Outcome:
+    """Consent to the exact command that the agent which holds the cast asks for."""
+    _, grant = approval.approve(ts / 1000)
+    if grant is None:
+        raise MateriaError(
+            "The request has expired: nobody answered it in time.",
+            hint="deny it, or answer that it should be asked for again",
+            kind="approval",
+        )
+    return _consent(rules, session, approval, answer_note(grant), grant, ts)
+
+
+def deny(rules: Rules, session: Session, approval: Approval, reason: str, ts: int) -> Outcome:
+    """Refuse the command that the agent which holds the cast asks consent for."""
+    told = "\n".join([answer_note(None), *([f"The reason: {reason}"] if reason.strip() else [])])
+    return _consent(rules, session, approval, told, None, ts)
+
+
+def _consent(
+    rules: Rules, session: Session, approval: Approval, text: str, grant: Grant | None, ts: int
+) -> Outcome:
+    event = ev.ApprovalAnswered(
+        about=engine.about(rules, held(session)),
+        approval_id=approval.approval_id,
+        fingerprint=approval.fingerprint,
+        exact_content=str(approval.sealed["exact_content"]),
+        granted=grant is not None,
+        expires=None if grant is None else round(grant.expires_at * 1000),
+        text=text,
+        ts=ts,
+    )
+    return _fold(rules, session, event)
+
+
+def decide_hold(
+    rules: Rules, session: Session, satisfied: bool | None, target: str | None, ts: int
+) -> Outcome:
+    """Take the output that is held, as a person decides."""
+    change = to.decided(rules, session, satisfied, target, ts)
+    about = engine.about(rules, held(session))
+    first = ev.HoldDecided(about=about, satisfied=satisfied, target=target, ts=ts)
+    more = [one for one in change.step.events if one.type.startswith(("budget_", "cast_"))]
+    return Outcome(change.session, (first, *(_typed(one.type, one.data, ts) for one in more)))
+
+
+# -- edits -------------------------------------------------------------------------------
+
+
+def edit_items(
+    rules: Rules, session: Session, items: JSON, origins: Sequence[int | None] | None, ts: int
+) -> Outcome:
+    """Replace the work items; ``origins`` says where each stood, found by comparing if left out."""
+    if not isinstance(items, list | tuple):
+        raise MateriaError("The work items must be a list.", hint="each has title and context", kind="items")
+    new, old = list(items), session.state.data.get("workItems")
+    places = edit.origins_of(old if isinstance(old, list) else [], new) if origins is None else origins
+    return _edit(rules, session, {**session.state.data, "workItems": new}, tuple(places), ts)
+
+
+def edit_state(rules: Rules, session: Session, data: Mapping[str, JSON], ts: int) -> Outcome:
+    """Replace the state's data."""
+    return _edit(rules, session, data, None, ts)
+
+
+def _edit(
+    rules: Rules,
+    session: Session,
+    data: Mapping[str, JSON],
+    origins: tuple[int | None, ...] | None,
+    ts: int,
+) -> Outcome:
+    before = session.state
+    if before.status == "complete":
+        raise MateriaError("The cast is complete.", hint="go back to a step first, or fork it", kind="over")
+    patch = edit.patch_between(before.data, data)
+    if not patch:
+        return Outcome(session)
+    event = ev.StateEdited(
+        patch=patch,
+        inverse=edit.patch_between(data, before.data),
+        step=before.steps,
+        origins=origins,
+        ts=ts,
+    )
+    return _fold(rules, session, event)
+
+
+def edit_prompt(rules: Rules, session: Session, layer: str, text: str, ts: int) -> Outcome:
+    """Change one layer of the prompt that waits, or of the one that was cut short, which waits again then."""
+    state = session.state
+    failure = state.failure
+    cut_short = state.at if failure is not None and failure.again and state.status != "waiting" else None
+    visit, prompt = cut_short or waiting(session), session.prompt
+    if prompt is None or rules.sockets[visit.socket].socket.is_utility:
+        raise MateriaError(
+            f"{visit.socket} is a utility and has no prompt.",
+            hint="edit the state that it reads",
+            kind="not_an_agent",
+        )
+    if session.wish is not None:
+        raise MateriaError(
+            "What is asked now is your message about the draft.",
+            hint="refine with another message",
+            kind="prompt",
+        )
+    changed = reworded(prompt, layer, text)
+    opened = resend(rules, session, ts) if cut_short is not None else Outcome(session)
+    if changed == prompt:
+        return opened
+    event = ev.PromptEdited(about=engine.about(rules, visit), layer=layer, text=text, ts=ts)
+    after = _fold(rules, opened.session, event)
+    return Outcome(after.session, (*opened.events, *after.events))
+
+
+def undo(rules: Rules, session: Session, ts: int) -> Outcome:
+    """Take the last edit back, as long as no step was made since."""
+    if not session.edits:
+        raise MateriaError("There is no edit to undo.", kind="undo")
+    if session.edits[-1].after != session.state:
+        raise MateriaError(
+            "The cast has gone on since the last edit.", hint="go back to the step before it", kind="undo"
+        )
+    return _fold(rules, session, ev.EditUndone(ts=ts))
+
+
+def recommit(rules: Rules, session: Session, text: str, ts: int) -> Outcome:
+    """Correct the output of the last step."""
+    record = session.steps[-1] if session.steps else None
+    if record is None or not record.turns or session.state.status == "waiting":
+        raise MateriaError(
+            "There is no completed step to correct.", hint="reply answers a waiting socket", kind="recommit"
+        )
+    if session.edits and session.edits[-1].step == session.state.steps:
+        raise MateriaError(
+            "The cast was edited since that step.", hint="undo the edit first", kind="recommit"
+        )
+    name = artifacts.name_of_correction(session)
+    change = to.recommitted(rules, session, text, name, ts)
+    first = ev.SocketRecommitted(step=record.number, text=text, artifact=name, ts=ts)
+    ends = [one for one in change.step.events if one.type == "cast_end"]
+    return Outcome(change.session, (first, *(_typed(one.type, one.data, ts) for one in ends)))
+
+
+def back_to(rules: Rules, session: Session, number: int, ts: int) -> Outcome:
+    """Go on from the state after an earlier step."""
+    return _fold(rules, session, ev.CastBack(step=number, ts=ts))
+
+
+def set_budget(rules: Rules, session: Session, most: int | None, ts: int) -> Outcome:
+    """Change the token budget of this cast only (R20)."""
+    # what comes from a notebook need not be what the annotation says
+    if most is not None and (type(most) is not int or most < 0):
+        raise MateriaError(
+            f"A budget is a whole number of tokens, not {most!r}.",
+            hint="give a number from 0, or None for no limit",
+            kind="bad_budget",
+        )
+    return _fold(rules, session, ev.BudgetSet(max_tokens=most, ts=ts))
+
+
+def remember(rules: Rules, session: Session, step: int, suggestion: JSON, ts: int) -> Outcome:
+    """Keep that a suggestion was kept about the project."""
+    return _fold(rules, session, ev.SuggestionKept(step=step, suggestion=suggestion, ts=ts))
+
+
+# -- what is asked of a session ------------------------------------------------------------
+
+
+def waiting(session: Session) -> Visit:
+    """Return the visit that owes an output, or raise MateriaError (``not_waiting``)."""
+    state = session.state
+    if state.status != "waiting" or state.at is None:
+        raise MateriaError(
+            f"No socket is waiting for an answer; the cast is {state.status}.",
+            hint="step first",
+            kind="not_waiting",
+        )
+    return state.at
+
+
+def held(session: Session) -> Visit:
+    """Return the visit that holds the cast, or raise MateriaError (``not_held``)."""
+    state = session.state
+    if state.status != "held" or state.at is None:
+        raise MateriaError(
+            f"The cast is {state.status}; nothing waits for a person's word.",
+            hint="step, or reply to the socket that waits",
+            kind="not_held",
+        )
+    return state.at
+
+
+def asking(session: Session) -> tuple[ToolCall, ...]:
+    """Return the tool calls that wait for a person."""
+    return tuple(call for call in session.asking if call.decided is None)
+
+
+def known_tools(tools: Sequence[str]) -> frozenset[str]:
+    """Return the tools of these names, ``all`` for each that asks; raises MateriaError (``unknown_tool``)."""
+    names = frozenset(ASKING) if set(tools) == {"all"} else frozenset(tools)
+    for name in sorted(names - set(ASKING)):
+        raise MateriaError(
+            f"{name!r} is not a tool that asks for approval.",
+            hint=did_you_mean(name, (*ASKING, "all")),
+            kind="unknown_tool",
+        )
+    return names
+
+
+def _needs_decided(session: Session) -> None:
+    if asking(session):
+        raise MateriaError(
+            "Tool calls wait for your approval.",
+            hint="approve or deny them first, or reply in the agent's place",
+            kind="asking",
+        )
+
+
+def _fold(rules: Rules, session: Session, *events: ev.Event) -> Outcome:
+    for event in events:
+        session = to.evolve(rules, session, event)
+    return Outcome(session, events)
+
+
+def _told(
+    step: engine.Step, ts: int, *, number: int | None = None, hint: str | None = None
+) -> tuple[ev.Event, ...]:
+    """Return the engine's own events as those of the journal."""
+    events = []
+    for one in step.events:
+        data = dict(one.data)
+        if number is not None:
+            data["step"] = number
+        if hint is not None and one.type == "cast_end":
+            data["hint"] = hint
+        events.append(_typed(one.type, data, ts))
+    return tuple(events)
+
+
+def _typed(kind: str, data: Mapping[str, JSON], ts: int) -> ev.Event:
+    event = ev.from_json(kind, data, ts)
+    assert event is not None  # noqa: S101 - the engine's events are all known
+    return event

@@ -1,0 +1,667 @@
+"""What happens to a cast: one class an event. Its fields are its JSON in the journal (R29).
+
+:mod:`materia_nb.engine.evolve` says what each does to a session. A field with a default that holds it is left
+out of the JSON. ``about`` stands for the fields that say which visit is meant.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
+
+from materia_nb.engine.said import Decided, ToolCall, call_from
+from materia_nb.engine.state import Usage
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import JSON
+
+VERSION: Final = 2
+"""The form of our events. Version 1, whose lines say none, kept every output in a file of its own (R43)."""
+
+About: TypeAlias = Mapping[str, JSON]
+"""``socket``, ``materia``, ``materiaLabel`` and, inside an item, ``itemKey``, ``itemLabel``, ``itemLabelShort``."""
+
+ABOUT: Final = ("socket", "materia", "materiaLabel", "itemKey", "itemLabel", "itemLabelShort")
+
+OUTPUT_INLINE_BYTES: Final = 65_536
+"""An output of at most so many bytes stands in its event, a longer one in its artifact (R43)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened. ``ts`` is the time in milliseconds since the epoch."""
+
+    type: ClassVar[str]
+    ts: int = field(default=0, compare=False)
+
+
+# -- the cast ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CastStart(Event):
+    """The cast began."""
+
+    type: ClassVar[str] = "cast_start"
+    request: str = ""
+    config_source: str = ""
+    artifact_root: str = ""
+    loadout: str | None = None
+    project: str | None = None
+    owners: Mapping[str, JSON] = field(default_factory=dict)
+    engine: str = ""
+    knowledge: Mapping[str, JSON] = field(default_factory=dict)
+    state: Mapping[str, JSON] = field(default_factory=dict)
+    forked_from: Mapping[str, JSON] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CastEnd(Event):
+    """The cast ended; recast and revive may follow."""
+
+    type: ClassVar[str] = "cast_end"
+    ok: bool
+    error: str | None = None
+    kind: str | None = None
+    socket: str | None = None
+    hint: str | None = None
+    step: int | None = None
+    usage: Mapping[str, JSON] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CastRecast(Event):
+    """The socket where the cast stopped is asked again."""
+
+    type: ClassVar[str] = "cast_recast"
+    about: About = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CastRevive(Event):
+    """The cast goes on, with more of what it lacked."""
+
+    type: ClassVar[str] = "cast_revive"
+    about: About = field(default_factory=dict)
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CastBack(Event):
+    """The cast goes on from the state after an earlier step; 0 is the start."""
+
+    type: ClassVar[str] = "cast_back"
+    step: int
+    by: str = "person"
+
+
+# -- a visit -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocketStart(Event):
+    """A socket was entered; ``step`` counts the visits of the whole cast."""
+
+    type: ClassVar[str] = "socket_start"
+    about: About = field(default_factory=dict)
+    visit: int | None = None
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UtilityInput(Event):
+    """A utility is started with the input in this artifact."""
+
+    type: ClassVar[str] = "utility_input"
+    about: About = field(default_factory=dict)
+    visit: int | None = None
+    artifact: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UtilityCommand(Event):
+    """The process of a utility ended, or did not start."""
+
+    type: ClassVar[str] = "utility_command"
+    about: About = field(default_factory=dict)
+    visit: int | None = None
+    command: JSON = None
+    code: int | None = None
+    signal: JSON = None
+    timed_out: bool = False
+    timeout_ms: JSON = None
+    stdout_artifact: str | None = None
+    stderr_artifact: str | None = None
+    stdout_truncated: bool = False
+    stderr_truncated: bool = False
+    max_bytes: JSON = None
+    seconds: JSON = None
+    start_error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output(Event):
+    """An output arrived. ``text`` is the output, in the journal or, if it is long, in ``artifact``."""
+
+    type: ClassVar[str] = ""
+    about: About = field(default_factory=dict)
+    visit: int | None = None
+    text: str | None = None
+    artifact: str | None = None
+    sha256: str | None = None
+    usage: Usage | None = None
+    meta: Mapping[str, JSON] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocketComplete(Output):
+    """An output was accepted; ``detour`` is what runs first before this socket is done again."""
+
+    type: ClassVar[str] = "socket_complete"
+    parsed: bool = False
+    next: str | None = None
+    detour: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocketRefinement(Output):
+    """A draft came."""
+
+    type: ClassVar[str] = "socket_refinement"
+    refinement_turn: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocketWorked(Output):
+    """The work of a socket with `finalize` came; its handoff is asked for next."""
+
+    type: ClassVar[str] = "socket_worked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocketRefused(Output):
+    """An output was refused, and the cast fails."""
+
+    type: ClassVar[str] = "socket_refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocketHeld(Output):
+    """The output asks for a person; nothing of it is applied yet."""
+
+    type: ClassVar[str] = "socket_held"
+    action: str = ""
+    reason: str = ""
+    needs: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocketContinued(Output):
+    """The agent is still at work and is asked to go on."""
+
+    type: ClassVar[str] = "socket_continued"
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryStart(Output):
+    """An output was refused, and a repair turn follows."""
+
+    type: ClassVar[str] = "same_socket_recovery_start"
+    attempt: int | None = None
+    max_attempts: int | None = None
+    validation_kind: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryRetry(Event):
+    """The repair turn begins."""
+
+    type: ClassVar[str] = "same_socket_recovery_retry"
+    about: About = field(default_factory=dict)
+    visit: int | None = None
+    attempt: int | None = None
+    max_attempts: int | None = None
+    validation_kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryExhausted(Output):
+    """An output was refused, and no repair turn is left."""
+
+    type: ClassVar[str] = "same_socket_recovery_exhausted"
+    attempt: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceMissing(Event):
+    """The output just accepted says that it made these files, and they are not on the disk."""
+
+    type: ClassVar[str] = "evidence_missing"
+    about: About = field(default_factory=dict)
+    visit: int | None = None
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetWarning(Event):
+    """The budget is nearly used up."""
+
+    type: ClassVar[str] = "budget_warning"
+    tokens: int = 0
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetLimit(Event):
+    """The budget is used up."""
+
+    type: ClassVar[str] = "budget_limit"
+    tokens: int = 0
+    max_tokens: int | None = None
+
+
+# -- the turn of an agent ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCalled(Event):
+    """An agent used a tool; one that changes something is told when it begins, and again, with its id, when it ended."""
+
+    type: ClassVar[str] = "tool_call"
+    about: About = field(default_factory=dict)
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolAsked(Event):
+    """The agent cannot go on before a person has decided about these calls."""
+
+    type: ClassVar[str] = "tool_asked"
+    about: About = field(default_factory=dict)
+    calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolDecided(Event):
+    """A person decided `once`, `always` or `denied`; `calls` are those to run now."""
+
+    type: ClassVar[str] = "tool_decided"
+    about: About = field(default_factory=dict)
+    decided: Decided
+    calls: tuple[ToolCall, ...] = ()
+    by: str = "person"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsAllowed(Event):
+    """The tools that need not ask from here on."""
+
+    type: ClassVar[str] = "tools_allowed"
+    tools: tuple[str, ...] = ()
+    by: str = "person"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentNote(Event):
+    """The agent told something: a request that it tries again, a tool that does not exist."""
+
+    type: ClassVar[str] = "agent_note"
+    about: About = field(default_factory=dict)
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnSpent(Event):
+    """What a turn cost that gave no output: it failed, was interrupted, or waits for approval."""
+
+    type: ClassVar[str] = "turn_spent"
+    about: About = field(default_factory=dict)
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnResent(Event):
+    """A turn that was cut short is asked once more."""
+
+    type: ClassVar[str] = "turn_resent"
+    about: About = field(default_factory=dict)
+
+
+# -- what a person does ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefinementMessage(Event):
+    """A person asked for a change of a draft."""
+
+    type: ClassVar[str] = "refinement_message"
+    about: About = field(default_factory=dict)
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefinementFinal(Event):
+    """A person asked for the final result."""
+
+    type: ClassVar[str] = "refinement_final"
+    about: About = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldAnswered(Event):
+    """A person answered the agent that holds the cast."""
+
+    type: ClassVar[str] = "hold_answered"
+    about: About = field(default_factory=dict)
+    text: str = ""
+    by: str = "person"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalAnswered(Event):
+    """A person consented to a command, or refused it."""
+
+    type: ClassVar[str] = "approval_answered"
+    about: About = field(default_factory=dict)
+    approval_id: str = ""
+    fingerprint: str = ""
+    exact_content: str = ""
+    granted: bool = False
+    expires: int | None = None
+    text: str = ""
+    by: str = "person"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldDecided(Event):
+    """A person decided in the agent's place; its output counts."""
+
+    type: ClassVar[str] = "hold_decided"
+    about: About = field(default_factory=dict)
+    satisfied: bool | None = None
+    target: str | None = None
+    by: str = "person"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetSet(Event):
+    """A person changed the budget of this cast."""
+
+    type: ClassVar[str] = "budget_set"
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuggestionKept(Event):
+    """A person kept what the agent of that step suggested to remember."""
+
+    type: ClassVar[str] = "suggestion_kept"
+    step: int | None = None
+    suggestion: JSON = None
+    by: str = "person"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateEdited(Event):
+    """A person changed the state after that step; `origins` says where each work item stood before."""
+
+    type: ClassVar[str] = "state_edited"
+    patch: tuple[Mapping[str, JSON], ...] = ()
+    inverse: tuple[Mapping[str, JSON], ...] = ()
+    step: int = 0
+    origins: tuple[int | None, ...] | None = None
+    by: str = "person"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptEdited(Event):
+    """A person changed a layer of the prompt, for this turn."""
+
+    type: ClassVar[str] = "prompt_edited"
+    about: About = field(default_factory=dict)
+    layer: str = ""
+    text: str = ""
+    by: str = "person"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditUndone(Event):
+    """The last change of the state was taken back."""
+
+    type: ClassVar[str] = "edit_undone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocketRecommitted(Event):
+    """A person corrected the output of that step."""
+
+    type: ClassVar[str] = "socket_recommitted"
+    step: int = 0
+    text: str | None = None
+    artifact: str | None = None
+    sha256: str | None = None
+    by: str = "person"
+
+
+OUTPUTS: Final[tuple[type[Output], ...]] = (
+    SocketComplete,
+    SocketRefinement,
+    SocketWorked,
+    SocketRefused,
+    SocketHeld,
+    SocketContinued,
+    RecoveryStart,
+    RecoveryExhausted,
+)
+"""The events of an output that arrived."""
+
+EVENTS: Final[Mapping[str, type[Event]]] = {
+    event.type: event
+    for event in (
+        CastStart,
+        SocketStart,
+        UtilityInput,
+        UtilityCommand,
+        SocketComplete,
+        SocketRefused,
+        RecoveryStart,
+        RecoveryRetry,
+        RecoveryExhausted,
+        SocketHeld,
+        SocketContinued,
+        EvidenceMissing,
+        HoldAnswered,
+        ApprovalAnswered,
+        HoldDecided,
+        SocketWorked,
+        SocketRefinement,
+        RefinementMessage,
+        RefinementFinal,
+        ToolCalled,
+        ToolAsked,
+        ToolDecided,
+        ToolsAllowed,
+        AgentNote,
+        TurnSpent,
+        TurnResent,
+        BudgetWarning,
+        BudgetLimit,
+        BudgetSet,
+        SuggestionKept,
+        StateEdited,
+        PromptEdited,
+        EditUndone,
+        SocketRecommitted,
+        CastBack,
+        CastRecast,
+        CastRevive,
+        CastEnd,
+    )
+}
+"""Every event by its type, in the order of the documentation."""
+
+
+# -- to and from JSON ----------------------------------------------------------------------
+
+
+class _Form(NamedTuple):
+    """How the values of one kind of field are written and read; ``read`` raises ValueError."""
+
+    write: Callable[[Any], JSON]
+    read: Callable[[JSON], Any]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _is(*types: type) -> Callable[[JSON], Any]:
+    def read(value: JSON) -> Any:
+        if isinstance(value, bool) and bool not in types:
+            raise ValueError(value)
+        if not isinstance(value, types):
+            raise ValueError(value)  # noqa: TRY004 - one kind of error for all forms
+        return value
+
+    return read
+
+
+def _each(one: Callable[[JSON], Any]) -> Callable[[JSON], Any]:
+    def read(value: JSON) -> Any:
+        if not isinstance(value, list):
+            raise ValueError(value)  # noqa: TRY004
+        return tuple(one(item) for item in value)
+
+    return read
+
+
+def _call(value: JSON) -> ToolCall:
+    call = call_from(value)
+    if call is None:
+        raise ValueError(value)
+    return call
+
+
+def usage_from(value: JSON) -> Usage:
+    """Read the usage of an output; what is not a number counts as none. Raises ValueError."""
+    if not isinstance(value, dict):
+        raise ValueError(value)  # noqa: TRY004 - one kind of error for all
+    given = [value.get(name) for name in ("input", "output", "cost")]
+    numbers = [n if isinstance(n, (int, float)) and not isinstance(n, bool) else 0 for n in given]
+    try:
+        return Usage(int(numbers[0]), int(numbers[1]), float(numbers[2]))
+    except OverflowError as error:  # not finite
+        raise ValueError(value) from error
+
+
+def _decided_as(value: JSON) -> Any:
+    if value not in ("once", "always", "denied"):
+        raise ValueError(value)
+    return value
+
+
+def _place(value: JSON) -> int | None:
+    return None if value is None else int(_is(int)(value))
+
+
+_FORMS: Final[Mapping[str, _Form]] = {
+    "str": _Form(_same, _is(str)),
+    "int": _Form(_same, _is(int)),
+    "bool": _Form(_same, _is(bool)),
+    "JSON": _Form(_same, _same),
+    "Mapping[str, JSON]": _Form(dict, _is(dict)),
+    "tuple[str, ...]": _Form(list, _each(_is(str))),
+    "tuple[int | None, ...]": _Form(list, _each(_place)),
+    "tuple[Mapping[str, JSON], ...]": _Form(list, _each(_is(dict))),
+    "ToolCall": _Form(lambda call: call.as_json(), _call),
+    "tuple[ToolCall, ...]": _Form(lambda calls: [call.as_json() for call in calls], _each(_call)),
+    "Usage": _Form(lambda usage: usage._asdict(), usage_from),
+    "Decided": _Form(_same, _decided_as),
+}
+
+
+class Field(NamedTuple):
+    """One field of an event in the journal."""
+
+    name: str
+    key: str
+    form: _Form
+    default: Any
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def fields(event: type[Event]) -> tuple[Field, ...]:
+    """Return the fields of an event as the journal has them, but ``ts`` and those of ``about``."""
+    return _FIELDS[event]
+
+
+def _fields(event: type[Event]) -> tuple[Field, ...]:
+    return tuple(
+        Field(one.name, _camel(one.name), _FORMS[str(one.type).removesuffix(" | None")], _default(one))
+        for one in dataclasses.fields(event)
+        if one.name not in ("ts", "about")
+    )
+
+
+def _default(one: dataclasses.Field[Any]) -> Any:
+    if one.default_factory is not dataclasses.MISSING:
+        return one.default_factory()
+    return one.default
+
+
+_FIELDS: Final = {event: _fields(event) for event in EVENTS.values()}
+_ABOUT: Final = frozenset(
+    event for event in EVENTS.values() if any(one.name == "about" for one in dataclasses.fields(event))
+)
+
+
+def to_json(event: Event) -> dict[str, JSON]:
+    """Return the data of an event as the journal has them."""
+    kind = type(event)
+    data: dict[str, JSON] = dict(event.about) if kind in _ABOUT else {}  # type: ignore[attr-defined]
+    for name, key, form, default in _FIELDS[kind]:
+        value = getattr(event, name)
+        if value is not default and value != default:
+            data[key] = form.write(value)
+    return data
+
+
+def from_json(kind: str, data: Mapping[str, JSON], ts: int = 0) -> Event | None:
+    """Read an event; None when its type is unknown.
+
+    Raises:
+        MateriaError: a field is missing or of the wrong type (``damaged_journal``).
+    """
+    event = EVENTS.get(kind)
+    if event is None:
+        return None
+    given: dict[str, Any] = {"ts": ts}
+    if event in _ABOUT:
+        given["about"] = {key: data[key] for key in ABOUT if key in data}
+    for name, key, form, default in _FIELDS[event]:
+        value = data.get(key)
+        if value is None:
+            if default is dataclasses.MISSING:
+                raise _damaged(kind, key, "is missing")
+            continue
+        try:
+            given[name] = form.read(value)
+        except ValueError:
+            raise _damaged(kind, key, "is of the wrong type") from None
+    return event(**given)
+
+
+def _damaged(kind: str, key: str, why: str) -> MateriaError:
+    return MateriaError(
+        f"The journal is damaged: the field {key!r} of an event {kind!r} {why}.",
+        hint="restore the file, or cut it off before that line to go on from there",
+        kind="damaged_journal",
+    )

@@ -1,0 +1,496 @@
+"""How a session changes: the only place where it does, live, resumed and rehearsed alike.
+
+:func:`evolve` folds one event into a session. The functions below it say what an event means; those that a
+command needs before its event can be written (which event is it? where does the cast go next?) are public
+and give the engine's step beside the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from materia_nb.engine import edit
+from materia_nb.engine import events as ev
+from materia_nb.engine import step as engine
+from materia_nb.engine.prompt import reworded
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.said import ToolCall
+from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord, said_by, turns_in
+from materia_nb.engine.state import CastState, Failure, Usage
+from materia_nb.errors import MateriaError
+from materia_nb.handoff.contract.approval import Grant
+from materia_nb.jsonvalue import JSON
+
+
+class Unfit(MateriaError):
+    """An event that cannot follow on the session: the journal was changed, or another engine wrote it."""
+
+    def __init__(self, event: ev.Event, why: str) -> None:
+        super().__init__(
+            f"The journal does not fit together: {event.type}, {why}.",
+            hint="the config or the journal of this run directory was exchanged or changed",
+            kind="damaged_journal",
+        )
+
+
+class Answer(NamedTuple):
+    """An output: its text, where it is kept, what it cost, and what its agent gave beside it."""
+
+    text: str
+    artifact: str | None = None
+    usage: Usage | None = None
+    meta: Mapping[str, JSON] = {}
+
+
+class Change(NamedTuple):
+    """A session after a transition, and the engine's step."""
+
+    session: Session
+    step: engine.Step
+
+
+def begin(rules: Rules, start: ev.CastStart) -> Session:
+    """Return the session of a cast that is about to enter its entry socket."""
+    state = engine.begin(rules, start.request, start.knowledge, start.state)
+    return Session(state, state)
+
+
+def evolve(rules: Rules, session: Session, event: ev.Event) -> Session:
+    """Return the session after an event.
+
+    Raises:
+        Unfit: the event cannot follow.
+        MateriaError: what it asks for is refused by a rule.
+    """
+    return _EVOLVE[type(event)](rules, session, event)
+
+
+# -- visits ------------------------------------------------------------------------------
+
+
+def entered(rules: Rules, session: Session, ts: int) -> Change:
+    """Enter the next socket, or come to the end."""
+    step = engine.enter(rules, session.state)
+    return Change(keep_entry(session, step, ts), step)
+
+
+def keep_entry(session: Session, step: engine.Step, ts: int) -> Session:
+    """Keep the outcome of entering a socket, or of coming to the end."""
+    state = step.state
+    visit = state.at
+    if state.status != "waiting" or visit is None:
+        return _forgetting(session)._replace(state=state, ending=step.decision, noted_before=0, spent=())
+    item = visit.item
+    record = StepRecord(
+        visit.step,
+        visit.socket,
+        visit.visit,
+        item.key if item else None,
+        item.label if item else None,
+        ts,
+        session.state,
+        state,
+        step.prompt,
+        step.decision,
+        branch=len(session.abandoned),
+    )
+    return session._replace(
+        state=state,
+        steps=session.steps.adding(record),
+        prompt=step.prompt,
+        mode=visit.mode,
+        wish=None,
+        said=(),
+        calls=(),
+        asking=(),
+        noted_before=0,
+        spent=(),
+    )
+
+
+def answered(rules: Rules, session: Session, answer: Answer, ts: int) -> Change:
+    """Take an output of the socket that waits."""
+    step = engine.output(rules, session.state, answer.text, answer.usage, session.prompt)
+    return Change(keep_output(rules, session, step, answer, ts), step)
+
+
+def keep_output(rules: Rules, session: Session, step: engine.Step, answer: Answer, ts: int) -> Session:
+    """Keep an output and what followed from it."""
+    record, prompt = session.steps[-1], session.prompt
+    turn = TurnRecord(
+        session.mode,
+        prompt,
+        answer.text,
+        answer.artifact,
+        step.reading,
+        answer.usage,
+        session.wish,
+        session.calls,
+        answer.meta,
+        session.spent,
+    )
+    record = record._replace(turns=(*record.turns, turn), missing=())
+    socket = rules.sockets[record.socket].socket
+    turns = session.turns
+    if not socket.is_utility:
+        turns = dict(turns)
+        for key in (socket.id, f"materia {socket.materia.id}"):
+            turns[key] = turns.get(key, 0) + 1
+    session = session._replace(
+        steps=session.steps.ending_in(record),
+        said=(*session.said, *said_by(turn)) if prompt is not None else session.said,
+        wish=None,
+        calls=(),
+        asking=(),
+        spent=(),
+        grant=None,  # what is left of it ends with the turn
+        turns=turns,
+    )
+    return moved(session, step, ts)
+
+
+def moved(session: Session, step: engine.Step, ts: int) -> Session:
+    """Keep a transition of the latest visit."""
+    state = step.state
+    waits = state.status == "waiting"
+    changes: dict[str, Any] = {"state": state}
+    if session.steps:
+        record = session.steps[-1]
+        record = record._replace(
+            after=state, decision=step.decision or record.decision, ended=None if waits else ts
+        )
+        changes["steps"] = session.steps.ending_in(record)
+    if step.prompt is not None:
+        changes |= {"prompt": step.prompt, "wish": None, "calls": (), "asking": ()}
+    if waits and state.at is not None:
+        changes["mode"] = state.at.mode
+    return session._replace(**changes)
+
+
+def _forgetting(session: Session) -> Session:
+    """Begin another conversation."""
+    return session._replace(wish=None, said=(), calls=(), asking=())
+
+
+# -- stopping, and going on --------------------------------------------------------------
+
+
+def failed(session: Session, failure: Failure, ts: int) -> Change:
+    """Fail the waiting visit for a reason that the engine cannot know: its process or agent failed."""
+    step = engine.fail(session.state, failure)
+    return Change(moved(session, step, ts), step)
+
+
+def aborted(session: Session, reason: str, ts: int) -> Change:
+    """Stop the cast at a person's word."""
+    step = engine.abort(session.state, reason)
+    return Change(moved(session._replace(grant=None), step, ts), step)
+
+
+def again(
+    rules: Rules,
+    session: Session,
+    transition: Callable[[Rules, CastState], engine.Step],
+    ts: int,
+) -> Change:
+    """Recast or revive; a prompt that tells the whole task begins the visit's conversation anew."""
+    step = transition(rules, session.state)
+    session = session._replace(grant=None)
+    if step.state.status != "waiting" or (step.prompt is not None and step.prompt.begins):
+        session = _forgetting(session)
+    if session.steps:
+        record = session.steps[-1]
+        session = session._replace(noted_before=len(record.notes))
+        if any(event.type == "cast_recast" for event in step.events):
+            session = _latest(session, left=len(record.turns))
+    return Change(moved(session, step, ts), step)
+
+
+def resent(rules: Rules, session: Session, ts: int) -> Change:
+    """Ask a turn that was cut short once more; what it noted then is of the past."""
+    step = engine.resend(rules, session.state)
+    session = session._replace(noted_before=len(session.steps[-1].notes))
+    return Change(moved(session, step, ts), step)
+
+
+def finalized(rules: Rules, session: Session, ts: int) -> Change:
+    """Ask for the final result of a draft."""
+    prompt = session.prompt or engine.prompt_for(rules, session.state)
+    step = engine.finalize(rules, session.state, prompt)
+    return Change(moved(session, step, ts), step)
+
+
+def _latest(session: Session, **changes: Any) -> Session:
+    record = session.steps[-1]._replace(**changes)
+    return session._replace(steps=session.steps.ending_in(record))
+
+
+# -- a person ------------------------------------------------------------------------------
+
+
+def resumed(rules: Rules, session: Session, text: str, grant: Grant | None, ts: int) -> Change:
+    """Give the agent that holds the cast a person's answer, with consent if that was given."""
+    prompt = session.prompt or session.steps[-1].prompt
+    assert prompt is not None  # noqa: S101 - only agents hold a cast, and they were asked
+    step = engine.answered(rules, session.state, text, prompt)
+    return Change(moved(session._replace(grant=grant), step, ts), step)
+
+
+def decided(rules: Rules, session: Session, satisfied: bool | None, target: str | None, ts: int) -> Change:
+    """Take the output that is held as a person decides."""
+    step = engine.decided(rules, session.state, satisfied=satisfied, target=target)
+    return Change(moved(session, step, ts), step)
+
+
+def recommitted(rules: Rules, session: Session, text: str, artifact: str | None, ts: int) -> Change:
+    """Decide the last step anew with a corrected output; the original stays beside it."""
+    record = session.steps[-1]
+    step = edit.recommit(rules, record.before, session.state, text)
+    turn = TurnRecord("correction", None, text, artifact, step.reading, None)
+    session = _latest(session, turns=(*record.turns, turn), missing=())._replace(ending=None)
+    return Change(moved(session, step, ts), step)
+
+
+def edited(
+    rules: Rules,
+    session: Session,
+    after: CastState,
+    patch: tuple[Mapping[str, JSON], ...],
+    inverse: tuple[Mapping[str, JSON], ...],
+    ts: int,
+) -> Session:
+    """Keep what a person changed in the state; a waiting agent is asked with it."""
+    before = session.state
+    made = Edit(ts, before.steps, patch, inverse, before, after, session.prompt)
+    session = session._replace(state=after, edits=(*session.edits, made))
+    prompt = edit.prompt_after(rules, after)
+    return session if prompt is None else asking_instead(session, prompt)
+
+
+def asking_instead(session: Session, prompt: Any) -> Session:
+    """Ask in other words; the record of the step shows what is asked."""
+    if session.steps and session.steps[-1].prompt is session.prompt:
+        session = _latest(session, prompt=prompt)
+    return session._replace(prompt=prompt)
+
+
+# -- events ----------------------------------------------------------------------------------
+
+
+def _start(rules: Rules, session: Session, event: ev.SocketStart) -> Session:
+    if session.state.status != "ready":
+        raise Unfit(event, f"but the cast is {session.state.status}")
+    after = entered(rules, session, event.ts).session
+    at = after.state.at
+    meant = (event.about.get("socket"), event.about.get("itemKey"), event.visit)
+    found = None if at is None else (at.socket, at.item.key if at.item else None, at.visit)
+    if after.state.status != "waiting" or found != meant:
+        raise Unfit(event, f"it enters {meant[0]}, and the cast does not")
+    return after
+
+
+def _output(rules: Rules, session: Session, event: ev.Output) -> Session:
+    state = session.state
+    if state.status != "waiting" or state.at is None or event.about.get("socket") != state.at.socket:
+        raise Unfit(event, "and nothing waits for it")
+    if event.text is None:
+        raise Unfit(event, "and its text is not there")
+    answer = Answer(event.text, event.artifact, event.usage, event.meta)
+    return answered(rules, session, answer, event.ts).session
+
+
+def _missing(_: Rules, session: Session, event: ev.EvidenceMissing) -> Session:
+    return _latest(session, missing=event.paths)
+
+
+def _end(rules: Rules, session: Session, event: ev.CastEnd) -> Session:
+    status = session.state.status
+    if event.ok or event.kind is None:
+        if status == "ready":
+            return entered(rules, session, event.ts).session
+        if status != ("complete" if event.ok else "failed"):
+            raise Unfit(event, f"but the cast is {status}")
+        return session
+    if event.kind == "aborted" and status in ("ready", "waiting", "held"):
+        return aborted(session, event.error or "", event.ts).session
+    if status == "waiting" and session.state.at is not None:
+        failure = Failure(event.kind, event.error or "", session.state.at.socket, event.hint)
+        return failed(session, failure, event.ts).session
+    if status == "ready":
+        return entered(rules, session, event.ts).session
+    return session  # the event before it said so already
+
+
+def _recast(rules: Rules, session: Session, event: ev.CastRecast) -> Session:
+    return again(rules, session, engine.recast, event.ts).session
+
+
+def _revive(rules: Rules, session: Session, event: ev.CastRevive) -> Session:
+    return again(rules, session, engine.revive, event.ts).session
+
+
+def _back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
+    if not 0 <= event.step <= len(session.steps):
+        raise Unfit(event, f"there is no step {event.step}")
+    steps = session.steps.to(event.step)
+    state = edit.back_to(steps[-1].after if steps else session.start, session.state)
+    left = session.steps[event.step :]
+    kept = tuple(one for one in session.edits if one.step < event.step)
+    return _forgetting(session)._replace(
+        state=state,
+        steps=steps,
+        abandoned=(*session.abandoned, left) if left else session.abandoned,
+        edits=kept,
+        turns=turns_in(rules, steps),
+        prompt=None,
+        ending=None,
+        grant=None,
+        noted_before=0,
+        spent=(),
+    )
+
+
+def _called(_: Rules, session: Session, event: ev.ToolCalled) -> Session:
+    """Keep a tool call; one that changes something is told when it begins, and its result takes that one's place."""
+    call = event.call
+    grant = session.grant
+    if grant is not None and call.args.get("command") == grant.exact_content:
+        grant = None  # it is for one use
+    session = session._replace(
+        calls=_with_call(session.calls, call),
+        asking=tuple(one for one in session.asking if one.id != call.id),
+        grant=grant,
+    )
+    return _latest(session, calls=_with_call(session.steps[-1].calls, call, since=len(session.calls)))
+
+
+def _with_call(calls: tuple[ToolCall, ...], call: ToolCall, since: int | None = None) -> tuple[ToolCall, ...]:
+    """Put a call in the place of the one with its id among the last ``since``, else behind all."""
+    first = 0 if since is None else max(len(calls) - since, 0)
+    if any(one.id == call.id for one in calls[first:]):
+        return (*calls[:first], *(call if one.id == call.id else one for one in calls[first:]))
+    return (*calls, call)
+
+
+def _asks(_: Rules, session: Session, event: ev.ToolAsked | ev.ToolDecided) -> Session:
+    return session._replace(asking=event.calls)
+
+
+def _allowed(_: Rules, session: Session, event: ev.ToolsAllowed) -> Session:
+    return session._replace(allowed=frozenset(event.tools))
+
+
+def _note(_: Rules, session: Session, event: ev.AgentNote) -> Session:
+    return _latest(session, notes=(*session.steps[-1].notes, event.text))
+
+
+def _spent(_: Rules, session: Session, event: ev.TurnSpent) -> Session:
+    state = engine.spend(session.state, event.usage)
+    session = session._replace(state=state, spent=(*session.spent, event.usage))
+    return _latest(session, spent=(*session.steps[-1].spent, event.usage), after=state)
+
+
+def _resent(rules: Rules, session: Session, event: ev.TurnResent) -> Session:
+    return resent(rules, session, event.ts).session
+
+
+def _refine(_: Rules, session: Session, event: ev.RefinementMessage) -> Session:
+    return session._replace(wish=event.text, calls=(), asking=())
+
+
+def _finalize(rules: Rules, session: Session, event: ev.RefinementFinal) -> Session:
+    return finalized(rules, session, event.ts).session
+
+
+def _hold_answered(rules: Rules, session: Session, event: ev.HoldAnswered) -> Session:
+    return resumed(rules, session, event.text, None, event.ts).session
+
+
+def _approval(rules: Rules, session: Session, event: ev.ApprovalAnswered) -> Session:
+    grant = None
+    if event.granted and event.expires is not None:
+        grant = Grant(event.approval_id, event.exact_content, event.expires / 1000)
+    return resumed(rules, session, event.text, grant, event.ts).session
+
+
+def _decided(rules: Rules, session: Session, event: ev.HoldDecided) -> Session:
+    return decided(rules, session, event.satisfied, event.target, event.ts).session
+
+
+def _budget(_: Rules, session: Session, event: ev.BudgetSet) -> Session:
+    return session._replace(state=engine.set_budget(session.state, event.max_tokens))
+
+
+def _kept(_: Rules, session: Session, event: ev.SuggestionKept) -> Session:
+    return session._replace(kept=(*session.kept, event.suggestion))
+
+
+def _state_edited(rules: Rules, session: Session, event: ev.StateEdited) -> Session:
+    data = edit.patched(session.state.data, event.patch)
+    if event.origins is None:
+        after = edit.edit_data(session.state, data)
+    else:
+        items = data.get("workItems")
+        if not isinstance(items, list):
+            raise Unfit(event, "it edits work items, and there are none")
+        after = edit.edit_items(rules, session.state, items, event.origins)
+    return edited(rules, session, after, event.patch, event.inverse, event.ts)
+
+
+def _prompt_edited(_: Rules, session: Session, event: ev.PromptEdited) -> Session:
+    if session.prompt is None:
+        raise Unfit(event, "and there is no prompt")
+    return asking_instead(session, reworded(session.prompt, event.layer, event.text))
+
+
+def _undone(_: Rules, session: Session, event: ev.EditUndone) -> Session:
+    if not session.edits:
+        raise Unfit(event, "and there is no edit")
+    last = session.edits[-1]
+    session = session._replace(state=last.before, edits=session.edits[:-1])
+    return session if last.asked is None else asking_instead(session, last.asked)
+
+
+def _recommitted(rules: Rules, session: Session, event: ev.SocketRecommitted) -> Session:
+    if not session.steps or event.text is None:
+        raise Unfit(event, "and there is no such step or text")
+    return recommitted(rules, session, event.text, event.artifact, event.ts).session
+
+
+def _nothing(_: Rules, session: Session, __: ev.Event) -> Session:
+    """For what another event has said already, and for what only tells how a process ran."""
+    return session
+
+
+_EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]] = {
+    ev.CastStart: lambda rules, _, event: begin(rules, event),
+    ev.SocketStart: _start,
+    **dict.fromkeys(ev.OUTPUTS, _output),
+    ev.EvidenceMissing: _missing,
+    ev.CastEnd: _end,
+    ev.CastRecast: _recast,
+    ev.CastRevive: _revive,
+    ev.CastBack: _back,
+    ev.ToolCalled: _called,
+    ev.ToolAsked: _asks,
+    ev.ToolDecided: _asks,
+    ev.ToolsAllowed: _allowed,
+    ev.AgentNote: _note,
+    ev.TurnSpent: _spent,
+    ev.TurnResent: _resent,
+    ev.RefinementMessage: _refine,
+    ev.RefinementFinal: _finalize,
+    ev.HoldAnswered: _hold_answered,
+    ev.ApprovalAnswered: _approval,
+    ev.HoldDecided: _decided,
+    ev.BudgetSet: _budget,
+    ev.SuggestionKept: _kept,
+    ev.StateEdited: _state_edited,
+    ev.PromptEdited: _prompt_edited,
+    ev.EditUndone: _undone,
+    ev.SocketRecommitted: _recommitted,
+    **dict.fromkeys(
+        (ev.RecoveryRetry, ev.BudgetWarning, ev.BudgetLimit, ev.UtilityInput, ev.UtilityCommand), _nothing
+    ),
+}

@@ -1,0 +1,264 @@
+"""Everything a cast knows, as one frozen value; it changes in :mod:`materia_nb.engine.evolve` alone.
+
+These are named tuples for the reason given in :mod:`materia_nb.engine.state`: a step makes several of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple, overload
+
+from materia_nb.engine.decision import Decision
+from materia_nb.engine.prompt import Prompt
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.said import Message, ToolCall
+from materia_nb.engine.state import CastState, Mode, Usage
+from materia_nb.handoff.contract.approval import Grant
+from materia_nb.handoff.protocol import Reading
+from materia_nb.jsonvalue import JSON
+
+
+class TurnRecord(NamedTuple):
+    """One output of a visit: what was asked, what came, where it is kept, what was made of it.
+
+    ``prompt`` and ``reading`` are None for a utility and for a draft respectively; ``message``
+    is what the person said when that was asked in place of the prompt (refinement). A
+    ``correction`` is what a person put in place of the output of a completed step. ``calls``
+    are the tools that the agent used before it answered, ``meta`` what it gave beside its answer, and
+    ``spent`` what was used up before it: by tries that failed, and until approval was given.
+    """
+
+    mode: Mode | Literal["correction"]
+    prompt: Prompt | None
+    text: str
+    artifact: str | None
+    reading: Reading | None
+    usage: Usage | None
+    message: str | None = None
+    calls: tuple[ToolCall, ...] = ()
+    meta: Mapping[str, JSON] = {}
+    spent: tuple[Usage, ...] = ()
+
+
+class StepRecord(NamedTuple):
+    """One visit, from entering the socket to the decision that followed.
+
+    ``before`` is the state when it was entered and ``after`` the latest one; while
+    the socket still owes an output, ``decision`` is None or that of its last turn.
+    ``entry`` tells which empty loops were passed over on the way in. ``branch`` counts how
+    often the cast had been taken back before, since visits are then numbered anew. ``missing``
+    are the files that the last output says it made and that were not on the disk.
+
+    ``calls`` are all tool calls of the visit, also those of turns that gave no output, ``notes``
+    what its agent told a person, and ``spent`` what turns without an output cost. ``left`` is how many
+    of ``turns`` the last recast left behind.
+    """
+
+    number: int
+    socket: str
+    visit: int
+    item_key: str | None
+    item_label: str | None
+    started: int
+    before: CastState
+    after: CastState
+    prompt: Prompt | None
+    entry: Decision | None = None
+    decision: Decision | None = None
+    turns: tuple[TurnRecord, ...] = ()
+    ended: int | None = None
+    branch: int = 0
+    missing: tuple[str, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    notes: tuple[str, ...] = ()
+    spent: tuple[Usage, ...] = ()
+    left: int = 0
+
+    @property
+    def output(self) -> str | None:
+        """The text of the last turn, or None when none has come."""
+        return self.turns[-1].text if self.turns else None
+
+    @property
+    def reading(self) -> Reading | None:
+        """What was made of the last turn."""
+        return self.turns[-1].reading if self.turns else None
+
+    @property
+    def artifact(self) -> str | None:
+        """Where the output of the last turn is kept."""
+        return self.turns[-1].artifact if self.turns else None
+
+
+class Edit(NamedTuple):
+    """What a person changed after so many steps: a JSON Patch, its inverse, the states around it.
+
+    ``asked`` is the prompt that waited before, which undoing brings back.
+    """
+
+    ts: int
+    step: int
+    patch: tuple[Mapping[str, JSON], ...]
+    inverse: tuple[Mapping[str, JSON], ...]
+    before: CastState
+    after: CastState
+    asked: Prompt | None = None
+
+
+class Steps(Sequence[StepRecord]):
+    """The steps so far, immutable; a longer one shares the list of the shorter one.
+
+    The list only ever grows at its end, and each value remembers how much of it is its own. So adding
+    a step costs the same however many there are, and an earlier value never sees a later step.
+    """
+
+    __slots__ = ("_closed", "_count", "_latest")
+
+    def __init__(
+        self, closed: list[StepRecord] | None = None, count: int = 0, latest: StepRecord | None = None
+    ) -> None:
+        self._closed = [] if closed is None else closed
+        self._count = count
+        self._latest = latest
+
+    def __len__(self) -> int:
+        return self._count + (self._latest is not None)
+
+    @overload
+    def __getitem__(self, index: int) -> StepRecord: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[StepRecord]: ...
+    def __getitem__(self, index: int | slice) -> StepRecord | Sequence[StepRecord]:
+        if isinstance(index, slice):
+            return tuple(self._at(place) for place in range(*index.indices(len(self))))
+        length = len(self)
+        place = index + length if index < 0 else index
+        if not 0 <= place < length:
+            raise IndexError(index)
+        return self._at(place)
+
+    def _at(self, place: int) -> StepRecord:
+        if place < self._count:
+            return self._closed[place]
+        assert self._latest is not None  # noqa: S101 - the callers check the length
+        return self._latest
+
+    def __iter__(self) -> Iterator[StepRecord]:
+        return (self._at(place) for place in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Steps):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} steps>"
+
+    def adding(self, step: StepRecord) -> Steps:
+        """Return these steps and another one."""
+        if self._latest is None:
+            return Steps(self._closed[: self._count], self._count, step)
+        if len(self._closed) == self._count:
+            self._closed.append(self._latest)
+            return Steps(self._closed, self._count + 1, step)
+        return Steps([*self._closed[: self._count], self._latest], self._count + 1, step)
+
+    def ending_in(self, step: StepRecord) -> Steps:
+        """Return these steps with another record of the latest one."""
+        return Steps(self._closed, self._count, step)
+
+    def to(self, number: int) -> Steps:
+        """Return the first ``number`` steps."""
+        return Steps(self._closed, number - 1, self._at(number - 1)) if number else Steps()
+
+
+class Session(NamedTuple):
+    """Everything a cast knows.
+
+    Attributes:
+        state: the engine's state.
+        start: the state before the first step.
+        steps: every step on the way to the present.
+        prompt: what an agent is, or was last, asked.
+        mode: what the turn that is owed, or came last, is for.
+        wish: what the person wants changed in a draft, asked in place of the prompt.
+        said: the conversation of the current visit.
+        calls: the tool calls of the turn that waits, so far.
+        asking: those that wait for approval, or were approved and have not run.
+        noted_before: how many notes of the latest step belong to turns before the one that waits.
+        spent: what the turn that waits has cost without an output.
+        allowed: the tools that change something and yet need not ask.
+        grant: consent to run one exact command once, in the turn that waits.
+        turns: how many turns each socket, and each materia (``materia <id>``), has had.
+        edits: what a person changed and did not undo.
+        abandoned: the steps that going back left behind, one branch each.
+        kept: the suggestions that a person kept.
+        ending: the decision that passed over empty loops to the end.
+    """
+
+    state: CastState
+    start: CastState
+    steps: Steps = Steps()
+    prompt: Prompt | None = None
+    mode: Mode = "work"
+    wish: str | None = None
+    said: tuple[Message, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    asking: tuple[ToolCall, ...] = ()
+    noted_before: int = 0
+    spent: tuple[Usage, ...] = ()
+    allowed: frozenset[str] = frozenset()
+    grant: Grant | None = None
+    turns: Mapping[str, int] = {}
+    edits: tuple[Edit, ...] = ()
+    abandoned: tuple[Sequence[StepRecord], ...] = ()
+    kept: tuple[JSON, ...] = ()
+    ending: Decision | None = None
+
+    @property
+    def asked(self) -> str:
+        """The text that the waiting agent is to answer: the person's last message, else the prompt."""
+        if self.wish is not None:
+            return self.wish
+        return self.prompt.text if self.prompt else ""
+
+    def at(self, rules: Rules, steps: Steps) -> Session:
+        """Return the cast as it was right after the last of ``steps``, which lead to it from the start."""
+        if not steps:
+            return Session(self.start, self.start)
+        last = steps[-1]
+        return Session(
+            last.after,
+            self.start,
+            steps,
+            last.prompt,
+            said=said_in(last),
+            allowed=self.allowed,
+            turns=turns_in(rules, steps),
+            edits=tuple(edit for edit in self.edits if edit.step < last.number),
+        )
+
+
+def said_in(step: StepRecord) -> tuple[Message, ...]:
+    """Return the conversation of a visit."""
+    return tuple(message for turn in step.turns if turn.prompt is not None for message in said_by(turn))
+
+
+def said_by(turn: TurnRecord) -> tuple[Message, Message]:
+    """Return one question and its answer."""
+    asked = turn.message if turn.message is not None else turn.prompt.text if turn.prompt else ""
+    return Message("user", asked), Message("assistant", turn.text, turn.calls)
+
+
+def turns_in(rules: Rules, steps: Sequence[StepRecord]) -> dict[str, int]:
+    """Count the turns that each socket, and each materia (``materia <id>``), had in these steps."""
+    counts: dict[str, int] = {}
+    for step in steps:
+        socket = rules.sockets[step.socket].socket
+        if not socket.is_utility:
+            asked = sum(turn.mode != "correction" for turn in step.turns)  # nobody was asked for a correction
+            for key in (step.socket, f"materia {socket.materia.id}"):
+                counts[key] = counts.get(key, 0) + asked
+    return counts

@@ -1,0 +1,391 @@
+"""A session from a journal: ours, or one that the reference engine wrote.
+
+Both say which socket was started and what it left, so both are folded by the same
+:func:`~materia_nb.engine.evolve.evolve`. What is lenient stands here alone: where the recorded route is not the
+one that the engine takes, the difference is kept, with the engine's reason, and the reading goes on along the
+recorded route.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any, Final
+
+from materia_nb.engine import events as ev
+from materia_nb.engine import evolve as to
+from materia_nb.engine import step as engine
+from materia_nb.engine.artifacts import output_name
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.session import Session
+from materia_nb.engine.state import CastState, Failure
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.graph import END
+from materia_nb.store.differences import Difference, our_reason, our_way
+from materia_nb.store.files import to_bytes
+from materia_nb.store.forced_entry import forced_entry, forced_final
+from materia_nb.store.journal import Line
+
+_RECOVERY: Final = (ev.RecoveryStart, ev.RecoveryExhausted)
+_RENAMED: Final = {"budget_updated": "budget_set"}
+"""Types of the reference that mean the same as one of ours."""
+
+
+@dataclass(slots=True)
+class Recording:
+    """A cast as read: its session, differences from what was recorded, and what could not be read."""
+
+    session: Session
+    differences: list[Difference] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+
+
+def read_session(
+    rules: Rules, lines: Sequence[Line], read: Callable[[str], str], *, strict: bool = False
+) -> Recording:
+    """Fold a journal.
+
+    Args:
+        rules: those of the recorded loadout.
+        lines: the events.
+        read: gives the text of an artifact by name; raises MateriaError when it cannot.
+        strict: whether an event or artifact that cannot be read is an error rather than a message.
+
+    Raises:
+        MateriaError: kind ``damaged_journal``, or what ``read`` raised if strict.
+    """
+    reader = _Reader(rules, lines, read, strict=strict)
+    for line in lines:
+        reader.take(line)
+    return reader.done
+
+
+class _Reader:
+    def __init__(
+        self, rules: Rules, lines: Sequence[Line], read: Callable[[str], str], *, strict: bool
+    ) -> None:
+        self.rules = rules
+        self.strict = strict
+        self._read = read
+        self.done = Recording(to.begin(rules, _begun(lines)))
+        self.named = {str(name) for line in lines if (name := line.data.get("artifact")) is not None}
+        self.command: ev.UtilityCommand | None = None
+        self.recovery: ev.Event | None = None
+        self.budget = False
+        self.free = False  # the next start need not be where the engine would go: recast, or a lost output
+        self.special: Mapping[type[ev.Event], Callable[[Any], None]] = {
+            ev.CastStart: lambda _: None,  # read first of all
+            ev.SocketStart: self._start,
+            ev.UtilityCommand: self._command,
+            ev.BudgetLimit: self._over_budget,
+            ev.RefinementFinal: self._finalize,
+            ev.CastRecast: self._again,
+            ev.CastRevive: self._again,
+            ev.CastEnd: self._end,
+            ev.SocketRecommitted: self._recommitted,
+            **dict.fromkeys(ev.OUTPUTS, self._output),
+        }
+
+    @property
+    def session(self) -> Session:
+        return self.done.session
+
+    @session.setter
+    def session(self, session: Session) -> None:
+        self.done.session = session
+
+    def take(self, line: Line) -> None:
+        try:
+            event = ev.from_json(_RENAMED.get(line.type, line.type), line.data, line.ts)
+            if event is not None:
+                self.special.get(type(event), self._fold)(event)
+        except MateriaError as error:
+            if self.strict:
+                raise
+            self._note(" ".join(str(error).split()))
+
+    def _fold(self, event: ev.Event) -> None:
+        self.session = to.evolve(self.rules, self.session, event)
+
+    # -- starting a socket ------------------------------------------------------------
+
+    def _start(self, event: ev.SocketStart) -> None:
+        recorded, key = event.about.get("socket"), event.about.get("itemKey")
+        if not isinstance(recorded, str) or recorded not in self.rules.sockets:
+            raise MateriaError(
+                f"The journal visits {recorded!r}, which the recorded loadout does not have.",
+                hint="the config or the journal of this run directory was exchanged or changed",
+                kind="damaged_journal",
+            )
+        state = self.session.state
+        if (
+            state.at
+            and state.status == "waiting"
+            and (state.at.socket, state.at.visit) == (recorded, event.visit)
+        ):
+            return  # the same visit once more
+        step = engine.enter(self.rules, state) if state.status == "ready" else None
+        at = step.state.at if step and step.state.status == "waiting" else None
+        if step is None or at is None or at.socket != recorded:
+            if not self.free:
+                self._differs(f"went to {recorded}", step)
+        elif (found := at.item.key if at.item else None) != key and not self.free:
+            why = (
+                "the cursors differ"
+                if at.item is None
+                else f"the cursor {at.item.cursor} is at {at.item.position}"
+            )
+            self.done.differences.append(Difference(at.step, f"took item {key}", f"takes item {found}", why))
+        elif found == key and event.visit in (at.visit, None):
+            self._entered(step, event)
+            return
+        self._entered(forced_entry(self.rules, state, recorded, event), event)
+
+    def _entered(self, step: engine.Step, event: ev.Event) -> None:
+        self.session = to.keep_entry(self.session, step, event.ts)
+        self.command = self.recovery = None
+        self.budget = self.free = False
+
+    # -- outputs ------------------------------------------------------------------------
+
+    def _output(self, event: ev.Output) -> None:
+        if event.artifact is None and event.text is None and isinstance(event, _RECOVERY):
+            self._unkept(event)
+            return
+        visit = self.session.state.at
+        socket = event.about.get("socket")
+        if self.session.state.status != "waiting" or visit is None:
+            self._note(f"an output of {socket} was recorded that nothing asked for; it is left out")
+            return
+        if socket not in (None, visit.socket):
+            self._note(f"an output of {socket} was recorded while {visit.socket} was asked")
+            return
+        self.free = False
+        try:
+            text = self._text_of(event)
+        except MateriaError as error:
+            if self.strict:
+                raise
+            self._note(" ".join(str(error).split()))
+            self._lost(event)
+            return
+        self._answered(event, text)
+
+    def _text_of(self, event: ev.Output | ev.SocketRecommitted) -> str:
+        """Return the output: from the event, or from its artifact, whose digest must be the recorded one (R43)."""
+        if event.text is not None:
+            return event.text
+        text = self._read(event.artifact or "")
+        if event.sha256 is not None and sha256(to_bytes(text)).hexdigest() != event.sha256:
+            raise MateriaError(
+                "An output is not what was recorded: its SHA-256 is another.",
+                where=event.artifact,
+                hint="restore it from a copy of the run directory",
+                kind="damaged_artifact",
+            )
+        return text
+
+    def _answered(self, event: ev.Output, text: str) -> None:
+        if isinstance(event, ev.SocketComplete):
+            self._finalize(event)  # whoever recorded it asked for no more
+        answer = to.Answer(text, event.artifact, event.usage, event.meta)
+        self.session = to.answered(self.rules, self.session, answer, event.ts).session
+
+    def _lost(self, event: ev.Output) -> None:
+        """Go on without an output that cannot be read: the step is shown, what it did is not known."""
+        if not isinstance(event, ev.SocketComplete):
+            self._answered(event, "")
+            return
+        known = event.next if event.next in self.rules.sockets else END
+        step = engine.Step(self.session.state._replace(status="ready", next=known))
+        lost = to.Answer("", event.artifact, event.usage)
+        self.session = to.keep_output(self.rules, self.session, step, lost, event.ts)
+        self.free = True
+
+    def _unkept(self, event: ev.Output) -> None:
+        """Note a refused answer of the reference: the next answer of the visit overwrote its artifact."""
+        self.recovery = event
+        if isinstance(event, ev.RecoveryStart):
+            error = str(event.error or "no reason given")
+            self._note(
+                f"an answer was refused and asked for again; the recording does not keep it ({error[:300]})"
+            )
+
+    def _recommitted(self, event: ev.SocketRecommitted) -> None:
+        self._fold(replace(event, text=self._text_of(event)))
+
+    # -- turns of a visit ---------------------------------------------------------------
+
+    def _command(self, event: ev.UtilityCommand) -> None:
+        self.command = event
+
+    def _over_budget(self, _: ev.BudgetLimit) -> None:
+        self.budget = True
+
+    def _finalize(self, event: ev.Event) -> None:
+        state = self.session.state
+        visit = state.at if state.status == "waiting" else None
+        if visit is not None and self.rules.sockets[visit.socket].any_text(visit.mode):
+            step = forced_final(self.rules, state, self.session.prompt)
+            self.session = to.moved(self.session, step, event.ts)
+
+    # -- the end, and going on after it -------------------------------------------------
+
+    def _again(self, event: ev.CastRecast | ev.CastRevive) -> None:
+        state = self.session.state
+        self.free = True
+        if (
+            isinstance(event, ev.CastRecast)
+            and state.status not in ("waiting", "held")
+            and state.at is not None
+        ):
+            failure = state.failure._replace(blocked=None) if state.failure else None
+            status = state.status if state.status == "aborted" else "failed"
+            state = state._replace(status=status, next=None, pending=None, failure=failure)
+        elif state.status not in ("failed", "aborted", "held"):
+            return
+        transition = engine.recast if isinstance(event, ev.CastRecast) else engine.revive
+        try:
+            self.session = to.again(
+                self.rules, self.session._replace(state=state), transition, event.ts
+            ).session
+        except MateriaError as error:
+            self._note(f"the recording went on where this engine would not: {error.what}")
+
+    def _end(self, event: ev.CastEnd) -> None:
+        self.free, free = False, self.free
+        self._take_totals(event)
+        if event.ok is not True:
+            self._failed(event, free=free)
+            return
+        state = self.session.state
+        if state.status == "ready":
+            step = engine.enter(self.rules, state)
+            if step.state.status == "complete":
+                self.session = to.keep_entry(self.session, step, event.ts)
+                return
+            if not free:
+                self._differs("ended", step)
+        elif state.status != "complete":
+            self._differs("ended", None)
+        self._set_state(state._replace(status="complete", next=None, failure=None))
+
+    def _set_state(self, state: CastState) -> None:
+        self.session = self.session._replace(state=state)
+
+    def _take_totals(self, event: ev.CastEnd) -> None:
+        """Take the totals of a recording that does not keep them for each output."""
+        state = self.session.state
+        if event.usage and not state.usage.tokens:
+            tokens, cost = event.usage.get("tokens"), event.usage.get("cost")
+            if isinstance(tokens, dict):
+                total = {**tokens, "cost": cost.get("total") if isinstance(cost, dict) else 0}
+                self._set_state(state._replace(usage=ev.usage_from(total)))
+
+    def _failed(self, event: ev.CastEnd, *, free: bool) -> None:
+        message = event.error or "the recording does not say why"
+        status = self.session.state.status
+        if event.kind == "aborted" or (event.kind is None and message.strip().lower() == "aborted"):
+            if status in ("ready", "waiting", "held"):
+                self.session = to.aborted(self.session, message, event.ts).session
+        elif status == "waiting":
+            self._failed_visit(event, message)
+        elif status == "ready":
+            self._failed_between(event, message, free=free)
+
+    def _failed_visit(self, event: ev.CastEnd, message: str) -> None:
+        """Fail the visit that owes an output: by the output that the recording refused, if it kept that."""
+        if event.kind is None and self._refused_last(event):
+            state = self.session.state
+            if state.failure is not None:
+                self._set_state(state._replace(failure=state.failure._replace(message=message)))
+                return
+            self._differs(
+                f"failed ({message})", engine.enter(self.rules, state) if state.status == "ready" else None
+            )
+        state = self.session.state
+        socket = state.at.socket if state.at else None
+        hint = event.hint if event.hint is not None else "recast to run it again"
+        failure = Failure(event.kind if event.kind is not None else self._kind(), message, socket, hint)
+        if state.status == "waiting":
+            self.session = to.failed(self.session, failure, event.ts).session
+        else:
+            self._set_state(state._replace(status="failed", next=None, failure=failure))
+
+    def _refused_last(self, event: ev.CastEnd) -> bool:
+        """Read the output that a recording stopped at. The reference keeps only the last one of a visit.
+
+        A file that another event names holds what a recast brought.
+        """
+        state = self.session.state
+        visit = state.at
+        if visit is None or self.rules.sockets[visit.socket].any_text(visit.mode):
+            return False
+        if self.command and self._kind() != "invalid_output":
+            return False
+        name = output_name(visit.socket, visit.visit, visit.item.key if visit.item else None)
+        if name in self.named:
+            return False
+        try:
+            text = self._read(name)
+        except MateriaError:
+            return False
+        last = visit._replace(repairs=self.rules.graph.limits.repair_attempts)
+        self._set_state(state._replace(at=last))
+        self.session = to.answered(self.rules, self.session, to.Answer(text, name), event.ts).session
+        return True
+
+    def _failed_between(self, event: ev.CastEnd, message: str, *, free: bool) -> None:
+        state = self.session.state
+        socket = state.at.socket if state.at else None
+        if not self.budget:
+            step = engine.enter(self.rules, state)
+            if step.state.status == "failed":
+                self.session = to.keep_entry(self.session, step, event.ts)
+                return
+            if not free:
+                self._differs(f"failed ({message})", step, message)
+        given = event.kind or ("budget" if self.budget else "recorded_failure")
+        failure = Failure(given, message, socket, "the reason is the recorded one")
+        self._set_state(state._replace(status="failed", next=None, failure=failure))
+
+    def _kind(self) -> str:
+        if self.command is not None:
+            if self.command.timed_out:
+                return "utility_timeout"
+            if self.command.start_error:
+                return "utility_not_started"
+            return "utility_exit" if self.command.code != 0 else "invalid_output"
+        if self.recovery is None:
+            return "recorded_failure"
+        return "repair_exhausted" if getattr(self.recovery, "validation_kind", None) else "agent_error"
+
+    def _differs(self, recorded: str, step: engine.Step | None, error: str = "") -> None:
+        number = max(len(self.session.steps), 1)
+        why = our_reason(self.session, step, error)
+        self.done.differences.append(Difference(number, recorded, our_way(self.session, step), why))
+
+    def _note(self, message: str) -> None:
+        self.done.messages.append(f"Step {len(self.session.steps)}: {message}.".replace("..", "."))
+
+
+def _begun(lines: Sequence[Line]) -> ev.CastStart:
+    """Return how the cast began; what cannot be read of it counts as not said."""
+    data: Mapping[str, JSON] = next((line.data for line in lines if line.type == "cast_start"), {})
+    try:
+        event = ev.from_json("cast_start", data)
+    except MateriaError:
+        kept = {
+            key: value
+            for key, value, kind in (
+                ("request", data.get("request"), str),
+                ("knowledge", data.get("knowledge"), dict),
+                ("state", data.get("state"), dict),
+            )
+            if isinstance(value, kind)
+        }
+        event = ev.from_json("cast_start", kept)
+    assert isinstance(event, ev.CastStart)  # noqa: S101 - of that type
+    return event
