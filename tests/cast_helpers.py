@@ -11,7 +11,6 @@ from typing import Any
 
 from materia_nb.agents import AgentTable
 from materia_nb.cast import Cast, Plan
-from materia_nb.engine.session import Session
 from materia_nb.jsonvalue import same
 from materia_nb.loadout import build_graph
 
@@ -121,20 +120,23 @@ def table(agents: Mapping[str, object] | object = None) -> AgentTable:
     return made
 
 
-def loop_agents(count: int = 2, refuse: Sequence[int] = ()) -> dict[str, Callable[..., str]]:
+def loop_agents(count: int = 2, refuse: Sequence[int] = (), long: str = "") -> dict[str, Callable[..., str]]:
     """Agents of :func:`loop_config` that say the same when asked again.
 
     Args:
         count: how many items are planned.
         refuse: the visits of the check that are not satisfied.
+        long: what plan and build say besides, to be too long for the journal.
     """
 
     def check(visit: int) -> str:
         return NO if visit in refuse else YES
 
     return {
-        "Plan": lambda: json.dumps({"workItems": items(*[f"Part {n}" for n in range(1, count + 1)])}),
-        "Build": lambda prompt, visit: f"built {visit}: {prompt.splitlines()[0]}",
+        "Plan": lambda: json.dumps(
+            {"workItems": items(*[f"Part {n}" for n in range(1, count + 1)]), "context": f"a plan {long}"}
+        ),
+        "Build": lambda prompt, visit: f"built {visit}: {prompt.splitlines()[0]}{long}",
         "Check": check,
         "Tell": lambda: "told",
     }
@@ -149,10 +151,19 @@ def types_of(cast: Cast | Path) -> list[str]:
     return [line["type"] for line in lines_of(cast)]
 
 
+def facts(cast: Cast) -> dict[str, Any]:
+    """Everything that a cast knows, but for times."""
+    found = cast.session._asdict()
+    found["steps"] = [step._replace(started=0, ended=step.ended and 0) for step in cast.steps]
+    found["edits"] = [edit._replace(ts=0) for edit in cast.edits]
+    return found
+
+
 def assert_same(one: Cast, other: Cast) -> None:
     """Check that two casts know the same in every field."""
-    for name, found, wanted in zip(Session._fields, one.session, other.session, strict=True):
-        assert found == wanted, name
+    found = facts(one)
+    for name, wanted in facts(other).items():
+        assert found[name] == wanted, name
     assert same(dict(one.state), dict(other.state))
 
 

@@ -172,7 +172,7 @@ def test_a_failed_turn_is_sent_again_with_its_calls(tmp_path):
     cast.allow("bash")
     assert cast.resend().output == "made"
     assert agent.turns[1].calls == (READ,)
-    assert cast.steps[0].notes == ["429 from the server; trying again in 1 s (1 of 3)"]
+    assert cast.steps[0].notes == ("429 from the server; trying again in 1 s (1 of 3)",)
     assert cast.now.usage.tokens == 15
     reopened(cast)
     with pytest.raises(MateriaError, match="not failed"):
@@ -185,7 +185,7 @@ def test_recast_begins_the_visit_anew_and_keeps_the_lost_calls(tmp_path):
     cast.run()
     cast.recast()
     assert agent.turns[1].calls == ()
-    assert cast.steps[0].calls == [READ, READ]
+    assert cast.steps[0].calls == (READ, READ)
     assert cast.calls == (READ,)
     reopened(cast)
 
@@ -363,7 +363,7 @@ def test_a_draft_is_not_refined_while_calls_wait(tmp_path):
     cast.refine("first wish")
     assert cast.asking
     for act in (lambda: cast.refine("second wish"), cast.finalize):
-        with pytest.raises(MateriaError, match="wait for your leave"):
+        with pytest.raises(MateriaError, match="wait for your approval"):
             act()
     assert cast.permit().output == "made"
     assert "first wish" in [message.text for message in cast.conversation]
@@ -413,7 +413,7 @@ def test_what_failed_is_of_the_past_once_the_turn_is_sent_again(tmp_path):
     cast = start(tmp_path, Toolsmith(fail=True))
     cast.run()
     assert "The cast stopped (transport)" in str(cast.why())
-    assert cast.notes == ["429 from the server; trying again in 1 s (1 of 3)"]
+    assert cast.notes == ("429 from the server; trying again in 1 s (1 of 3)",)
     cast.resend()
     assert cast.asking
     assert "is asked again" in str(cast.why())

@@ -260,11 +260,12 @@ def test_appearing_and_going_away_are_changes(tmp_path):
 def test_a_socket_is_entered_without_asking_its_agent(cast):
     cast.step()
     record = cast.enter()
-    assert record is cast.steps[-1]
+    assert record == cast.steps[-1]
     assert cast.prompt.instruction == "Build Part 1"
     assert cast.status == "waiting"
-    assert cast.enter() is record, "a second time it stays there"
-    assert cast.step() is record
+    assert cast.enter() == record, "a second time it stays there"
+    assert cast.step() is cast.steps[-1]
+    assert record.output is None, "what was seen before stays as it was"
     assert cast.status == "ready"
     cast.run()
     with pytest.raises(MateriaError, match="The cast is complete"):

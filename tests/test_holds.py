@@ -303,7 +303,8 @@ def test_a_refusal_is_told_with_its_reason(tmp_path):
 
 def test_consent_after_a_day_is_too_late(tmp_path, monkeypatch):
     cast, _ = asking(tmp_path)
-    monkeypatch.setattr("materia_nb.consults.time.time", lambda: cast.steps[-1].ended / 1000 + 24 * 3600)
+    day_later = cast.steps[-1].ended + 24 * 3_600_000
+    monkeypatch.setattr("materia_nb.cast.runner.now", lambda: day_later)
     with pytest.raises(MateriaError, match="expired"):
         cast.approve()
     assert cast.status == "held"

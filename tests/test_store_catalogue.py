@@ -35,7 +35,7 @@ def stages(tmp_path):
         tmp_path, h.chain_config(2) | {"budget": {"maxTokens": 9}}, lambda: Reply("x", Usage(5, 0))
     )
     yield cast, "ready"
-    cast._enter()
+    cast.enter()
     yield cast, "waiting"
     cast.step()
     yield cast, "ready"

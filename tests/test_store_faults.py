@@ -184,15 +184,15 @@ class Interrupted:
 @pytest.mark.parametrize("function", ["append", "write_file", "answered", "entered", "output"])
 def test_an_interrupt_around_any_write_loses_nothing(tmp_path, monkeypatch, function, at, after):
     """Between artifact and journal, between journal and what this object believes, and everywhere else."""
+    from materia_nb.engine import evolve
     from materia_nb.engine import step as engine
     from materia_nb.store import rundir
-    from materia_nb.store.history import History
 
     owner, name = {
         "append": (journal_module.Journal, "append"),
         "write_file": (rundir, "write_file"),
-        "answered": (History, "answered"),
-        "entered": (History, "entered"),
+        "answered": (evolve, "keep_output"),
+        "entered": (evolve, "keep_entry"),
         "output": (engine, "output"),
     }[function]
     calls = []
@@ -201,7 +201,7 @@ def test_an_interrupt_around_any_write_loses_nothing(tmp_path, monkeypatch, func
     with monkeypatch.context() as patched:
         real = getattr(owner, name)
         stub = Interrupted(real, at, after=after)
-        patched.setattr(owner, name, stub if owner in {rundir, engine} else partialmethod(stub))
+        patched.setattr(owner, name, stub if owner in {rundir, engine, evolve} else partialmethod(stub))
         with contextlib.suppress(KeyboardInterrupt):
             cast.run()
     h.assert_same(Cast.open(cast.run_dir), cast)
@@ -219,8 +219,8 @@ def test_a_second_interrupt_while_rebuilding_is_made_up_for_later(tmp_path, monk
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("materia_nb.steps.replay", interrupt)
-        patched.setattr("materia_nb.store.history.History.entered", interrupt)
+        patched.setattr("materia_nb.cast.runner.read_session", interrupt)
+        patched.setattr("materia_nb.engine.evolve.keep_entry", interrupt)
         with pytest.raises(KeyboardInterrupt):
             cast.step()
     assert cast.run() == "complete"
@@ -276,11 +276,17 @@ def test_a_real_interrupt_leaves_the_socket_waiting(tmp_path, utility):
 # -- what the journal names is gone ------------------------------------------------------------
 
 
+LONG = "x" * 70_000
+"""More than stands in the journal."""
+
+
 def test_a_lost_output_is_shown_but_not_resumed(tmp_path):
-    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2))
+    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, long=LONG))
     cast.run(steps=4)
     cast.close()
-    (cast.run_dir / "sockets/Socket-2/1-WI-1.md").unlink()
+    output = cast.run_dir / "sockets/Socket-2/1-WI-1.md"
+    kept = output.read_bytes()
+    output.unlink()
     with pytest.raises(MateriaError, match="cannot be read") as caught:
         Cast.resume(cast.run_dir)
     assert caught.value.kind == "missing_artifact"
@@ -292,12 +298,42 @@ def test_a_lost_output_is_shown_but_not_resumed(tmp_path):
     assert opened.status == "ready"
     assert len(opened.messages) == 1
     assert "Step 2" in opened.messages[0]
-    (cast.run_dir / "sockets/Socket-2/1-WI-1.md").write_text("back")
+    output.write_bytes(kept)
     assert Cast.resume(cast.run_dir, h.table(h.loop_agents(2))).run() == "complete"
 
 
+def test_r43_a_long_output_that_was_changed_is_noticed(tmp_path):
+    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, long=LONG))
+    cast.run(steps=4)
+    cast.close()
+    output = cast.run_dir / "sockets/Socket-2/1-WI-1.md"
+    output.write_bytes(output.read_bytes().replace(b"built", b"built", 1)[:-1] + b"y")
+    with pytest.raises(MateriaError, match="SHA-256") as caught:
+        Cast.resume(cast.run_dir)
+    assert caught.value.kind == "damaged_artifact"
+    assert "SHA-256" in Cast.open(cast.run_dir).messages[0]
+
+
+def test_r43_the_journal_alone_rebuilds_a_cast_and_its_artifacts(tmp_path):
+    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=[1]))
+    cast.run(steps=4)
+    cast.close()
+    written = {
+        path.relative_to(cast.run_dir): path.read_bytes()
+        for path in cast.run_dir.rglob("*")
+        if path.is_file() and path.name not in {"cast.lock", "events.jsonl", "config.resolved.json"}
+    }
+    shutil.rmtree(cast.run_dir / "sockets")
+    shutil.rmtree(cast.run_dir / "contexts")
+    (cast.run_dir / "manifest.json").unlink()
+    again = Cast.resume(cast.run_dir, h.table(h.loop_agents(2, refuse=[1])))
+    h.assert_same(again, cast)
+    assert {name: (cast.run_dir / name).read_bytes() for name in written} == written
+    assert again.run() == "complete"
+
+
 def test_a_lost_plan_still_shows_the_route_with_its_items(tmp_path):
-    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2))
+    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, long=LONG))
     cast.run()
     (cast.run_dir / "sockets/Socket-1/1.md").unlink()
     opened = Cast.open(cast.run_dir)

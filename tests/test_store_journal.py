@@ -13,29 +13,40 @@ import cast_helpers as h
 from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError
 from materia_nb.store.files import DiskError
-from materia_nb.store.journal import Journal, mend, read_journal
+from materia_nb.store.journal import Journal, Line, mend, read_journal
+
+
+def line(kind, data=None):
+    return Line(1, kind, data or {})
 
 
 @pytest.fixture
 def journal(tmp_path):
     made = Journal(tmp_path / "events.jsonl")
-    made.append([("one", {"n": 1})])
+    made.append([line("one", {"n": 1})])
     yield made
     made.close()
 
 
 def test_lines_are_time_type_and_data(journal):
-    ts = journal.append([("two", {"text": "ü\n\u2028", "n": None}), ("three", {})])
+    journal.append([Line(5, "two", {"text": "ü\n\u2028", "n": None}, status="ready", steps=3), line("three")])
     raw = journal.path.read_bytes().splitlines()
-    assert [json.loads(line) for line in raw[1:]] == [
-        {"ts": ts, "type": "two", "data": {"text": "ü\n\u2028", "n": None}},
-        {"ts": ts, "type": "three", "data": {}},
+    assert [json.loads(one) for one in raw[1:]] == [
+        {
+            "ts": 5,
+            "type": "two",
+            "v": 2,
+            "status": "ready",
+            "steps": 3,
+            "data": {"text": "ü\n\u2028", "n": None},
+        },
+        {"ts": 1, "type": "three", "v": 2, "status": None, "steps": None, "data": {}},
     ]
-    assert abs(ts - journal.path.stat().st_mtime * 1000) < 60_000  # milliseconds since the epoch
+    assert read_journal(journal.path).lines[1].steps == 3
 
 
 def test_text_that_utf8_cannot_hold_is_kept_as_escapes(journal):
-    journal.append([("two", {"text": "a\ud800b"})])
+    journal.append([line("two", {"text": "a\ud800b"})])
     assert read_journal(journal.path).lines[1].data == {"text": "a\ud800b"}
 
 
@@ -63,11 +74,11 @@ def test_a_full_disk_leaves_no_part_of_an_append(journal, monkeypatch, room):
     before = journal.path.read_bytes()
     disk = Disk(monkeypatch, room)
     with pytest.raises(DiskError, match="No space left on device") as caught:
-        journal.append([("two", {"text": "x" * 50}), ("three", {})])
+        journal.append([line("two", {"text": "x" * 50}), line("three")])
     assert str(journal.path) == caught.value.where
     assert journal.path.read_bytes() == before
     disk.room = 10_000
-    journal.append([("four", {})])
+    journal.append([line("four")])
     assert [line.type for line in read_journal(journal.path).lines] == ["one", "four"]
 
 
@@ -75,10 +86,10 @@ def test_an_interrupt_within_a_write_leaves_no_part(journal, monkeypatch):
     before = journal.path.read_bytes()
     disk = Disk(monkeypatch, 10, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
-        journal.append([("two", {})])
+        journal.append([line("two")])
     assert journal.path.read_bytes() == before
     disk.room = 10_000
-    journal.append([("three", {})])
+    journal.append([line("three")])
     assert [line.type for line in read_journal(journal.path).lines] == ["one", "three"]
 
 
@@ -87,13 +98,13 @@ def test_a_part_that_could_not_be_cut_off_is_cut_before_the_next_write(journal, 
     real = os.ftruncate
     monkeypatch.setattr(os, "ftruncate", lambda *a: (_ for _ in ()).throw(OSError(errno.EROFS, "Read-only")))
     with pytest.raises(DiskError):
-        journal.append([("two", {})])
+        journal.append([line("two")])
     assert read_journal(journal.path).torn
     disk.room = 10_000
     with pytest.raises(DiskError, match="Read-only"):
-        journal.append([("three", {})])
+        journal.append([line("three")])
     monkeypatch.setattr(os, "ftruncate", real)
-    journal.append([("four", {})])
+    journal.append([line("four")])
     assert [line.type for line in read_journal(journal.path).lines] == ["one", "four"]
 
 
@@ -112,8 +123,14 @@ def test_fsync_is_a_setting(tmp_path, monkeypatch, sync):
         assert names == []
         return
     assert names.count("events.jsonl") == 2
+    cast.run()
+    names = [
+        str(path.relative_to(cast.run_dir))
+        for path in cast.run_dir.rglob("*")
+        if path.stat().st_ino in synced
+    ]
     assert "sockets/Socket-1/1.md" in names
-    assert {".", "sockets", "sockets/Socket-1"} <= set(names)  # a new file is there only when its folder is
+    assert {"sockets", "sockets/Socket-1"} <= set(names)  # a new file is there only when its folder is
 
 
 @pytest.fixture(scope="module")
@@ -137,14 +154,14 @@ def test_a_torn_last_line_is_set_aside_wherever_it_tore(recorded, tmp_path):
         whole = max(n for n, end in enumerate(ends) if end <= cut or content[:cut] == content[: end - 1])
         torn = content[ends[whole] : cut] if cut > ends[whole] else b""
         opened = Cast.open(folder)
-        assert opened.now == seen[whole]
+        assert opened.session == seen[whole]
         assert opened.messages == (["The last line of the journal is torn; it was left out."] if torn else [])
         cast = Cast.resume(folder, h.table(lambda visit: f"ü{visit}"))
         asides = list(folder.glob("events.torn-*.txt"))
         assert [aside.read_bytes() for aside in asides] == ([torn] if torn else [])
         assert len(cast.messages) == bool(torn)
         assert all(asides[0].name in message for message in cast.messages)
-        assert cast.now == seen[whole]
+        assert cast.session == seen[whole]
         if cut % 7 == 0:
             assert cast.run() == "complete"
             assert [visit[:2] for visit in cast.route] == [(f"Socket-{n}", 1) for n in range(1, 5)]

@@ -59,12 +59,16 @@ def test_r29_a_utility(tmp_path):
     assert [line["type"] for line in lines] == [
         "cast_start", "socket_start", "utility_input", "utility_command", "socket_complete", "cast_end",
     ]  # fmt: skip
-    assert all(set(line) == {"ts", "type", "data"} for line in lines)
+    assert all(set(line) == {"ts", "type", "v", "status", "steps", "data"} for line in lines)
+    assert {line["v"] for line in lines} == {2}
     about = {"socket": "Socket-1", "materia": "M", "materiaLabel": "M"}
     assert lines[1]["data"] == {**about, "visit": 1, "step": 1}
     assert lines[2]["data"] == {**about, "visit": 1, "artifact": f"{base}.input.json"}
     assert lines[3]["data"]["stdoutArtifact"] == f"{base}.command.stdout.txt"
-    assert lines[4]["data"] == {**about, "visit": 1, "parsed": True, "artifact": f"{base}.md", "next": "end"}
+    text = stdout.decode()
+    assert lines[4]["data"] == {
+        **about, "visit": 1, "parsed": True, "artifact": f"{base}.md", "next": "end", "text": text,
+    }  # fmt: skip
     assert lines[5]["data"]["ok"] is True
 
 

@@ -33,6 +33,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract import Approval
 from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.loadout.graph import Graph
+from materia_nb.store import derived
 from materia_nb.store.context import change_context, read_context
 from materia_nb.store.differences import Difference
 from materia_nb.store.files import disk, sync_folder
@@ -129,7 +130,8 @@ class Cast(Snapshot):
             lock = CastLock(path)
             files.replace_json("config.resolved.json", dict(plan.document))
             journal = Journal(files.journal, sync=plan.sync)
-            journal.append(lines_of([begun], files))
+            session = evolve.begin(rules, begun)
+            journal.append(lines_of([begun], session, files))
             if plan.sync:
                 with disk(path, "make the directory of the cast"):
                     sync_folder(str(path))
@@ -141,7 +143,7 @@ class Cast(Snapshot):
         return cls(
             files,
             rules,
-            evolve.begin(rules, begun),
+            session,
             project=plan.project,
             agents=agents,
             utilities=plan.utilities,
@@ -211,7 +213,7 @@ class Cast(Snapshot):
             raise
         if aside:
             done.messages.append(f"The last line of the journal was torn; it was set aside in {aside.name}.")
-        return cls(
+        cast = cls(
             files,
             rules,
             done.session,
@@ -223,6 +225,9 @@ class Cast(Snapshot):
             differences=done.differences,
             messages=done.messages,
         )
+        if not derived.is_current(files, cast.session):
+            cast.write_derived()  # a crash may have come first
+        return cast
 
     def close(self) -> None:
         """Let go of the journal and the lock; the cast can still be looked at."""
@@ -401,8 +406,8 @@ class Cast(Snapshot):
     def _and_ask(self, command: Callable[..., Outcome], *given: object) -> StepRecord:
         """Carry out a command that an agent goes on after."""
         with self._runner.changing():
-            self._runner.stop.clear()
             self._runner.do(command, *given)
+            self._runner.stop.clear()
             self._runner.ask()
             self._runner.write_derived()
             return self.steps[-1]
@@ -426,8 +431,8 @@ class Cast(Snapshot):
 
     def _again(self, command: Callable[..., Outcome]) -> StepRecord | None:
         with self._runner.changing():
-            self._runner.stop.clear()
             self._runner.do(command)
+            self._runner.stop.clear()
             if self.status in ("ready", "waiting"):
                 return self._advance()
             self._runner.write_derived()
@@ -684,15 +689,12 @@ class Cast(Snapshot):
         with self._runner.changing():
             kept = len(self.steps) if number is None else self.at_step(number).number
             self._runner.write_derived()
-            path = fork_files(self._runner.files, kept)
+            path = fork_files(self._runner.files, self.rules, kept)
         try:
-            made = type(self).resume(path, self.agents, utilities=self._runner.utilities)
+            return type(self).resume(path, self.agents, utilities=self._runner.utilities)
         except BaseException:
             shutil.rmtree(path, ignore_errors=True)  # nothing of the fork has happened yet
             raise
-        if kept < len(made.steps):
-            made.back_to(kept)
-        return made
 
     def remember(self, number: int) -> Suggestion:
         """Keep a suggestion in what is known about the project; later casts are told of it.

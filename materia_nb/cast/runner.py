@@ -149,7 +149,7 @@ class Runner:
             assert self.journal is not None  # noqa: S101 - changing() raises otherwise
             try:
                 self._astray = True
-                self.journal.append(lines_of(outcome.events, self.files))
+                self.journal.append(lines_of(outcome.events, outcome.session, self.files))
                 self.session = outcome.session
                 self._astray = False
             except DiskError:

@@ -1,7 +1,7 @@
 """What happens to a cast: one class an event. Its fields are its JSON in the journal (R29).
 
-:mod:`materia_nb.engine.evolve` says what each does to a session. A field with a default that holds it is left
-out of the JSON. ``about`` stands for the fields that say which visit is meant.
+:mod:`materia_nb.engine.evolve` says what each does to a session. A field that is None or an empty object is
+left out of the JSON. ``about`` stands for the fields that say which visit is meant.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class CastEnd(Event):
     """The cast ended; recast and revive may follow."""
 
     type: ClassVar[str] = "cast_end"
-    ok: bool
+    ok: bool | None = None
     error: str | None = None
     kind: str | None = None
     socket: str | None = None
@@ -627,18 +627,24 @@ def to_json(event: Event) -> dict[str, JSON]:
     """Return the data of an event as the journal has them."""
     kind = type(event)
     data: dict[str, JSON] = dict(event.about) if kind in _ABOUT else {}  # type: ignore[attr-defined]
-    for name, key, form, default in _FIELDS[kind]:
+    for name, key, form, _ in _FIELDS[kind]:
         value = getattr(event, name)
-        if value is not default and value != default:
+        if value is not None and value != {}:
             data[key] = form.write(value)
     return data
 
 
-def from_json(kind: str, data: Mapping[str, JSON], ts: int = 0) -> Event | None:
+def from_json(kind: str, data: Mapping[str, JSON], ts: int = 0, *, lenient: bool = False) -> Event | None:
     """Read an event; None when its type is unknown.
 
+    Args:
+        kind: its type.
+        data: its fields, as the journal has them.
+        ts: when.
+        lenient: whether a field of the wrong type counts as not said.
+
     Raises:
-        MateriaError: a field is missing or of the wrong type (``damaged_journal``).
+        MateriaError: a field that must be there is missing, or one is of the wrong type (``damaged_journal``).
     """
     event = EVENTS.get(kind)
     if event is None:
@@ -655,7 +661,8 @@ def from_json(kind: str, data: Mapping[str, JSON], ts: int = 0) -> Event | None:
         try:
             given[name] = form.read(value)
         except ValueError:
-            raise _damaged(kind, key, "is of the wrong type") from None
+            if not lenient or default is dataclasses.MISSING:
+                raise _damaged(kind, key, "is of the wrong type") from None
     return event(**given)
 
 

@@ -357,19 +357,24 @@ def _called(_: Rules, session: Session, event: ev.ToolCalled) -> Session:
     grant = session.grant
     if grant is not None and call.args.get("command") == grant.exact_content:
         grant = None  # it is for one use
+    begun = any(one.id == call.id for one in session.calls)
+    of_visit = session.steps[-1].calls
+    this_turn = len(of_visit) - len(session.calls)
     session = session._replace(
         calls=_with_call(session.calls, call),
         asking=tuple(one for one in session.asking if one.id != call.id),
         grant=grant,
     )
-    return _latest(session, calls=_with_call(session.steps[-1].calls, call, since=len(session.calls)))
+    if not begun:
+        return _latest(session, calls=(*of_visit, call))
+    # A recast may have begun a call with the same id before; that one stays as it is.
+    return _latest(session, calls=(*of_visit[:this_turn], *_with_call(of_visit[this_turn:], call)))
 
 
-def _with_call(calls: tuple[ToolCall, ...], call: ToolCall, since: int | None = None) -> tuple[ToolCall, ...]:
-    """Put a call in the place of the one with its id among the last ``since``, else behind all."""
-    first = 0 if since is None else max(len(calls) - since, 0)
-    if any(one.id == call.id for one in calls[first:]):
-        return (*calls[:first], *(call if one.id == call.id else one for one in calls[first:]))
+def _with_call(calls: tuple[ToolCall, ...], call: ToolCall) -> tuple[ToolCall, ...]:
+    """Put a call in the place of the one with its id, else behind all."""
+    if any(one.id == call.id for one in calls):
+        return tuple(call if one.id == call.id else one for one in calls)
     return (*calls, call)
 
 

@@ -147,7 +147,7 @@ class Steps(Sequence[StepRecord]):
         return (self._at(place) for place in range(len(self)))
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Steps):
+        if not isinstance(other, Sequence):
             return NotImplemented
         return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
 

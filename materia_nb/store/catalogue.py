@@ -45,9 +45,9 @@ _STANDS: Final[Mapping[str, CastStatus]] = {
     "hold_decided": "ready",
     "socket_complete": "ready",
 }
-"""How a cast stands after an event, where the event alone says it."""
+"""How a cast stands after an event of version 1; later ones say it themselves."""
 
-_MANIFEST_STATUS: Final[tuple[CastStatus, ...]] = (
+_STATUSES: Final[tuple[CastStatus, ...]] = (
     "ready",
     "waiting",
     "held",
@@ -248,6 +248,8 @@ def _event(line: bytes) -> dict[str, JSON] | None:
         "type": value["type"],
         "ts": ts if isinstance(ts, int) else None,
         "data": data if isinstance(data, dict) else {},
+        "status": value.get("status"),
+        "steps": value.get("steps"),
     }
 
 
@@ -262,11 +264,13 @@ def _from_manifest(path: Path, size: int) -> tuple[CastStatus, int] | None:
         steps = int(found[b"steps"])
     except (OSError, ValueError, KeyError):
         return None
-    known = next((one for one in _MANIFEST_STATUS if one == status), None)
+    known = _known_status(status)
     return None if known is None else (known, steps)
 
 
 def _from_events(events: list[dict[str, JSON]], *, whole: bool) -> tuple[CastStatus, int | None]:
+    if events and (said := _said(events[-1])) is not None:
+        return said
     status: CastStatus = next(_statuses(events), "ready")
     counted = next(
         (event["data"]["step"] for event in reversed(events) if isinstance(event["data"].get("step"), int)),
@@ -275,6 +279,16 @@ def _from_events(events: list[dict[str, JSON]], *, whole: bool) -> tuple[CastSta
     if counted is None and whole:
         counted = sum(event["type"] == "socket_start" for event in events)
     return status, counted
+
+
+def _said(event: dict[str, JSON]) -> tuple[CastStatus, int] | None:
+    """Return what an event says of the cast: how it stood then, and after how many steps."""
+    status, steps = _known_status(event["status"]), event["steps"]
+    return (status, steps) if status is not None and isinstance(steps, int) else None
+
+
+def _known_status(given: object) -> CastStatus | None:
+    return next((one for one in _STATUSES if one == given), None)
 
 
 def _statuses(events: list[dict[str, JSON]]) -> Iterator[CastStatus]:

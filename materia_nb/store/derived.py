@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,6 +25,18 @@ def write(files: RunDir, rules: Rules, session: Session, since: int) -> int:
     files.replace_json("manifest.json", manifest(files.path.name, rules, session, files.journal_bytes()))
     files.replace_json("usage.json", usage_report(rules, session))
     return max(len(session.steps) - 1, 0)
+
+
+def is_current(files: RunDir, session: Session) -> bool:
+    """Whether the files were written when the journal was as long as it is now."""
+    try:
+        found = json.loads((files.path / "manifest.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    if not isinstance(found, dict) or found.get("journalBytes") != files.journal_bytes():
+        return False
+    outputs = (turn.artifact for step in session.steps for turn in step.turns if turn.artifact)
+    return all(files.has(name) for name in outputs)
 
 
 def _write_step(files: RunDir, rules: Rules, step: StepRecord) -> None:

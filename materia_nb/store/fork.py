@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from materia_nb.engine import decide
+from materia_nb.engine.rules import Rules
+from materia_nb.jsonvalue import JSON
 from materia_nb.store.files import disk
-from materia_nb.store.journal import Line, read_journal
+from materia_nb.store.journal import Line, encoded, lines_of, read_journal
+from materia_nb.store.reader import read_session
 from materia_nb.store.rundir import RunDir, new_run_dir
 
-_LEAVE: Final = ("tools_allowed", "tool_decided")
+_APPROVALS: Final = ("tools_allowed", "tool_decided")
 
 
-def fork_files(files: RunDir, step: int) -> Path:
+def fork_files(files: RunDir, rules: Rules, step: int) -> Path:
     """Copy journal, config and artifacts to a new directory beside; its first event names where it comes from.
 
-    What a person allowed to tools for the whole cast is left out: it was said of that cast, so a fork asks again.
+    What a person allowed to tools for the whole cast is left out: it was said of that cast, so a fork asks
+    again. The journal, which makes the directory a cast, comes last and at once.
     """
-    lines = read_journal(files.journal).lines
+    lines = [line for line in read_journal(files.journal).lines if line.type not in _APPROVALS]
+    lines = [_from(line, files.path.name, step) if line.type == "cast_start" else line for line in lines]
     path = new_run_dir(files.path.parent)
     try:
         with disk(path, "copy the cast"):
@@ -29,21 +35,23 @@ def fork_files(files: RunDir, step: int) -> Path:
                     shutil.copytree(source, path / name)
                 elif source.exists():
                     shutil.copy2(source, path / name)
-            text = "".join(_text(line, files.path.name, step) for line in lines if line.type not in _LEAVE)
-            (path / "events.jsonl").write_text(text, encoding="utf-8")
+            made = RunDir(path)
+            made.replace("events.jsonl", encoded([*lines, *_back(made, rules, lines, step)]))
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)  # a half-made copy is no cast
         raise
     return path
 
 
-def _text(line: Line, cast_id: str, step: int) -> str:
-    data = dict(line.data)
-    if line.type == "cast_start":
-        data["forkedFrom"] = {"cast": cast_id, "step": step}
-    return (
-        json.dumps(
-            {"ts": line.ts, "type": line.type, "data": data}, ensure_ascii=False, separators=(",", ":")
-        )
-        + "\n"
-    )
+def _from(line: Line, cast_id: str, step: int) -> Line:
+    data: dict[str, JSON] = {**line.data, "forkedFrom": {"cast": cast_id, "step": step}}
+    return line._replace(data=data)
+
+
+def _back(files: RunDir, rules: Rules, lines: Sequence[Line], step: int) -> list[Line]:
+    """Return the line that takes the copy back to ``step``, none where it stands there."""
+    session = read_session(rules, lines, files.read_text).session
+    if step == len(session.steps):
+        return []
+    outcome = decide.back_to(rules, session, step, lines[-1].ts)
+    return lines_of(outcome.events, outcome.session, files)

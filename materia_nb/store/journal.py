@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from materia_nb.engine.events import OUTPUT_INLINE_BYTES, VERSION, Event, Output, SocketRecommitted, to_json
+from materia_nb.engine.session import Session
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.store.files import disk, json_bytes, to_bytes
@@ -21,11 +22,23 @@ _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=
 
 
 class Line(NamedTuple):
-    """One event as it stands in the journal: milliseconds since the epoch, type, data."""
+    """One event as it stands in the journal.
+
+    Attributes:
+        ts: milliseconds since the epoch.
+        type: what happened.
+        data: its fields.
+        version: of its form; 1 where the line says none.
+        status: how the cast stood after it, and after those written with it; None in version 1.
+        steps: how many steps the cast had then.
+    """
 
     ts: int
     type: str
     data: Mapping[str, JSON]
+    version: int = VERSION
+    status: str | None = None
+    steps: int | None = None
 
 
 class Contents(NamedTuple):
@@ -59,11 +72,7 @@ class Journal:
             DiskError: nothing of the events stays, unless the disk refuses even to cut the file; then
                 the next append cuts it before it writes.
         """
-        text = "".join([f"{_encode(_form(line))}\n" for line in lines])
-        try:
-            block = text.encode()
-        except UnicodeEncodeError:
-            block = b"".join(json_bytes(_form(line)) + b"\n" for line in lines)
+        block = encoded(lines)
         with disk(self.path, "write the journal"):
             if self._unsure:
                 self._cut()
@@ -162,16 +171,44 @@ def _event(raw: bytes) -> Line | None:
         return None
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         return None
-    ts, data = value.get("ts"), value.get("data")
-    return Line(ts if isinstance(ts, int) else 0, value["type"], data if isinstance(data, dict) else {})
+    ts, data, version = value.get("ts"), value.get("data"), value.get("v")
+    status, steps = value.get("status"), value.get("steps")
+    return Line(
+        ts if isinstance(ts, int) else 0,
+        value["type"],
+        data if isinstance(data, dict) else {},
+        version if isinstance(version, int) else 1,
+        status if isinstance(status, str) else None,
+        steps if isinstance(steps, int) else None,
+    )
+
+
+def encoded(lines: Sequence[Line]) -> bytes:
+    """Return lines as they stand in a journal."""
+    text = "".join([f"{_encode(_form(line))}\n" for line in lines])
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can only escape
+        return b"".join(json_bytes(_form(line)) + b"\n" for line in lines)
 
 
 def _form(line: Line) -> dict[str, JSON]:
-    return {"ts": line.ts, "type": line.type, "v": VERSION, "data": line.data}
+    return {
+        "ts": line.ts,
+        "type": line.type,
+        "v": line.version,
+        "status": line.status,
+        "steps": line.steps,
+        "data": line.data,
+    }
 
 
-def lines_of(events: Sequence[Event], files: RunDir) -> list[Line]:
-    """Return the lines of events. A long output is written as its artifact first, and its digest stands in the line (R43)."""
+def lines_of(events: Sequence[Event], session: Session, files: RunDir) -> list[Line]:
+    """Return the lines of events that lead to ``session``.
+
+    A long output is written as its artifact first, and its digest stands in the line (R43).
+    """
+    status, steps = session.state.status, len(session.steps)
     found = []
     for event in events:
         data = to_json(event)
@@ -182,5 +219,5 @@ def lines_of(events: Sequence[Event], files: RunDir) -> list[Line]:
                 files.write(str(data["artifact"]), content)
                 del data["text"]
                 data["sha256"] = sha256(content).hexdigest()
-        found.append(Line(event.ts, event.type, data))
+        found.append(Line(event.ts, event.type, data, VERSION, status, steps))
     return found

@@ -62,6 +62,10 @@ def read_session(
     return reader.done
 
 
+class _Exchanged(MateriaError):
+    """The journal is not that of the config beside it, so nothing of it can be shown."""
+
+
 class _Reader:
     def __init__(
         self, rules: Rules, lines: Sequence[Line], read: Callable[[str], str], *, strict: bool
@@ -98,11 +102,12 @@ class _Reader:
 
     def take(self, line: Line) -> None:
         try:
-            event = ev.from_json(_RENAMED.get(line.type, line.type), line.data, line.ts)
+            kind = _RENAMED.get(line.type, line.type)
+            event = ev.from_json(kind, line.data, line.ts, lenient=not self.strict)
             if event is not None:
                 self.special.get(type(event), self._fold)(event)
         except MateriaError as error:
-            if self.strict:
+            if self.strict or isinstance(error, _Exchanged):
                 raise
             self._note(" ".join(str(error).split()))
 
@@ -114,7 +119,7 @@ class _Reader:
     def _start(self, event: ev.SocketStart) -> None:
         recorded, key = event.about.get("socket"), event.about.get("itemKey")
         if not isinstance(recorded, str) or recorded not in self.rules.sockets:
-            raise MateriaError(
+            raise _Exchanged(
                 f"The journal visits {recorded!r}, which the recorded loadout does not have.",
                 hint="the config or the journal of this run directory was exchanged or changed",
                 kind="damaged_journal",
@@ -372,20 +377,8 @@ class _Reader:
 
 
 def _begun(lines: Sequence[Line]) -> ev.CastStart:
-    """Return how the cast began; what cannot be read of it counts as not said."""
+    """Return how the cast began."""
     data: Mapping[str, JSON] = next((line.data for line in lines if line.type == "cast_start"), {})
-    try:
-        event = ev.from_json("cast_start", data)
-    except MateriaError:
-        kept = {
-            key: value
-            for key, value, kind in (
-                ("request", data.get("request"), str),
-                ("knowledge", data.get("knowledge"), dict),
-                ("state", data.get("state"), dict),
-            )
-            if isinstance(value, kind)
-        }
-        event = ev.from_json("cast_start", kept)
+    event = ev.from_json("cast_start", data, lenient=True)
     assert isinstance(event, ev.CastStart)  # noqa: S101 - of that type
     return event

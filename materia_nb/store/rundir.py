@@ -63,8 +63,12 @@ class RunDir:
 
     def replace_json(self, name: str, value: JSON) -> None:
         """Write a derived file such as manifest.json anew, atomically."""
+        self.replace(name, json_bytes(value, indent=2) + b"\n")
+
+    def replace(self, name: str, content: bytes) -> None:
+        """Write a file anew, atomically."""
         with disk(self.path / name, f"write {name}"):
-            replace_file(self.path / name, json_bytes(value, indent=2) + b"\n", sync=self.sync)
+            replace_file(self.path / name, content, sync=self.sync)
 
     def journal_bytes(self) -> int:
         """How long the journal is, 0 when there is none."""
@@ -72,6 +76,10 @@ class RunDir:
             return self.journal.stat().st_size
         except OSError:
             return 0
+
+    def has(self, name: str) -> bool:
+        """Whether there is such an artifact."""
+        return os.path.isfile(f"{self._root}/{name}")  # noqa: PTH113 - asked for each output of a cast
 
     def read_text(self, name: str) -> str:
         """Read an artifact; raises MateriaError when it is not there or leads out of the directory."""
