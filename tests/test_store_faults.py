@@ -340,3 +340,34 @@ def test_a_lost_plan_still_shows_the_route_with_its_items(tmp_path):
     assert opened.route == cast.route
     assert opened.status == "complete"
     assert opened.differences
+
+
+def test_a_journal_that_is_removed_or_replaced_is_noticed_before_anything_is_lost(tmp_path):
+    cast = h.start(tmp_path, h.chain_config(3), reply)
+    cast.run(steps=1)
+    journal = cast.run_dir / "events.jsonl"
+    aside = journal.rename(tmp_path / "aside")
+    with pytest.raises(MateriaError, match="removed or replaced") as caught:
+        cast.step()
+    assert caught.value.kind == "journal_gone"
+    journal.write_bytes(aside.read_bytes())
+    with pytest.raises(MateriaError, match="removed or replaced"):
+        cast.step()
+    cast.close()
+    assert Cast.resume(cast.run_dir, h.table(reply)).run() == "complete"
+
+
+@pytest.mark.parametrize("change", [lambda text: b"", lambda text: text + b"\n", lambda text: text[:-9]])
+def test_a_second_writer_of_the_journal_is_noticed(tmp_path, change):
+    cast = h.start(tmp_path, h.chain_config(3), reply)
+    cast.run(steps=1)
+    journal = cast.run_dir / "events.jsonl"
+    with journal.open("r+b") as file:
+        text = change(file.read())
+        file.seek(0)
+        file.truncate()
+        file.write(text)
+    with pytest.raises(MateriaError, match="changed by somebody else") as caught:
+        cast.step()
+    assert caught.value.kind == "journal_changed"
+    assert len(cast.steps) == 1, "nothing is believed that is not recorded"

@@ -76,7 +76,7 @@ def test_this_very_kernel_is_named(tmp_path):
 
 
 def test_a_refused_resume_lets_go_again(tmp_path):
-    cast = h.start(tmp_path, h.chain_config(2), lambda: "x")
+    cast = h.start(tmp_path, h.chain_config(2), lambda: "x" * 70_000)
     cast.run()
     cast.close()
     (cast.run_dir / "sockets/Socket-1/1.md").unlink()

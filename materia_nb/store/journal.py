@@ -15,7 +15,7 @@ from materia_nb.engine.events import OUTPUT_INLINE_BYTES, VERSION, Event, Output
 from materia_nb.engine.session import Session
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
-from materia_nb.store.files import disk, json_bytes, to_bytes
+from materia_nb.store.files import DiskError, disk, json_bytes, to_bytes
 from materia_nb.store.rundir import RunDir
 
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
@@ -66,7 +66,7 @@ class Journal:
             self._end = os.fstat(self._handle).st_size
 
     def append(self, lines: Sequence[Line]) -> None:
-        """Append events in one write.
+        """Append events in one write, after a look that the file is still there and nobody else wrote it.
 
         Raises:
             DiskError: nothing of the events stays, unless the disk refuses even to cut the file; then
@@ -76,6 +76,7 @@ class Journal:
         with disk(self.path, "write the journal"):
             if self._unsure:
                 self._cut()
+            self._check_alone()
             self._unsure = True
             try:
                 written = os.write(self._handle, block)
@@ -89,6 +90,28 @@ class Journal:
                 with contextlib.suppress(OSError):
                     self._cut()
                 raise
+
+    def _check_alone(self) -> None:
+        """Refuse to write to a journal that was removed, replaced, or written by somebody else."""
+        here = os.fstat(self._handle)
+        try:
+            there = os.stat(self.path)  # noqa: PTH116 - at each step
+        except FileNotFoundError:
+            there = None
+        if there is None or (there.st_ino, there.st_dev) != (here.st_ino, here.st_dev):
+            raise DiskError(
+                "The journal of this cast was removed or replaced while it was open.",
+                where=str(self.path),
+                hint="put it back, then resume; what happened since it went is not recorded",
+                kind="journal_gone",
+            )
+        if here.st_size != self._end:
+            raise DiskError(
+                "The journal of this cast was changed by somebody else while it was open.",
+                where=str(self.path),
+                hint="close the cast here and resume it, to go on from what the journal says now",
+                kind="journal_changed",
+            )
 
     @property
     def end(self) -> int:

@@ -290,7 +290,7 @@ class _Reader:
                 self._set_state(state._replace(usage=ev.usage_from(total)))
 
     def _failed(self, event: ev.CastEnd, *, free: bool) -> None:
-        message = event.error or "the recording does not say why"
+        message = "the recording does not say why" if event.error is None else event.error
         status = self.session.state.status
         if event.kind == "aborted" or (event.kind is None and message.strip().lower() == "aborted"):
             if status in ("ready", "waiting", "held"):
