@@ -1,0 +1,239 @@
+"""A cast that is resumed from its journal is the live one, in every field, after any commands, at every prefix."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cast_helpers as h
+from materia_nb.agents.base import Asking, Called, Noted, Reply, Spent, ToolCall, Usage
+from materia_nb.cast import Cast
+from materia_nb.errors import MateriaError
+from materia_nb.store.catalogue import list_casts
+from materia_nb.store.journal import read_journal
+from materia_nb.store.reader import read_session
+from protocol_helpers import block, contract, envelope
+
+EXAMPLES = int(os.environ.get("MATERIA_EXAMPLES", "60"))
+
+CONSENT = {
+    "approval_id": "P-" + "a" * 32,
+    "operation": "delete",
+    "exact_content": "rm -rf build",
+    "scope": "build",
+    "risk_level": "HIGH",
+    "rollback": "none",
+    "verification": "ls",
+}
+OUTPUTS = (
+    h.YES,
+    h.NO,
+    json.dumps({"workItems": h.items("a", "b", "c")}),
+    '{"workItems": []}',
+    '{"context": "ü 🜁"}',
+    "not json",
+    "x" * 70_000,
+    block(contract()),
+    block(contract(agent_status__plan_status="NEEDS_INPUT", agent_status__next_action="which one?")),
+    block(contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=CONSENT)),
+    block(contract(agent_status__plan_status="IN_PROGRESS")),
+    json.dumps(envelope()),
+    json.dumps(envelope(status="BLOCKED", routing__recommendation="ESCALATE")),
+)
+
+
+def document(protocol: str) -> h.Json:
+    """A planner, a loop of a worker and a checker, a multi-turn end, and a socket of another protocol."""
+    made = h.loop_config(limits={"maxNoAdvanceCycles": 1, "repairAttempts": 1})
+    sockets = made["loadouts"]["T"]["sockets"]
+    sockets["Socket-2"]["finalize"] = True
+    sockets["Socket-4"]["edges"] = [{"when": "always", "to": "Socket-5"}]
+    sockets["Socket-5"] = h.at("Judge", ("not_satisfied", "Socket-1"), parse="json", handoff=protocol)
+    made["materia"] |= {"Tell": h.agent("Tell", multiTurn=True), "Judge": h.agent("Judge")}
+    return made
+
+
+class Anybody:
+    """Answers what the test says next; may use a tool that asks, or fail, on the way."""
+
+    name = "anybody"
+
+    def __init__(self) -> None:
+        self.text, self.how = "", "answer"
+
+    def answer(self, turn):
+        if self.how == "person":
+            return None
+        if self.how in {"tool", "fail"} and not turn.calls:
+            turn.tell(Noted("trying again"))
+            turn.tell(Called(ToolCall(id="1", tool="read", args={"path": "a"}, result="text")))
+            turn.tell(Spent(Usage(3, 1)))
+        if self.how == "fail":
+            raise RuntimeError("gone")
+        if self.how == "interrupt":
+            raise KeyboardInterrupt
+        if self.how == "tool" and "bash" not in turn.allowed and not any(call.decided for call in turn.calls):
+            return Asking((ToolCall(id="2", tool="bash", args={"command": "make"}),))
+        return Reply(self.text, Usage(1, 2, 0.5), {"n": 1})
+
+
+COMMANDS = {
+    "step": lambda cast, n: cast.step(),
+    "enter": lambda cast, n: cast.enter(),
+    "run": lambda cast, n: cast.run(steps=3),
+    "reply": lambda cast, n: cast.reply(OUTPUTS[n % len(OUTPUTS)]),
+    "refine": lambda cast, n: cast.refine(f"change {n}"),
+    "finalize": lambda cast, n: cast.finalize(),
+    "items": lambda cast, n: cast.edit_items(h.items(*"abcd"[n % 5 :])),
+    "state": lambda cast, n: cast.edit_state({**cast.state, f"k{n % 3}": [n]}),
+    "value": lambda cast, n: cast.edit_value("plan.n", n),
+    "prompt": lambda cast, n: cast.edit_prompt(("materia", "return", "work item")[n % 3], f"words {n}"),
+    "output": lambda cast, n: cast.recommit(OUTPUTS[n % len(OUTPUTS)]),
+    "undo": lambda cast, n: cast.undo(),
+    "back": lambda cast, n: cast.back_to(n % (len(cast.steps) + 1)),
+    "abort": lambda cast, n: cast.abort("" if n % 2 else "enough"),
+    "recast": lambda cast, n: cast.recast(),
+    "revive": lambda cast, n: cast.revive(),
+    "resend": lambda cast, n: cast.resend(),
+    "permit": lambda cast, n: cast.permit(always=bool(n % 2)),
+    "forbid": lambda cast, n: cast.forbid("no"),
+    "allow": lambda cast, n: cast.allow("bash") if n % 2 else cast.disallow(),
+    "answer": lambda cast, n: cast.answer("the second one"),
+    "approve": lambda cast, n: cast.approve(),
+    "deny": lambda cast, n: cast.deny("not now"),
+    "decide": lambda cast, n: cast.decide(satisfied=bool(n % 2), target=(None, "Socket-2", "end")[n % 3]),
+    "budget": lambda cast, n: cast.set_budget(n * 3 if n % 4 else None),
+}
+COMMAND = st.tuples(
+    st.sampled_from(["step", "step", "step", "run", *COMMANDS]),
+    st.integers(0, 40),
+    st.sampled_from(OUTPUTS),
+    st.sampled_from(["answer"] * 4 + ["person", "tool", "fail", "interrupt"]),
+)
+
+
+@given(
+    protocol=st.sampled_from(["agent-contract", "envelope", "sparse"]),
+    commands=st.lists(COMMAND, min_size=2, max_size=30),
+)
+@settings(max_examples=EXAMPLES, deadline=None)
+def test_any_commands_leave_a_journal_that_rebuilds_the_session(protocol, commands):
+    agent = Anybody()
+    with tempfile.TemporaryDirectory() as folder:
+        cast = h.Watched.start(h.plan(Path(folder), document(protocol)), "the widget", h.table(agent))
+        for name, number, agent.text, agent.how in commands:
+            with contextlib.suppress(MateriaError, KeyboardInterrupt):
+                COMMANDS[name](cast, number)
+        cast.close()
+        lines = read_journal(cast.run_dir / "events.jsonl").lines
+        for count, session in dict(cast.seen).items():
+            read = read_session(cast.rules, lines[:count], lambda name: (cast.run_dir / name).read_text())
+            assert read.session == session, (count, lines[count - 1].type)
+            assert (read.messages, read.differences) == ([], [])
+        (entry,) = list_casts(cast.run_dir.parent)
+        assert (entry.status, entry.steps) == (cast.status, len(cast.steps))
+        resumed = Cast.resume(cast.run_dir)
+        assert resumed.session == cast.session
+        resumed.close()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_can_do_something(name, tmp_path):
+    """The property must not hold because a command is always refused."""
+    ways = {
+        "reply": ([("enter", 0, "", "answer")], 2),
+        "refine": "draft", "finalize": "draft", "items": "loop", "prompt": ([("enter", 0, "", "answer")], 0),
+        "output": ([("step", 0, OUTPUTS[2], "answer")], 3), "undo": "edited", "back": "loop",
+        "recast": "failed", "revive": "failed", "resend": "failed", "permit": "asks", "forbid": "asks",
+        "answer": "asked", "approve": "consent", "deny": "consent", "decide": "asked",
+    }  # fmt: skip
+    plan = [("step", 0, OUTPUTS[2], "answer")]
+    begun = {
+        "loop": plan,
+        "edited": [*plan, ("value", 1, "", "answer")],
+        "failed": [("step", 0, "", "fail")],
+        "asks": [("step", 0, "", "tool")],
+        "draft": [("step", 0, '{"workItems": []}', "answer"), ("items", 5, "", "answer")],
+    }
+    how = ways.get(name, "loop")
+    before, number = how if isinstance(how, tuple) else (begun.get(how, plan), 1)
+    agent = Anybody()
+    config = document("agent-contract")
+    if how in ("draft", "asked", "consent"):
+        config["loadouts"]["T"]["entry"] = "Socket-4" if how == "draft" else "Socket-5"
+        text = {"draft": "a draft", "asked": OUTPUTS[8], "consent": OUTPUTS[9]}[how]
+        before = [("step", 0, text, "answer")]
+    cast = h.start(tmp_path, config, agent)
+    for command, n, agent.text, agent.how in before:
+        COMMANDS[command](cast, n)
+    agent.text, agent.how = OUTPUTS[2], "answer"
+    session = cast.session
+    COMMANDS[name](cast, number)
+    assert cast.session != session
+    h.assert_same(Cast.open(cast.run_dir), cast)
+
+
+# -- what was kept in more than one place before ----------------------------------------------
+
+
+def test_a_script_answers_after_going_back_as_a_resumed_one_does(tmp_path):
+    script = {"Socket-1": ["one", "two"], "Socket-2": "x"}
+    cast = h.start(tmp_path, h.chain_config(2))
+    cast.agents.default = script
+    cast.step()
+    cast.back_to(0)
+    cast.close()
+    resumed = Cast.resume(cast.run_dir)
+    resumed.agents.default = script
+    assert resumed.session.turns == cast.session.turns
+    assert resumed.step().output == "one"
+
+
+def test_consent_stands_after_a_restart_until_it_is_used(tmp_path):
+    config = document("agent-contract")
+    config["loadouts"]["T"]["entry"] = "Socket-5"
+    cast = h.start(tmp_path, config, lambda: OUTPUTS[9])
+    cast.step()
+    cast.agents.set("Judge", "person")
+    cast.approve()
+    granted = cast.session.grant
+    cast.close()
+    seen = []
+    resumed = Cast.resume(cast.run_dir, h.table({"Judge": lambda turn: seen.append(turn) or OUTPUTS[7]}))
+    resumed.step()
+    assert granted is not None
+    assert seen[0].grant == granted
+    assert resumed.session.grant is None
+
+
+def test_the_past_does_not_change(tmp_path):
+    cast = h.start(tmp_path, h.chain_config(2))
+    cast.step()
+    past = cast.as_of(1)
+    assert (past.status, past.steps[0].output) == ("waiting", None)
+    cast.reply("an answer")
+    assert (past.status, past.steps[0].output) == ("waiting", None)
+    assert cast.as_of(1).steps[0].output == "an answer"
+
+
+@pytest.mark.parametrize("go_back", [lambda cast: cast.back_to(1), lambda cast: cast.recommit("corrected")])
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_list_of_casts_knows_what_a_person_did_last(tmp_path, go_back, fails):
+    cast = h.start(tmp_path, h.chain_config(2), lambda: "x")
+    cast.run(steps=2)
+    if fails:
+        cast.abort()
+        go_back(cast) if cast.status != "aborted" else cast.back_to(1)
+    else:
+        cast.run()
+        go_back(cast)
+    (cast.run_dir / "manifest.json").unlink()
+    (entry,) = list_casts(cast.run_dir.parent)
+    assert (entry.status, entry.steps) == (cast.status, len(cast.steps))
