@@ -1,6 +1,6 @@
 """Write the parts of the documentation that follow from the code: ``python scripts/make_docs.py``.
 
-Generated are docs/magics.md, the tables between markers in docs/loadout-format.md, the picture of the
+Generated are docs/magics.md, the tables between markers in docs/loadout-format.md and docs/run-directory.md, the picture of the
 README, and those of the bundled loadouts. ``--check`` writes nothing and fails when one of them is out of date.
 """
 
@@ -20,6 +20,7 @@ from materia_nb import Workbench
 from materia_nb.agents import Turn
 from materia_nb.display.marks import Marks
 from materia_nb.display.svg import graph_svg
+from materia_nb.engine import events
 from materia_nb.loadout import FieldRow, config_fields
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
 from materia_nb.magics.registry import VERBS, Argument, Verb
@@ -28,6 +29,7 @@ from materia_nb.views import marks_of
 ROOT = Path(__file__).resolve().parent.parent
 FORMAT = Path("docs/loadout-format.md")
 MAGICS = Path("docs/magics.md")
+RUN_DIRECTORY = Path("docs/run-directory.md")
 IMAGES = Path("docs/images")
 PICTURE = IMAGES / "plan-build-eval.svg"
 COMMAND = "python scripts/make_docs.py"
@@ -96,9 +98,24 @@ def generated() -> dict[Path, str]:
     return {
         FORMAT: with_tables((ROOT / FORMAT).read_text(encoding="utf-8"), config_fields()),
         MAGICS: magics_page(VERBS.values()),
+        RUN_DIRECTORY: with_events((ROOT / RUN_DIRECTORY).read_text(encoding="utf-8")),
         **loadout_pictures(),
         PICTURE: picture(),
     }
+
+
+# -- the events of the journal ---------------------------------------------------------
+
+
+def with_events(page: str) -> str:
+    """Put the table of events between its markers."""
+    lines = ["| type | data | when |", "|---|---|---|"]
+    for event in events.EVENTS.values():
+        about = ["visit"] if "about" in event.__dataclass_fields__ else []
+        names = [f"`{one.key}`" for one in events.fields(event) if not (about and one.key == "visit")]
+        when = (event.__doc__ or "").splitlines()[0].removesuffix(".")
+        lines.append(f"| `{event.type}` | {', '.join(about + names) or 'nothing'} | {cell(when)} |")
+    return _PART.sub(lambda match: "\n".join([f"{match[1]}", *lines, "", match[3]]), page)
 
 
 # -- the tables of the format ---------------------------------------------------------

@@ -231,7 +231,7 @@ class Cast(Snapshot):
 
     def close(self) -> None:
         """Let go of the journal and the lock; the cast can still be looked at."""
-        with self._runner.alone():
+        with self._runner.lock():
             self._runner.close()
 
     def show(self, panel: str | None = None) -> Any:
@@ -299,7 +299,8 @@ class Cast(Snapshot):
         A person's socket is entered and left waiting. Interrupting leaves the socket
         waiting as well; the next step runs it again.
         """
-        with self._runner.changing():
+        with self._runner.lock():
+            self._runner.begin()
             self._runner.stop.clear()
             return self._advance()
 
@@ -311,7 +312,8 @@ class Cast(Snapshot):
 
         ``step`` or ``reply`` goes on. Returns the step's record, None when the cast only came to its end.
         """
-        with self._runner.changing():
+        with self._runner.lock():
+            self._runner.begin()
             if self.status == "ready":
                 self._runner.enter()
             elif self.status != "waiting":
@@ -338,12 +340,14 @@ class Cast(Snapshot):
             self._breaks.check(until, also_end=True)
         if self.status not in ("ready", "waiting"):
             raise over(self.session)
-        with self._runner.changing():
+        with self._runner.lock():
+            self._runner.begin()
             self._runner.stop.clear()
         taken = 0
         try:
             while not (pause := self._pause(until, steps, taken)):
-                with self._runner.changing():
+                with self._runner.lock():
+                    self._runner.begin()
                     self._advance()
                 taken += 1
         except BaseException:
@@ -381,7 +385,8 @@ class Cast(Snapshot):
         An answer that breaks the handoff's rules is refused as an agent's would be: the
         step stays open for a repair turn, and fails when there is none left (R19).
         """
-        with self._runner.changing():
+        with self._runner.lock():
+            self._runner.begin()
             if self.status == "ready":
                 self._runner.enter()
             visit = decide.waiting(self.session)
@@ -405,7 +410,8 @@ class Cast(Snapshot):
 
     def _and_ask(self, command: Callable[..., Outcome], *given: object) -> StepRecord:
         """Carry out a command that an agent goes on after."""
-        with self._runner.changing():
+        with self._runner.lock():
+            self._runner.begin()
             self._runner.do(command, *given)
             self._runner.stop.clear()
             self._runner.ask()
@@ -415,7 +421,8 @@ class Cast(Snapshot):
     def abort(self, reason: str = "stopped by the person") -> None:
         """Stop the cast; recast or revive goes on with it. A step that another thread runs is ended first."""
         self._runner.stop.set()
-        with self._runner.changing():
+        with self._runner.lock():
+            self._runner.begin()
             if self.status not in ("ready", "waiting", "held"):
                 raise over(self.session)
             self._runner.keep(decide.abort(self.session, reason, now()))
@@ -430,7 +437,8 @@ class Cast(Snapshot):
         return self._again(decide.revive)
 
     def _again(self, command: Callable[..., Outcome]) -> StepRecord | None:
-        with self._runner.changing():
+        with self._runner.lock():
+            self._runner.begin()
             self._runner.do(command)
             self._runner.stop.clear()
             if self.status in ("ready", "waiting"):
@@ -449,12 +457,13 @@ class Cast(Snapshot):
 
     def set_budget(self, max_tokens: int | None) -> None:
         """Change the token budget of this cast only; None takes it away (R20)."""
-        with self._runner.changing():
+        with self._runner.lock():
+            self._runner.begin()
             self._runner.do(decide.set_budget, max_tokens)
 
     def write_derived(self) -> None:
         """Write what follows from the journal at once: prompts, outputs, manifest and usage (R29, R30, R43)."""
-        with self._runner.alone():
+        with self._runner.lock():
             self._runner.write_derived()
 
     # -- where runs stop --------------------------------------------------------------
@@ -506,12 +515,14 @@ class Cast(Snapshot):
         Raises:
             MateriaError: a name is not that of a tool which asks (``unknown_tool``).
         """
-        with self._runner.changing():
+        with self._runner.lock():
+            self._runner.begin()
             self._runner.do(decide.allow, self.allowed | decide.known_tools(tools))
 
     def disallow(self, *tools: str) -> None:
         """Let these tools ask again; all of them if none is named."""
-        with self._runner.changing():
+        with self._runner.lock():
+            self._runner.begin()
             gone = decide.known_tools(tools) if tools else self.allowed
             self._runner.do(decide.allow, self.allowed - gone)
 
@@ -573,7 +584,8 @@ class Cast(Snapshot):
         Raises:
             MateriaError: the cast is not held (``not_held``), or there is no such socket.
         """
-        with self._runner.changing():
+        with self._runner.lock():
+            self._runner.begin()
             self._runner.stop.clear()
             before, visit = self.session.state, decide.held(self.session)
             self._runner.do(decide.decide_hold, satisfied, target)
@@ -647,7 +659,8 @@ class Cast(Snapshot):
                 layer (``unknown_layer``), or a step is running (``busy``).
         """
         self._runner.refuse_while_running()
-        with self._runner.changing():
+        with self._runner.lock():
+            self._runner.begin()
             if self.status == "ready":
                 self._runner.enter()
             self._runner.do(decide.edit_prompt, layer, clean(text))
@@ -681,12 +694,14 @@ class Cast(Snapshot):
 
     def _edit(self, command: Callable[..., Outcome], *given: object) -> None:
         self._runner.refuse_while_running()
-        with self._runner.changing():
+        with self._runner.lock():
+            self._runner.begin()
             self._runner.do(command, *given)
 
     def fork(self, number: int | None = None) -> Self:
         """Start another cast from the state after a step, in a directory of its own; this one stays as it is."""
-        with self._runner.changing():
+        with self._runner.lock():
+            self._runner.begin()
             kept = len(self.steps) if number is None else self.at_step(number).number
             self._runner.write_derived()
             path = fork_files(self._runner.files, self.rules, kept)
@@ -703,7 +718,8 @@ class Cast(Snapshot):
             MateriaError: there is no such suggestion (``no_suggestion``), it cannot be written, or the
                 section of the document that it goes to is no list (``bad_context``).
         """
-        with self._runner.changing():
+        with self._runner.lock():
+            self._runner.begin()
             chosen = suggestion(self.suggestions, number)
             if not chosen.kept:
                 # The document first: keeping the same thing twice does nothing, while a journal that says it

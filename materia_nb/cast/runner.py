@@ -10,8 +10,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from materia_nb.agents.base import Asking, Called, Noted, Said, Spent, Telling, Turn, turn_kind
@@ -82,34 +81,12 @@ class Runner:
 
     # -- changing the cast ----------------------------------------------------------------
 
-    @contextmanager
-    def changing(self) -> Iterator[None]:
-        """Hold the cast while it is changed.
+    def lock(self) -> threading.Lock:
+        """Return the lock to hold while the cast is changed, for ``with``: an interrupt cannot leave it taken.
 
         Raises:
-            MateriaError: it was opened to be looked at (``read_only``), or this thread is changing it
-                already and would wait for itself (``busy``).
+            MateriaError: this thread holds it already and would wait for itself (``busy``).
         """
-        with self.alone():
-            if self.journal is None:
-                raise MateriaError(
-                    "This cast was opened to be looked at.",
-                    where=str(self.files.path),
-                    hint="resume it to go on with it",
-                    kind="read_only",
-                )
-            if self._astray:
-                self._recover()
-            yield
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Hold the cast without changing it."""
-        with self._mine():
-            self._holder = threading.get_ident()
-            yield
-
-    def _mine(self) -> threading.Lock:
         if self._lock.locked() and self._holder == threading.get_ident():
             raise MateriaError(
                 "The cast is in the middle of a step.",
@@ -117,6 +94,23 @@ class Runner:
                 kind="busy",
             )
         return self._lock
+
+    def begin(self) -> None:
+        """Begin to change the cast, under the lock.
+
+        Raises:
+            MateriaError: it was opened to be looked at (``read_only``).
+        """
+        self._holder = threading.get_ident()
+        if self.journal is None:
+            raise MateriaError(
+                "This cast was opened to be looked at.",
+                where=str(self.files.path),
+                hint="resume it to go on with it",
+                kind="read_only",
+            )
+        if self._astray:
+            self._recover()
 
     def refuse_while_running(self) -> None:
         """Raise MateriaError (``busy``) when a step or an edit is being made."""
