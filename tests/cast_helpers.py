@@ -134,7 +134,8 @@ def loop_agents(count: int = 2, refuse: Sequence[int] = (), long: str = "") -> d
 
     return {
         "Plan": lambda: json.dumps(
-            {"workItems": items(*[f"Part {n}" for n in range(1, count + 1)]), "context": f"a plan {long}"}
+            {"workItems": items(*[f"Part {n}" for n in range(1, count + 1)])}
+            | ({"context": long} if long else {})
         ),
         "Build": lambda prompt, visit: f"built {visit}: {prompt.splitlines()[0]}{long}",
         "Check": check,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -282,7 +283,13 @@ class Cast(Snapshot):
 
         A watcher that raises is not called again, and ``messages`` tells why.
         """
-        return _added(self._runner.watchers, lambda: watcher(self))
+        me = weakref.ref(self)  # whoever watches must not keep the cast, and so its lock, alive
+
+        def tell() -> None:
+            if (cast := me()) is not None:
+                watcher(cast)
+
+        return _added(self._runner.watchers, tell)
 
     def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call ``listener`` whenever more of an answer has come (``saying``); returns a function that ends it.

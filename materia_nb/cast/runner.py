@@ -16,6 +16,7 @@ from pathlib import Path
 from materia_nb.agents.base import Asking, Called, Noted, Said, Spent, Telling, Turn, turn_kind
 from materia_nb.agents.registry import AgentTable
 from materia_nb.agents.sound import SoundReply, agent_failure, sound, sound_usage
+from materia_nb.cast.artifacts import ArtifactWriter
 from materia_nb.engine import decide
 from materia_nb.engine import events as ev
 from materia_nb.engine import step as engine
@@ -28,7 +29,6 @@ from materia_nb.engine.state import CastState, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Materia
-from materia_nb.store import derived
 from materia_nb.store.context import change_context
 from materia_nb.store.envelopes import PROTOCOL as ENVELOPE
 from materia_nb.store.envelopes import keep_envelope
@@ -73,7 +73,7 @@ class Runner:
         self.messages: list[str] = []
         self.watchers: list[Callable[[], None]] = []
         self.listeners: list[Callable[[], None]] = []
-        self._derived = 0
+        self._artifacts = ArtifactWriter(files, rules)
         self._lock = threading.Lock()
         self._holder = 0
         self._astray = False
@@ -146,6 +146,7 @@ class Runner:
                 self.journal.append(lines_of(outcome.events, outcome.session, self.files))
                 self.session = outcome.session
                 self._astray = False
+                self._artifacts.soon(outcome.session)
             except DiskError:
                 self._astray = False  # nothing of the events stayed, and nothing was believed
                 raise
@@ -357,7 +358,7 @@ class Runner:
         what a step costs does not grow with the cast.
         """
         if self.journal is not None:
-            self._derived = derived.write(self.files, self.rules, self.session, self._derived)
+            self._artifacts.now(self.session)
 
     def materia(self, visit: Visit) -> Materia:
         """Return the materia that is placed at the socket of a visit."""
@@ -387,6 +388,7 @@ class Runner:
     def close(self) -> None:
         """Let go of the journal and the lock."""
         self.journal = None
+        self._artifacts.stop()
         self._close()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from materia_nb.engine.artifacts import branch_suffix, context_name, output_name
@@ -20,11 +20,17 @@ def write(files: RunDir, rules: Rules, session: Session, since: int) -> int:
 
     Returns the index to go on from: that of the first step that may still change.
     """
-    for step in session.steps[since:]:
-        _write_step(files, rules, step)
+    since = write_steps(files, rules, session.steps, since)
     files.replace_json("manifest.json", manifest(files.path.name, rules, session, files.journal_bytes()))
     files.replace_json("usage.json", usage_report(rules, session))
-    return max(len(session.steps) - 1, 0)
+    return since
+
+
+def write_steps(files: RunDir, rules: Rules, steps: Sequence[StepRecord], since: int) -> int:
+    """Write the files of the steps from index ``since`` on; returns the index to go on from."""
+    for step in steps[since:]:
+        _write_step(files, rules, step)
+    return max(len(steps) - 1, 0)
 
 
 def is_current(files: RunDir, session: Session) -> bool:
