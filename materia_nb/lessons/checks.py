@@ -21,7 +21,7 @@ Asked: TypeAlias = tuple[object, JSON] | tuple[object, JSON, str]
 _KINDS: Final = (
     (bool, "True or False"),
     (int, "a whole number"),
-    (str, "text, such as 'Socket-1' or 'end'"),
+    (str, "text in quotes, such as 'Socket-1'"),
     (list, "a list, such as ['Socket-1', 'end']"),
 )
 
@@ -105,8 +105,8 @@ def _told_wrong(name: str, asked: Asked, explained: Mapping[str, str]) -> list[s
     because = [_what_is_wrong(answer, truth)]
     if type(answer) is type(truth):
         because.append(explained.get(_key(answer)) or explained.get(ANY, ""))
-    words = " ".join(["is not right.", *filter(None, because)])
-    lines = [f"\u2717 {name}: {shorten(repr(answer), 80)} {words}"]
+    lines = [f"\u2717 {name}: {shorten(repr(answer), 80)} is not right."]
+    lines += [f"    {words}" for words in because if words]
     if len(asked) == 3:
         lines.append(f"    to see how it went: {asked[2]}")
     return lines
@@ -120,7 +120,9 @@ def _what_is_wrong(given: object, truth: JSON) -> str:
         pairs = zip(given, truth, strict=False)
         same = [_folded(one) == _folded(other) for one, other in pairs]
         right = same.index(False) if False in same else len(same)
-        return f"Its first {right} are right." if right else "It goes wrong at the first."
+        if right == 0:
+            return "It goes wrong at the first."
+        return "Its first is right." if right == 1 else f"Its first {right} are right."
     return ""
 
 
