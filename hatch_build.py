@@ -15,7 +15,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 RELATIVE = re.compile(r"(!?)(\[[^\]]*\])\((?![a-z]+:|#)([^)]+)\)")
 
 
-class ReadmeHook(MetadataHookInterface):  # type: ignore[misc]  # hatchling is there only while building
+class ReadmeHook(MetadataHookInterface):
     """Gives the project's metadata its README."""
 
     def update(self, metadata: dict[str, Any]) -> None:

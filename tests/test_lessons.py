@@ -242,7 +242,11 @@ def test_a_right_answer_passes_and_a_sealed_one_is_none():
 
 
 def test_all_questions_are_told_and_a_wrong_answer_says_what_was_misread():
-    asked = {"visits_of_plant": (2, 3, "three.route"), "after_the_last_check": ("Socket-4",) * 2, "other": (..., 1)}
+    asked = {
+        "visits_of_plant": (2, 3, "three.route"),
+        "after_the_last_check": ("Socket-4",) * 2,
+        "other": (..., 1),
+    }
     with pytest.raises(MateriaError) as raised:
         check("03-loops", **asked)
     told = raised.value.what.splitlines()

@@ -155,7 +155,11 @@ def test_a_guess_moves_nothing_and_can_be_made_again(cast):
     assert str(asked) == "Socket-1 runs next. Where does the cast go after it?"
     with pytest.raises(MateriaError):
         asked.guess("Socket-77")
-    assert [asked.guess(place).right for place in ("Socket-3", "socket-2", "Socket-3")] == [False, True, False]
+    assert [asked.guess(place).right for place in ("Socket-3", "socket-2", "Socket-3")] == [
+        False,
+        True,
+        False,
+    ]
     assert (cast.steps, cast.status) == ([], "ready")
     shown = asked.guess(sealed(seal("Socket-1")))._repr_mimebundle_()
     assert "✗ Not this time" in shown["text/plain"]
@@ -180,7 +184,9 @@ def test_a_question_keeps_who_answered_when_it_was_asked(bench):
 
 def test_a_guess_asks_the_agent_once_and_leaves_nothing_on_disk(bench):
     asked_for = []
-    cast = bench.cast("x", agents={"Plan": lambda turn: asked_for.append(turn) or {"workItems": h.items("a")}})
+    cast = bench.cast(
+        "x", agents={"Plan": lambda turn: asked_for.append(turn) or {"workItems": h.items("a")}}
+    )
     asked = Question(cast)
     folder = asked.twin.run_dir
     assert folder.parent != cast.run_dir.parent

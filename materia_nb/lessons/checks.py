@@ -80,7 +80,11 @@ def check(lesson: str = "", /, **questions: Asked) -> Text:
     """
     known = MISREADINGS.get(lesson, {})
     missing = {name for name, (answer, *_) in questions.items() if _is_missing(answer)}
-    right = {name for name, (answer, truth, *_) in questions.items() if name not in missing and _same(answer, truth)}
+    right = {
+        name
+        for name, (answer, truth, *_) in questions.items()
+        if name not in missing and _same(answer, truth)
+    }
     lines = []
     for name, asked in questions.items():
         if name in right:
@@ -92,7 +96,9 @@ def check(lesson: str = "", /, **questions: Asked) -> Text:
     if len(right) == len(questions):
         return Text("\n".join(lines))
     wrong = len(questions) - len(right) - len(missing)
-    counts = [f"{count} {word}" for count, word in ((wrong, "wrong"), (len(missing), "not answered yet")) if count]
+    counts = [
+        f"{count} {word}" for count, word in ((wrong, "wrong"), (len(missing), "not answered yet")) if count
+    ]
     raise MateriaError(
         "\n".join([f"{len(right)} of {len(questions)} right, {', '.join(counts)}.", *lines]),
         hint="put your answers into the cell above, run it, and check again",

@@ -57,7 +57,8 @@ class PredictPanel(Panel):
         self._picture.add_class("mnb-question")
         places = self.question.places if self.question else ()
         self.buttons = {
-            place: button(place, _WORDS.get(place, f"it goes to {place}"), self._guess(place)) for place in places
+            place: button(place, _WORDS.get(place, f"it goes to {place}"), self._guess(place))
+            for place in places
         }
         self.put(css(_RULES), self._picture, self._words, row(*self.buttons.values()), self._told)
         if self.question:
