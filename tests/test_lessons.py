@@ -230,6 +230,18 @@ def test_code_fits_the_width_of_a_laptop(name):
     assert not [line for cell in code_cells(name) for line in cell.source.splitlines() if len(line) > 92]
 
 
+@pytest.mark.parametrize("name", ["00-quickstart.ipynb", "20-critic-loop.ipynb", "21-approval.ipynb"])
+def test_a_cast_with_buttons_is_the_last_cell_so_that_no_click_breaks_another(name):
+    cells = code_cells(name)
+    panels = [
+        place
+        for place, cell in enumerate(cells)
+        if re.search(r"^(%materia cast .*|yours)\Z", cell.source, re.M)
+    ]
+    shown = [place for place, cell in enumerate(cells) if cell.source.splitlines()[-1].startswith("wb.cast(")]
+    assert [*panels, *shown] == [len(cells) - 1]
+
+
 # -- check itself ----------------------------------------------------------------------------
 
 

@@ -252,6 +252,18 @@ def test_at_its_end_a_cast_says_how_to_complete_it(bench):
         question(cast)
 
 
+def test_while_a_step_runs_there_is_no_question(bench):
+    begun, go_on = threading.Event(), threading.Event()
+    cast = bench.cast("x", agents={"Plan": lambda: begun.set() or go_on.wait(30) and {"workItems": []}})
+    runs_of(cast).start("Step", cast.step)
+    assert begun.wait(30)
+    with pytest.raises(MateriaError, match="A step is running") as raised:
+        Question(cast)
+    assert raised.value.kind == "busy"
+    go_on.set()
+    assert runs_of(cast).wait(30)
+
+
 # -- the verb -------------------------------------------------------------------------------
 
 

@@ -67,10 +67,17 @@ class Question:
         twin: the fork.
 
     Raises:
-        MateriaError: no socket runs next (``nothing_to_predict``), or the cast can only be looked at (``read_only``).
+        MateriaError: no socket runs next (``nothing_to_predict``), a step is running (``busy``), or the cast can only
+            be looked at (``read_only``).
     """
 
     def __init__(self, cast: Cast) -> None:
+        if cast.busy():
+            raise MateriaError(
+                "A step is running, so it is not settled yet what comes next.",
+                hint="wait for its end, or pause",
+                kind="busy",
+            )
         self.socket = _asked(cast)
         self.text = f"{self.socket} runs next. Where does the cast go after it?"
         self.standing = _standing(cast)
