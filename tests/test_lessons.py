@@ -236,7 +236,7 @@ def test_a_cast_with_buttons_is_the_last_cell_so_that_no_click_breaks_another(na
     panels = [
         place
         for place, cell in enumerate(cells)
-        if re.search(r"^(%materia cast .*|yours)\Z", cell.source, re.M)
+        if re.search(r"^(%materia cast .*|yours)\Z", cell.source, re.MULTILINE)
     ]
     shown = [place for place, cell in enumerate(cells) if cell.source.splitlines()[-1].startswith("wb.cast(")]
     assert [*panels, *shown] == [len(cells) - 1]

@@ -254,7 +254,13 @@ def test_at_its_end_a_cast_says_how_to_complete_it(bench):
 
 def test_while_a_step_runs_there_is_no_question(bench):
     begun, go_on = threading.Event(), threading.Event()
-    cast = bench.cast("x", agents={"Plan": lambda: begun.set() or go_on.wait(30) and {"workItems": []}})
+
+    def slow():
+        begun.set()
+        go_on.wait(30)
+        return {"workItems": []}
+
+    cast = bench.cast("x", agents={"Plan": slow})
     runs_of(cast).start("Step", cast.step)
     assert begun.wait(30)
     with pytest.raises(MateriaError, match="A step is running") as raised:
