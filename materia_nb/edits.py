@@ -264,12 +264,17 @@ class Edits(Steps):
             self._told()
             self._write_derived()
 
-    def fork(self, number: int | None = None) -> Self:
-        """Start another cast from the state after a step, in a directory of its own; this one stays as it is."""
+    def fork(self, number: int | None = None, *, root: Path | None = None) -> Self:
+        """Start another cast from the state after a step, in a directory of its own; this one stays as it is.
+
+        Args:
+            number: the step; the latest by default.
+            root: where the directory is made; beside that of this cast by default.
+        """
         with self._hold():
             self._begin()
             kept = len(self.steps) if number is None else self.at_step(number).number
-            path = fork_files(self._files, kept)
+            path = fork_files(self._files, kept, root)
         try:
             made = type(self).resume(path, self.agents, utilities=self._utilities)
         except BaseException:

@@ -56,7 +56,7 @@ class Looks:
 
     @property
     def status(self) -> str:
-        """``ready``, ``waiting``, ``complete``, ``failed`` or ``aborted``."""
+        """``ready``, ``waiting``, ``held``, ``complete``, ``failed`` or ``aborted``."""
         return self.now.status
 
     @property

@@ -14,13 +14,15 @@ from materia_nb.store.rundir import RunDir, new_run_dir
 _LEAVE: Final = ("tools_allowed", "tool_decided")
 
 
-def fork_files(files: RunDir, step: int) -> Path:
-    """Copy journal, config and artifacts to a new directory beside; its first event names where it comes from.
+def fork_files(files: RunDir, step: int, root: Path | None = None) -> Path:
+    """Copy journal, config and artifacts to a new directory in ``root``; its first event names where it comes from.
+
+    Without ``root`` the directory is made beside the one that is copied.
 
     What a person allowed to tools for the whole cast is left out: it was said of that cast, so a fork asks again.
     """
     lines = read_journal(files.journal).lines
-    path = new_run_dir(files.path.parent)
+    path = new_run_dir(root or files.path.parent)
     try:
         with disk(path, "copy the cast"):
             for name in ("sockets", "contexts", "config.resolved.json"):
