@@ -24,7 +24,6 @@ from materia_nb.engine import step as engine
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.contract import Grant
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 from materia_nb.memories import Memories
@@ -102,7 +101,6 @@ class Cast(Edits, Consults, Memories):
         self._writer = threading.Lock()
         self._holder = 0
         self._astray = False
-        self._grant: Grant | None = None
         self._watchers: list[Callable[[Cast], None]] = []
         self._listeners, self._saying = [], []
         self._close = weakref.finalize(self, _let_go, journal, lock)
@@ -370,7 +368,6 @@ class Cast(Edits, Consults, Memories):
             self._begin()
             if self.status not in ("ready", "waiting", "held"):
                 raise self._over()
-            self._grant = None
             self._move(engine.abort(self.now, reason))
 
     def recast(self) -> StepRecord | None:
@@ -401,7 +398,6 @@ class Cast(Edits, Consults, Memories):
             self._begin()
             self.stop.clear()
             step = transition(self.rules, self.now)
-            self._grant = None
             self._commit(step.events, lambda ts: self._history.again(step, ts))
             self._told()
             if self.status in ("ready", "waiting"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -12,6 +13,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.said import Message, ToolCall
 from materia_nb.engine.state import CastState, Failure, Hold, Item, Visit
 from materia_nb.errors import MateriaError
+from materia_nb.handoff.contract.approval import Grant
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.store.files import disk, replace_file
@@ -56,7 +58,7 @@ class Looks:
 
     @property
     def status(self) -> str:
-        """``ready``, ``waiting``, ``complete``, ``failed`` or ``aborted``."""
+        """``ready``, ``waiting``, ``held``, ``complete``, ``failed`` or ``aborted``."""
         return self.now.status
 
     @property
@@ -171,6 +173,12 @@ class Looks:
     def calls_due(self) -> tuple[ToolCall, ...]:
         """The tool calls that a person allowed and that have not run yet."""
         return tuple(call for call in self._history.asking if call.decided is not None)
+
+    @property
+    def grant(self) -> Grant | None:
+        """A person's consent to one exact command, while the waiting agent may still use it; None when none stands (R44)."""
+        grant = self.waiting_at.grant if self.waiting_at else None
+        return grant if grant is not None and grant.at(time.time()).standing == "PENDING" else None
 
     @property
     def allowed(self) -> frozenset[str]:

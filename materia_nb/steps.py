@@ -20,7 +20,6 @@ from materia_nb.engine.facts import learned_from
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Failure, Visit
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.contract import Grant
 from materia_nb.jsonvalue import JSON
 from materia_nb.stops import Stops
 from materia_nb.store import derived
@@ -59,7 +58,6 @@ class Steps(Stops):
     _turns: Counter[str]
     _derived: int
     _astray: bool
-    _grant: Grant | None
 
     def _step(self) -> StepRecord | None:
         with self._hold():
@@ -188,7 +186,7 @@ class Steps(Stops):
             index=self._turns[visit.socket],
             materia_index=self._turns[f"materia {materia.id}"],
             turn_of_visit=visit.turn,
-            grant=self._grant,
+            grant=self.grant,
             allowed=self.allowed,
             calls=(*self.calls, *self._history.asking),
             tell=lambda telling: self._take(visit, telling),
@@ -222,8 +220,6 @@ class Steps(Stops):
                 return
             case Called(call):
                 event = ("tool_call", {**about, "call": call.as_json()})
-                if self._grant is not None and call.args.get("command") == self._grant.exact_content:
-                    self._grant = None  # it is for one use
                 self._commit([event], lambda _: self._history.called(call))
             case Noted(text):
                 told = to_bytes(text).decode()
@@ -249,8 +245,6 @@ class Steps(Stops):
         if missing:
             about = engine.about(self.rules, visit)
             events.insert(1, ("evidence_missing", {**about, "visit": visit.visit, "paths": missing}))
-
-        self._grant = None  # what is left of it ends with the turn
 
         def keep(ts: int) -> None:
             if not self.rules.sockets[visit.socket].socket.is_utility:

@@ -357,9 +357,12 @@ def _waiting_for(cast: Looks) -> str:
     if visit.mode == "draft" and visit.drafts:
         return f"waiting: {visit.socket}{item} has a draft; refine it, or continue to the final result"
     who = f"{visit.socket} ({socket.materia.label}){item}"
-    if visit.mode == "final":
-        return f"waiting: {who} has yet to hand over what was done; reply, or step to ask its agent"
-    return f"waiting: {who} needs an answer; reply, or step to ask its agent"
+    what = "needs an answer"
+    if cast.grant is not None:
+        what = f"may run this once: {shorten(cast.grant.exact_content, 200)} (abort takes the consent back)"
+    elif visit.mode == "final":
+        what = "has yet to hand over what was done"
+    return f"waiting: {who} {what}; reply, or step to ask its agent"
 
 
 def _about_calls(cast: Looks) -> str:

@@ -15,6 +15,14 @@ from protocol_helpers import ABSENT, CONTRACT, FREE, HOSTILE, block, changed, co
 
 CON = protocol("agent-contract")
 SECTIONS = ("project_knowledge", "surface_routing", "agent_contract_handoff", "write_permissions", "metadata")
+REQUEST = {
+    "operation": "push",
+    "exact_content": "git push",
+    "scope": "origin",
+    "risk_level": "LOW",
+    "rollback": "r",
+    "verification": "v",
+}
 GENERATOR = {"parse": "json", "assign": {"workItems": "$.workItems"}}
 
 
@@ -373,13 +381,42 @@ def test_14_routes_and_actions(changes, expected):
 
 
 @pytest.mark.parametrize(
-    "approval_id, needs", [("P-" + "0" * 32, "consent"), (None, "direction"), ("", "direction")]
+    "approval_id, needs",
+    [
+        ("P-" + "0" * 32, "consent"),
+        (None, "direction"),
+        ("", "direction"),
+        ("X", "direction"),
+        ("P-" + "0" * 31, "direction"),
+        (7, "direction"),
+    ],
 )
 def test_14_a_request_waits_for_consent_or_a_direction(approval_id, needs):
     request = {"exact_content": "git push", "rollback": "r", "verification": "v", "approval_id": approval_id}
     reading = read(contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=request))
     assert (reading.action, reading.needs) == ("pause", needs)
     assert "git push" in reading.reason
+
+
+def test_r44_a_malformed_approval_id_is_noted_and_counts_as_absent():
+    request = {**REQUEST, "approval_id": "X"}
+    asked = contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=request)
+    assert warnings(asked) == ["APPROVAL_ID_MALFORMED:X"]
+    assert read(asked).accepted
+
+
+@pytest.mark.parametrize("command", ["  ", 7, ["git push"]])
+def test_r44_without_an_exact_command_there_is_no_consent_to_give(command):
+    request = {**REQUEST, "approval_id": "P-" + "0" * 32, "exact_content": command}
+    asked = contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=request)
+    assert warnings(asked) == ["APPROVAL_WITHOUT_COMMAND"]
+    assert read(asked).needs == "direction"
+
+
+def test_r44_a_person_sees_that_nothing_here_issued_the_id():
+    request = {**REQUEST, "approval_id": "P-" + "0" * 32}
+    asked = contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=request)
+    assert "nothing here issued the id P-000" in read(asked).reason
 
 
 def test_14_the_context_carries_what_the_next_one_needs():

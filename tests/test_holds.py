@@ -7,6 +7,7 @@ import json
 import pytest
 
 import cast_helpers as h
+from materia_nb.agents.base import Called, ToolCall
 from materia_nb.cast import Cast
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError
@@ -286,6 +287,74 @@ def test_consent_is_for_one_exact_command_in_one_turn(tmp_path):
     assert answered["fingerprint"] == approval.fingerprint
     assert answered["exactContent"] == "rm -rf build"
     same_when_opened(cast)
+
+
+def cut_off_after_consent(tmp_path):
+    """A cast whose agent fails right after the person consented, and is to be asked once more."""
+
+    def lost(turn):
+        if turn.grant is None:
+            return report("APPROVAL_REQUEST", approval_request=ASK)
+        raise KeyboardInterrupt
+
+    cast = start(tmp_path, "agent-contract", [])
+    cast.agents.set("Check", lost)
+    cast.run()
+    with pytest.raises(KeyboardInterrupt):
+        cast.approve()
+    cast.close()
+    return cast
+
+
+def test_r44_a_consent_still_stands_in_a_resumed_cast(tmp_path):
+    cast = cut_off_after_consent(tmp_path)
+    seen = []
+    again = Cast.resume(cast.run_dir, h.table(lambda turn: seen.append(turn) or report("IN_PROGRESS")))
+    assert again.now == cast.now
+    assert again.grant == cast.grant
+    assert "may run this once: rm -rf build" in repr(again)
+    again.step()
+    assert seen[0].grant == cast.grant
+    assert seen[1].grant is None, "it ended with the turn"
+
+
+def test_r44_a_consent_that_was_used_does_not_come_back(tmp_path):
+    cast = cut_off_after_consent(tmp_path)
+    again = Cast.resume(cast.run_dir, h.table(None))
+    call = ToolCall(id="1", tool="bash", args={"command": "rm -rf build"}, result="done")
+
+    def used(turn):
+        turn.tell(Called(call))
+        raise KeyboardInterrupt
+
+    again.agents.set("Check", used)
+    with pytest.raises(KeyboardInterrupt):
+        again.step()
+    assert again.grant is None
+    again.close()
+    assert Cast.resume(cast.run_dir).grant is None
+
+
+def test_r44_a_consent_expires_and_is_taken_back_by_abort_and_by_a_fork(tmp_path, monkeypatch):
+    cast = Cast.resume(cut_off_after_consent(tmp_path).run_dir)
+    assert cast.fork().grant is None
+    with monkeypatch.context() as later:
+        later.setattr("materia_nb.looks.time.time", lambda: cast.steps[-1].started / 1000 + 2 * 3600)
+        assert cast.grant is None
+    cast.abort()
+    assert cast.now.at.grant is None
+    same_when_opened(cast)
+
+
+@pytest.mark.parametrize("approval_id", ["X", "P-123"])
+def test_r44_a_request_with_a_malformed_id_is_left_by_an_answer(tmp_path, approval_id):
+    asked = report("APPROVAL_REQUEST", approval_request={**ASK, "approval_id": approval_id})
+    cast = start(tmp_path, "agent-contract", [asked, report("IN_PROGRESS"), report("COMPLETE")])
+    cast.run()
+    assert (cast.held.needs, cast.approval) == ("direction", None)
+    assert "answer how to go on" in repr(cast)
+    cast.answer("Leave it.")
+    assert cast.run() == "complete"
 
 
 def test_a_refusal_is_told_with_its_reason(tmp_path):

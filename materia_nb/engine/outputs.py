@@ -33,9 +33,10 @@ def output(
 
     ``prompt`` is the prompt that was answered; a repair turn is built on it.
     """
-    visit = waiting_visit(state)
+    visit = waiting_visit(state)._replace(grant=None)  # what is left of a consent ends with the turn
     here = rules.sockets[visit.socket]
     draft = Draft(state)
+    draft.at = visit
     if usage is not None:
         draft.usage = draft.usage.plus(usage)
     if here.any_text(visit.mode):

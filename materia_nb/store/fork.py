@@ -17,7 +17,8 @@ _LEAVE: Final = ("tools_allowed", "tool_decided")
 def fork_files(files: RunDir, step: int) -> Path:
     """Copy journal, config and artifacts to a new directory beside; its first event names where it comes from.
 
-    What a person allowed to tools for the whole cast is left out: it was said of that cast, so a fork asks again.
+    What a person allowed to tools, and a consent to a command that still stands, is left out: it was said of that
+    cast, so a fork asks again.
     """
     lines = read_journal(files.journal).lines
     path = new_run_dir(files.path.parent)
@@ -39,6 +40,8 @@ def fork_files(files: RunDir, step: int) -> Path:
 
 def _text(line: Line, cast_id: str, step: int) -> str:
     data = dict(line.data)
+    if line.type == "approval_answered":
+        data.pop("expires", None)  # no grant follows from it
     if line.type == "cast_start":
         data["forkedFrom"] = {"cast": cast_id, "step": step}
     return (

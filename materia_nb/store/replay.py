@@ -19,6 +19,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.said import call_from
 from materia_nb.engine.state import CastState, Failure, Usage
 from materia_nb.errors import MateriaError
+from materia_nb.handoff.contract.approval import grant_from
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
 from materia_nb.store.detour import finalized, towards
@@ -271,7 +272,8 @@ class _Player:
         prompt = self.history.prompt or (self.history.steps[-1].prompt if self.history.steps else None)
         if self.history.state.status == "held" and prompt is not None:
             said = str(line.data.get("text", ""))
-            self.history.moved(engine.answered(self.rules, self.history.state, said, prompt), line.ts)
+            grant = grant_from(line.data)
+            self.history.moved(engine.answered(self.rules, self.history.state, said, prompt, grant), line.ts)
 
     def _decide(self, line: Line) -> None:
         if self.history.state.status == "held":
