@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import cast_helpers as h
 from materia_nb.agents.base import Called, ToolCall
 from materia_nb.cast import Cast
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError
+from materia_nb.handoff.envelope import parse_name
+from materia_nb.store.envelopes import step_names
 from materia_nb.views import marks_of
 from protocol_helpers import block, contract, envelope
 
@@ -217,6 +221,34 @@ def test_an_envelope_with_another_meta_is_rejected_and_asked_for_again(tmp_path)
     cast = start(tmp_path / "always", "envelope", [wrong] * 3)
     cast.run()
     assert cast.held.action == "escalate"
+
+
+def test_an_envelope_may_name_its_socket_by_the_id_that_it_has(tmp_path):
+    named = say("VERIFIED", "CONTINUE", meta={"step_id": "Socket-1"})
+    document = h.one_config(parse="json", handoff="envelope")
+    cast = h.start(tmp_path, document, lambda: named)
+    assert cast.run() == "complete"
+    folder = cast.run_dir / "T" / "handoffs"
+    assert [path.name for path in folder.iterdir()] == ["Socket_1-M.json"]
+    assert json.loads((folder / "Socket_1-M.json").read_text())["meta"]["step_id"] == "Socket-1"
+
+
+def test_ids_that_differ_by_a_hyphen_only_have_files_of_their_own(tmp_path):
+    here = {"parse": "json", "handoff": "envelope"}
+    document = h.config(
+        {"A-1": h.at("M", ("always", "A_1"), **here), "A_1": h.at("M", **here)}, {"M": h.agent()}
+    )
+    cast = h.start(tmp_path, document, lambda: say("VERIFIED", "CONTINUE"))
+    assert cast.run() == "complete"
+    told = {path.name: json.loads(path.read_text())["meta"]["step_id"] for path in cast.run_dir.glob("T/*/*")}
+    assert told == {"A_1-M.json": "A_1", "A_1_2-M.json": "A-1"}
+
+
+@given(st.lists(st.from_regex(r"[A-Za-z][A-Za-z0-9._-]{0,4}", fullmatch=True), unique=True, max_size=6))
+def test_the_file_names_of_steps_are_all_different_and_can_be_read_back(sockets):
+    found = step_names(tuple(sockets))
+    assert len({name.casefold() for name in found.values()}) == len(sockets)
+    assert all(parse_name(f"{name}-M.json").step_id == name for name in found.values())
 
 
 # -- the agent contract --------------------------------------------------------------------

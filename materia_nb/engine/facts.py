@@ -21,7 +21,7 @@ def turn_facts(rules: Rules, here: SocketRules, state: View, visit: Visit) -> Tu
     rounds, most = _rounds(rules, here, state, visit)
     return TurnFacts(
         meta={
-            "step_id": visit.socket.replace("-", "_"),  # a hyphen ends a step id in a file name
+            "step_id": visit.socket,
             "flow_key": rules.graph.name,
             "agent_key": here.socket.materia.id,
         },
