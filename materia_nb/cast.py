@@ -101,6 +101,7 @@ class Cast(Edits, Consults, Memories):
         self._writer = threading.Lock()
         self._holder = 0
         self._astray = False
+        self._seen = None
         self._watchers: list[Callable[[Cast], None]] = []
         self._listeners, self._saying = [], []
         self._close = weakref.finalize(self, _let_go, journal, lock)

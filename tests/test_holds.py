@@ -211,6 +211,37 @@ def test_three_unusable_envelopes_escalate_and_claim_nothing(tmp_path):
     same_when_opened(cast)
 
 
+def test_the_fallback_names_the_files_that_changed_while_the_agent_worked(tmp_path):
+    """Envelope rules, section 5: evidence from the runtime's own diff, from every turn of the visit."""
+    (tmp_path / "old.txt").write_text("before")
+    made = iter(["made.txt", "old.txt", "later.txt"])
+
+    def agent():
+        (tmp_path / next(made)).write_text("by the agent")
+        return "no envelope"
+
+    cast = start(tmp_path, "envelope", [])
+    cast.agents.set("Check", agent)
+    cast.run()
+    evidence = cast.held.reading.value["summary"]["evidence"]
+    assert evidence["artifacts_produced"] == ["made.txt", "old.txt", "later.txt"]
+    same_when_opened(cast)
+
+
+def test_what_a_person_changes_while_the_cast_is_held_is_not_the_agents_evidence(tmp_path):
+    replies = [say("BLOCKED", "ESCALATE"), "no", "no", "no"]
+    cast = start(tmp_path, "envelope", replies)
+    cast.run()
+    (tmp_path / "mine.txt").write_text("by the person")
+    cast.answer("go on")
+    assert cast.held.reading.value["summary"]["evidence"]["artifacts_produced"] == []
+
+
+def test_nobody_looks_for_changes_where_no_protocol_asks(tmp_path, monkeypatch):
+    monkeypatch.setattr("materia_nb.steps.take_snapshot", lambda *_: 1 / 0)
+    assert start(tmp_path, "sparse", ['{"satisfied": true}']).run() == "complete"
+
+
 def test_an_envelope_with_another_meta_is_rejected_and_asked_for_again(tmp_path):
     wrong = say("VERIFIED", "CONTINUE", meta={"step_id": "elsewhere"})
     cast = start(tmp_path, "envelope", [wrong, say("VERIFIED", "CONTINUE")])

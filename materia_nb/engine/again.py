@@ -50,7 +50,7 @@ def recast(rules: Rules, state: CastState) -> Step:
         return revive(rules, state)
     here = rules.sockets[visit.socket]
     visit = visit._replace(
-        mode=here.first_mode, turn=visit.turn + 1, repairs=0, drafts=0, memory=None, grant=None
+        mode=here.first_mode, turn=visit.turn + 1, repairs=0, drafts=0, memory=None, grant=None, changed=()
     )
     return waiting_again(rules, here, state, visit, Event("cast_recast", about_visit(here, visit)))
 

@@ -32,6 +32,7 @@ def turn_facts(rules: Rules, here: SocketRules, state: View, visit: Visit) -> Tu
         refused=visit.repairs,
         memory=visit.memory,
         sockets=frozenset(rules.graph.sockets),
+        changed_files=visit.changed,
     )
 
 

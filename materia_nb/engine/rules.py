@@ -7,7 +7,7 @@ from typing import Final
 
 from materia_nb.engine.state import Mode
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol, requirements
-from materia_nb.handoff.protocol import HasSchema, Learns, TellsTheTask
+from materia_nb.handoff.protocol import HasSchema, Learns, SeesChanges, TellsTheTask
 from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.loadout.graph import ExitRoute, Graph, Socket
 
@@ -20,7 +20,8 @@ class SocketRules:
     """One socket, what its output must be, what its agent is asked for, and its exit routes in order.
 
     ``schema`` is what its answer must fit, None where that is no single JSON object. ``teller`` and
-    ``learner`` are its protocol, if that hands over tasks and keeps what was learned.
+    ``learner`` are its protocol, if that hands over tasks and keeps what was learned; ``sees_changes`` says
+    whether it wants to know which files changed.
     """
 
     socket: Socket
@@ -35,6 +36,7 @@ class SocketRules:
     schema: dict[str, JSON] | None
     teller: TellsTheTask | None
     learner: Learns | None
+    sees_changes: bool
 
     @property
     def first_mode(self) -> Mode:
@@ -104,5 +106,6 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         schema=spoken.schema(wanted) if isinstance(spoken, HasSchema) and not socket.is_utility else None,
         teller=spoken if isinstance(spoken, TellsTheTask) else None,
         learner=spoken if isinstance(spoken, Learns) else None,
+        sees_changes=isinstance(spoken, SeesChanges) and spoken.sees_changes,
         about={"socket": socket.id, "materia": socket.materia.id, "materiaLabel": socket.materia.label},
     )

@@ -62,6 +62,7 @@ class Visit(NamedTuple):
 
     ``memory`` is what its handoff protocol wants to be given back with the next output, and ``grant`` a
     person's consent to one exact command, until it is used, taken back or over (R44).
+    ``changed`` are the files that changed since the visit began, where its protocol wants to know.
     """
 
     socket: str
@@ -74,6 +75,7 @@ class Visit(NamedTuple):
     drafts: int = 0
     memory: JSON = None
     grant: Grant | None = None
+    changed: tuple[str, ...] = ()
 
 
 class FollowUp(NamedTuple):

@@ -79,7 +79,8 @@ class TurnFacts:
         refused: how many outputs of this turn were refused already.
         memory: ``Reading.memory`` of the last accepted output; None at the start of a task.
         sockets: the ids that a detour may name; None when not known.
-        changed_files: the files that changed during the turn, as the runtime saw it.
+        changed_files: the files of the project that were made or written since the visit began, as the
+            runtime saw it; only for a protocol that :class:`SeesChanges`.
     """
 
     meta: Mapping[str, str] = field(default_factory=dict)
@@ -144,6 +145,16 @@ class Learns(Protocol):
 
 
 @runtime_checkable
+class SeesChanges(Protocol):
+    """A protocol that is told which files changed; where none is, nobody looks."""
+
+    @property
+    def sees_changes(self) -> bool:
+        """Whether ``TurnFacts.changed_files`` is wanted."""
+        ...
+
+
+@runtime_checkable
 class HasSchema(Protocol):
     """A protocol whose outputs are single JSON objects that a schema can describe."""
 
@@ -159,7 +170,8 @@ class HasSchema(Protocol):
 class HandoffProtocol(Protocol):
     """A handoff format: how an output is read and what its author is asked for.
 
-    One that is :class:`TellsTheTask`, :class:`Learns` or :class:`HasSchema` too is also used as that.
+    One that is :class:`TellsTheTask`, :class:`Learns`, :class:`SeesChanges` or :class:`HasSchema` too is
+    also used as that.
     """
 
     @property

@@ -201,8 +201,9 @@ class _Player:
         visit = self.history.state.at
         if line.type == "socket_complete" and visit is not None:
             self._finalize(line)  # whoever recorded it asked for no more
-        usage = _usage(line.data.get("usage"))
-        step = engine.output(self.rules, self.history.state, text, usage, self.history.prompt)
+        usage, changed = _usage(line.data.get("usage")), line.data.get("changedFiles")
+        files = [name for name in changed if isinstance(name, str)] if isinstance(changed, list) else ()
+        step = engine.output(self.rules, self.history.state, text, usage, self.history.prompt, files)
         kept, meta = artifact if isinstance(artifact, str) else None, line.data.get("meta")
         self.history.answered(step, text, kept, usage, line.ts, meta if isinstance(meta, dict) else None)
 

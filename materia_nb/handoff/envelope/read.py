@@ -20,6 +20,7 @@ class EnvelopeProtocol:
     """Reads and asks for handoff envelopes."""
 
     name = "envelope"
+    sees_changes = True  # what stands in for an envelope names the files that changed
     to_gist = staticmethod(to_gist)
     from_gist = staticmethod(from_gist)
 
