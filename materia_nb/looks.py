@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from materia_nb.accepted import Suggestion, conclusion_of, suggestions_of
 from materia_nb.engine import step as engine
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
@@ -40,6 +41,16 @@ class Looks:
     _watchers: list[Callable[[Self], None]]
     _listeners: list[Callable[[], None]]
     _saying: list[str]
+
+    @property
+    def suggestions(self) -> list[Suggestion]:
+        """What the accepted outputs of this cast suggest to remember, in order, each thing once."""
+        return suggestions_of(self.rules, self.steps, self._history.kept)
+
+    @property
+    def conclusion(self) -> list[str]:
+        """What the agents of a complete cast tell a person, a line each; empty where their protocols have no such field."""
+        return conclusion_of(self.rules, self.steps) if self.status == "complete" else []
 
     @property
     def graph(self) -> Graph:

@@ -239,8 +239,8 @@ class Steps(Stops):
         """An output is there: decide, keep it on disk, then in the journal, then here."""
         visit = self._visit()
         text = to_bytes(reply.text).decode()
-        now = self._look()
-        changed = changed_files(self._seen, now)
+        files = self._look()
+        changed = changed_files(self._seen, files)
         step = engine.output(self.rules, self.now, text, reply.usage, self._history.prompt, changed)
         name = self._files.write_text(self._output_name(visit, step), text)
         events = [(event.type, self._with_output(event, name, reply, step, changed)) for event in step.events]
@@ -262,7 +262,7 @@ class Steps(Stops):
         before = self.now
         self._commit(events, keep)
         after = self.waiting_at  # unless the same agent goes on at once, what changes next is not its doing
-        self._seen = now if after is not None and after.drafts == visit.drafts else None
+        self._seen = files if after is not None and after.drafts == visit.drafts else None
         self._keep_beside(visit, step, before)
         self._told()
 

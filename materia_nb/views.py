@@ -46,6 +46,11 @@ SHOWN_CHARS: Final = 4_000
 """How much of a text a view shows; the whole is in the artifact."""
 
 
+CONCLUSION_LINES: Final = 40
+CONCLUSION_CHARS: Final = 1_000
+"""How much a status shows of what the agents say at the end."""
+
+
 class Text(Shown):
     """Plain text, shown as it is."""
 
@@ -326,7 +331,20 @@ def status_lines(cast: Looks, pause: str | None = None, changed: Sequence[str] =
         lines.append(
             f"next: {now.next}{because}" if now.next != END else "next: end (step or run completes the cast)"
         )
+    elif now.status == "complete":
+        lines += _concluded(cast)
     return tuple(lines)
+
+
+def _concluded(cast: Looks) -> Iterator[str]:
+    """What the agents tell a person at the end, and that there is something to remember."""
+    told = cast.conclusion
+    yield from (shorten(line, CONCLUSION_CHARS) for line in told[:CONCLUSION_LINES])
+    if len(told) > CONCLUSION_LINES:
+        yield f"and {_count(len(told) - CONCLUSION_LINES, 'more line')}: cast.conclusion has all"
+    left = sum(not one.kept for one in cast.suggestions)
+    if left:
+        yield f"{_count(left, 'suggestion')} to keep: %materia suggestions"
 
 
 def _remarked(cast: Looks) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -144,6 +144,34 @@ class Learns(Protocol):
         ...
 
 
+class Reported(NamedTuple):
+    """An agent's last accepted output, and whose it is, in words."""
+
+    who: str
+    value: Mapping[str, JSON]
+
+
+@runtime_checkable
+class Concludes(Protocol):
+    """A protocol whose outputs tell a person what came of the work."""
+
+    def conclusion(self, reports: Sequence[Reported]) -> list[str]:
+        """Return what a person is told at the end of a cast, a line each; ``reports`` is one for each agent and item."""
+        ...
+
+
+SuggestionKind: TypeAlias = Literal["memory", "note"]
+
+
+@runtime_checkable
+class Suggests(Protocol):
+    """A protocol whose outputs may suggest what to remember about the project."""
+
+    def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
+        """Return what an accepted output suggests: a ``memory`` with description and body, or a ``note`` with a text."""
+        ...
+
+
 @runtime_checkable
 class SeesChanges(Protocol):
     """A protocol that is told which files changed; where none is, nobody looks."""
@@ -170,8 +198,8 @@ class HasSchema(Protocol):
 class HandoffProtocol(Protocol):
     """A handoff format: how an output is read and what its author is asked for.
 
-    One that is :class:`TellsTheTask`, :class:`Learns`, :class:`SeesChanges` or :class:`HasSchema` too is
-    also used as that.
+    One that is :class:`TellsTheTask`, :class:`Learns`, :class:`Concludes`, :class:`Suggests`,
+    :class:`SeesChanges` or :class:`HasSchema` too is also used as that.
     """
 
     @property
