@@ -124,12 +124,13 @@ class Cast(Edits, Consults, Memories):
             "project": str(plan.project),
             "owners": owners,
             "engine": ENGINE,
+            "session": path.name,
         }
         if knowledge:
             start["knowledge"] = knowledge
         if plan.data:
             start["state"] = dict(plan.data)
-        history = History(engine.begin(rules, request, knowledge, plan.data))
+        history = History(engine.begin(rules, request, knowledge, plan.data, path.name))
         lock: CastLock | None = None
         journal: Journal | None = None
         try:

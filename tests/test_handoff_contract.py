@@ -11,6 +11,7 @@ from builders import wanted
 from materia_nb.handoff import TurnFacts, protocol
 from materia_nb.handoff import contract as con
 from materia_nb.handoff.contract import fields
+from materia_nb.handoff.protocol import Task
 from protocol_helpers import ABSENT, CONTRACT, FREE, HOSTILE, block, changed, contract, paths_of
 
 CON = protocol("agent-contract")
@@ -323,6 +324,14 @@ def test_3_everything_that_a_contract_says_in_one_value():
     assert con.output_of({}).plan_status == ""
 
 
+def test_1_an_agent_is_told_its_session_its_provider_and_whether_it_leads():
+    task = Task("g", "ab7e4d2", "T", {"primary": False}, {}, session="2026", provider="openai")
+    given = CON.given(task)
+    assert given["metadata"] == {"session_id": "2026", "provider": "openai", "contract_version": "1"}
+    assert given["surface_routing"]["role"] == "assisting"
+    assert CON.given(Task("g", "ab7e4d2", "T"))["surface_routing"]["role"] == "primary"
+
+
 # -- section 11: the state machine --------------------------------------------------------
 
 
@@ -464,7 +473,9 @@ def test_what_is_asked_for_names_every_field_and_shows_a_block_that_needs_only_a
     for name in (
         *fields.STATUSES, *fields.EVIDENCE, *fields.FINDINGS, *fields.OWNERSHIP, *fields.RISKS,
         "agent_id", "pending_steps", "next_action", "exact_content", "rollback", "approval_id", "loop_state",
-        "update_contracts", "user_facing_summary",
+        "update_contracts", "user_facing_summary", "memorialize_suggestions", "memory_suggestions", "description",
+        "rationale", "anchor", "negative", "rollback_executed", "tokens_used", "pct_window",
+        "host/owner/repo:table/name",
     ):  # fmt: skip
         assert name in told
     shown = con.find(con.skeleton().replace("<your id>", "ab7e4d2"))

@@ -47,8 +47,15 @@ def given_to(rules: Rules, here: SocketRules, state: View) -> Mapping[str, JSON]
         rules.graph.name,
         socket.assignment,
         state.knowledge,
+        state.session,
+        _provider(socket.materia.model),
     )
     return here.teller.given(task)
+
+
+def _provider(model: str | None) -> str:
+    """Return the part of ``provider:model`` that says whose the model is."""
+    return model.partition(":")[0] if model and ":" in model else ""
 
 
 def learned_from(

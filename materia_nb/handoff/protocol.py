@@ -108,6 +108,8 @@ class Task:
         loadout: what is cast.
         assignment: the socket's ``assignment`` as written in the loadout.
         knowledge: what is kept about the project, by section.
+        session: the cast that it belongs to, "" when not known.
+        provider: whose model the loadout asks for, "" when it names none.
     """
 
     goal: str
@@ -115,6 +117,8 @@ class Task:
     loadout: str
     assignment: Mapping[str, JSON] = field(default_factory=dict)
     knowledge: Mapping[str, JSON] = field(default_factory=dict)
+    session: str = ""
+    provider: str = ""
 
 
 class Learned(NamedTuple):
