@@ -25,7 +25,6 @@ from materia_nb.stops import Stops
 from materia_nb.store import derived
 from materia_nb.store.changes import Snapshot, changed_files, take_snapshot
 from materia_nb.store.context import change_context
-from materia_nb.store.envelopes import PROTOCOL as ENVELOPE
 from materia_nb.store.envelopes import keep_envelope
 from materia_nb.store.evidence import missing_evidence
 from materia_nb.store.files import DiskError, to_bytes
@@ -246,8 +245,8 @@ class Steps(Stops):
         events = [(event.type, self._with_output(event, name, reply, step, changed)) for event in step.events]
 
         missing: list[str] = []
-        if self.rules.sockets[visit.socket].protocol.name == ENVELOPE:
-            missing = missing_evidence(step.reading, self.project, self.run_dir)
+        if (naming := self.rules.sockets[visit.socket].naming) is not None:
+            missing = missing_evidence(naming, step.reading, self.project, self.run_dir)
         if missing:
             about = engine.about(self.rules, visit)
             events.insert(1, ("evidence_missing", {**about, "visit": visit.visit, "paths": missing}))
@@ -308,7 +307,7 @@ class Steps(Stops):
         The journal has it already, so a disk that refuses is told and stops nothing.
         """
         here = self.rules.sockets[visit.socket]
-        if here.protocol.name == "sparse":
+        if here.learner is None and here.filing is None:
             return
         done = step.events[0].type == "socket_complete"
         reading = step.reading or (before.hold.reading if before.hold else None)

@@ -51,7 +51,7 @@ def output(
     if here.any_text(visit.mode):
         asked = prompt or first_prompt(rules, here, draft, visit)
         return _worked(here, draft, visit, asked) if here.works(visit.mode) else _drafted(here, draft, visit)
-    facts = UNKNOWN if here.protocol.name == "sparse" else turn_facts(rules, here, draft, visit)
+    facts = turn_facts(rules, here, draft, visit) if here.needs_facts else UNKNOWN
     reading = here.protocol.read(text, here.wanted, facts)
     if reading.error is not None:
         return _refused(rules, here, draft, visit, text, reading, prompt=prompt)

@@ -7,7 +7,15 @@ from typing import Final
 
 from materia_nb.engine.state import Mode
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol, requirements
-from materia_nb.handoff.protocol import HasSchema, Learns, SeesChanges, TellsTheTask
+from materia_nb.handoff.protocol import (
+    HasFile,
+    HasSchema,
+    Learns,
+    NamesArtifacts,
+    ReadsTextAlone,
+    SeesChanges,
+    TellsTheTask,
+)
 from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.loadout.graph import ExitRoute, Graph, Socket
 
@@ -20,8 +28,9 @@ class SocketRules:
     """One socket, what its output must be, what its agent is asked for, and its exit routes in order.
 
     ``schema`` is what its answer must fit, None where that is no single JSON object. ``teller`` and
-    ``learner`` are its protocol, if that hands over tasks and keeps what was learned; ``sees_changes`` says
-    whether it wants to know which files changed.
+    ``learner`` are its protocol, if that hands over tasks and keeps what was learned; ``naming`` and ``filing`` are it
+    too, if it names what was made and has files of its own. ``needs_facts`` and
+    ``sees_changes`` say whether it wants to know anything of the turn, and which files changed.
     """
 
     socket: Socket
@@ -36,6 +45,9 @@ class SocketRules:
     schema: dict[str, JSON] | None
     teller: TellsTheTask | None
     learner: Learns | None
+    naming: NamesArtifacts | None
+    filing: HasFile | None
+    needs_facts: bool
     sees_changes: bool
 
     @property
@@ -106,6 +118,9 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         schema=spoken.schema(wanted) if isinstance(spoken, HasSchema) and not socket.is_utility else None,
         teller=spoken if isinstance(spoken, TellsTheTask) else None,
         learner=spoken if isinstance(spoken, Learns) else None,
+        naming=spoken if isinstance(spoken, NamesArtifacts) else None,
+        filing=spoken if isinstance(spoken, HasFile) else None,
+        needs_facts=not (isinstance(spoken, ReadsTextAlone) and spoken.reads_text_alone),
         sees_changes=isinstance(spoken, SeesChanges) and spoken.sees_changes,
         about={"socket": socket.id, "materia": socket.materia.id, "materiaLabel": socket.materia.label},
     )

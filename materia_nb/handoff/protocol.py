@@ -187,6 +187,34 @@ class SeesChanges(Protocol):
 
 
 @runtime_checkable
+class ReadsTextAlone(Protocol):
+    """A protocol that needs no facts of the turn; none are gathered for it."""
+
+    @property
+    def reads_text_alone(self) -> bool:
+        """Whether :meth:`HandoffProtocol.read` does without ``facts``."""
+        ...
+
+
+@runtime_checkable
+class NamesArtifacts(Protocol):
+    """A protocol whose outputs name the files that were made; those that are not there are told."""
+
+    def artifacts(self, value: Mapping[str, JSON]) -> Sequence[str]:
+        """Return the files that an accepted output says were made, as it names them."""
+        ...
+
+
+@runtime_checkable
+class HasFile(Protocol):
+    """A protocol whose outputs are kept as files of their own too, for tools that read them."""
+
+    def filed(self, value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, JSON]:
+        """Return what the file holds; ``meta`` is what the runtime knows of the step (``TurnFacts.meta``), with its time."""
+        ...
+
+
+@runtime_checkable
 class HasSchema(Protocol):
     """A protocol whose outputs are single JSON objects that a schema can describe."""
 
@@ -202,8 +230,8 @@ class HasSchema(Protocol):
 class HandoffProtocol(Protocol):
     """A handoff format: how an output is read and what its author is asked for.
 
-    One that is :class:`TellsTheTask`, :class:`Learns`, :class:`Concludes`, :class:`Suggests`,
-    :class:`SeesChanges` or :class:`HasSchema` too is also used as that.
+    It may be any of the other protocols of this module too, such as :class:`TellsTheTask`, :class:`Learns` or
+    :class:`HasFile`, and is then used as that.
     """
 
     @property

@@ -7,16 +7,13 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import Final
 
 from materia_nb.engine.facts import turn_facts
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Visit
-from materia_nb.handoff.envelope import names, with_meta
+from materia_nb.handoff.envelope import names
 from materia_nb.handoff.protocol import Reading
 from materia_nb.store.files import disk, json_bytes, replace_file
-
-PROTOCOL: Final = "envelope"
 
 
 def keep_envelope(
@@ -41,11 +38,11 @@ def keep_envelope(
         done: whether the socket is completed.
     """
     here = rules.sockets[visit.socket]
-    if here.protocol.name != PROTOCOL or reading is None or not isinstance(reading.value, dict):
+    if here.filing is None or reading is None or not isinstance(reading.value, dict):
         return
     facts = turn_facts(rules, here, state, visit)
     timestamp = datetime.fromtimestamp(ts / 1000, UTC).isoformat(timespec="milliseconds")
-    value = with_meta(reading.value, {**facts.meta, "timestamp": timestamp})
+    value = here.filing.filed(reading.value, {**facts.meta, "timestamp": timestamp})
     step = step_names(tuple(rules.sockets))[visit.socket]
     found = names(str(run_dir), _safe(facts.meta["flow_key"]), step, _safe(facts.meta["agent_key"]))
     draft, final = Path(found.draft), Path(found.final)
