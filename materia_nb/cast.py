@@ -34,7 +34,7 @@ from materia_nb.store.files import disk, sync_folder, to_bytes
 from materia_nb.store.history import History, StepRecord
 from materia_nb.store.journal import Journal, mend
 from materia_nb.store.lock import CastLock
-from materia_nb.store.recorded import ENGINE, cast_start, check_resumable, read_recorded
+from materia_nb.store.recorded import ENGINE, cast_start, check_resumable, read_recorded, session_of
 from materia_nb.store.replay import Difference, replay
 from materia_nb.store.rundir import RunDir, new_run_dir
 
@@ -114,6 +114,7 @@ class Cast(Edits, Consults, Memories):
         rules = Rules(plan.graph)
         knowledge = read_context(plan.root) if rules.tells_knowledge else {}
         path = new_run_dir(plan.root)
+        rules = rules.in_session(path.name)
         files = RunDir(path, sync=plan.sync)
         owners = {m.id: str(m.owner) for s in plan.graph.sockets.values() if (m := s.materia).owner}
         start: dict[str, JSON] = {
@@ -130,7 +131,7 @@ class Cast(Edits, Consults, Memories):
             start["knowledge"] = knowledge
         if plan.data:
             start["state"] = dict(plan.data)
-        history = History(engine.begin(rules, request, knowledge, plan.data, path.name))
+        history = History(engine.begin(rules, request, knowledge, plan.data))
         lock: CastLock | None = None
         journal: Journal | None = None
         try:
@@ -170,7 +171,7 @@ class Cast(Edits, Consults, Memories):
         """
         files = RunDir(path)
         recorded = read_recorded(files)
-        rules = Rules(recorded.graph)
+        rules = Rules(recorded.graph, session_of(recorded.contents))
         done = replay(rules, recorded.contents.lines, files.read_text)
         messages = list(done.messages)
         if not cast_start(recorded.contents):
@@ -210,7 +211,7 @@ class Cast(Edits, Consults, Memories):
         journal: Journal | None = None
         try:
             recorded = read_recorded(files)
-            rules = Rules(recorded.graph)
+            rules = Rules(recorded.graph, session_of(recorded.contents))
             done = replay(rules, recorded.contents.lines, files.read_text, strict=True)
             aside = mend(files.journal, recorded.contents)
             journal = Journal(files.journal, sync=sync)

@@ -502,6 +502,7 @@ def test_the_agent_is_given_its_id_its_task_and_what_is_known(tmp_path):
     assert told["agent_id"].startswith("a")
     assert told["project_knowledge"] == {}
     assert told["metadata"]["session_id"] == cast.id
+    assert Cast.open(cast.run_dir).steps[1].prompt == cast.steps[1].prompt
     assert cast.now.knowledge == {"stack": {"language": "Python", "tools": ["pytest"]}}
     same_when_opened(cast)
     kept = json.loads((tmp_path / "casts" / "project-context.json").read_text())

@@ -30,12 +30,10 @@ def begin(
     request: str,
     knowledge: Mapping[str, JSON] | None = None,
     data: Mapping[str, JSON] | None = None,
-    session: str = "",
 ) -> CastState:
     """Return the state of a cast that is about to enter its entry socket.
 
-    ``knowledge`` is about the project, ``data`` what the state holds at the start, and ``session``
-    what the agents are told as the id of the cast.
+    ``knowledge`` is about the project, and ``data`` what the state holds at the start.
     """
     return CastState(
         request=request,
@@ -43,7 +41,6 @@ def begin(
         next=rules.graph.entry,
         budget=rules.graph.budget,
         knowledge=knowledge or {},
-        session=session,
     )
 
 

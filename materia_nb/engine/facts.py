@@ -47,7 +47,7 @@ def given_to(rules: Rules, here: SocketRules, state: View) -> Mapping[str, JSON]
         rules.graph.name,
         socket.assignment,
         state.knowledge,
-        state.session,
+        rules.session,
         _provider(socket.materia.model),
     )
     return here.teller.given(task)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Final
 
@@ -71,10 +72,17 @@ class SocketRules:
 class Rules:
     """What a cast runs by. Immutable once made; a running cast keeps the one that it started with."""
 
-    def __init__(self, graph: Graph) -> None:
-        """Work out the rules of every socket of ``graph``."""
+    def __init__(self, graph: Graph, session: str = "") -> None:
+        """Work out the rules of every socket of ``graph``; ``session`` is what agents are told as the id of the cast."""
         self.graph = graph
+        self.session = session
         self.sockets = {socket.id: _socket_rules(graph, socket) for socket in graph.sockets.values()}
+
+    def in_session(self, session: str) -> Rules:
+        """Return the same rules for a cast of that id."""
+        made = copy(self)
+        made.session = session
+        return made
 
     @property
     def tells_knowledge(self) -> bool:

@@ -170,7 +170,6 @@ class CastState(NamedTuple):
         hold: what a held cast waits for.
         detours: where to come back to after each detour that is under way, the innermost last.
         knowledge: what is kept about the project, by section, as this cast knows it.
-        session: what its agents are told as the id of the cast.
         extra: allowance added by reviving: ("edge", socket, place, item) or ("repair", step) or ("cycles", item).
     """
 
@@ -199,7 +198,6 @@ class CastState(NamedTuple):
     hold: Hold | None = None
     detours: tuple[str, ...] = ()
     knowledge: Mapping[str, JSON] = {}
-    session: str = ""
 
 
 class Draft:
@@ -236,7 +234,6 @@ class Draft:
     hold: Hold | None
     detours: tuple[str, ...]
     knowledge: Mapping[str, JSON]
-    session: str
 
     def __init__(self, state: CastState) -> None:
         """Start from ``state``."""
@@ -266,7 +263,6 @@ class Draft:
             self.hold,
             self.detours,
             self.knowledge,
-            self.session,
         ) = state
 
     def done(self) -> CastState:

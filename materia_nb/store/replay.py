@@ -75,8 +75,7 @@ def replay(
     known, data = (
         value if isinstance(value := start.get(name), dict) else None for name in ("knowledge", "state")
     )
-    request, session = (value if isinstance(value, str) else "" for value in (request, start.get("session")))
-    state = engine.begin(rules, request, known, data, session)
+    state = engine.begin(rules, request if isinstance(request, str) else "", known, data)
     done = Replay(History(state))
     named = {str(line.data.get("artifact")) for line in lines if line.type in OUTPUT_TYPES}
     player = _Player(rules, read, done, named, strict=strict)
