@@ -12,6 +12,7 @@ from materia_nb.handoff.contract import (
     Approval,
     answer_facts,
     answer_note,
+    can_be_granted,
     grant_from,
     request_of,
     sealed_from,
@@ -27,16 +28,12 @@ class Consults(Permits):
 
     @property
     def approval(self) -> Approval | None:
-        """The command that consent is asked for, sealed with its fingerprint; None when none is asked for.
-
-        Raises:
-            MateriaError: the request names no exact command or has a malformed id (``approval``).
-        """
+        """The command that consent is asked for, sealed with its fingerprint; None when none is asked for."""
         hold = self.held
         if hold is None or hold.needs != "consent" or not isinstance(hold.reading.value, dict):
             return None
-        asked_at = (self.steps[-1].ended or 0) / 1000
-        return sealed_from(request_of(hold.reading.value), asked_at)
+        request, asked_at = request_of(hold.reading.value), (self.steps[-1].ended or 0) / 1000
+        return sealed_from(request, asked_at) if can_be_granted(request) else None
 
     def answer(self, text: str) -> StepRecord:
         """Answer the agent that holds the cast; it goes on in the same conversation.

@@ -41,8 +41,8 @@ def output(
     changed in this turn, where the protocol wants to know.
     """
     visit = waiting_visit(state)
-    # What is left of a consent ends with the turn.
-    visit = visit._replace(grant=None, changed=tuple(dict.fromkeys((*visit.changed, *changed))))
+    if visit.grant is not None or changed:  # what is left of a consent ends with the turn
+        visit = visit._replace(grant=None, changed=tuple(dict.fromkeys((*visit.changed, *changed))))
     here = rules.sockets[visit.socket]
     draft = Draft(state)
     draft.at = visit

@@ -207,7 +207,9 @@ class History:
         else:
             self.calls += (call,)
             kept.append(call)
-        self.state = self.steps[-1].after = called(self.state, call)
+        after = called(self.state, call)
+        if after is not self.state:
+            self.state = self.steps[-1].after = after
         self.asking = tuple(one for one in self.asking if one.id != call.id)
 
     def asks(self, calls: Sequence[ToolCall]) -> None:
