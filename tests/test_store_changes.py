@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from materia_nb.store import changes
 from materia_nb.store.changes import changed_files, take_snapshot
@@ -55,6 +56,14 @@ def test_casts_hidden_folders_packages_and_links_are_left_out(tmp_path):
             (path / "x").write_text("1")
 
     assert changed(project, act) == ()
+
+
+def test_a_relative_project_is_the_same_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "casts").mkdir()
+    (tmp_path / "casts" / "x").write_text("1")
+    (tmp_path / "a").write_text("1")
+    assert list(take_snapshot(Path(), tmp_path / "casts")) == ["a"]
 
 
 def test_of_a_project_that_is_too_large_nothing_is_said(tmp_path, monkeypatch):

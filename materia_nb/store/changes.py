@@ -29,8 +29,9 @@ def take_snapshot(project: Path, skip: Path) -> Snapshot | None:
         skip: a folder to leave out: where the casts are kept.
     """
     found: dict[str, tuple[int, int, int]] = {}
-    folders, left = [str(project)], MOST_FILES
-    base, skipped = len(str(project)) + 1, str(skip)
+    root, skipped = str(project.absolute()), str(skip.absolute())
+    folders, left = [root], MOST_FILES
+    base = len(root.rstrip("/")) + 1
     while folders:
         folder = folders.pop()
         try:
