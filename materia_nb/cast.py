@@ -24,7 +24,6 @@ from materia_nb.engine import step as engine
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.contract import Grant
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 from materia_nb.memories import Memories
@@ -35,7 +34,7 @@ from materia_nb.store.files import disk, sync_folder, to_bytes
 from materia_nb.store.history import History, StepRecord
 from materia_nb.store.journal import Journal, mend
 from materia_nb.store.lock import CastLock
-from materia_nb.store.recorded import ENGINE, cast_start, check_resumable, read_recorded
+from materia_nb.store.recorded import ENGINE, cast_start, check_resumable, read_recorded, session_of
 from materia_nb.store.replay import Difference, replay
 from materia_nb.store.rundir import RunDir, new_run_dir
 
@@ -102,7 +101,7 @@ class Cast(Edits, Consults, Memories):
         self._writer = threading.Lock()
         self._holder = 0
         self._astray = False
-        self._grant: Grant | None = None
+        self._seen = None
         self._watchers: list[Callable[[Cast], None]] = []
         self._listeners, self._saying = [], []
         self._close = weakref.finalize(self, _let_go, journal, lock)
@@ -115,6 +114,7 @@ class Cast(Edits, Consults, Memories):
         rules = Rules(plan.graph)
         knowledge = read_context(plan.root) if rules.tells_knowledge else {}
         path = new_run_dir(plan.root)
+        rules = rules.in_session(path.name)
         files = RunDir(path, sync=plan.sync)
         owners = {m.id: str(m.owner) for s in plan.graph.sockets.values() if (m := s.materia).owner}
         start: dict[str, JSON] = {
@@ -125,6 +125,7 @@ class Cast(Edits, Consults, Memories):
             "project": str(plan.project),
             "owners": owners,
             "engine": ENGINE,
+            "session": path.name,
         }
         if knowledge:
             start["knowledge"] = knowledge
@@ -170,7 +171,7 @@ class Cast(Edits, Consults, Memories):
         """
         files = RunDir(path)
         recorded = read_recorded(files)
-        rules = Rules(recorded.graph)
+        rules = Rules(recorded.graph, session_of(recorded.contents))
         done = replay(rules, recorded.contents.lines, files.read_text)
         messages = list(done.messages)
         if not cast_start(recorded.contents):
@@ -210,7 +211,7 @@ class Cast(Edits, Consults, Memories):
         journal: Journal | None = None
         try:
             recorded = read_recorded(files)
-            rules = Rules(recorded.graph)
+            rules = Rules(recorded.graph, session_of(recorded.contents))
             done = replay(rules, recorded.contents.lines, files.read_text, strict=True)
             aside = mend(files.journal, recorded.contents)
             journal = Journal(files.journal, sync=sync)
@@ -370,7 +371,6 @@ class Cast(Edits, Consults, Memories):
             self._begin()
             if self.status not in ("ready", "waiting", "held"):
                 raise self._over()
-            self._grant = None
             self._move(engine.abort(self.now, reason))
 
     def recast(self) -> StepRecord | None:
@@ -401,7 +401,6 @@ class Cast(Edits, Consults, Memories):
             self._begin()
             self.stop.clear()
             step = transition(self.rules, self.now)
-            self._grant = None
             self._commit(step.events, lambda ts: self._history.again(step, ts))
             self._told()
             if self.status in ("ready", "waiting"):

@@ -8,7 +8,15 @@ from collections.abc import Mapping
 from materia_nb.engine import step as engine
 from materia_nb.engine.state import Visit
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.contract import Approval, Grant, answer_note, request_of, sealed_from
+from materia_nb.handoff.contract import (
+    Approval,
+    answer_facts,
+    answer_note,
+    can_be_granted,
+    grant_from,
+    request_of,
+    sealed_from,
+)
 from materia_nb.jsonvalue import JSON
 from materia_nb.permits import Permits
 from materia_nb.store.files import to_bytes
@@ -20,16 +28,12 @@ class Consults(Permits):
 
     @property
     def approval(self) -> Approval | None:
-        """The command that consent is asked for, sealed with its fingerprint; None when none is asked for.
-
-        Raises:
-            MateriaError: the request names no exact command or has a malformed id (``approval``).
-        """
+        """The command that consent is asked for, sealed with its fingerprint; None when none is asked for."""
         hold = self.held
         if hold is None or hold.needs != "consent" or not isinstance(hold.reading.value, dict):
             return None
-        asked_at = (self.steps[-1].ended or 0) / 1000
-        return sealed_from(request_of(hold.reading.value), asked_at)
+        request, asked_at = request_of(hold.reading.value), (self.steps[-1].ended or 0) / 1000
+        return sealed_from(request, asked_at) if can_be_granted(request) else None
 
     def answer(self, text: str) -> StepRecord:
         """Answer the agent that holds the cast; it goes on in the same conversation.
@@ -39,7 +43,7 @@ class Consults(Permits):
         """
         if not text.strip():
             raise MateriaError("The answer is blank.", hint="say it in words", kind="usage")
-        return self._resume("hold_answered", {}, text, None)
+        return self._resume("hold_answered", {}, text)
 
     def approve(self) -> StepRecord:
         """Consent to the exact command that the agent asks for; the grant is for one use and expires.
@@ -55,14 +59,13 @@ class Consults(Permits):
                 hint="deny it, or answer that it should be asked for again",
                 kind="approval",
             )
-        facts = {**_facts(approval), "granted": True, "expires": round(grant.expires_at * 1000)}
-        return self._resume("approval_answered", facts, answer_note(grant), grant)
+        return self._resume("approval_answered", answer_facts(approval, grant), answer_note(grant))
 
     def deny(self, reason: str = "") -> StepRecord:
         """Refuse the command that the agent asks consent for, and tell it why."""
-        facts = {**_facts(self._asked()), "granted": False}
+        facts = answer_facts(self._asked(), None)
         told = "\n".join([answer_note(None), *([f"The reason: {reason}"] if reason.strip() else [])])
-        return self._resume("approval_answered", facts, told, None)
+        return self._resume("approval_answered", facts, told)
 
     def decide(self, *, satisfied: bool | None = None, target: str | None = None) -> StepRecord:
         """Decide in the place of the agent that holds the cast: its output is taken and the cast goes on.
@@ -93,7 +96,7 @@ class Consults(Permits):
             self._write_derived()
             return self.steps[-1]
 
-    def _resume(self, event: str, facts: Mapping[str, JSON], text: str, grant: Grant | None) -> StepRecord:
+    def _resume(self, event: str, facts: Mapping[str, JSON], text: str) -> StepRecord:
         with self._hold():
             self._begin()
             self.stop.clear()
@@ -101,10 +104,9 @@ class Consults(Permits):
             about = engine.about(self.rules, self._held_visit())
             prompt = self._history.prompt or self.steps[-1].prompt
             assert prompt is not None  # noqa: S101 - only agents hold a cast, and they were asked
-            step = engine.answered(self.rules, self.now, told, prompt)
+            step = engine.answered(self.rules, self.now, told, prompt, grant_from(facts))
             data = {**about, **facts, "text": told, "by": "person"}
             self._commit([(event, data)], lambda ts: self._history.moved(step, ts))
-            self._grant = grant
             self._told()
             self._ask()
             self._write_derived()
@@ -131,11 +133,3 @@ class Consults(Permits):
                 kind="not_asked",
             )
         return approval
-
-
-def _facts(approval: Approval) -> dict[str, JSON]:
-    return {
-        "approvalId": approval.approval_id,
-        "fingerprint": approval.fingerprint,
-        "exactContent": approval.sealed["exact_content"],
-    }

@@ -256,7 +256,6 @@ class Edits(Steps):
             self._begin()
             earlier = self._history.start if number == 0 else self.at_step(number).after
             state = edit.back_to(earlier, self.now)
-            self._grant = None
             kept = 0 if number == 0 else self.at_step(number).number
             self._commit(
                 [("cast_back", {"step": kept, "by": "person"})], lambda _: self._history.back(state, kept)

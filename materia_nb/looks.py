@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from materia_nb.accepted import Suggestion, conclusion_of, suggestions_of
 from materia_nb.engine import step as engine
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.said import Message, ToolCall
 from materia_nb.engine.state import CastState, Failure, Hold, Item, Visit
 from materia_nb.errors import MateriaError
+from materia_nb.handoff.contract.approval import Grant
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.store.files import disk, replace_file
@@ -38,6 +41,16 @@ class Looks:
     _watchers: list[Callable[[Self], None]]
     _listeners: list[Callable[[], None]]
     _saying: list[str]
+
+    @property
+    def suggestions(self) -> list[Suggestion]:
+        """What the accepted outputs of this cast suggest to remember, in order, each thing once."""
+        return suggestions_of(self.rules, self.steps, self._history.kept)
+
+    @property
+    def conclusion(self) -> list[str]:
+        """What the agents of a complete cast tell a person, a line each; empty where their protocols have no such field."""
+        return conclusion_of(self.rules, self.steps) if self.status == "complete" else []
 
     @property
     def graph(self) -> Graph:
@@ -171,6 +184,12 @@ class Looks:
     def calls_due(self) -> tuple[ToolCall, ...]:
         """The tool calls that a person allowed and that have not run yet."""
         return tuple(call for call in self._history.asking if call.decided is not None)
+
+    @property
+    def grant(self) -> Grant | None:
+        """A person's consent to one exact command, while the waiting agent may still use it; None when none stands (R44)."""
+        grant = self.waiting_at.grant if self.waiting_at else None
+        return grant if grant is not None and grant.at(time.time()).standing == "PENDING" else None
 
     @property
     def allowed(self) -> frozenset[str]:

@@ -20,12 +20,11 @@ from materia_nb.engine.facts import learned_from
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Failure, Visit
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.contract import Grant
 from materia_nb.jsonvalue import JSON
 from materia_nb.stops import Stops
 from materia_nb.store import derived
+from materia_nb.store.changes import Snapshot, changed_files, take_snapshot
 from materia_nb.store.context import change_context
-from materia_nb.store.envelopes import PROTOCOL as ENVELOPE
 from materia_nb.store.envelopes import keep_envelope
 from materia_nb.store.evidence import missing_evidence
 from materia_nb.store.files import DiskError, to_bytes
@@ -59,7 +58,7 @@ class Steps(Stops):
     _turns: Counter[str]
     _derived: int
     _astray: bool
-    _grant: Grant | None
+    _seen: Snapshot | None
 
     def _step(self) -> StepRecord | None:
         with self._hold():
@@ -139,6 +138,8 @@ class Steps(Stops):
         while (visit := self.waiting_at) is not None and not self.stop.is_set():
             if self.asking or (visit.drafts and visit.mode == "draft" and self._history.message is None):
                 return  # a person decides first: about tool calls, or about a draft
+            if self._seen is None:
+                self._seen = self._look()
             drafts = visit.drafts
             agent = self.agents.for_turn(visit.socket, self._materia(visit).id)
             self._saying = []
@@ -188,7 +189,7 @@ class Steps(Stops):
             index=self._turns[visit.socket],
             materia_index=self._turns[f"materia {materia.id}"],
             turn_of_visit=visit.turn,
-            grant=self._grant,
+            grant=self.grant,
             allowed=self.allowed,
             calls=(*self.calls, *self._history.asking),
             tell=lambda telling: self._take(visit, telling),
@@ -222,8 +223,6 @@ class Steps(Stops):
                 return
             case Called(call):
                 event = ("tool_call", {**about, "call": call.as_json()})
-                if self._grant is not None and call.args.get("command") == self._grant.exact_content:
-                    self._grant = None  # it is for one use
                 self._commit([event], lambda _: self._history.called(call))
             case Noted(text):
                 told = to_bytes(text).decode()
@@ -239,18 +238,18 @@ class Steps(Stops):
         """An output is there: decide, keep it on disk, then in the journal, then here."""
         visit = self._visit()
         text = to_bytes(reply.text).decode()
-        step = engine.output(self.rules, self.now, text, reply.usage, self._history.prompt)
+        files = self._look()
+        changed = changed_files(self._seen, files)
+        step = engine.output(self.rules, self.now, text, reply.usage, self._history.prompt, changed)
         name = self._files.write_text(self._output_name(visit, step), text)
-        events = [(event.type, self._with_output(event, name, reply, step)) for event in step.events]
+        events = [(event.type, self._with_output(event, name, reply, step, changed)) for event in step.events]
 
         missing: list[str] = []
-        if self.rules.sockets[visit.socket].protocol.name == ENVELOPE:
-            missing = missing_evidence(step.reading, self.project, self.run_dir)
+        if (naming := self.rules.sockets[visit.socket].naming) is not None:
+            missing = missing_evidence(naming, step.reading, self.project, self.run_dir)
         if missing:
             about = engine.about(self.rules, visit)
             events.insert(1, ("evidence_missing", {**about, "visit": visit.visit, "paths": missing}))
-
-        self._grant = None  # what is left of it ends with the turn
 
         def keep(ts: int) -> None:
             if not self.rules.sockets[visit.socket].socket.is_utility:
@@ -261,8 +260,17 @@ class Steps(Stops):
 
         before = self.now
         self._commit(events, keep)
+        after = self.waiting_at  # unless the same agent goes on at once, what changes next is not its doing
+        self._seen = files if after is not None and after.drafts == visit.drafts else None
         self._keep_beside(visit, step, before)
         self._told()
+
+    def _look(self) -> Snapshot | None:
+        """Look at the files of the project, for a waiting visit whose protocol wants to know what changes."""
+        visit = self.waiting_at
+        if visit is None or not self.rules.sockets[visit.socket].sees_changes:
+            return None
+        return take_snapshot(self.project, self.run_dir.parent)
 
     def _output_name(self, visit: Visit, step: engine.Step) -> str:
         kind = step.events[0].type
@@ -278,7 +286,7 @@ class Steps(Stops):
         return branch_suffix(len(self._history.abandoned))
 
     def _with_output(
-        self, event: engine.Event, name: str, reply: SoundReply, step: engine.Step
+        self, event: engine.Event, name: str, reply: SoundReply, step: engine.Step, changed: Sequence[str]
     ) -> Mapping[str, JSON]:
         if event.type not in derived.OUTPUT_TYPES:
             return event.data
@@ -287,6 +295,8 @@ class Steps(Stops):
             data["usage"] = reply.usage._asdict()
         if reply.meta:
             data["meta"] = reply.meta
+        if changed:
+            data["changedFiles"] = list(changed)
         if event.type == "socket_complete" and step.decision is not None and step.decision.target:
             data["next"] = step.decision.target
         return data
@@ -297,7 +307,7 @@ class Steps(Stops):
         The journal has it already, so a disk that refuses is told and stops nothing.
         """
         here = self.rules.sockets[visit.socket]
-        if here.protocol.name == "sparse":
+        if here.learner is None and here.filing is None:
             return
         done = step.events[0].type == "socket_complete"
         reading = step.reading or (before.hold.reading if before.hold else None)
@@ -317,6 +327,7 @@ class Steps(Stops):
     def _fail(self, kind: str, message: str, hint: str) -> None:
         """The waiting visit failed for a reason that the engine cannot know."""
         visit = self._visit()
+        self._seen = None
         step = engine.fail(self.now, Failure(kind, to_bytes(message).decode(), visit.socket, hint))
         events = tuple(event._replace(data={**event.data, "hint": hint}) for event in step.events)
         self._move(step._replace(events=events))

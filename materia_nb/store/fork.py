@@ -19,7 +19,8 @@ def fork_files(files: RunDir, step: int, root: Path | None = None) -> Path:
 
     Without ``root`` the directory is made beside the one that is copied.
 
-    What a person allowed to tools for the whole cast is left out: it was said of that cast, so a fork asks again.
+    What a person allowed to tools, and a consent to a command that still stands, is left out: it was said of that
+    cast, so a fork asks again.
     """
     lines = read_journal(files.journal).lines
     path = new_run_dir(root or files.path.parent)
@@ -41,6 +42,8 @@ def fork_files(files: RunDir, step: int, root: Path | None = None) -> Path:
 
 def _text(line: Line, cast_id: str, step: int) -> str:
     data = dict(line.data)
+    if line.type == "approval_answered":
+        data.pop("expires", None)  # no grant follows from it
     if line.type == "cast_start":
         data["forkedFrom"] = {"cast": cast_id, "step": step}
     return (

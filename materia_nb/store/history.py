@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from materia_nb.engine.decision import Decision
+from materia_nb.engine.holds import called
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.said import Message, ToolCall
 from materia_nb.engine.state import CastState, Mode, Usage
@@ -206,6 +207,9 @@ class History:
         else:
             self.calls += (call,)
             kept.append(call)
+        after = called(self.state, call)
+        if after is not self.state:
+            self.state = self.steps[-1].after = after
         self.asking = tuple(one for one in self.asking if one.id != call.id)
 
     def asks(self, calls: Sequence[ToolCall]) -> None:

@@ -19,6 +19,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.said import call_from
 from materia_nb.engine.state import CastState, Failure, Usage
 from materia_nb.errors import MateriaError
+from materia_nb.handoff.contract.approval import grant_from
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
 from materia_nb.store.detour import finalized, towards
@@ -200,8 +201,9 @@ class _Player:
         visit = self.history.state.at
         if line.type == "socket_complete" and visit is not None:
             self._finalize(line)  # whoever recorded it asked for no more
-        usage = _usage(line.data.get("usage"))
-        step = engine.output(self.rules, self.history.state, text, usage, self.history.prompt)
+        usage, changed = _usage(line.data.get("usage")), line.data.get("changedFiles")
+        files = [name for name in changed if isinstance(name, str)] if isinstance(changed, list) else ()
+        step = engine.output(self.rules, self.history.state, text, usage, self.history.prompt, files)
         kept, meta = artifact if isinstance(artifact, str) else None, line.data.get("meta")
         self.history.answered(step, text, kept, usage, line.ts, meta if isinstance(meta, dict) else None)
 
@@ -271,7 +273,8 @@ class _Player:
         prompt = self.history.prompt or (self.history.steps[-1].prompt if self.history.steps else None)
         if self.history.state.status == "held" and prompt is not None:
             said = str(line.data.get("text", ""))
-            self.history.moved(engine.answered(self.rules, self.history.state, said, prompt), line.ts)
+            grant = grant_from(line.data)
+            self.history.moved(engine.answered(self.rules, self.history.state, said, prompt, grant), line.ts)
 
     def _decide(self, line: Line) -> None:
         if self.history.state.status == "held":

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from materia_nb.accepted import Suggestion
 from materia_nb.display.escape import shorten
 from materia_nb.magics.registry import Argument, Call, verb
-from materia_nb.memories import Suggestion
 from materia_nb.views import Table
 
 
