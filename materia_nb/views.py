@@ -46,6 +46,11 @@ SHOWN_CHARS: Final = 4_000
 """How much of a text a view shows; the whole is in the artifact."""
 
 
+CONCLUSION_LINES: Final = 40
+CONCLUSION_CHARS: Final = 1_000
+"""How much a status shows of what the agents say at the end."""
+
+
 class Text(Shown):
     """Plain text, shown as it is."""
 
@@ -326,7 +331,20 @@ def status_lines(cast: Snapshot, pause: str | None = None, changed: Sequence[str
         lines.append(
             f"next: {now.next}{because}" if now.next != END else "next: end (step or run completes the cast)"
         )
+    elif now.status == "complete":
+        lines += _concluded(cast)
     return tuple(lines)
+
+
+def _concluded(cast: Snapshot) -> Iterator[str]:
+    """What the agents tell a person at the end, and that there is something to remember."""
+    told = cast.conclusion
+    yield from (shorten(line, CONCLUSION_CHARS) for line in told[:CONCLUSION_LINES])
+    if len(told) > CONCLUSION_LINES:
+        yield f"and {_count(len(told) - CONCLUSION_LINES, 'more line')}: cast.conclusion has all"
+    left = sum(not one.kept for one in cast.suggestions)
+    if left:
+        yield f"{_count(left, 'suggestion')} to keep: %materia suggestions"
 
 
 def _remarked(cast: Snapshot) -> Iterator[str]:
@@ -357,9 +375,12 @@ def _waiting_for(cast: Snapshot) -> str:
     if visit.mode == "draft" and visit.drafts:
         return f"waiting: {visit.socket}{item} has a draft; refine it, or continue to the final result"
     who = f"{visit.socket} ({socket.materia.label}){item}"
-    if visit.mode == "final":
-        return f"waiting: {who} has yet to hand over what was done; reply, or step to ask its agent"
-    return f"waiting: {who} needs an answer; reply, or step to ask its agent"
+    what = "needs an answer"
+    if cast.grant is not None:
+        what = f"may run this once: {shorten(cast.grant.exact_content, 200)} (abort takes the consent back)"
+    elif visit.mode == "final":
+        what = "has yet to hand over what was done"
+    return f"waiting: {who} {what}; reply, or step to ask its agent"
 
 
 def _about_calls(cast: Snapshot) -> str:

@@ -39,10 +39,11 @@ def run_notebook(path: Path) -> Path:
 
 
 def show_cast(notebook_page: Path) -> None:
-    """Print what the newest cast of the demo did, read back from its run directory alone."""
+    """Print what the newest cast of the demo that came to its end did, read back from its run directory alone."""
     from materia_nb import Workbench
 
-    cast = Workbench(project=DEMO).open("-1")
+    bench = Workbench(project=DEMO)
+    cast = bench.open(next(entry.path for entry in bench.casts() if entry.status == "complete"))
     print(f"Route of the cast ({cast.status})")
     for number, (socket, visit, _, label) in enumerate(cast.route, 1):
         item = f"  item: {label}" if label else ""

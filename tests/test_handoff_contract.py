@@ -11,10 +11,19 @@ from builders import wanted
 from materia_nb.handoff import TurnFacts, protocol
 from materia_nb.handoff import contract as con
 from materia_nb.handoff.contract import fields
+from materia_nb.handoff.protocol import Task
 from protocol_helpers import ABSENT, CONTRACT, FREE, HOSTILE, block, changed, contract, paths_of
 
 CON = protocol("agent-contract")
 SECTIONS = ("project_knowledge", "surface_routing", "agent_contract_handoff", "write_permissions", "metadata")
+REQUEST = {
+    "operation": "push",
+    "exact_content": "git push",
+    "scope": "origin",
+    "risk_level": "LOW",
+    "rollback": "r",
+    "verification": "v",
+}
 GENERATOR = {"parse": "json", "assign": {"workItems": "$.workItems"}}
 
 
@@ -315,6 +324,14 @@ def test_3_everything_that_a_contract_says_in_one_value():
     assert con.output_of({}).plan_status == ""
 
 
+def test_1_an_agent_is_told_its_session_its_provider_and_whether_it_leads():
+    task = Task("g", "ab7e4d2", "T", {"primary": False}, {}, session="2026", provider="openai")
+    given = CON.given(task)
+    assert given["metadata"] == {"session_id": "2026", "provider": "openai", "contract_version": "1"}
+    assert given["surface_routing"]["role"] == "assisting"
+    assert CON.given(Task("g", "ab7e4d2", "T"))["surface_routing"]["role"] == "primary"
+
+
 # -- section 11: the state machine --------------------------------------------------------
 
 
@@ -373,13 +390,42 @@ def test_14_routes_and_actions(changes, expected):
 
 
 @pytest.mark.parametrize(
-    "approval_id, needs", [("P-" + "0" * 32, "consent"), (None, "direction"), ("", "direction")]
+    "approval_id, needs",
+    [
+        ("P-" + "0" * 32, "consent"),
+        (None, "direction"),
+        ("", "direction"),
+        ("X", "direction"),
+        ("P-" + "0" * 31, "direction"),
+        (7, "direction"),
+    ],
 )
 def test_14_a_request_waits_for_consent_or_a_direction(approval_id, needs):
     request = {"exact_content": "git push", "rollback": "r", "verification": "v", "approval_id": approval_id}
     reading = read(contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=request))
     assert (reading.action, reading.needs) == ("pause", needs)
     assert "git push" in reading.reason
+
+
+def test_r44_a_malformed_approval_id_is_noted_and_counts_as_absent():
+    request = {**REQUEST, "approval_id": "X"}
+    asked = contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=request)
+    assert warnings(asked) == ["APPROVAL_ID_MALFORMED:X"]
+    assert read(asked).accepted
+
+
+@pytest.mark.parametrize("command", ["  ", 7, ["git push"]])
+def test_r44_without_an_exact_command_there_is_no_consent_to_give(command):
+    request = {**REQUEST, "approval_id": "P-" + "0" * 32, "exact_content": command}
+    asked = contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=request)
+    assert warnings(asked) == ["APPROVAL_WITHOUT_COMMAND"]
+    assert read(asked).needs == "direction"
+
+
+def test_r44_a_person_sees_that_nothing_here_issued_the_id():
+    request = {**REQUEST, "approval_id": "P-" + "0" * 32}
+    asked = contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=request)
+    assert "nothing here issued the id P-000" in read(asked).reason
 
 
 def test_14_the_context_carries_what_the_next_one_needs():
@@ -427,7 +473,9 @@ def test_what_is_asked_for_names_every_field_and_shows_a_block_that_needs_only_a
     for name in (
         *fields.STATUSES, *fields.EVIDENCE, *fields.FINDINGS, *fields.OWNERSHIP, *fields.RISKS,
         "agent_id", "pending_steps", "next_action", "exact_content", "rollback", "approval_id", "loop_state",
-        "update_contracts", "user_facing_summary",
+        "update_contracts", "user_facing_summary", "memorialize_suggestions", "memory_suggestions", "description",
+        "rationale", "anchor", "negative", "rollback_executed", "tokens_used", "pct_window",
+        "host/owner/repo:table/name",
     ):  # fmt: skip
         assert name in told
     shown = con.find(con.skeleton().replace("<your id>", "ab7e4d2"))

@@ -139,6 +139,62 @@ def test_another_package_offers_a_class_or_an_object(offer, value):
     assert protocol("shout") is protocol("shout")
 
 
+class Thorough(Shout):
+    """One that does whatever a protocol may do."""
+
+    sees_changes = True
+
+    def read(self, text, wanted, facts=None):
+        return Reading({"word": text, "changed": list((facts or TurnFacts()).changed_files)}, satisfied=True)
+
+    def artifacts(self, value):
+        return [f"{value['word']}.txt"]
+
+    def filed(self, value, meta):
+        return {"word": value["word"], "step": meta["step_id"]}
+
+    def suggestions(self, value):
+        return [("note", {"text": value["word"]})]
+
+    def conclusion(self, reports):
+        return [f"{who} said {value['word']}" for who, value in reports]
+
+
+class Quick(Shout):
+    reads_text_alone = True
+
+    def read(self, text, wanted, facts=None):
+        return Reading({"given": bool(facts and facts.meta)}, satisfied=True)
+
+
+class WellInformed(Quick):
+    reads_text_alone = False
+
+
+def shouting(offer, tmp_path, value, agent):
+    offer(("shout", value))
+    cast = h.start(tmp_path, h.one_config(parse="json", handoff="shout"), agent)
+    cast.run()
+    return cast
+
+
+def test_what_another_protocol_can_do_is_asked_of_it_and_not_of_its_name(offer, tmp_path):
+    cast = shouting(
+        offer, tmp_path, "shouting:Thorough", lambda: (tmp_path / "made").write_text("1") and "YES"
+    )
+    assert cast.now.last_json == {"word": "YES", "changed": ["made"]}
+    assert cast.steps[-1].missing == ("YES.txt",)
+    kept = cast.run_dir / "T" / "handoffs" / "Socket_1-M.json"
+    assert json.loads(kept.read_text()) == {"word": "YES", "step": "Socket-1"}
+    assert [one.fields for one in cast.suggestions] == [{"text": "YES"}]
+    assert cast.conclusion == ["M said YES"]
+
+
+@pytest.mark.parametrize("value, given", [("shouting:Quick", False), ("shouting:WellInformed", True)])
+def test_facts_are_gathered_unless_a_protocol_does_without(offer, tmp_path, value, given):
+    assert shouting(offer, tmp_path, value, lambda: "x").now.last_json == {"given": given}
+
+
 @pytest.mark.parametrize(
     "value, told",
     [

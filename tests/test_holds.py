@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import cast_helpers as h
+from materia_nb.agents.base import Called, ToolCall
 from materia_nb.cast import Cast
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError
+from materia_nb.handoff.envelope import parse_name
+from materia_nb.store.envelopes import step_names
 from materia_nb.views import marks_of
 from protocol_helpers import block, contract, envelope
 
@@ -206,6 +211,37 @@ def test_three_unusable_envelopes_escalate_and_claim_nothing(tmp_path):
     same_when_opened(cast)
 
 
+def test_the_fallback_names_the_files_that_changed_while_the_agent_worked(tmp_path):
+    """Envelope rules, section 5: evidence from the runtime's own diff, from every turn of the visit."""
+    (tmp_path / "old.txt").write_text("before")
+    made = iter(["made.txt", "old.txt", "later.txt"])
+
+    def agent():
+        (tmp_path / next(made)).write_text("by the agent")
+        return "no envelope"
+
+    cast = start(tmp_path, "envelope", [])
+    cast.agents.set("Check", agent)
+    cast.run()
+    evidence = cast.held.reading.value["summary"]["evidence"]
+    assert evidence["artifacts_produced"] == ["made.txt", "old.txt", "later.txt"]
+    same_when_opened(cast)
+
+
+def test_what_a_person_changes_while_the_cast_is_held_is_not_the_agents_evidence(tmp_path):
+    replies = [say("BLOCKED", "ESCALATE"), "no", "no", "no"]
+    cast = start(tmp_path, "envelope", replies)
+    cast.run()
+    (tmp_path / "mine.txt").write_text("by the person")
+    cast.answer("go on")
+    assert cast.held.reading.value["summary"]["evidence"]["artifacts_produced"] == []
+
+
+def test_nobody_looks_for_changes_where_no_protocol_asks(tmp_path, monkeypatch):
+    monkeypatch.setattr("materia_nb.cast.runner.take_snapshot", lambda *_: 1 / 0)
+    assert start(tmp_path, "sparse", ['{"satisfied": true}']).run() == "complete"
+
+
 def test_an_envelope_with_another_meta_is_rejected_and_asked_for_again(tmp_path):
     wrong = say("VERIFIED", "CONTINUE", meta={"step_id": "elsewhere"})
     cast = start(tmp_path, "envelope", [wrong, say("VERIFIED", "CONTINUE")])
@@ -216,6 +252,34 @@ def test_an_envelope_with_another_meta_is_rejected_and_asked_for_again(tmp_path)
     cast = start(tmp_path / "always", "envelope", [wrong] * 3)
     cast.run()
     assert cast.held.action == "escalate"
+
+
+def test_an_envelope_may_name_its_socket_by_the_id_that_it_has(tmp_path):
+    named = say("VERIFIED", "CONTINUE", meta={"step_id": "Socket-1"})
+    document = h.one_config(parse="json", handoff="envelope")
+    cast = h.start(tmp_path, document, lambda: named)
+    assert cast.run() == "complete"
+    folder = cast.run_dir / "T" / "handoffs"
+    assert [path.name for path in folder.iterdir()] == ["Socket_1-M.json"]
+    assert json.loads((folder / "Socket_1-M.json").read_text())["meta"]["step_id"] == "Socket-1"
+
+
+def test_ids_that_differ_by_a_hyphen_only_have_files_of_their_own(tmp_path):
+    here = {"parse": "json", "handoff": "envelope"}
+    document = h.config(
+        {"A-1": h.at("M", ("always", "A_1"), **here), "A_1": h.at("M", **here)}, {"M": h.agent()}
+    )
+    cast = h.start(tmp_path, document, lambda: say("VERIFIED", "CONTINUE"))
+    assert cast.run() == "complete"
+    told = {path.name: json.loads(path.read_text())["meta"]["step_id"] for path in cast.run_dir.glob("T/*/*")}
+    assert told == {"A_1-M.json": "A_1", "A_1_2-M.json": "A-1"}
+
+
+@given(st.lists(st.from_regex(r"[A-Za-z][A-Za-z0-9._-]{0,4}", fullmatch=True), unique=True, max_size=6))
+def test_the_file_names_of_steps_are_all_different_and_can_be_read_back(sockets):
+    found = step_names(tuple(sockets))
+    assert len({name.casefold() for name in found.values()}) == len(sockets)
+    assert all(parse_name(f"{name}-M.json").step_id == name for name in found.values())
 
 
 # -- the agent contract --------------------------------------------------------------------
@@ -286,6 +350,74 @@ def test_consent_is_for_one_exact_command_in_one_turn(tmp_path):
     assert answered["fingerprint"] == approval.fingerprint
     assert answered["exactContent"] == "rm -rf build"
     same_when_opened(cast)
+
+
+def cut_off_after_consent(tmp_path):
+    """A cast whose agent fails right after the person consented, and is to be asked once more."""
+
+    def lost(turn):
+        if turn.grant is None:
+            return report("APPROVAL_REQUEST", approval_request=ASK)
+        raise KeyboardInterrupt
+
+    cast = start(tmp_path, "agent-contract", [])
+    cast.agents.set("Check", lost)
+    cast.run()
+    with pytest.raises(KeyboardInterrupt):
+        cast.approve()
+    cast.close()
+    return cast
+
+
+def test_r44_a_consent_still_stands_in_a_resumed_cast(tmp_path):
+    cast = cut_off_after_consent(tmp_path)
+    seen = []
+    again = Cast.resume(cast.run_dir, h.table(lambda turn: seen.append(turn) or report("IN_PROGRESS")))
+    assert again.now == cast.now
+    assert again.grant == cast.grant
+    assert "may run this once: rm -rf build" in repr(again)
+    again.step()
+    assert seen[0].grant == cast.grant
+    assert seen[1].grant is None, "it ended with the turn"
+
+
+def test_r44_a_consent_that_was_used_does_not_come_back(tmp_path):
+    cast = cut_off_after_consent(tmp_path)
+    again = Cast.resume(cast.run_dir, h.table(None))
+    call = ToolCall(id="1", tool="bash", args={"command": "rm -rf build"}, result="done")
+
+    def used(turn):
+        turn.tell(Called(call))
+        raise KeyboardInterrupt
+
+    again.agents.set("Check", used)
+    with pytest.raises(KeyboardInterrupt):
+        again.step()
+    assert again.grant is None
+    again.close()
+    assert Cast.resume(cast.run_dir).grant is None
+
+
+def test_r44_a_consent_expires_and_is_taken_back_by_abort_and_by_a_fork(tmp_path, monkeypatch):
+    cast = Cast.resume(cut_off_after_consent(tmp_path).run_dir)
+    assert cast.fork().grant is None
+    with monkeypatch.context() as later:
+        later.setattr("materia_nb.cast.snapshot.time.time", lambda: cast.steps[-1].started / 1000 + 2 * 3600)
+        assert cast.grant is None
+    cast.abort()
+    assert cast.now.at.grant is None
+    same_when_opened(cast)
+
+
+@pytest.mark.parametrize("approval_id", ["X", "P-123"])
+def test_r44_a_request_with_a_malformed_id_is_left_by_an_answer(tmp_path, approval_id):
+    asked = report("APPROVAL_REQUEST", approval_request={**ASK, "approval_id": approval_id})
+    cast = start(tmp_path, "agent-contract", [asked, report("IN_PROGRESS"), report("COMPLETE")])
+    cast.run()
+    assert (cast.held.needs, cast.approval) == ("direction", None)
+    assert "answer how to go on" in repr(cast)
+    cast.answer("Leave it.")
+    assert cast.run() == "complete"
 
 
 def test_a_refusal_is_told_with_its_reason(tmp_path):
@@ -370,6 +502,8 @@ def test_the_agent_is_given_its_id_its_task_and_what_is_known(tmp_path):
     assert told["write_permissions"]["writable_sections"] == ["stack"]
     assert told["agent_id"].startswith("a")
     assert told["project_knowledge"] == {}
+    assert told["metadata"]["session_id"] == cast.id
+    assert Cast.open(cast.run_dir).steps[1].prompt == cast.steps[1].prompt
     assert cast.now.knowledge == {"stack": {"language": "Python", "tools": ["pytest"]}}
     same_when_opened(cast)
     kept = json.loads((tmp_path / "casts" / "project-context.json").read_text())

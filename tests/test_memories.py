@@ -9,6 +9,7 @@ import pytest
 import cast_helpers as h
 from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError
+from materia_nb.handoff import protocol
 from materia_nb.handoff_view import HandoffView
 from materia_nb.store.context import change_context, read_context
 from materia_nb.store.evidence import missing_evidence
@@ -145,6 +146,9 @@ def test_a_name_that_is_no_path_is_missing(tmp_path, text):
     cast = claiming(tmp_path, "x")
     reading = cast.steps[1].reading
     value = envelope(summary__evidence={"artifacts_produced": [text, "  "]})
-    assert missing_evidence(reading.__class__(value), tmp_path, cast.run_dir) == [text]
-    assert missing_evidence(None, tmp_path, cast.run_dir) == []
-    assert missing_evidence(reading.__class__(value, "contract"), tmp_path, cast.run_dir) == []
+    assert missing_evidence(protocol("envelope"), reading.__class__(value), tmp_path, cast.run_dir) == [text]
+    assert missing_evidence(protocol("envelope"), None, tmp_path, cast.run_dir) == []
+    assert (
+        missing_evidence(protocol("envelope"), reading.__class__(value, "contract"), tmp_path, cast.run_dir)
+        == []
+    )

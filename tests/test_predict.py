@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import ipywidgets as ui
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
@@ -12,7 +13,8 @@ import materia_nb
 from builders import NO, YES, Play, asks, at, config, edge, exit_route, items, loop, retry_loop, say
 from materia_nb.errors import MateriaError
 from materia_nb.insight.predict import STOP, guesses, judge, known_guess, upcoming
-from materia_nb.lessons import predict, question, seal, sealed
+from materia_nb.lessons import Question, predict, question, seal, sealed
+from materia_nb.widgets.base import widgets_in
 from materia_nb.widgets.predict import PredictPanel
 from materia_nb.widgets.runs import runs_of
 
@@ -148,25 +150,68 @@ def test_what_comes_next_passes_over_empty_loops_too():
 # -- a cast ---------------------------------------------------------------------------------
 
 
-def test_a_guess_runs_one_step_and_a_wrong_name_none(cast):
-    assert question(cast) == "Socket-1 runs next. Where does the cast go after it?"
+def test_a_guess_moves_nothing_and_can_be_made_again(cast):
+    asked = Question(cast)
+    assert str(asked) == "Socket-1 runs next. Where does the cast go after it?"
     with pytest.raises(MateriaError):
-        predict(cast, "Socket-77")
-    assert cast.steps == []
-    seen = predict(cast, "socket-2")
-    assert (seen.right, seen.came, len(cast.steps)) == (True, "Socket-2", 1)
-    seen = predict(cast, sealed(seal("Socket-1")))
-    assert (seen.right, seen.guess, seen.came) == (False, "Socket-1", "Socket-3")
-    shown = seen._repr_mimebundle_()
+        asked.guess("Socket-77")
+    assert [asked.guess(place).right for place in ("Socket-3", "socket-2", "Socket-3")] == [
+        False,
+        True,
+        False,
+    ]
+    assert (cast.steps, cast.status) == ([], "ready")
+    shown = asked.guess(sealed(seal("Socket-1")))._repr_mimebundle_()
     assert "✗ Not this time" in shown["text/plain"]
     assert "✗ Not this time" in shown["text/html"]
+
+
+def test_a_question_is_of_its_moment_whatever_the_cast_does_later(cast):
+    asked = Question(cast)
+    cast.run()
+    assert asked.guess("Socket-2").right
+    cast.back_to(1)
+    cast.agents.set("Build", lambda: "other")
+    assert asked.guess("Socket-3").came == "Socket-2"
+
+
+def test_a_question_keeps_who_answered_when_it_was_asked(bench):
+    bench.agent("Plan", lambda: {"workItems": h.items("a")})
+    asked = Question(bench.cast("x"))
+    bench.agent("Plan", lambda: {"workItems": []})
+    assert asked.guess("Socket-2").right
+
+
+def test_a_guess_asks_the_agent_once_and_leaves_nothing_on_disk(bench):
+    asked_for = []
+    cast = bench.cast(
+        "x", agents={"Plan": lambda turn: asked_for.append(turn) or {"workItems": h.items("a")}}
+    )
+    asked = Question(cast)
+    folder = asked.twin.run_dir
+    assert folder.parent != cast.run_dir.parent
+    assert [asked.guess(place).right for place in ("end", "Socket-2")] == [False, True]
+    assert len(asked_for) == 1
+    assert not folder.parent.exists()
+
+
+def test_where_the_cast_stands_is_told_with_the_question(cast):
+    """The item, the cursor and the edges that are counted: what decides, apart from the output."""
+    cast.run("Socket-3")
+    asked = question(cast)
+    assert asked.standing[:3] == ("Socket-3, visit 1", "item WI-1 (a)", "cursor workItemIndex at 0 of 3")
+    assert "edge 2 to Socket-2 taken 0 of 3 times" in asked.standing
+    assert asked.before.current == "Socket-3"
+    asked.guess("end")
+    assert asked.after.last_route[0] == "Socket-3"
 
 
 def test_a_refused_guess_says_why_with_the_repair_that_happened(bench):
     answers = iter(["no json", {"workItems": h.items("a")}])
     cast = bench.cast("x", agents={"Plan": lambda: next(answers)})
-    assert predict(cast, "Socket-2").right
-    assert [turn.mode for turn in cast.steps[0].turns] == ["work", "repair"]
+    asked = Question(cast)
+    assert asked.guess("Socket-2").right
+    assert [turn.mode for turn in asked.twin.steps[0].turns] == ["work", "repair"]
 
 
 def test_a_person_decides_nothing_and_the_end_leaves_nothing_to_predict(bench):
@@ -192,16 +237,37 @@ def test_an_agent_that_fails_stops_the_cast(bench):
     seen = predict(cast, "stop")
     assert seen.right
     assert "no idea" in repr(seen)
-    with pytest.raises(MateriaError, match="The cast is failed"):
-        question(cast)
+    assert seen.came == "stop"
+    assert cast.status == "ready"
 
 
 def test_at_its_end_a_cast_says_how_to_complete_it(bench):
     cast = bench.cast("hi", loadout="Hello-Utility")
     assert predict(cast, "end").right
+    cast.step()
     with pytest.raises(MateriaError, match="at its end"):
         predict(cast, "end")
     assert cast.run() == "complete"
+    with pytest.raises(MateriaError, match="The cast is complete"):
+        question(cast)
+
+
+def test_while_a_step_runs_there_is_no_question(bench):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow():
+        begun.set()
+        go_on.wait(30)
+        return {"workItems": []}
+
+    cast = bench.cast("x", agents={"Plan": slow})
+    runs_of(cast).start("Step", cast.step)
+    assert begun.wait(30)
+    with pytest.raises(MateriaError, match="A step is running") as raised:
+        Question(cast)
+    assert raised.value.kind == "busy"
+    go_on.set()
+    assert runs_of(cast).wait(30)
 
 
 # -- the verb -------------------------------------------------------------------------------
@@ -219,8 +285,10 @@ def shell(bench, monkeypatch):
 def test_the_verb_takes_a_socket_a_variable_or_shows_buttons(shell, bench):
     bench.cast("x")
     assert shell.run_line_magic("materia", "predict Socket-2").right
+    bench.current.step()
     shell.user_ns["my_guess"] = sealed(seal("Socket-3"))
     assert shell.run_line_magic("materia", "predict $my_guess").right
+    bench.current.step()
     panel = shell.run_line_magic("materia", "predict")
     assert isinstance(panel, PredictPanel)
     shown = panel._repr_mimebundle_()
@@ -248,27 +316,51 @@ def make():
 
 def click(panel, place):
     panel.buttons[place].click()
-    assert runs_of(panel.cast).wait(30)
+    assert runs_of(panel.question.twin).wait(30)
     panel.refresh()
 
 
-def test_a_click_answers_and_asks_the_next_question(cast, make):
+def shown(panel):
+    """All that the panel shows, as HTML."""
+    return "".join(one.value for one in widgets_in(panel.view) if isinstance(one, ui.HTML))
+
+
+def test_a_corrected_guess_is_judged_by_the_same_question(cast, make):
     panel = make(cast)
     assert list(panel.buttons) == [*cast.graph.sockets, "end", "stop"]
-    assert "Socket-1 runs next" in panel._question.value
+    for place, told in (("end", "Not this time"), ("Socket-2", "Right"), ("Socket-3", "Not this time")):
+        click(panel, place)
+        assert told in shown(panel)
+        assert "Socket-1 runs next" in shown(panel)
+    assert cast.steps == []
+
+
+def test_a_cast_that_has_run_to_its_end_leaves_the_question_open(cast, make):
+    panel = make(cast)
+    cast.run()
+    assert not any(one.disabled for one in panel.buttons.values())
     click(panel, "Socket-2")
     assert panel.answer.right
-    assert "Right" in panel._told.value
-    assert "Socket-2 runs next" in panel._question.value
-    click(panel, "end")
-    assert "Not this time" in panel._told.value
+
+
+def test_a_question_that_cannot_be_asked_has_no_buttons(cast, make):
     cast.run()
-    panel.refresh()
-    assert all(one.disabled for one in panel.buttons.values())
-    assert "no step to predict" in panel._question.value
+    panel = make(cast)
+    assert not panel.buttons
+    assert "no step to predict" in shown(panel)
 
 
-def test_a_second_click_while_a_step_runs_is_refused(bench, make):
+def test_the_verdict_is_announced_and_the_picture_shows_where_the_cast_stands(cast, make):
+    panel = make(cast)
+    assert "alert" not in shown(panel)
+    assert "<svg" in shown(panel)
+    assert "Socket-1, visit 1" in shown(panel)
+    click(panel, "Socket-2")
+    assert 'role="alert"' in shown(panel)
+
+
+def test_a_double_click_does_no_harm_and_keeps_the_focus(bench, make):
+    """A button that is disabled would let the focus fall to the page."""
     begun, go_on = threading.Event(), threading.Event()
 
     def slow():
@@ -279,12 +371,11 @@ def test_a_second_click_while_a_step_runs_is_refused(bench, make):
     panel = make(bench.cast("x", agents={"Plan": slow}))
     panel.buttons["end"].click()
     assert begun.wait(30)
-    assert panel.buttons["end"].disabled
-    panel.buttons["Socket-2"].click()  # a click that was on its way
-    assert "A step is running" in panel.notice.value
+    panel.buttons["end"].click()
+    assert not panel.buttons["end"].disabled
+    assert not panel.notice.value
     go_on.set()
-    assert runs_of(panel.cast).wait(30)
-    assert len(panel.cast.steps) == 1
+    assert runs_of(panel.question.twin).wait(30)
     assert panel.answer.guess == "end"
 
 
@@ -293,7 +384,7 @@ def test_an_error_appears_under_the_panel_and_names_are_escaped(bench, make):
     panel = make(bench.cast("x", agents={"Plan": lambda: hostile}))
     click(panel, "end")
     assert panel.answer.came == "stop"
-    assert "<img" not in panel._told.value
+    assert "<img" not in shown(panel)
     panel = make(bench.cast("x", agents={"Plan": "person"}))
     click(panel, "end")
     assert "waits for a person" in panel.notice.value

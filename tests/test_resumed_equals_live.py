@@ -203,14 +203,14 @@ def test_consent_stands_after_a_restart_until_it_is_used(tmp_path):
     cast.step()
     cast.agents.set("Judge", "person")
     cast.approve()
-    granted = cast.session.grant
+    granted = cast.grant
     cast.close()
     seen = []
     resumed = Cast.resume(cast.run_dir, h.table({"Judge": lambda turn: seen.append(turn) or OUTPUTS[7]}))
     resumed.step()
     assert granted is not None
     assert seen[0].grant == granted
-    assert resumed.session.grant is None
+    assert resumed.grant is None
 
 
 def test_the_past_does_not_change(tmp_path):

@@ -89,7 +89,8 @@ def test_a_request_without_an_exact_command_cannot_be_approved(held):
     )
     hold = panel.reply.hold
     assert hold.approve_button.disabled
-    assert "no exact command" in hold._reason.value
+    assert "Check asks for direction" in hold._reason.value
+    assert "exact_content is missing" in hold._reason.value
     hold.text.value = "name the command"
     hold.answer_button.click()
     assert runs_of(cast).wait(30)

@@ -11,17 +11,17 @@ import shutil
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
 from materia_nb.agents.base import Agent
 from materia_nb.agents.registry import AgentTable
 from materia_nb.agents.sound import sound
+from materia_nb.cast.accepted import Suggestion, suggestion, with_entry
 from materia_nb.cast.breakpoints import OVER, Breakpoints, Pause
 from materia_nb.cast.runner import Runner, clean, let_go, now, over
 from materia_nb.cast.snapshot import Snapshot
-from materia_nb.cast.suggestions import Suggestion, suggestion, with_entry
 from materia_nb.engine import decide, evolve
 from materia_nb.engine import events as ev
 from materia_nb.engine.decide import Outcome
@@ -42,7 +42,7 @@ from materia_nb.store.fork import fork_files
 from materia_nb.store.journal import Journal, lines_of, mend
 from materia_nb.store.lock import CastLock
 from materia_nb.store.reader import read_session
-from materia_nb.store.recorded import ENGINE, cast_start, check_resumable, read_recorded
+from materia_nb.store.recorded import ENGINE, cast_start, check_resumable, read_recorded, session_of
 from materia_nb.store.rundir import RunDir, new_run_dir
 
 
@@ -124,6 +124,7 @@ class Cast(Snapshot):
             ts=now(),
         )
         path = new_run_dir(plan.root)
+        rules, begun = rules.in_session(path.name), replace(begun, session=path.name)
         files = RunDir(path, sync=plan.sync)
         lock: CastLock | None = None
         journal: Journal | None = None
@@ -165,7 +166,7 @@ class Cast(Snapshot):
         """
         files = RunDir(path)
         recorded = read_recorded(files)
-        rules = Rules(recorded.graph)
+        rules = Rules(recorded.graph, session_of(recorded.contents))
         done = read_session(rules, recorded.contents.lines, files.read_text)
         messages = list(done.messages)
         if not cast_start(recorded.contents):
@@ -205,7 +206,7 @@ class Cast(Snapshot):
         journal: Journal | None = None
         try:
             recorded = read_recorded(files)
-            rules = Rules(recorded.graph)
+            rules = Rules(recorded.graph, session_of(recorded.contents))
             done = read_session(rules, recorded.contents.lines, files.read_text, strict=True)
             aside = mend(files.journal, recorded.contents)
             journal = Journal(files.journal, sync=sync)
@@ -258,6 +259,10 @@ class Cast(Snapshot):
     def agents(self) -> AgentTable:
         """Who answers."""
         return self._runner.agents
+
+    @agents.setter
+    def agents(self, agents: AgentTable) -> None:
+        self._runner.agents = agents
 
     @property
     def stop(self) -> threading.Event:
@@ -705,13 +710,18 @@ class Cast(Snapshot):
             self._runner.begin()
             self._runner.do(command, *given)
 
-    def fork(self, number: int | None = None) -> Self:
-        """Start another cast from the state after a step, in a directory of its own; this one stays as it is."""
+    def fork(self, number: int | None = None, *, root: Path | None = None) -> Self:
+        """Start another cast from the state after a step, in a directory of its own; this one stays as it is.
+
+        Args:
+            number: the step; the latest by default.
+            root: where the directory is made; beside that of this cast by default.
+        """
         with self._runner.lock():
             self._runner.begin()
             kept = len(self.steps) if number is None else self.at_step(number).number
             self._runner.write_derived()
-            path = fork_files(self._runner.files, self.rules, kept)
+            path = fork_files(self._runner.files, self.rules, kept, root)
         try:
             return type(self).resume(path, self.agents, utilities=self._runner.utilities)
         except BaseException:

@@ -22,6 +22,7 @@ from materia_nb.engine import events as ev
 from materia_nb.engine import step as engine
 from materia_nb.engine.artifacts import branch_suffix, output_name
 from materia_nb.engine.decide import Outcome
+from materia_nb.engine.evolve import Answer
 from materia_nb.engine.facts import learned_from
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
@@ -29,8 +30,9 @@ from materia_nb.engine.state import CastState, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Materia
+from materia_nb.store.changes import Snapshot as Files
+from materia_nb.store.changes import changed_files, take_snapshot
 from materia_nb.store.context import change_context
-from materia_nb.store.envelopes import PROTOCOL as ENVELOPE
 from materia_nb.store.envelopes import keep_envelope
 from materia_nb.store.evidence import missing_evidence
 from materia_nb.store.files import DiskError, to_bytes
@@ -77,6 +79,7 @@ class Runner:
         self._lock = threading.Lock()
         self._holder = 0
         self._astray = False
+        self._seen: Files | None = None
         self._close = weakref.finalize(self, let_go, journal, lock)
 
     # -- changing the cast ----------------------------------------------------------------
@@ -239,6 +242,8 @@ class Runner:
         while (visit := waiting_visit(self.session)) is not None and not self.stop.is_set():
             if awaits_person(self.session):
                 return
+            if self._seen is None:
+                self._seen = self._look()
             drafts = visit.drafts
             agent = self.agents.for_turn(visit.socket, self.materia(visit).id)
             self.saying = []
@@ -288,7 +293,7 @@ class Runner:
             index=session.turns.get(visit.socket, 0),
             materia_index=session.turns.get(f"materia {materia.id}", 0),
             turn_of_visit=visit.turn,
-            grant=session.grant,
+            grant=visit.grant if visit.grant and visit.grant.at(now() / 1000).standing == "PENDING" else None,
             allowed=session.allowed,
             calls=(*session.calls, *session.asking),
             tell=lambda telling: self._take(visit, telling),
@@ -315,14 +320,27 @@ class Runner:
     def arrived(self, reply: SoundReply) -> None:
         """Take an output of the socket that waits."""
         before, visit = self.session.state, decide.waiting(self.session)
-        outcome = decide.answer(self.rules, self.session, clean(reply.text), reply.usage, reply.meta, now())
+        files = self._look()
+        answer = Answer(clean(reply.text), None, reply.usage, reply.meta, changed_files(self._seen, files))
+        outcome = decide.answer(self.rules, self.session, answer, now())
         here = self.rules.sockets[visit.socket]
-        if here.protocol.name == ENVELOPE:
-            missing = missing_evidence(outcome.session.steps[-1].reading, self.project, self.files.path)
+        if here.naming is not None:
+            reading = outcome.session.steps[-1].reading
+            missing = missing_evidence(here.naming, reading, self.project, self.files.path)
             if missing:
                 outcome = decide.lacking(self.rules, outcome, tuple(missing))
         self.keep(outcome)
+        at = waiting_visit(self.session)
+        # Unless the same agent goes on at once, what changes next is not its doing.
+        self._seen = files if at is not None and at.drafts == visit.drafts else None
         self.keep_beside(visit, before)
+
+    def _look(self) -> Files | None:
+        """Look at the files of the project, for a waiting visit whose protocol wants to know what changes."""
+        visit = waiting_visit(self.session)
+        if visit is None or not self.rules.sockets[visit.socket].sees_changes:
+            return None
+        return take_snapshot(self.project, self.files.path.parent)
 
     def keep_beside(self, visit: Visit, before: CastState) -> None:
         """Keep what others than this cast read: the envelope, and what was learned about the project.
@@ -330,7 +348,7 @@ class Runner:
         The journal has it already, so a disk that refuses is told and stops nothing.
         """
         here = self.rules.sockets[visit.socket]
-        if here.protocol.name == "sparse":
+        if here.learner is None and here.filing is None:
             return
         record = self.session.steps[-1]
         done = self.session.state.at != visit or self.session.state.status in ("ready", "complete")
@@ -348,6 +366,7 @@ class Runner:
 
     def _fail(self, kind: str, message: str, hint: str) -> None:
         """Fail the waiting visit for a reason that the engine cannot know."""
+        self._seen = None
         self.keep(decide.fail(self.session, kind, clean(message), hint, now()))
         self.write_derived()
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from materia_nb.cast.suggestions import Suggestion, suggestions_of
+from materia_nb.cast.accepted import Suggestion, conclusion_of, suggestions_of
 from materia_nb.engine import decide
 from materia_nb.engine import step as engine
 from materia_nb.engine.prompt import Prompt
@@ -15,7 +16,7 @@ from materia_nb.engine.said import Message, ToolCall
 from materia_nb.engine.session import Edit, Session, StepRecord, Steps
 from materia_nb.engine.state import CastState, Failure, Hold, Item, Visit
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.contract import Approval, request_of, sealed_from
+from materia_nb.handoff.contract import Approval, Grant, can_be_granted, request_of, sealed_from
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.store.derived import usage_report
@@ -77,7 +78,7 @@ class Snapshot:
 
     @property
     def status(self) -> str:
-        """``ready``, ``waiting``, ``complete``, ``failed`` or ``aborted``."""
+        """``ready``, ``waiting``, ``held``, ``complete``, ``failed`` or ``aborted``."""
         return self.now.status
 
     @property
@@ -215,21 +216,28 @@ class Snapshot:
 
     @property
     def approval(self) -> Approval | None:
-        """The command that consent is asked for, sealed with its fingerprint; None when none is asked for.
-
-        Raises:
-            MateriaError: the request names no exact command or has a malformed id (``approval``).
-        """
+        """The command that consent is asked for, sealed with its fingerprint; None when none is asked for."""
         hold = self.held
         if hold is None or hold.needs != "consent" or not isinstance(hold.reading.value, dict):
             return None
-        asked_at = (self.steps[-1].ended or 0) / 1000
-        return sealed_from(request_of(hold.reading.value), asked_at)
+        request, asked_at = request_of(hold.reading.value), (self.steps[-1].ended or 0) / 1000
+        return sealed_from(request, asked_at) if can_be_granted(request) else None
 
     @property
     def suggestions(self) -> list[Suggestion]:
-        """What the accepted contracts of this cast suggest to remember, in order, each thing once."""
-        return suggestions_of(self.rules, self.session)
+        """What the accepted outputs of this cast suggest to remember, in order, each thing once."""
+        return suggestions_of(self.rules, self.steps, self.session.kept)
+
+    @property
+    def conclusion(self) -> list[str]:
+        """What the agents of a complete cast tell a person, a line each; empty where their protocols have no such field."""
+        return conclusion_of(self.rules, self.steps) if self.status == "complete" else []
+
+    @property
+    def grant(self) -> Grant | None:
+        """A person's consent to one exact command, while the waiting agent may still use it; None when none stands (R44)."""
+        grant = self.waiting_at.grant if self.waiting_at else None
+        return grant if grant is not None and grant.at(time.time()).standing == "PENDING" else None
 
     @property
     def allowed(self) -> frozenset[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from materia_nb.display.plan_status import path_svg, path_words
 from materia_nb.display.sections import Cell, FindFile, Pointer, Section, facts
@@ -23,7 +24,7 @@ def contract_sections(value: Mapping[str, JSON], find: FindFile) -> list[Section
     sections = [Section("contract", rows=facts(_headline(said)))]
     for title, owner in (
         ("verification", said.verification),
-        ("asks consent for", said.approval_request),
+        ("asks for", said.approval_request),
         ("consolidation", said.consolidation_report),
     ):
         rows = tuple((name, entry) for name, given in owner.items() for entry in _texts(given))
@@ -54,8 +55,11 @@ def _headline(said: Output) -> list[tuple[str, Cell]]:
         ("round", rounds),
         ("metric", metric),
         ("taken back", "" if rolled in (None, ABSENT) else str(rolled)),
-        ("tokens used", "" if used.get("tokens_used") is None else str(used["tokens_used"])),
+        *((label, str(used[name])) for name, label in _USED.items() if used.get(name) is not None),
     ]
+
+
+_USED: Final = {"tokens_used": "tokens used", "pct_window": "window used"}
 
 
 def _evidence(said: Output, find: FindFile) -> Section:

@@ -34,7 +34,8 @@ def abort(state: CastState, reason: str) -> Step:
         "recast to go on from this socket",
         again=state.status == "waiting",
     )
-    stopped = state._replace(status="aborted", failure=failure, hold=None)
+    at = state.at and state.at._replace(grant=None)  # consent to a command is taken back with it
+    stopped = state._replace(status="aborted", failure=failure, hold=None, at=at)
     return Step(stopped, (Event("cast_end", {"ok": False, "error": reason, "kind": "aborted"}),))
 
 
@@ -48,7 +49,9 @@ def recast(rules: Rules, state: CastState) -> Step:
     if visit is None or state.next is not None or state.pending or (state.failure and state.failure.blocked):
         return revive(rules, state)
     here = rules.sockets[visit.socket]
-    visit = visit._replace(mode=here.first_mode, turn=visit.turn + 1, repairs=0, drafts=0, memory=None)
+    visit = visit._replace(
+        mode=here.first_mode, turn=visit.turn + 1, repairs=0, drafts=0, memory=None, grant=None, changed=()
+    )
     return waiting_again(rules, here, state, visit, Event("cast_recast", about_visit(here, visit)))
 
 

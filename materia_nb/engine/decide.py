@@ -20,7 +20,7 @@ from materia_nb.engine.said import Decided, ToolCall
 from materia_nb.engine.session import Session
 from materia_nb.engine.state import Failure, Usage, Visit
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.handoff.contract import Approval, Grant, answer_note
+from materia_nb.handoff.contract import Approval, Grant, answer_facts, answer_note
 from materia_nb.jsonvalue import JSON
 
 ASKING: Final = ("bash", "edit", "write")
@@ -46,27 +46,27 @@ def enter(rules: Rules, session: Session, ts: int) -> Outcome:
 def answer(
     rules: Rules,
     session: Session,
-    text: str,
-    usage: Usage | None,
-    meta: Mapping[str, JSON],
+    given: to.Answer,
     ts: int,
 ) -> Outcome:
     """Take an output for the socket that waits."""
     visit = waiting(session)
-    step = engine.output(rules, session.state, text, usage, session.prompt)
+    step = engine.output(rules, session.state, given.text, given.usage, session.prompt, given.changed)
     first, *rest = step.events
     name = artifacts.name_of_output(session, visit, first.type)
     told = dict(first.data)
     if first.type == "socket_complete" and step.decision is not None and step.decision.target:
         told["next"] = step.decision.target
+    given = given._replace(artifact=name)
     output = replace(
         _typed(first.type, told, ts),
-        text=text,
+        text=given.text,  # type: ignore[call-arg]
         artifact=name,
-        usage=usage,
-        meta=meta,  # type: ignore[call-arg]
+        usage=given.usage,
+        meta=given.meta,
+        changed_files=given.changed,
     )
-    after = to.keep_output(rules, session, step, to.Answer(text, name, usage, meta), ts)
+    after = to.keep_output(rules, session, step, given, ts)
     return Outcome(after, (output, *(_typed(one.type, one.data, ts) for one in rest)))
 
 
@@ -234,17 +234,8 @@ def deny(rules: Rules, session: Session, approval: Approval, reason: str, ts: in
 def _consent(
     rules: Rules, session: Session, approval: Approval, text: str, grant: Grant | None, ts: int
 ) -> Outcome:
-    event = ev.ApprovalAnswered(
-        about=engine.about(rules, held(session)),
-        approval_id=approval.approval_id,
-        fingerprint=approval.fingerprint,
-        exact_content=str(approval.sealed["exact_content"]),
-        granted=grant is not None,
-        expires=None if grant is None else round(grant.expires_at * 1000),
-        text=text,
-        ts=ts,
-    )
-    return _fold(rules, session, event)
+    told = {**engine.about(rules, held(session)), **answer_facts(approval, grant), "text": text}
+    return _fold(rules, session, _typed("approval_answered", told, ts))
 
 
 def decide_hold(

@@ -51,6 +51,7 @@ class CastStart(Event):
     project: str | None = None
     owners: Mapping[str, JSON] = field(default_factory=dict)
     engine: str = ""
+    session: str = ""
     knowledge: Mapping[str, JSON] = field(default_factory=dict)
     state: Mapping[str, JSON] = field(default_factory=dict)
     forked_from: Mapping[str, JSON] = field(default_factory=dict)
@@ -152,6 +153,7 @@ class Output(Event):
     sha256: str | None = None
     usage: Usage | None = None
     meta: Mapping[str, JSON] = field(default_factory=dict)
+    changed_files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -629,7 +631,7 @@ def to_json(event: Event) -> dict[str, JSON]:
     data: dict[str, JSON] = dict(event.about) if kind in _ABOUT else {}  # type: ignore[attr-defined]
     for name, key, form, _ in _FIELDS[kind]:
         value = getattr(event, name)
-        if value is not None and value != {}:
+        if value is not None and value != {} and (value != () or name != "changed_files"):
             data[key] = form.write(value)
     return data
 

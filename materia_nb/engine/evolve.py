@@ -35,12 +35,13 @@ class Unfit(MateriaError):
 
 
 class Answer(NamedTuple):
-    """An output: its text, where it is kept, what it cost, and what its agent gave beside it."""
+    """An output: its text, where it is kept, what it cost, what its agent gave beside it, which files changed."""
 
     text: str
     artifact: str | None = None
     usage: Usage | None = None
     meta: Mapping[str, JSON] = {}
+    changed: tuple[str, ...] = ()
 
 
 class Change(NamedTuple):
@@ -111,7 +112,7 @@ def keep_entry(session: Session, step: engine.Step, ts: int) -> Session:
 
 def answered(rules: Rules, session: Session, answer: Answer, ts: int) -> Change:
     """Take an output of the socket that waits."""
-    step = engine.output(rules, session.state, answer.text, answer.usage, session.prompt)
+    step = engine.output(rules, session.state, answer.text, answer.usage, session.prompt, answer.changed)
     return Change(keep_output(rules, session, step, answer, ts), step)
 
 
@@ -144,7 +145,6 @@ def keep_output(rules: Rules, session: Session, step: engine.Step, answer: Answe
         calls=(),
         asking=(),
         spent=(),
-        grant=None,  # what is left of it ends with the turn
         turns=turns,
     )
     return moved(session, step, ts)
@@ -185,7 +185,7 @@ def failed(session: Session, failure: Failure, ts: int) -> Change:
 def aborted(session: Session, reason: str, ts: int) -> Change:
     """Stop the cast at a person's word."""
     step = engine.abort(session.state, reason)
-    return Change(moved(session._replace(grant=None), step, ts), step)
+    return Change(moved(session, step, ts), step)
 
 
 def again(
@@ -196,7 +196,6 @@ def again(
 ) -> Change:
     """Recast or revive; a prompt that tells the whole task begins the visit's conversation anew."""
     step = transition(rules, session.state)
-    session = session._replace(grant=None)
     if step.state.status != "waiting" or (step.prompt is not None and step.prompt.begins):
         session = _forgetting(session)
     if session.steps:
@@ -221,6 +220,13 @@ def finalized(rules: Rules, session: Session, ts: int) -> Change:
     return Change(moved(session, step, ts), step)
 
 
+def _latest_state(session: Session, state: CastState) -> Session:
+    """Take a state that is still that of the latest visit."""
+    if state is session.state:
+        return session
+    return _latest(session, after=state)._replace(state=state)
+
+
 def _latest(session: Session, **changes: Any) -> Session:
     record = session.steps[-1]._replace(**changes)
     return session._replace(steps=session.steps.ending_in(record))
@@ -230,11 +236,11 @@ def _latest(session: Session, **changes: Any) -> Session:
 
 
 def resumed(rules: Rules, session: Session, text: str, grant: Grant | None, ts: int) -> Change:
-    """Give the agent that holds the cast a person's answer, with consent if that was given."""
+    """Give the agent that holds the cast a person's answer, with consent if that was given (R44)."""
     prompt = session.prompt or session.steps[-1].prompt
     assert prompt is not None  # noqa: S101 - only agents hold a cast, and they were asked
-    step = engine.answered(rules, session.state, text, prompt)
-    return Change(moved(session._replace(grant=grant), step, ts), step)
+    step = engine.answered(rules, session.state, text, prompt, grant)
+    return Change(moved(session, step, ts), step)
 
 
 def decided(rules: Rules, session: Session, satisfied: bool | None, target: str | None, ts: int) -> Change:
@@ -296,7 +302,7 @@ def _output(rules: Rules, session: Session, event: ev.Output) -> Session:
         raise Unfit(event, "and nothing waits for it")
     if event.text is None:
         raise Unfit(event, "and its text is not there")
-    answer = Answer(event.text, event.artifact, event.usage, event.meta)
+    answer = Answer(event.text, event.artifact, event.usage, event.meta, event.changed_files)
     return answered(rules, session, answer, event.ts).session
 
 
@@ -345,7 +351,6 @@ def _back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
         turns=turns_in(rules, steps),
         prompt=None,
         ending=None,
-        grant=None,
         noted_before=0,
         spent=(),
     )
@@ -354,16 +359,12 @@ def _back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
 def _called(_: Rules, session: Session, event: ev.ToolCalled) -> Session:
     """Keep a tool call; one that changes something is told when it begins, and its result takes that one's place."""
     call = event.call
-    grant = session.grant
-    if grant is not None and call.args.get("command") == grant.exact_content:
-        grant = None  # it is for one use
     begun = any(one.id == call.id for one in session.calls)
     of_visit = session.steps[-1].calls
     this_turn = len(of_visit) - len(session.calls)
-    session = session._replace(
+    session = _latest_state(session, engine.called(session.state, call))._replace(
         calls=_with_call(session.calls, call),
         asking=tuple(one for one in session.asking if one.id != call.id),
-        grant=grant,
     )
     if not begun:
         return _latest(session, calls=(*of_visit, call))
@@ -391,9 +392,9 @@ def _note(_: Rules, session: Session, event: ev.AgentNote) -> Session:
 
 
 def _spent(_: Rules, session: Session, event: ev.TurnSpent) -> Session:
-    state = engine.spend(session.state, event.usage)
-    session = session._replace(state=state, spent=(*session.spent, event.usage))
-    return _latest(session, spent=(*session.steps[-1].spent, event.usage), after=state)
+    session = _latest_state(session, engine.spend(session.state, event.usage))
+    session = session._replace(spent=(*session.spent, event.usage))
+    return _latest(session, spent=(*session.steps[-1].spent, event.usage))
 
 
 def _resent(rules: Rules, session: Session, event: ev.TurnResent) -> Session:

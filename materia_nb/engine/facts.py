@@ -21,7 +21,7 @@ def turn_facts(rules: Rules, here: SocketRules, state: View, visit: Visit) -> Tu
     rounds, most = _rounds(rules, here, state, visit)
     return TurnFacts(
         meta={
-            "step_id": visit.socket.replace("-", "_"),  # a hyphen ends a step id in a file name
+            "step_id": visit.socket,
             "flow_key": rules.graph.name,
             "agent_key": here.socket.materia.id,
         },
@@ -32,6 +32,7 @@ def turn_facts(rules: Rules, here: SocketRules, state: View, visit: Visit) -> Tu
         refused=visit.repairs,
         memory=visit.memory,
         sockets=frozenset(rules.graph.sockets),
+        changed_files=visit.changed,
     )
 
 
@@ -46,8 +47,15 @@ def given_to(rules: Rules, here: SocketRules, state: View) -> Mapping[str, JSON]
         rules.graph.name,
         socket.assignment,
         state.knowledge,
+        rules.session,
+        _provider(socket.materia.model),
     )
     return here.teller.given(task)
+
+
+def _provider(model: str | None) -> str:
+    """Return the part of ``provider:model`` that says whose the model is."""
+    return model.partition(":")[0] if model and ":" in model else ""
 
 
 def learned_from(

@@ -11,9 +11,11 @@ from typing import Literal
 from materia_nb.engine.completing import apply_output, complete, start_detour
 from materia_nb.engine.prompt import Prompt, resume_prompt
 from materia_nb.engine.rules import Rules, SocketRules
+from materia_nb.engine.said import ToolCall
 from materia_nb.engine.state import CastState, Draft, Hold, Visit
 from materia_nb.engine.transition import Event, Step, about_visit, decision_of
 from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.handoff.contract.approval import Grant
 from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
@@ -69,12 +71,20 @@ def detoured(
     return start_detour(rules, draft, visit, visit.socket, decision, events=(completed,), reading=reading)
 
 
-def answered(rules: Rules, state: CastState, text: str, prompt: Prompt) -> Step:
-    """A person answered: the agent goes on in the same conversation."""
+def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, grant: Grant | None = None) -> Step:
+    """A person answered: the agent goes on in the same conversation, with consent to a command if that was given."""
     visit, here = _held(rules, state)
-    resumed = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0)
+    resumed = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, grant=grant)
     after = state._replace(status="waiting", at=resumed, hold=None)
     return Step(after, (), None, resume_prompt(prompt, text, here.ask_in("resume")))
+
+
+def called(state: CastState, call: ToolCall) -> CastState:
+    """Use up the consent to a command when that command is run: it is for one use (R44)."""
+    visit = state.at
+    if visit is None or visit.grant is None or call.args.get("command") != visit.grant.exact_content:
+        return state
+    return state._replace(at=visit._replace(grant=None))
 
 
 def decided(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from materia_nb.engine.completing import complete
@@ -27,21 +28,30 @@ MOST_REFUSED: Final = 2
 
 
 def output(
-    rules: Rules, state: CastState, text: str, usage: Usage | None = None, prompt: Prompt | None = None
+    rules: Rules,
+    state: CastState,
+    text: str,
+    usage: Usage | None = None,
+    prompt: Prompt | None = None,
+    changed: Sequence[str] = (),
 ) -> Step:
     """An output arrived for the waiting visit: draft, refuse, hold, or complete the step (R2, R19, R20).
 
-    ``prompt`` is the prompt that was answered; a repair turn is built on it.
+    ``prompt`` is the prompt that was answered; a repair turn is built on it. ``changed`` are the files that
+    changed in this turn, where the protocol wants to know.
     """
     visit = waiting_visit(state)
+    if visit.grant is not None or changed:  # what is left of a consent ends with the turn
+        visit = visit._replace(grant=None, changed=tuple(dict.fromkeys((*visit.changed, *changed))))
     here = rules.sockets[visit.socket]
     draft = Draft(state)
+    draft.at = visit
     if usage is not None:
         draft.usage = draft.usage.plus(usage)
     if here.any_text(visit.mode):
         asked = prompt or first_prompt(rules, here, draft, visit)
         return _worked(here, draft, visit, asked) if here.works(visit.mode) else _drafted(here, draft, visit)
-    facts = UNKNOWN if here.protocol.name == "sparse" else turn_facts(rules, here, draft, visit)
+    facts = turn_facts(rules, here, draft, visit) if here.needs_facts else UNKNOWN
     reading = here.protocol.read(text, here.wanted, facts)
     if reading.error is not None:
         return _refused(rules, here, draft, visit, text, reading, prompt=prompt)

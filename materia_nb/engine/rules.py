@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Final
 
 from materia_nb.engine.state import Mode
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol, requirements
-from materia_nb.handoff.protocol import HasSchema, Learns, TellsTheTask
+from materia_nb.handoff.protocol import (
+    HasFile,
+    HasSchema,
+    Learns,
+    NamesArtifacts,
+    ReadsTextAlone,
+    SeesChanges,
+    TellsTheTask,
+)
 from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.loadout.graph import ExitRoute, Graph, Socket
 
@@ -20,7 +29,9 @@ class SocketRules:
     """One socket, what its output must be, what its agent is asked for, and its exit routes in order.
 
     ``schema`` is what its answer must fit, None where that is no single JSON object. ``teller`` and
-    ``learner`` are its protocol, if that hands over tasks and keeps what was learned.
+    ``learner`` are its protocol, if that hands over tasks and keeps what was learned; ``naming`` and ``filing`` are it
+    too, if it names what was made and has files of its own. ``needs_facts`` and
+    ``sees_changes`` say whether it wants to know anything of the turn, and which files changed.
     """
 
     socket: Socket
@@ -35,6 +46,10 @@ class SocketRules:
     schema: dict[str, JSON] | None
     teller: TellsTheTask | None
     learner: Learns | None
+    naming: NamesArtifacts | None
+    filing: HasFile | None
+    needs_facts: bool
+    sees_changes: bool
 
     @property
     def first_mode(self) -> Mode:
@@ -57,10 +72,17 @@ class SocketRules:
 class Rules:
     """What a cast runs by. Immutable once made; a running cast keeps the one that it started with."""
 
-    def __init__(self, graph: Graph) -> None:
-        """Work out the rules of every socket of ``graph``."""
+    def __init__(self, graph: Graph, session: str = "") -> None:
+        """Work out the rules of every socket of ``graph``; ``session`` is what agents are told as the id of the cast."""
         self.graph = graph
+        self.session = session
         self.sockets = {socket.id: _socket_rules(graph, socket) for socket in graph.sockets.values()}
+
+    def in_session(self, session: str) -> Rules:
+        """Return the same rules for a cast of that id."""
+        made = copy(self)
+        made.session = session
+        return made
 
     @property
     def tells_knowledge(self) -> bool:
@@ -104,5 +126,9 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         schema=spoken.schema(wanted) if isinstance(spoken, HasSchema) and not socket.is_utility else None,
         teller=spoken if isinstance(spoken, TellsTheTask) else None,
         learner=spoken if isinstance(spoken, Learns) else None,
+        naming=spoken if isinstance(spoken, NamesArtifacts) else None,
+        filing=spoken if isinstance(spoken, HasFile) else None,
+        needs_facts=not (isinstance(spoken, ReadsTextAlone) and spoken.reads_text_alone),
+        sees_changes=isinstance(spoken, SeesChanges) and spoken.sees_changes,
         about={"socket": socket.id, "materia": socket.materia.id, "materiaLabel": socket.materia.label},
     )

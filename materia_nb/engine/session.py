@@ -13,7 +13,6 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.said import Message, ToolCall
 from materia_nb.engine.state import CastState, Mode, Usage
-from materia_nb.handoff.contract.approval import Grant
 from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON
 
@@ -190,7 +189,6 @@ class Session(NamedTuple):
         noted_before: how many notes of the latest step belong to turns before the one that waits.
         spent: what the turn that waits has cost without an output.
         allowed: the tools that change something and yet need not ask.
-        grant: consent to run one exact command once, in the turn that waits.
         turns: how many turns each socket, and each materia (``materia <id>``), has had.
         edits: what a person changed and did not undo.
         abandoned: the steps that going back left behind, one branch each.
@@ -210,7 +208,6 @@ class Session(NamedTuple):
     noted_before: int = 0
     spent: tuple[Usage, ...] = ()
     allowed: frozenset[str] = frozenset()
-    grant: Grant | None = None
     turns: Mapping[str, int] = {}
     edits: tuple[Edit, ...] = ()
     abandoned: tuple[Sequence[StepRecord], ...] = ()

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from operator import attrgetter
 from typing import Literal, NamedTuple, TypeAlias
 
+from materia_nb.handoff.contract.approval import Grant
 from materia_nb.handoff.protocol import Issue, Needs, Reading
 from materia_nb.jsonvalue import JSON, MISSING
 from materia_nb.loadout.graph import Budget
@@ -59,7 +60,9 @@ class ItemRecord(NamedTuple):
 class Visit(NamedTuple):
     """One visit of a socket: ``step`` numbers it within the cast, from 1.
 
-    ``memory`` is what its handoff protocol wants to be given back with the next output.
+    ``memory`` is what its handoff protocol wants to be given back with the next output, and ``grant`` a
+    person's consent to one exact command, until it is used, taken back or over (R44).
+    ``changed`` are the files that changed since the visit began, where its protocol wants to know.
     """
 
     socket: str
@@ -71,6 +74,8 @@ class Visit(NamedTuple):
     repairs: int = 0
     drafts: int = 0
     memory: JSON = None
+    grant: Grant | None = None
+    changed: tuple[str, ...] = ()
 
 
 class FollowUp(NamedTuple):

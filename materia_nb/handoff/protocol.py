@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -79,7 +79,8 @@ class TurnFacts:
         refused: how many outputs of this turn were refused already.
         memory: ``Reading.memory`` of the last accepted output; None at the start of a task.
         sockets: the ids that a detour may name; None when not known.
-        changed_files: the files that changed during the turn, as the runtime saw it.
+        changed_files: the files of the project that were made or written since the visit began, as the
+            runtime saw it; only for a protocol that :class:`SeesChanges`.
     """
 
     meta: Mapping[str, str] = field(default_factory=dict)
@@ -107,6 +108,8 @@ class Task:
         loadout: what is cast.
         assignment: the socket's ``assignment`` as written in the loadout.
         knowledge: what is kept about the project, by section.
+        session: the cast that it belongs to, "" when not known.
+        provider: whose model the loadout asks for, "" when it names none.
     """
 
     goal: str
@@ -114,6 +117,8 @@ class Task:
     loadout: str
     assignment: Mapping[str, JSON] = field(default_factory=dict)
     knowledge: Mapping[str, JSON] = field(default_factory=dict)
+    session: str = ""
+    provider: str = ""
 
 
 class Learned(NamedTuple):
@@ -143,6 +148,72 @@ class Learns(Protocol):
         ...
 
 
+class Reported(NamedTuple):
+    """An agent's last accepted output, and whose it is, in words."""
+
+    who: str
+    value: Mapping[str, JSON]
+
+
+@runtime_checkable
+class Concludes(Protocol):
+    """A protocol whose outputs tell a person what came of the work."""
+
+    def conclusion(self, reports: Sequence[Reported]) -> list[str]:
+        """Return what a person is told at the end of a cast, a line each; ``reports`` is one for each agent and item."""
+        ...
+
+
+SuggestionKind: TypeAlias = Literal["memory", "note"]
+
+
+@runtime_checkable
+class Suggests(Protocol):
+    """A protocol whose outputs may suggest what to remember about the project."""
+
+    def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
+        """Return what an accepted output suggests: a ``memory`` with description and body, or a ``note`` with a text."""
+        ...
+
+
+@runtime_checkable
+class SeesChanges(Protocol):
+    """A protocol that is told which files changed; where none is, nobody looks."""
+
+    @property
+    def sees_changes(self) -> bool:
+        """Whether ``TurnFacts.changed_files`` is wanted."""
+        ...
+
+
+@runtime_checkable
+class ReadsTextAlone(Protocol):
+    """A protocol that needs no facts of the turn; none are gathered for it."""
+
+    @property
+    def reads_text_alone(self) -> bool:
+        """Whether :meth:`HandoffProtocol.read` does without ``facts``."""
+        ...
+
+
+@runtime_checkable
+class NamesArtifacts(Protocol):
+    """A protocol whose outputs name the files that were made; those that are not there are told."""
+
+    def artifacts(self, value: Mapping[str, JSON]) -> Sequence[str]:
+        """Return the files that an accepted output says were made, as it names them."""
+        ...
+
+
+@runtime_checkable
+class HasFile(Protocol):
+    """A protocol whose outputs are kept as files of their own too, for tools that read them."""
+
+    def filed(self, value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, JSON]:
+        """Return what the file holds; ``meta`` is what the runtime knows of the step (``TurnFacts.meta``), with its time."""
+        ...
+
+
 @runtime_checkable
 class HasSchema(Protocol):
     """A protocol whose outputs are single JSON objects that a schema can describe."""
@@ -159,7 +230,8 @@ class HasSchema(Protocol):
 class HandoffProtocol(Protocol):
     """A handoff format: how an output is read and what its author is asked for.
 
-    One that is :class:`TellsTheTask`, :class:`Learns` or :class:`HasSchema` too is also used as that.
+    It may be any of the other protocols of this module too, such as :class:`TellsTheTask`, :class:`Learns` or
+    :class:`HasFile`, and is then used as that.
     """
 
     @property

@@ -41,6 +41,7 @@ class SparseProtocol:
     """Reads and asks for the sparse handoff."""
 
     name = "sparse"
+    reads_text_alone = True
     to_gist = staticmethod(to_gist)
     from_gist = staticmethod(from_gist)
 

@@ -198,14 +198,14 @@ def _check_edges(findings: Findings, facts: Facts, id_: str, raw: Object) -> Non
             findings.problem(
                 UNREACHABLE_EDGE,
                 here,
-                f"edge {place} is never looked at, because edge {unconditional} always matches",
+                f"edge {place + 1} is never looked at, because edge {unconditional + 1} always matches",
                 "put guarded edges before the always edge, or remove this one",
             )
         if not is_object(edge):
             findings.problem(
                 INVALID_EDGE,
                 here,
-                f"edge {place} is {shown(edge)}",
+                f"edge {place + 1} is {shown(edge)}",
                 'write {"when": "always", "to": "Socket-2"}',
             )
             continue

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
+from itertools import count
 from pathlib import Path
-from typing import Final
 
 from materia_nb.engine.facts import turn_facts
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Visit
-from materia_nb.handoff.envelope import Names, names, with_meta
+from materia_nb.handoff.envelope import names
 from materia_nb.handoff.protocol import Reading
 from materia_nb.store.files import disk, json_bytes, replace_file
-
-PROTOCOL: Final = "envelope"
 
 
 def keep_envelope(
@@ -38,12 +38,13 @@ def keep_envelope(
         done: whether the socket is completed.
     """
     here = rules.sockets[visit.socket]
-    if here.protocol.name != PROTOCOL or reading is None or not isinstance(reading.value, dict):
+    if here.filing is None or reading is None or not isinstance(reading.value, dict):
         return
     facts = turn_facts(rules, here, state, visit)
     timestamp = datetime.fromtimestamp(ts / 1000, UTC).isoformat(timespec="milliseconds")
-    value = with_meta(reading.value, {**facts.meta, "timestamp": timestamp})
-    found = _names(run_dir, facts.meta)
+    value = here.filing.filed(reading.value, {**facts.meta, "timestamp": timestamp})
+    step = step_names(tuple(rules.sockets))[visit.socket]
+    found = names(str(run_dir), _safe(facts.meta["flow_key"]), step, _safe(facts.meta["agent_key"]))
     draft, final = Path(found.draft), Path(found.final)
     with disk(draft, "write the envelope"):
         draft.parent.mkdir(parents=True, exist_ok=True)
@@ -52,11 +53,28 @@ def keep_envelope(
             draft.replace(final)
 
 
-def _names(run_dir: Path, meta: object) -> Names:
-    """The paths of a step's envelope; what cannot be part of a file name is written with ``_``."""
-    assert isinstance(meta, dict)  # noqa: S101 - turn_facts makes one
-    flow, step, agent = (_safe(str(meta[name])) for name in ("flow_key", "step_id", "agent_key"))
-    return names(str(run_dir), flow, step, agent)
+@lru_cache(maxsize=8)
+def step_names(sockets: tuple[str, ...]) -> Mapping[str, str]:
+    """Return what each socket is called in a file name, where a hyphen would end it: no two the same.
+
+    An id that can stand as it is stands so; in another one every such sign is written ``_``, and what
+    would be another socket's name gets a number.
+    """
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for socket in sorted(sockets, key=lambda one: _step(one) != one):
+        wanted = _step(socket)
+        more = (f"{wanted}_{number}" for number in count(2))
+        name = wanted
+        while name.casefold() in taken:
+            name = next(more)
+        found[socket] = name
+        taken.add(name.casefold())  # some file systems do not tell A from a
+    return found
+
+
+def _step(socket: str) -> str:
+    return _safe(socket).replace("-", "_")
 
 
 def _safe(text: str) -> str:

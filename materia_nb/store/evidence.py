@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from materia_nb.handoff.envelope import envelope_of
-from materia_nb.handoff.protocol import Reading
+from materia_nb.handoff.protocol import NamesArtifacts, Reading
 
 _LONGEST: Final = 1_000
 
@@ -35,15 +34,17 @@ def find_evidence(text: str, folders: Iterable[Path]) -> Path | None:
     return None
 
 
-def missing_evidence(reading: Reading | None, project: Path, run_dir: Path) -> list[str]:
-    """Return the files that an accepted envelope says were made and that are not there (envelope rules, section 3).
+def missing_evidence(
+    naming: NamesArtifacts, reading: Reading | None, project: Path, run_dir: Path
+) -> list[str]:
+    """Return the files that an accepted output says were made and that are not there (envelope rules, section 3).
 
     What lies outside of the project and the run directory is not looked at, unless it is named by an
     absolute path; addresses are no files.
     """
     if reading is None or not reading.accepted or not isinstance(reading.value, dict):
         return []
-    named = dict.fromkeys(envelope_of(reading.value).artifacts)
+    named = dict.fromkeys(naming.artifacts(reading.value))
     return [text for text in named if text.strip() and not _is_there(text.strip(), project, run_dir)]
 
 

@@ -18,15 +18,15 @@ from materia_nb.store.rundir import RunDir, new_run_dir
 _APPROVALS: Final = ("tools_allowed", "tool_decided")
 
 
-def fork_files(files: RunDir, rules: Rules, step: int) -> Path:
-    """Copy journal, config and artifacts to a new directory beside; its first event names where it comes from.
+def fork_files(files: RunDir, rules: Rules, step: int, root: Path | None = None) -> Path:
+    """Copy journal, config and artifacts to a new directory in ``root``; its first event names where it comes from.
 
-    What a person allowed to tools for the whole cast is left out: it was said of that cast, so a fork asks
-    again. The journal, which makes the directory a cast, comes last and at once.
+    Without ``root`` the directory is made beside the one that is copied. What a person allowed to tools, and a
+    consent to a command that still stands, is left out: it was said of that cast, so a fork asks again. The journal, which makes the directory a cast, comes last and at once.
     """
     lines = [line for line in read_journal(files.journal).lines if line.type not in _APPROVALS]
-    lines = [_from(line, files.path.name, step) if line.type == "cast_start" else line for line in lines]
-    path = new_run_dir(files.path.parent)
+    lines = [_copied(line, files.path.name, step) for line in lines]
+    path = new_run_dir(root or files.path.parent)
     try:
         with disk(path, "copy the cast"):
             for name in ("sockets", "contexts", "config.resolved.json"):
@@ -43,8 +43,12 @@ def fork_files(files: RunDir, rules: Rules, step: int) -> Path:
     return path
 
 
-def _from(line: Line, cast_id: str, step: int) -> Line:
-    data: dict[str, JSON] = {**line.data, "forkedFrom": {"cast": cast_id, "step": step}}
+def _copied(line: Line, cast_id: str, step: int) -> Line:
+    data: dict[str, JSON] = dict(line.data)
+    if line.type == "approval_answered":
+        data.pop("expires", None)  # no grant follows from it
+    if line.type == "cast_start":
+        data["forkedFrom"] = {"cast": cast_id, "step": step}
     return line._replace(data=data)
 
 

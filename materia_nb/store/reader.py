@@ -195,7 +195,7 @@ class _Reader:
     def _answered(self, event: ev.Output, text: str) -> None:
         if isinstance(event, ev.SocketComplete):
             self._finalize(event)  # whoever recorded it asked for no more
-        answer = to.Answer(text, event.artifact, event.usage, event.meta)
+        answer = to.Answer(text, event.artifact, event.usage, event.meta, event.changed_files)
         self.session = to.answered(self.rules, self.session, answer, event.ts).session
 
     def _lost(self, event: ev.Output) -> None:

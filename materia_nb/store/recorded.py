@@ -46,6 +46,12 @@ def cast_start(contents: Contents) -> Mapping[str, JSON] | None:
     return next((line.data for line in contents.lines if line.type == "cast_start"), None)
 
 
+def session_of(contents: Contents) -> str:
+    """Return what the agents of a cast are told as its id; "" where the journal does not say."""
+    session = (cast_start(contents) or {}).get("session")
+    return session if isinstance(session, str) else ""
+
+
 def check_resumable(files: RunDir) -> None:
     """Refuse what can never be gone on with, before a lock file is left in its directory.
 

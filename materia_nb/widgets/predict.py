@@ -1,4 +1,4 @@
-"""Predicting where the next step leads: a button for each socket, and what came of the guess."""
+"""Predicting where the next step leads: the graph, where the cast stands, a button for each place, the verdict."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import ipywidgets as ui
 
-from materia_nb.display.html import Html
+from materia_nb.display.html import Html, html_join, html_text
 from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError
-from materia_nb.lessons import PredictionView, choices, predict, question
+from materia_nb.lessons import PredictionView, Question
 from materia_nb.views import marks_of
-from materia_nb.widgets.base import Panel, show_html, show_panel
+from materia_nb.widgets.base import Panel, css, show_html, show_panel
 from materia_nb.widgets.controls import button, lines_html, row
 from materia_nb.widgets.runs import Runs, runs_of
 
@@ -24,49 +24,66 @@ _WORDS: Final = {
     "end": "the cast comes to its end",
     "stop": "the cast stops: it fails, or a person is needed",
 }
+_LEGEND: Final = (
+    "solid line: always or ✓ satisfied · dotted: ✗ not_satisfied · long dashes, hollow arrow: loop exit · "
+    "fine dots: the end, where no edge matches · the numbers are the order in which edges are looked at"
+)
+_RULES: Final = (
+    ".mnb-question svg{max-width:100%;max-height:380px;width:auto;height:auto;display:block}"
+    ".mnb-question .mnb-legend{opacity:0.75;font-size:0.88em}"
+)
 
 
 class PredictPanel(Panel):
-    """A question, and a button for each place that the next step could lead to; a click runs the step.
+    """A question, and a button for each place that the next step could lead to; a click is a guess.
+
+    The question is the one of the moment when the panel was made. A guess moves nothing but the question's own
+    twin of the cast, so another guess, or the same one twice, does no harm.
 
     Args:
         cast: which.
 
     Attributes:
+        question: what is asked; None when nothing can be.
         answer: what came of the latest guess; None before the first.
     """
-
-    interval = 0.1
 
     def __init__(self, cast: Cast) -> None:
         super().__init__("predict the route")
         self.cast = cast
-        self.runs = runs_of(cast)
         self.answer: PredictionView | None = None
-        self._question, self._told = ui.HTML(), ui.HTML()
+        self.question, self._asked = _ask(cast)
+        self._picture, self._words, self._told = ui.HTML(), ui.HTML(), ui.HTML()
+        self._picture.add_class("mnb-question")
+        places = self.question.places if self.question else ()
         self.buttons = {
             place: button(place, _WORDS.get(place, f"it goes to {place}"), self._guess(place))
-            for place in choices(cast)
+            for place in places
         }
-        self.put(self._question, row(*self.buttons.values()), self._told)
-        self.follow(cast)
-        self.at_close(self.runs.watch(self._ran))
+        self.put(css(_RULES), self._picture, self._words, row(*self.buttons.values()), self._told)
+        if self.question:
+            self.at_close(self.question.close)
+            self.at_close(runs_of(self.question.twin).watch(self._ran))
         self.refresh()
 
     def fallback(self) -> tuple[str, str | None]:
         """Return the question, the places to choose from, and the picture of the graph."""
-        asked, _ = self._now()
-        return f"{asked}\n{' | '.join(self.buttons)}", graph_svg(self.cast.graph, marks_of(self.cast))
+        standing = self.question.standing if self.question else ()
+        lines = [*standing, self._asked, " | ".join(self.buttons)]
+        return "\n".join(line for line in lines if line), self._svg()
 
     # -- what a person does -----------------------------------------------------------
 
     def _guess(self, place: str) -> Callable[[Any], None]:
         def run() -> None:
-            self.answer = predict(self.cast, place)
+            assert self.question is not None  # noqa: S101 - without one there are no buttons
+            self.answer = self.question.guess(place)
 
         def guess(_: Any) -> None:
-            self.runs.start("Predict", run)
-            self.refresh()
+            assert self.question is not None  # noqa: S101 - as above
+            runs = runs_of(self.question.twin)
+            if runs.running is None:  # the second half of a double-click
+                runs.start("Predict", run)
 
         return self.guarded(guess)
 
@@ -78,21 +95,32 @@ class PredictPanel(Panel):
     # -- drawing ------------------------------------------------------------------------
 
     def draw(self) -> None:
-        """Bring the question and the buttons up to date, and tell what came of the latest guess."""
-        asked, open_ = self._now()
-        show_html(self._question, lines_html([asked]))
-        busy = self.runs.busy_for(self)
-        for one in self.buttons.values():
-            one.disabled = busy or not open_ or not self.cast.writable
-        told = self.answer
-        show_html(self._told, Html() if told is None else Html(told._repr_mimebundle_()["text/html"]))
+        """Show the graph and the question, and tell what came of the latest guess.
 
-    def _now(self) -> tuple[str, bool]:
-        """The question of this moment, or why there is none; whether there is one."""
-        try:
-            return question(self.cast), True
-        except MateriaError as error:
-            return error.what, False
+        The buttons are never disabled: one that is would lose the focus of the keyboard.
+        """
+        legend = Html(f'<div class="mnb-legend">{html_text(_LEGEND)}</div>')
+        show_html(self._picture, html_join([Html(self._svg()), legend]))
+        standing = " · ".join(self.question.standing) if self.question else ""
+        show_html(self._words, lines_html([line for line in (standing, self._asked) if line]))
+        told = self.answer
+        if told is not None:
+            verdict = told._repr_mimebundle_()["text/html"]
+            show_html(self._told, Html(f'<div role="alert">{verdict}</div>'))
+
+    def _svg(self) -> str:
+        if self.question is None:
+            return graph_svg(self.cast.graph, marks_of(self.cast))
+        marks = self.question.before if self.answer is None else self.question.after
+        return graph_svg(self.cast.graph, marks)
+
+
+def _ask(cast: Cast) -> tuple[Question | None, str]:
+    try:
+        asked = Question(cast)
+    except MateriaError as error:
+        return None, error.what
+    return asked, asked.text
 
 
 def show(cast: Cast) -> PredictPanel:

@@ -1,4 +1,4 @@
-"""Lesson 1 as a learner meets it: a click, a wrong answer, the right one."""
+"""Lessons as a learner meets them: a wrong guess and its correction, Run All, buttons that are on the screen."""
 
 from __future__ import annotations
 
@@ -9,43 +9,76 @@ import pytest
 
 from browser.lab import Lab
 
-LESSON = Path(__file__).parents[2] / "notebooks" / "01-edges.ipynb"
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
 pytestmark = pytest.mark.browser
 
 
-def place(text: str) -> int:
-    """The place of the first code cell that holds ``text``, among all cells."""
-    cells = nbformat.read(LESSON, as_version=4).cells
-    return next(n for n, cell in enumerate(cells) if cell.cell_type == "code" and text in cell.source)
+def places(lesson: Path) -> dict[str, int]:
+    """The place of every cell, by its id."""
+    cells = nbformat.read(lesson, as_version=4).cells
+    return {cell.id: place for place, cell in enumerate(cells)}
 
 
-def test_a_learner_clicks_and_answers(lab: Lab):
-    lab.open(LESSON)
-    predict, answers, checks = place("%materia predict"), place('sealed("'), place("check(\n")
-    for index in range(predict + 1):
-        lab.run_cell(index)
+def test_a_guess_is_corrected_with_the_same_question(lab: Lab):
+    """A wrong guess, the right one, a double-click: the question and the cells below stay as they were."""
+    lesson = NOTEBOOKS / "03-loops.ipynb"
+    at = places(lesson)
+    lab.open(lesson)
+    lab.run_all()
+    cell = lab.cell(at["cell-05"])
+    cell.get_by_text("item WI-1 (Roses)").wait_for()
+    cell.get_by_role("button", name="Socket-4", exact=True).click()
+    cell.get_by_role("alert").get_by_text("Not this time").wait_for()
+    assert "exits count only in a step that exhausts the list" in lab.cell_text(at["cell-05"])
+    cell.get_by_role("button", name="Socket-2", exact=True).dblclick()
+    cell.get_by_role("alert").get_by_text("Right: it goes to Socket-2").wait_for()
+    assert "A step is running" not in lab.cell_text(at["cell-05"])
+    assert lab.page.evaluate("document.activeElement.textContent") == "Socket-2"
+    lab.page.keyboard.press("Tab")
+    lab.page.keyboard.press("Enter")
+    cell.get_by_role("alert").get_by_text("Your guess: it goes to Socket-3.").wait_for()
+    lab.screenshot("lesson-predict", cell=at["cell-05"])
+    lab.screenshot("lesson-predict", cell=at["cell-05"], dark=True)
+    for name in ("cell-07", "cell-09", "cell-10"):
+        lab.run_cell(at[name])
     lab.wait_idle()
-    cell = lab.cell(predict)
-    cell.get_by_role("button", name="Socket-2", exact=True).click()
-    cell.get_by_text("Not this time").wait_for()
-    assert "Edge 2 to Socket-3 was taken" in lab.cell_text(predict)
-    cell.get_by_text("Socket-3 runs next").wait_for()
-    lab.screenshot("lesson-predict", cell=predict)
-    lab.screenshot("lesson-predict", cell=predict, dark=True)
+    assert not any(out.error for name in ("cell-07", "cell-09", "cell-10") for out in lab.outputs(at[name]))
 
-    lab.set_source(answers, 'whole_route = ["Socket-1", "Socket-3"]\nafter_the_last = "end"')
-    for index in range(predict + 1, checks + 1):
-        lab.run_cell(index)
-    lab.wait_idle()
-    (output,) = lab.outputs(checks)
-    assert output.kind == "error"
-    assert "Its first 1 are right." in lab.cell_text(checks)
-    assert "Traceback" not in lab.cell_text(checks)
 
-    lab.set_source(answers, 'whole_route = ["Socket-1", "Socket-2", "Socket-3"]\nafter_the_last = "end"')
-    lab.run_cell(answers)
-    lab.run_cell(checks)
+def test_an_answer_is_told_what_was_misread_and_nobody_is_ticked_for_nothing(lab: Lab):
+    lesson = NOTEBOOKS / "01-edges.ipynb"
+    at = places(lesson)
+    lab.open(lesson)
+    assert lab.cell(at["cell-06"]).locator(".jp-OutputPlaceholder").count() == 1, "what tells is folded"
+    lab.run_all()
+    assert lab.cell(at["cell-06"]).locator(".jp-OutputPlaceholder").count() == 0
+    assert "0 of 2 right, 2 not answered yet" in lab.cell_text(at["cell-14"])
+    lab.set_source(at["cell-13"], 'whole_route = ["Socket-1", "Socket-3"]\nafter_the_last = "end"')
+    lab.run_cell(at["cell-13"])
+    lab.run_cell(at["cell-14"])
     lab.wait_idle()
-    assert "✓ whole_route is right" in lab.cell_text(checks)
-    assert "sealed" not in lab.outputs(checks)[0].text
+    assert "look at what its first edge waits for" in lab.cell_text(at["cell-14"])
+    assert "✓ after_the_last is right" in lab.cell_text(at["cell-14"])
+    assert "Traceback" not in lab.cell_text(at["cell-14"])
+    lab.screenshot("lesson-check", cell=at["cell-14"])
+    lab.screenshot("lesson-check", cell=at["cell-14"], dark=True)
+
+
+def test_buttons_that_are_on_the_screen_break_no_cell_below(lab: Lab):
+    """Going back in the timeline of the bakery, before the cells that go back themselves."""
+    lesson = NOTEBOOKS / "07-debugging.ipynb"
+    at = places(lesson)
+    lab.open(lesson)
+    lab.run_all()
+    timeline = lab.cell(at["cell-07"])
+    timeline.get_by_role("listbox").select_option(label="3 · Socket-3 Taste · WI-1 Bread → Socket-2")
+    timeline.get_by_text("Shown: as it was after step 3.").wait_for()
+    timeline.get_by_role("button", name="Back to here").click()
+    timeline.get_by_text("Shown: the present.").wait_for()
+    lab.screenshot("lesson-timeline", cell=at["cell-07"])
+    for name in ("cell-11", "cell-13", "cell-14"):
+        lab.run_cell(at[name])
+    lab.wait_idle()
+    assert not any(out.error for name in ("cell-11", "cell-13") for out in lab.outputs(at[name]))
+    assert "0 of 3 right, 3 not answered yet" in lab.cell_text(at["cell-14"])

@@ -151,7 +151,7 @@ def seal(approval_id: str, command: Mapping[str, JSON], now: float) -> Approval:
     Raises:
         MateriaError: (kind ``approval``) for a malformed id, or without an exact command.
     """
-    if not _APPROVAL_ID.fullmatch(approval_id):
+    if not is_approval_id(approval_id):
         raise MateriaError(
             f"{approval_id[:60]!r} is no approval id.",
             hint="P- and 32 hexadecimal digits",
@@ -171,6 +171,20 @@ def request_of(contract: Mapping[str, JSON]) -> dict[str, JSON]:
     return part(contract, "approval_request")
 
 
+def is_approval_id(value: JSON) -> bool:
+    """Whether a value has the form of an approval id: ``P-`` and 32 hexadecimal digits."""
+    return isinstance(value, str) and _APPROVAL_ID.fullmatch(value) is not None
+
+
+def can_be_granted(request: Mapping[str, JSON]) -> bool:
+    """Whether a person can consent to the request: it has an approval id and an exact command (R44).
+
+    Any other request is a plan, which a person gives a direction for.
+    """
+    command = request.get("exact_content")
+    return is_approval_id(request.get("approval_id")) and isinstance(command, str) and bool(command.strip())
+
+
 def sealed_from(request: Mapping[str, JSON], now: float) -> Approval:
     """Seal what an agent itself asks for, where nothing held the command back before.
 
@@ -178,6 +192,27 @@ def sealed_from(request: Mapping[str, JSON], now: float) -> Approval:
     """
     command = {**request, "rollback_hint": request.get("rollback")}
     return seal(str(request.get("approval_id")), command, now)
+
+
+def answer_facts(approval: Approval, grant: Grant | None) -> dict[str, JSON]:
+    """Return what the journal keeps of a person's answer: to which exact command, and until when a grant stands."""
+    facts: dict[str, JSON] = {
+        "approvalId": approval.approval_id,
+        "fingerprint": approval.fingerprint,
+        "exactContent": approval.sealed["exact_content"],
+        "granted": grant is not None,
+    }
+    return facts if grant is None else {**facts, "expires": round(grant.expires_at * 1000)}
+
+
+def grant_from(facts: Mapping[str, JSON]) -> Grant | None:
+    """Return the grant that :func:`answer_facts` told of, as it stood then (R44); None where there was none."""
+    name, command, expires = (facts.get(key) for key in ("approvalId", "exactContent", "expires"))
+    if facts.get("granted") is not True or not isinstance(name, str) or not isinstance(command, str):
+        return None
+    if isinstance(expires, bool) or not isinstance(expires, (int, float)):
+        return None
+    return Grant(name, command, expires / 1000)
 
 
 def answer_note(grant: Grant | None) -> str:

@@ -22,9 +22,12 @@ It must be valid JSON; inside a string write \\u0060 for a backtick.
 - evidence_report: all seven lists, [] where there is nothing. verification: an object; COMPLETE needs its result "pass".
 - consolidation_report: if you were told to consolidate, an object with ownership_assessment ({", ".join(OWNERSHIP)}) and {", ".join(FINDINGS)}, none of them empty; write ["none"] for none. Else null.
 - approval_request: with APPROVAL_REQUEST an object with operation, exact_content (the command), scope, risk_level (LOW, MEDIUM, HIGH, CRITICAL), rollback, verification and the approval_id if you were given one. Else null.
-- user_facing_summary: a few words for the person (may be left out).
+- user_facing_summary: a few words for the person, who reads nothing else of this (may be left out).
 - loop_state: in a loop of your own iteration, max_iterations, metric, threshold.
-- update_contracts: a list of {{{{"contract": name, "payload": object}}}} for the sections that you may write; facts that last, no live state."""
+- update_contracts: a list of {{{{"contract": name, "payload": object}}}} for the sections that you may write. A payload is an index of facts that last (names, places, how things hang together) with only what is new or changed: no live state, no addresses or counts that change by themselves. Name a thing in another repository as host/owner/repo:table/name, such as github.com/org/infra:tf_modules/network.
+These may be left out too:
+- memorialize_suggestions: what is worth remembering about the project, a list of {{{{"description": one line, "body": all of it, "slug", "type": "atom", "decision" or "negative", "class": "anchor", "thread" or "log", "rationale"}}}}; only the first two are needed. memory_suggestions: a list of short notes. A person decides what is kept.
+- rollback_executed: what you took back, if you did. context_consumption: {{{{"tokens_used": number, "pct_window": number}}}}, if you know it."""
 
 _ITEMS: Final = (
     "\nEach open gap becomes a work item: its first line is the title, what follows tells how to do it."

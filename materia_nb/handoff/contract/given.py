@@ -51,6 +51,7 @@ class Assignment:
             "surface_routing": {
                 "surfaces": list(self.surfaces),
                 "multi_surface": several,
+                "role": "primary" if self.primary else "assisting",
                 "adjacent_agents": list(self.adjacent_agents),
             },
             "agent_contract_handoff": {
@@ -87,7 +88,8 @@ def assignment_of(task: Task) -> Assignment:
         primary=told.get("primary") is not False,
         writable_sections=_texts(told.get("writableSections")),
         readable_sections=wanted,
-        session_id=task.agent_id,
+        session_id=task.session or task.agent_id,
+        provider=task.provider,
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from materia_nb.handoff.contract import fields
+from materia_nb.handoff.contract.approval import can_be_granted
 from materia_nb.handoff.contract.fields import as_list, part
-from materia_nb.handoff.protocol import Issue, Needs
+from materia_nb.handoff.protocol import Issue
 from materia_nb.handoff.verdict import Verdict
 from materia_nb.handoff.wording import as_text, named, one_line
 from materia_nb.jsonvalue import JSON
@@ -22,15 +23,20 @@ def verdict(contract: Mapping[str, JSON], status: str) -> Verdict:
             return Verdict(False)
         return Verdict(None, "reissue", f"The agent is still at work: {_next_action(contract)}")
     if status == "APPROVAL_REQUEST":
-        request = part(contract, "approval_request")
-        asked = one_line(as_text(request.get("exact_content") or request.get("operation") or ""))
-        needs: Needs = "direction" if fields.is_missing(request.get("approval_id")) else "consent"
-        return Verdict(None, "pause", f"The agent asks for {needs}: {asked}", needs=needs)
+        return _approval(part(contract, "approval_request"))
     if status == "NEEDS_INPUT":
         return Verdict(None, "pause", _next_action(contract), needs="question")
     return Verdict(
         None, "escalate", "; ".join(["The agent is blocked", *_gaps(contract), *_helper(contract)])
     )
+
+
+def _approval(request: Mapping[str, JSON]) -> Verdict:
+    asked = one_line(as_text(request.get("exact_content") or request.get("operation") or ""))
+    if not can_be_granted(request):
+        return Verdict(None, "pause", f"The agent asks for direction: {asked}", needs="direction")
+    own = f"nothing here issued the id {request['approval_id']}: it is the agent's own"
+    return Verdict(None, "pause", f"The agent asks for consent: {asked} ({own})", needs="consent")
 
 
 def context(contract: Mapping[str, JSON], warnings: Sequence[Issue]) -> str:

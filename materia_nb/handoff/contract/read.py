@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from materia_nb.handoff.assigned import missing_sources
 from materia_nb.handoff.contract.ask import ask
+from materia_nb.handoff.contract.conclude import conclusion
 from materia_nb.handoff.contract.find import find, kept, usable
 from materia_nb.handoff.contract.gist import from_gist, to_gist
 from materia_nb.handoff.contract.given import assignment_of, writable_sections
+from materia_nb.handoff.contract.output import output_of
 from materia_nb.handoff.contract.project import context, verdict, work_items
 from materia_nb.handoff.contract.transitions import (
     refusal,
@@ -18,7 +20,17 @@ from materia_nb.handoff.contract.transitions import (
 )
 from materia_nb.handoff.contract.updates import apply_updates
 from materia_nb.handoff.contract.validate import Checked, validate
-from materia_nb.handoff.protocol import UNKNOWN, Action, Learned, Reading, Refusal, Task, TurnFacts
+from materia_nb.handoff.protocol import (
+    UNKNOWN,
+    Action,
+    Learned,
+    Reading,
+    Refusal,
+    Reported,
+    SuggestionKind,
+    Task,
+    TurnFacts,
+)
 from materia_nb.handoff.requirements import Requirements
 from materia_nb.handoff.verdict import Verdict
 from materia_nb.jsonvalue import JSON
@@ -62,6 +74,17 @@ class ContractProtocol:
         """Merge ``update_contracts`` into what is kept about the project (section 10)."""
         done = apply_updates(knowledge, value.get("update_contracts"), writable_sections(given) or ())
         return Learned(done.document, (*done.warnings, *done.issues))
+
+    def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
+        """List what an agent suggests to remember (section 9)."""
+        said = output_of(value)
+        found: list[tuple[SuggestionKind, Mapping[str, str]]] = []
+        found += [("memory", one) for one in said.memorialize_suggestions.suggestions]
+        return found + [("note", {"text": note}) for note in said.memory_suggestions]
+
+    def conclusion(self, reports: Sequence[Reported]) -> list[str]:
+        """Say what a person is told at the end (section 12)."""
+        return conclusion(reports)
 
 
 def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Examined:

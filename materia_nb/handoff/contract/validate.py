@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.handoff.contract import fields
+from materia_nb.handoff.contract.approval import can_be_granted, is_approval_id
 from materia_nb.handoff.contract.fields import (
     EVIDENCE,
     FINDINGS,
@@ -186,6 +187,21 @@ def _approval_remarks(contract: Mapping[str, JSON], status: str) -> Iterator[Iss
     for name in ("operation", "exact_content", "scope", "risk_level"):
         if is_missing(request.get(name)):
             yield _missing(f"approval_request.{name}", f"APPROVAL_REQUEST_FIELD_MISSING:{name}")
+    own_id = request.get("approval_id")
+    if not is_missing(own_id) and not is_approval_id(own_id):
+        yield Issue(
+            "$.approval_request.approval_id",
+            f"approval_request.approval_id {_shown(own_id)!r} is no approval id; it counts as absent, and a direction is asked for.",
+            "write the id that you were given, P- and 32 hexadecimal digits, or leave it out",
+            f"APPROVAL_ID_MALFORMED:{_shown(own_id)}",
+        )
+    elif not (is_missing(own_id) or is_missing(request.get("exact_content")) or can_be_granted(request)):
+        yield Issue(
+            "$.approval_request.exact_content",
+            "There is no exact command to consent to, so a direction is asked for.",
+            "write the command as it is to be run",
+            "APPROVAL_WITHOUT_COMMAND",
+        )
     risk = request.get("risk_level")
     folded = _shown(risk).strip().upper()
     if not is_missing(risk) and folded not in RISKS:

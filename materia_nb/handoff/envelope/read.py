@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from materia_nb.handoff.assigned import missing_sources
 from materia_nb.handoff.envelope.ask import ask
 from materia_nb.handoff.envelope.find import find, not_object
-from materia_nb.handoff.envelope.finish import MOST_TRIES, fallback, finished
+from materia_nb.handoff.envelope.finish import MOST_TRIES, fallback, finished, with_meta
 from materia_nb.handoff.envelope.form import schema
 from materia_nb.handoff.envelope.gist import from_gist, to_gist
 from materia_nb.handoff.envelope.project import context, verdict, work_items
-from materia_nb.handoff.envelope.validate import Channel, Profile, validate
+from materia_nb.handoff.envelope.validate import Channel, Profile, envelope_of, validate
 from materia_nb.handoff.jsontext import without_infinities
 from materia_nb.handoff.protocol import UNKNOWN, Issue, Reading, Refusal, TurnFacts
 from materia_nb.handoff.requirements import Requirements
@@ -20,6 +22,7 @@ class EnvelopeProtocol:
     """Reads and asks for handoff envelopes."""
 
     name = "envelope"
+    sees_changes = True  # what stands in for an envelope names the files that changed
     to_gist = staticmethod(to_gist)
     from_gist = staticmethod(from_gist)
 
@@ -39,6 +42,14 @@ class EnvelopeProtocol:
     def schema(self, wanted: Requirements) -> dict[str, JSON] | None:
         """Describe the fields of an envelope and those that assignments read."""
         return schema(wanted)
+
+    def artifacts(self, value: Mapping[str, JSON]) -> tuple[str, ...]:
+        """Name the files that were made (section 3)."""
+        return envelope_of(value).artifacts
+
+    def filed(self, value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, JSON]:
+        """Fill in the meta that the runtime knows (section 6)."""
+        return with_meta(value, meta)
 
 
 def read_object(

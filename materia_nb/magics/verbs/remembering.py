@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from materia_nb.cast.suggestions import Suggestion
+from materia_nb.cast.accepted import Suggestion
 from materia_nb.display.escape import shorten
 from materia_nb.magics.registry import Argument, Call, verb
 from materia_nb.views import Table

@@ -19,11 +19,15 @@ from materia_nb.magics.registry import Argument, Call, verb
     example="%materia predict Socket-2",
 )
 def predict(call: Call) -> Any:
-    """Guess where the next step leads; it is run, and you are told whether that is so, and why. Alone: with buttons."""
+    """Guess where the next step leads, and be told whether that is so, and why; the cast stays. Alone: with buttons."""
     current, guess = call.bench.current, call.get("socket")
     if guess is None:
         from materia_nb.widgets.predict import show
 
         return show(current)
-    with running(current):
-        return lessons.predict(current, guess)
+    asked = lessons.question(current)
+    try:
+        with running(asked.twin):
+            return asked.guess(guess)
+    finally:
+        asked.close()

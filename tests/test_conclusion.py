@@ -1,0 +1,87 @@
+"""What a person is told at the end of a cast: the agents' own summary, and what there is to remember."""
+
+from __future__ import annotations
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.cast import Cast
+from materia_nb.handoff import protocol
+from materia_nb.handoff.protocol import Reported
+from materia_nb.views import StatusView
+from protocol_helpers import block, contract
+
+CON = protocol("agent-contract")
+
+
+def concluded(*contracts):
+    return CON.conclusion([Reported(f"Agent {n}", value) for n, value in enumerate(contracts, 1)])
+
+
+def test_12_a_single_summary_is_told_as_it_was_written():
+    told = concluded(contract(user_facing_summary="It is done.\nNothing is left."))
+    assert told == ["It is done.", "Nothing is left."]
+
+
+@pytest.mark.parametrize("summary", [None, "  ", 7])
+def test_12_without_a_summary_the_key_outputs_are_told(summary):
+    assert concluded(contract(user_facing_summary=summary)) == ["Agent 1: it works"]
+
+
+def test_12_of_several_agents_the_key_outputs_are_put_together():
+    first = contract(user_facing_summary="Mine.", evidence_report__key_outputs=["a", {"b": 1}])
+    second = contract(user_facing_summary="Yours.", evidence_report__key_outputs=[])
+    assert concluded(first, second) == ['Agent 1: a; {"b":1}', "Agent 2: Yours."]
+
+
+def test_12_the_verification_and_what_is_left_are_mentioned_once():
+    value = contract(
+        user_facing_summary="Done.",
+        evidence_report__verification={"result": "pass", "method": "tests"},
+        evidence_report__cross_layer_impacts=["docs"],
+        evidence_report__open_gaps=["speed", None],
+    )
+    assert concluded(value) == ["Done.", "Verified by: tests", "Impacts elsewhere: docs", "Still open: speed"]
+    assert concluded(value, value).count("Still open: speed") == 1
+
+
+def test_12_an_agent_that_is_not_done_concludes_nothing():
+    assert concluded(contract(agent_status__plan_status="IN_PROGRESS", user_facing_summary="Soon.")) == []
+
+
+def test_12_hostile_fields_conclude_something_or_nothing():
+    assert concluded(contract(evidence_report=[], user_facing_summary={})) == ["Agent 1: done"]
+    assert concluded({}, {"agent_status": 7}) == []
+
+
+def cast_of(tmp_path, **fields):
+    document = h.one_config(parse="json", handoff="agent-contract")
+    cast = h.start(tmp_path, document, lambda: block({**contract(), **fields}))
+    cast.run()
+    return cast
+
+
+def test_a_complete_cast_ends_with_the_summary_and_the_suggestions(tmp_path):
+    cast = cast_of(tmp_path, user_facing_summary="It is <b>done</b>.", memory_suggestions=["a", "b"])
+    assert repr(cast).splitlines()[-2:] == [
+        "It is <b>done</b>.",
+        "2 suggestions to keep: %materia suggestions",
+    ]
+    assert "<b>done" not in StatusView(cast)._repr_mimebundle_()["text/html"]
+    cast.remember(1)
+    assert "1 suggestion to keep" in repr(Cast.open(cast.run_dir))
+    cast.remember(2)
+    assert "to keep" not in repr(cast)
+
+
+def test_a_very_long_summary_is_bounded_and_says_where_all_is(tmp_path):
+    cast = cast_of(tmp_path, user_facing_summary="x" * 5000 + "\ny" * 100)
+    assert len(repr(cast)) < 3000
+    assert "and 61 more lines: cast.conclusion has all" in repr(cast)
+    assert len(cast.conclusion) == 101
+
+
+def test_a_cast_that_is_not_over_and_one_of_other_protocols_conclude_nothing(tmp_path):
+    assert h.start(tmp_path, h.one_config(), lambda: "text").conclusion == []
+    cast = cast_of(tmp_path / "two", user_facing_summary="Done.")
+    assert cast.as_of(0).conclusion == []

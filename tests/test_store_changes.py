@@ -1,0 +1,79 @@
+"""Which files changed: made and written ones, within bounds, and without following what a project holds."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from materia_nb.store import changes
+from materia_nb.store.changes import changed_files, take_snapshot
+
+
+def changed(folder, act):
+    before = take_snapshot(folder, folder / "casts")
+    act()
+    return changed_files(before, take_snapshot(folder, folder / "casts"))
+
+
+def test_what_was_made_written_or_moved_is_named_and_what_is_gone_is_not(tmp_path):
+    (tmp_path / "src").mkdir()
+    for name in ("same", "written", "moved", "gone"):
+        (tmp_path / name).write_text("1")
+
+    def act():
+        (tmp_path / "written").write_text("22")
+        (tmp_path / "src" / "made").write_text("3")
+        (tmp_path / "moved").rename(tmp_path / "here")
+        (tmp_path / "gone").unlink()
+
+    assert changed(tmp_path, act) == ("here", "src/made", "written")
+
+
+def test_the_same_length_and_an_old_date_do_not_hide_a_change(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("1")
+    dates = path.stat()
+
+    def act():
+        path.write_text("2")
+        os.utime(path, ns=(dates.st_atime_ns, dates.st_mtime_ns))
+
+    before = take_snapshot(tmp_path, tmp_path / "casts")
+    while path.stat().st_ctime_ns == dates.st_ctime_ns:  # the clock of the file system ticks slowly
+        act()
+    assert changed_files(before, take_snapshot(tmp_path, tmp_path / "casts")) == ("a",)
+
+
+def test_casts_hidden_folders_packages_and_links_are_left_out(tmp_path):
+    outside = tmp_path / "outside"
+    project = tmp_path / "project"
+    for folder in (outside, *(project / name for name in ("casts", ".git", "node_modules", "__pycache__"))):
+        folder.mkdir(parents=True)
+    (project / "link").symlink_to(outside)
+
+    def act():
+        for path in (outside, *project.iterdir()):
+            (path / "x").write_text("1")
+
+    assert changed(project, act) == ()
+
+
+def test_a_relative_project_is_the_same_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "casts").mkdir()
+    (tmp_path / "casts" / "x").write_text("1")
+    (tmp_path / "a").write_text("1")
+    assert list(take_snapshot(Path(), tmp_path / "casts")) == ["a"]
+
+
+def test_of_a_project_that_is_too_large_nothing_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(changes, "MOST_FILES", 3)
+    assert changed(tmp_path, lambda: (tmp_path / "a").write_text("1")) == ("a",)
+    for name in "bcd":
+        (tmp_path / name).write_text("1")
+    assert take_snapshot(tmp_path, tmp_path / "casts") is None
+    assert changed(tmp_path, lambda: (tmp_path / "e").write_text("1")) == ()
+
+
+def test_a_project_that_cannot_be_read_has_no_files(tmp_path):
+    assert take_snapshot(tmp_path / "nowhere", tmp_path) == {}
