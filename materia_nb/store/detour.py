@@ -58,6 +58,7 @@ def by_hand(rules: Rules, state: CastState, socket: str, recorded: Mapping[str, 
         at=visit,
         steps=visit.step,
         visits={**state.visits, socket: number},
+        trail=(*state.trail, socket),
     )
     prompt = None if here.is_utility else engine.prompt_for(rules, state)
     return engine.Step(state, (), None, prompt)
