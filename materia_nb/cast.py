@@ -25,6 +25,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract import Grant
+from materia_nb.handoff.refused import RefusedAnswer
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 from materia_nb.memories import Memories
@@ -311,8 +312,12 @@ class Cast(Edits, Consults, Memories):
     def reply(self, answer: str | Mapping[str, JSON]) -> StepRecord:
         """Answer the agent socket that is waiting, as a person; an object is sent as JSON.
 
-        An answer that breaks the handoff's rules is refused as an agent's would be: the
-        step stays open for a repair turn, and fails when there is none left (R19).
+        An answer that breaks the handoff's rules is refused with all its issues: nothing is recorded, no
+        repair turn is used up, and the socket goes on waiting (R42).
+
+        Raises:
+            RefusedAnswer: the answer breaks the rules; ``issues`` says how.
+            MateriaError: no agent is asked (``not_waiting``, ``not_an_agent``).
         """
         with self._hold():
             self._begin()
@@ -325,7 +330,11 @@ class Cast(Edits, Consults, Memories):
                     hint="step runs it",
                     kind="not_an_agent",
                 )
-            self._arrived(sound(dict(answer) if isinstance(answer, Mapping) else answer, "The reply"))
+            reply = sound(dict(answer) if isinstance(answer, Mapping) else answer, "The reply")
+            if issues := engine.check_answer(self.rules, self.now, to_bytes(reply.text).decode()):
+                self._write_derived()
+                raise RefusedAnswer(f"{visit.socket} still waits: the answer was not taken.", issues)
+            self._arrived(reply)
             self._write_derived()
             return self.steps[-1]
 

@@ -55,9 +55,10 @@ def complete(
     decision = decision_of(visit, "failure", None, reading, assigned)
     if learned.warnings:
         decision = decision._replace(warnings=(*decision.warnings, *learned.warnings))
+    told = _told(here, draft, visit, reading)
     if failure:
         refused = Event("socket_refused", {**about_visit(here, visit), "visit": visit.visit})
-        return stop_cast(draft, failure, visit, reading, decision, first=refused)
+        return stop_cast(draft, failure, visit, reading, decision, first=refused, more=told)
     fact = _advance(here, draft, visit, reading)
     parsed = here.wanted.parse == "json"
     completed = Event("socket_complete", {**about_visit(here, visit), "visit": visit.visit, "parsed": parsed})
@@ -76,9 +77,29 @@ def complete(
     if over:
         draft.pending = pending
         return stop_cast(
-            draft, over, visit, reading, decision._replace(by="budget"), first=completed, more=events
+            draft,
+            over,
+            visit,
+            reading,
+            decision._replace(by="budget"),
+            first=completed,
+            more=(*told, *events),
         )
-    return route(rules, here, draft, visit, pending, decision, events=(completed, *events), reading=reading)
+    events = (completed, *told, *events)
+    return route(rules, here, draft, visit, pending, decision, events=events, reading=reading)
+
+
+def _told(here: SocketRules, draft: Draft, visit: Visit, reading: Reading) -> tuple[Event, ...]:
+    """Number what the output tells beside its handoff (R39)."""
+    if not reading.events:
+        return ()
+    about = {**about_visit(here, visit), "visit": visit.visit}
+    before = draft.told
+    draft.told += len(reading.events)
+    return tuple(
+        Event("materia_event", {**about, "sequence": number, "event": dict(event)})
+        for number, event in enumerate(reading.events, start=before + 1)
+    )
 
 
 def apply_output(here: SocketRules, draft: Draft, text: str, reading: Reading) -> None:

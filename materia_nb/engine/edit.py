@@ -16,6 +16,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Draft, FollowUp, ItemId, Place, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import item_issues
+from materia_nb.handoff.refused import RefusedAnswer
 from materia_nb.jsonvalue import JSON
 
 Origins: TypeAlias = Sequence[int | None]
@@ -178,17 +179,15 @@ def recommit(rules: Rules, before: CastState, latest: CastState, text: str) -> e
     here = rules.sockets[visit.socket]
     mode = "final" if here.any_text(visit.mode) else visit.mode
     waiting = entered.state._replace(
-        usage=latest.usage, warned=latest.warned, budget=latest.budget, at=visit._replace(mode=mode)
+        usage=latest.usage,
+        warned=latest.warned,
+        budget=latest.budget,
+        told=latest.told,
+        at=visit._replace(mode=mode),
     )
     reading = here.protocol.read(text, here.wanted)
     if reading.error is not None:
-        told = "; ".join(f"{issue.path}: {issue.message}" for issue in reading.issues[:8])
-        raise MateriaError(
-            f"The corrected output was not taken. {told}",
-            where=reading.issues[0].path,
-            hint=reading.issues[0].fix,
-            kind="recommit",
-        )
+        raise RefusedAnswer("The corrected output was not taken.", reading.issues, "recommit")
     return engine.output(rules, waiting, text, Usage(), entered.prompt)
 
 
@@ -198,4 +197,4 @@ def back_to(earlier: CastState, latest: CastState) -> CastState:
         raise MateriaError(
             "The cast did not go on from that step.", hint="choose the step before it", kind="back"
         )
-    return earlier._replace(usage=latest.usage, warned=latest.warned, budget=latest.budget)
+    return earlier._replace(usage=latest.usage, warned=latest.warned, budget=latest.budget, told=latest.told)

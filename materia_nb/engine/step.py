@@ -7,7 +7,7 @@ way on was decided, the decision. Nothing here touches files, clocks or processe
 from materia_nb.engine.again import abort, fail, recast, resend, revive, set_budget, spend
 from materia_nb.engine.entering import begin, enter, prompt_for
 from materia_nb.engine.holds import answered, decided
-from materia_nb.engine.outputs import finalize, output
+from materia_nb.engine.outputs import check_answer, finalize, output
 from materia_nb.engine.transition import Event, Step, about, short
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "about",
     "answered",
     "begin",
+    "check_answer",
     "decided",
     "enter",
     "fail",

@@ -201,7 +201,10 @@ class _Player:
         if line.type == "socket_complete" and visit is not None:
             self._finalize(line)  # whoever recorded it asked for no more
         usage = _usage(line.data.get("usage"))
-        step = engine.output(self.rules, self.history.state, text, usage, self.history.prompt)
+        refused = str(line.data.get("error", "it was refused")) if line.type in _RECOVERY else None
+        step = engine.output(
+            self.rules, self.history.state, text, usage, self.history.prompt, refused=refused
+        )
         kept, meta = artifact if isinstance(artifact, str) else None, line.data.get("meta")
         self.history.answered(step, text, kept, usage, line.ts, meta if isinstance(meta, dict) else None)
 
