@@ -289,7 +289,7 @@ class Edits(Steps):
 
 
 def _ending(step: engine.Step) -> list[tuple[str, Mapping[str, JSON]]]:
-    return [(event.type, event.data) for event in step.events if event.type == "cast_end"]
+    return [(one.type, one.data) for one in step.events if one.type in ("materia_event", "cast_end")]
 
 
 def _patch(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> list[dict[str, JSON]]:

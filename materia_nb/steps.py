@@ -17,6 +17,7 @@ from materia_nb.agents.registry import AgentTable
 from materia_nb.agents.sound import SoundReply, agent_failure, sound, sound_usage
 from materia_nb.engine import step as engine
 from materia_nb.engine.facts import learned_from
+from materia_nb.engine.remarks import Remark
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Failure, Visit
 from materia_nb.errors import MateriaError
@@ -34,6 +35,9 @@ from materia_nb.store.journal import read_journal
 from materia_nb.store.replay import Replay, replay
 from materia_nb.store.rundir import RunDir, branch_suffix, output_name
 from materia_nb.utilities.runner import command_record, run_utility, stdin_document
+
+MOST_REMARKS: Final = 200
+"""How many remarks the last event of a cast holds at most; the cast itself has all."""
 
 _WORDS: Final = {
     "socket_refinement": "refinement",
@@ -86,6 +90,9 @@ class Steps(Stops):
         step = engine.enter(self.rules, self.now)
         number = {"step": step.state.steps}
         events = [(event.type, {**event.data, **number}) for event in step.events]
+        if step.state.status == "complete":
+            made = self._history.remarks(self.rules, step)
+            events = [(type_, {**data, **_as_told(made)}) for type_, data in events]
         self._commit(events, lambda ts: self._history.entered(step, ts))
         self._told()
 
@@ -433,6 +440,12 @@ class Steps(Stops):
         if failure is None:
             return MateriaError("The cast is complete.", hint="cast again to start another", kind="over")
         return MateriaError(failure.message, where=failure.socket, hint=failure.hint, kind=failure.kind)
+
+
+def _as_told(made: Sequence[Remark]) -> dict[str, JSON]:
+    """Write the remarks on a complete cast for its last event, the first ones of very many (R45)."""
+    told: dict[str, JSON] = {"remarks": [one.as_json() for one in made[:MOST_REMARKS]]} if made else {}
+    return {**told, "remarksInAll": len(made)} if len(made) > MOST_REMARKS else told
 
 
 def _nothing(_: int) -> None:

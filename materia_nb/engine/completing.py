@@ -246,7 +246,13 @@ def route(
             draft.follow_up = followup.without_item(draft.follow_up, done)
         draft.items = {key: record for key, record in draft.items.items() if not lies_in(key, done)}
     draft.pending = None
-    decision = decision._replace(by=choice.by, target=choice.target, looks=choice.looks)
+    decision = decision._replace(
+        by=choice.by,
+        target=choice.target,
+        looks=choice.looks,
+        done=item is not None and item.id == done,
+        exhausted=pending.exhausted,
+    )
     if failure:
         return stop_cast(draft, failure, visit, reading, decision._replace(by="failure"), more=events)
     if pending.detour is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from materia_nb.engine.decision import Decision
+from materia_nb.engine.decision import Decision, Passed
 from materia_nb.engine.facts import agent_id, given_to
 from materia_nb.engine.items import begin_item, show_only
 from materia_nb.engine.prompt import Prompt, work_prompt
@@ -57,10 +57,10 @@ def enter(rules: Rules, state: CastState) -> Step:
             kind="not_ready",
         )
     draft = Draft(state)
-    passed: list[str] = []
+    passed: list[Passed] = []
     while True:
         target = draft.next or END
-        if target == END or target in passed:
+        if target == END or any(target == one.socket for one in passed):
             return _ended(draft, passed)
         here = rules.sockets[target]
         iterator = here.socket.iterator
@@ -70,28 +70,29 @@ def enter(rules: Rules, state: CastState) -> Step:
         item = begin_item(iterator, draft)
         if item is not None:
             return _visit(rules, here, draft, item, passed)
-        passed.append(target)
+        route = None if draft.detours else rules.empty_exit(here.socket)
         if draft.detours:  # there is nothing to do there, so the detour is over
             draft.next, draft.detours = draft.detours[-1], draft.detours[:-1]
-            continue
-        route = rules.empty_exit(here.socket)
-        draft.next = route.target if route else END
+        else:
+            draft.next = route.target if route else END
+        cursor = draft.cursors[iterator.cursor]
+        passed.append(Passed(target, iterator.loop, cursor, route.edge_id if route else None, draft.next))
 
 
-def _ended(draft: Draft, passed: list[str]) -> Step:
+def _ended(draft: Draft, passed: list[Passed]) -> Step:
     decision = _passed_over(draft.steps, passed, END)
     show_only(draft)
     draft.status, draft.next = "complete", None
     return Step(draft.done(), (Event("cast_end", {"ok": True}),), decision)
 
 
-def _passed_over(step: int, passed: list[str], target: str) -> Decision | None:
+def _passed_over(step: int, passed: list[Passed], target: str) -> Decision | None:
     if not passed:
         return None
-    return Decision(step, None, None, None, None, "empty loop", target, passed_over=tuple(passed))
+    return Decision(step, None, None, None, None, "empty loop", target, passed=tuple(passed))
 
 
-def _visit(rules: Rules, here: SocketRules, draft: Draft, item: Item | None, passed: list[str]) -> Step:
+def _visit(rules: Rules, here: SocketRules, draft: Draft, item: Item | None, passed: list[Passed]) -> Step:
     socket = here.socket
     number, step = draft.visits.get(socket.id, 0) + 1, draft.steps + 1
     if item is not None:
@@ -100,7 +101,7 @@ def _visit(rules: Rules, here: SocketRules, draft: Draft, item: Item | None, pas
         if record.cycles > limit:
             stopped = stop_cast(draft, _no_advance(rules, draft, socket.id, item, limit, step))
             if passed and stopped.decision:
-                return stopped._replace(decision=stopped.decision._replace(passed_over=tuple(passed)))
+                return stopped._replace(decision=stopped.decision._replace(passed=tuple(passed)))
             return stopped
         draft.items = {**draft.items, item.id: record}
     visit = Visit(socket.id, number, step, item, here.first_mode)

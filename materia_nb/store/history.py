@@ -8,7 +8,9 @@ from typing import Literal
 
 from materia_nb.engine.decision import Decision
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.said import Message, ToolCall
+from materia_nb.engine.remarks import Remark, remarks
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.said import MateriaEvent, Message, ToolCall, told_events
 from materia_nb.engine.state import CastState, Mode, Usage
 from materia_nb.engine.step import Step
 from materia_nb.handoff.protocol import Reading
@@ -23,7 +25,8 @@ class TurnRecord:
     is what the person said when that was asked in place of the prompt (refinement). A
     ``correction`` is what a person put in place of the output of a completed step. ``calls``
     are the tools that the agent used before it answered, ``meta`` what it gave beside its answer, and
-    ``spent`` what was used up before it: by tries that failed, and until leave was given.
+    ``spent`` what was used up before it: by tries that failed, and until leave was given. ``events`` are what
+    the output told beside its handoff.
     """
 
     mode: Mode | Literal["correction"]
@@ -36,6 +39,7 @@ class TurnRecord:
     calls: tuple[ToolCall, ...] = ()
     meta: Mapping[str, JSON] = field(default_factory=dict)
     spent: tuple[Usage, ...] = ()
+    events: tuple[MateriaEvent, ...] = ()
 
 
 @dataclass(slots=True)
@@ -84,6 +88,12 @@ class StepRecord:
         return self.turns[-1].reading if self.turns else None
 
     @property
+    def events(self) -> tuple[MateriaEvent, ...]:
+        """What the output that counts told beside its handoff (R39)."""
+        taken = (turn.events for turn in reversed(self.turns) if turn.reading and turn.reading.accepted)
+        return next(taken, ())
+
+    @property
     def artifact(self) -> str | None:
         """Where the output of the last turn is kept."""
         return self.turns[-1].artifact if self.turns else None
@@ -123,6 +133,17 @@ class History:
         self._asked_before: list[Prompt | None] = []
         self.abandoned: list[Sequence[StepRecord]] = []
         self.kept: list[JSON] = []
+        self._remarked: tuple[CastState, tuple[Remark, ...]] | None = None
+
+    def remarks(self, rules: Rules, end: Step | None = None) -> tuple[Remark, ...]:
+        """Return what is odd about the cast if it is complete; ``end`` is its end while that is not kept yet (R45)."""
+        state, ending = (end.state, end.decision) if end else (self.state, self.ending)
+        if state.status != "complete":
+            return ()
+        if self._remarked is None or self._remarked[0] is not state:
+            story = (one for step in self.steps for one in (step.entry, step.decision))
+            self._remarked = (state, remarks(rules, [one for one in (*story, ending) if one is not None]))
+        return self._remarked[1]
 
     @property
     def asked(self) -> str:
@@ -183,6 +204,7 @@ class History:
             self.calls,
             meta or {},
             self._spent,
+            told_events(step.events, record.number, ts),
         )
         record.turns.append(turn)
         record.missing = ()
@@ -270,7 +292,10 @@ class History:
     def recommitted(self, step: Step, text: str, artifact: str | None, ts: int) -> None:
         """Keep a corrected output of the last step beside the original, and what followed from it."""
         record = self.steps[-1]
-        record.turns.append(TurnRecord("correction", None, text, artifact, step.reading, None, None))
+        told = told_events(step.events, record.number, ts)
+        record.turns.append(
+            TurnRecord("correction", None, text, artifact, step.reading, None, None, events=told)
+        )
         record.missing = ()
         self.ending = None
         self.moved(step, ts)
