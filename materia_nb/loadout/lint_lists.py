@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from materia_nb.jsonvalue import split_path
-from materia_nb.loadout.facts import Facts, as_list, as_object, is_object, is_text
+from materia_nb.loadout.facts import Facts, as_list, as_object, is_text
 from materia_nb.loadout.report import Findings
 
 _COMMON = ("item", "currentWorkItem")
@@ -85,7 +85,7 @@ def _before(facts: Facts) -> dict[str, list[str]]:
             found.setdefault(to, []).append(id_)
     for loop in facts.loops:
         for route in as_list(loop.raw.get("exits")):
-            start, to = as_object(route).get("from"), as_object(route).get("targetSocketId")
-            if is_object(route) and isinstance(start, str) and isinstance(to, str):
-                found.setdefault(to, []).append(start)
+            start, target = as_object(route).get("from"), as_object(route).get("targetSocketId")
+            if isinstance(start, str) and isinstance(target, str):
+                found.setdefault(target, []).append(start)
     return {to: list(dict.fromkeys(sources)) for to, sources in found.items()}
