@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from builders import NO, YES, Play, asks, at, config, edge, exit_route, say
+from materia_nb.engine import edit
+from materia_nb.engine import step as engine
 
 ROWS = say(state={"rows": [{"n": "a", "subs": [1, 2]}, {"n": "b", "subs": [3]}, {"n": "c", "subs": [4, 5]}]})
 
@@ -157,3 +159,35 @@ def test_r12_what_an_assignment_put_beside_a_dotted_alias_stays():
     }
     play = Play(config(sockets), say(state={"rows": [1]}), say(context="k"))
     assert play.data["a"] == {"kept": "k"}
+
+
+def nested_in_work_items():
+    """Work items that each have parts, which a socket within the loop works on."""
+    sockets = {
+        "Plan": at("U", edge("Do")),
+        "Do": at("P", edge("Part"), foreach={"items": "state.workItems", "as": "task", "cursor": "w"}),
+        "Part": asks(
+            edge("Part", "not_satisfied", 1),
+            edge("Part"),
+            materia="Inner",
+            foreach={"items": "state.task.context", "as": "part", "cursor": "p"},
+            advance={"when": "satisfied"},
+        ),
+    }
+    inner = {"Inner": {"type": "agent", "tools": "none", "prompt": "{{task.title}} {{part}}"}}
+    return config(sockets, materia=inner)
+
+
+def test_r13_when_the_outer_item_is_moved_its_pairs_move_with_it():
+    plan = say(state={"rows": []}, workItems=[{"title": "a", "context": "x"}, {"title": "b", "context": "y"}])
+    play = Play(nested_in_work_items(), plan)
+    given = [{"title": "a", "context": [1, 2]}, {"title": "b", "context": [3]}]
+    state = play.state._replace(data={**play.state.data, "workItems": given, "task": given[0]})
+    state = engine.output(play.rules, state, "x").state
+    state = engine.output(play.rules, engine.enter(play.rules, state).state, NO).state
+    assert [item for item in state.items if item[0] == "p"] == [("p", 0, (("w", 0),))]
+    titles = [{"title": title, "context": "c"} for title in ("b", "a")]
+    moved = edit.edit_items(play.rules, state, titles, [1, 0])
+    assert [item for item in moved.items if item[0] == "p"] == [("p", 0, (("w", 1),))]
+    assert moved.within == {"p": (("w", 1),)}
+    assert [entry.item for entry in moved.follow_up] == [("p", 0, (("w", 1),))]
