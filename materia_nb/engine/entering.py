@@ -25,7 +25,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
 
-TRAIL: Final = 64
+TRAIL: Final = 16
 """How many sockets back a round can be told at least; one that visits each socket once always fits."""
 
 
