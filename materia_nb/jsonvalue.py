@@ -26,6 +26,9 @@ class _Missing:
 _INDEX_DIGITS: Final = 18
 """No list is longer; Python refuses to read numbers of several thousand digits."""
 
+_POINTLESS: Final = 1e21
+"""From here on numbers are written with an exponent, which says itself that there is no fraction."""
+
 MISSING: Final = _Missing()
 """Stands for "there is no value here", which null (None) is not."""
 
@@ -85,6 +88,17 @@ def same(a: JSON, b: JSON) -> bool:
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
     return bool(a == b)
+
+
+def without_points(value: JSON) -> JSON:
+    """Return ``value`` with whole floats as whole numbers, below 1e21 as other JSON writers do (R37)."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < _POINTLESS else value
+    if isinstance(value, list):
+        return [without_points(child) for child in value]
+    if isinstance(value, dict):
+        return {key: without_points(child) for key, child in value.items()}
+    return value
 
 
 def compact(value: JSON) -> str:

@@ -99,7 +99,7 @@ def casts_view(entries: Sequence[CastEntry]) -> Table:
         (
             one.id,
             one.loadout or "",
-            one.status,
+            one.outcome,
             "" if one.steps is None else str(one.steps),
             short(one.request or "", 60),
         )

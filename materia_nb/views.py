@@ -31,13 +31,15 @@ from materia_nb.engine.routing import edge_use
 from materia_nb.engine.step import short
 from materia_nb.errors import MateriaError
 from materia_nb.insight.why import HEADERS
-from materia_nb.jsonvalue import JSON, MISSING, pretty
+from materia_nb.jsonvalue import JSON, MISSING, compact, pretty
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.report import Report
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.engine.prompt import Prompt
+    from materia_nb.engine.remarks import Remark
+    from materia_nb.engine.said import MateriaEvent
     from materia_nb.engine.session import StepRecord
     from materia_nb.engine.state import Hold
     from materia_nb.insight.why import Why
@@ -49,6 +51,7 @@ SHOWN_CHARS: Final = 4_000
 CONCLUSION_LINES: Final = 40
 CONCLUSION_CHARS: Final = 1_000
 """How much a status shows of what the agents say at the end."""
+_REMARKS_SHOWN: Final = 8
 
 
 class Text(Shown):
@@ -82,6 +85,47 @@ class Table(Shown):
     def _show(self) -> dict[str, Any]:
         html = html_table(self.headers, self.rows) if self.rows else None
         return bundle(repr(self), html=html)
+
+
+class EventsView(Table):
+    """What outputs told beside their handoff; iterating gives the events themselves (R39)."""
+
+    def __init__(self, events: Sequence[MateriaEvent]) -> None:
+        self.events = tuple(events)
+        rows = [
+            (
+                str(one.sequence),
+                str(one.step),
+                one.socket,
+                f"{one.item_key} {short(one.item_label or '', 40)}" if one.item_key is not None else "",
+                one.severity,
+                shorten(one.type, 80),
+                shorten(one.message, 200),
+                shorten(one.source, 80),
+                "" if one.payload is None else shorten(compact(one.payload), 200),
+            )
+            for one in self.events
+        ]
+        super().__init__(_EVENT_COLUMNS, rows, "no events")
+
+    def __iter__(self) -> Iterator[MateriaEvent]:
+        return iter(self.events)
+
+    def __getitem__(self, place: int) -> MateriaEvent:
+        return self.events[place]
+
+
+_EVENT_COLUMNS: Final = (
+    "event",
+    "step",
+    "socket",
+    "item",
+    "severity",
+    "type",
+    "message",
+    "source",
+    "payload",
+)
 
 
 class JsonView(Shown):
@@ -305,7 +349,9 @@ def status_lines(cast: Snapshot, pause: str | None = None, changed: Sequence[str
         changed: the watched paths that made it stop.
     """
     now = cast.now
-    lines = [f"{cast.graph.name}: {now.status} after {_count(len(cast.steps), 'step')}"]
+    odd = cast.remarks
+    stands = f"{now.status}, with remarks," if odd else now.status
+    lines = [f"{cast.graph.name}: {stands} after {_count(len(cast.steps), 'step')}"]
     done = [
         f"loop {loop}: {done} of {total} done" for loop, (done, total) in loop_progress(cast).items() if total
     ]
@@ -314,7 +360,7 @@ def status_lines(cast: Snapshot, pause: str | None = None, changed: Sequence[str
     if now.usage.tokens:
         most = f" of {now.budget.max_tokens}" if now.budget.max_tokens is not None else ""
         lines.append(f"tokens: {now.usage.tokens}{most}")
-    lines += [*cast.messages, *_remarked(cast)]
+    lines += [*_remarks(odd), *cast.messages, *_remarked(cast)]
     failure = now.failure
     if failure is not None:
         lines.append(f"{failure.kind}: {failure.message}")
@@ -334,6 +380,13 @@ def status_lines(cast: Snapshot, pause: str | None = None, changed: Sequence[str
     elif now.status == "complete":
         lines += _concluded(cast)
     return tuple(lines)
+
+
+def _remarks(odd: Sequence[Remark]) -> Iterator[str]:
+    """What is odd about a complete cast (R45)."""
+    yield from (f"remark: {one}" for one in odd[:_REMARKS_SHOWN])
+    if len(odd) > _REMARKS_SHOWN:
+        yield f"and {len(odd) - _REMARKS_SHOWN} more remarks (cast.remarks)"
 
 
 def _concluded(cast: Snapshot) -> Iterator[str]:
@@ -440,8 +493,22 @@ def marks_of(cast: Snapshot) -> Marks:
         last_route=route,
         progress=loop_progress(cast),
         breakpoints=frozenset(cast.breakpoints),
+        remarks=_codes(cast),
         budgets=_budgets(cast),
     )
+
+
+def _codes(cast: Snapshot) -> dict[str, tuple[str, ...]]:
+    """The codes of the remarks by socket."""
+    codes: dict[str, dict[str, None]] = {}
+    for one in cast.remarks:
+        codes.setdefault(one.socket or "", {})[one.code] = None
+    return {socket: tuple(found) for socket, found in codes.items()}
+
+
+def outcome_words(cast: Snapshot) -> str:
+    """Say how a cast stands in a word or a few: its status, and whether there are remarks."""
+    return f"{cast.status}, with remarks" if cast.remarks else cast.status
 
 
 def _budgets(cast: Snapshot) -> dict[tuple[str, int], tuple[int, int]]:
@@ -464,7 +531,7 @@ def cast_page_html(cast: Snapshot) -> str:
             cast_id=cast.id,
             loadout=cast.graph.name,
             request=cast.request,
-            status=cast.status,
+            status=outcome_words(cast),
             failure=failure.message if failure else None,
             svg=graph_svg(cast.graph, marks_of(cast)),
             graph_text=graph_text(cast.graph, marks_of(cast)),
@@ -492,6 +559,9 @@ def _page_step(cast: Snapshot, step: StepRecord) -> PageStep:
         decision_lines=cast.why(step.number).lines,
         prompt=step.prompt.text if step.prompt else None,
         artifact=step.artifact,
+        events=[
+            f"{one.severity}: {one.type}" + (f": {one.message}" if one.message else "") for one in step.events
+        ],
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from materia_nb.agents import AgentTable
+from materia_nb.agents.base import Reply, Turn
 from materia_nb.cast import Cast, Plan
 from materia_nb.jsonvalue import same
 from materia_nb.loadout import build_graph
@@ -108,6 +109,19 @@ def start(
     **fields: Any,
 ) -> Cast:
     return Cast.start(plan(root, document, **fields), request, table(agents))
+
+
+class Until:
+    """Answers with these texts, only turns of the kinds named if any are; then a person must answer."""
+
+    name = "until"
+
+    def __init__(self, *texts: str, kinds: Sequence[str] = ()) -> None:
+        self.texts, self.kinds = list(texts), kinds
+
+    def answer(self, turn: Turn) -> Reply | None:
+        asked = not self.kinds or turn.kind in self.kinds
+        return Reply(self.texts.pop(0)) if asked and self.texts else None
 
 
 def table(agents: Mapping[str, object] | object = None) -> AgentTable:

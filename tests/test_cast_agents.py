@@ -11,6 +11,7 @@ import cast_helpers as h
 from materia_nb.agents.base import AgentError, Reply, Usage
 from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError
+from materia_nb.handoff.refused import RefusedAnswer
 
 
 class Foreign:
@@ -119,29 +120,56 @@ def test_half_characters_are_kept_the_same_here_and_on_disk(tmp_path):
     h.assert_same(Cast.open(cast.run_dir), cast)
 
 
-def test_r19_a_person_is_asked_again_and_then_the_cast_fails(tmp_path):
-    cast = h.start(tmp_path, h.one_config(parse="json") | {"limits": {"repairAttempts": 2}})
+def test_r42_a_persons_malformed_answer_is_refused_and_the_socket_goes_on_waiting(tmp_path):
+    cast = h.start(tmp_path, h.one_config(parse="json", assign={"plan": "$.plan"}))
     assert cast.run() == "person"
-    for number in (1, 2):
-        step = cast.reply("not json")
-        assert step.decision.by == "repair"
-        assert cast.status == "waiting"
-        assert cast.waiting_at.repairs == number
-        assert "could not be used" in cast.prompt.text
-        h.assert_same(Cast.open(cast.run_dir), cast)
-    cast.reply("still not")
-    assert cast.status == "failed"
-    assert cast.failure.kind == "repair_exhausted"
+    before, now = h.types_of(cast), cast.now
+    with pytest.raises(RefusedAnswer) as raised:
+        cast.reply({"plan": 1, "context": 3, "other": 4})
+    assert [issue.path for issue in raised.value.issues] == ["$.other", "$.context"]
+    assert raised.value.kind == "refused_answer"
+    assert all(path in str(raised.value) for path in ("$.other", "$.context"))
+    assert (h.types_of(cast), cast.now, cast.steps[0].turns) == (before, now, [])
+    cast.reply({"plan": 1})
+    assert (cast.run(), cast.steps[0].turns[0].mode) == ("complete", "work")
     h.assert_same(Cast.open(cast.run_dir), cast)
-    with pytest.raises(MateriaError, match="No socket is waiting"):
-        cast.reply("{}")
-    names = {turn.artifact for turn in cast.steps[0].turns}
-    assert names == {f"sockets/Socket-1/1.refused-{n}.md" for n in (1, 2, 3)}
-    cast.recast()
-    cast.reply({"context": "good"})
+
+
+def test_r42_a_persons_answer_in_a_repair_turn_uses_up_none(tmp_path):
+    cast = h.start(tmp_path, h.one_config(parse="json"), h.Until("not json"))
+    assert cast.run() == "person"
+    assert (cast.waiting_at.mode, cast.waiting_at.repairs) == ("repair", 1)
+    with pytest.raises(RefusedAnswer, match="not taken"):
+        cast.reply("still not json")
+    assert cast.waiting_at.repairs == 1
+    cast.reply("{}")
     assert cast.run() == "complete"
-    assert len(cast.steps[0].turns) == 4
-    h.assert_same(Cast.open(cast.run_dir), cast)
+
+
+def test_r42_a_refused_answer_that_was_recorded_before_stays_refused(tmp_path):
+    cast = h.start(tmp_path, h.one_config(parse="json"), h.Until("not json"))
+    cast.run()
+    cast.close()
+    name = cast.steps[0].turns[0].artifact
+    (cast.run_dir / name).write_text('{"context": "taken by now"}')  # as if the rules had become milder
+    again = Cast.resume(cast.run_dir)
+    assert (again.status, again.waiting_at.repairs) == ("waiting", 1)
+    again.reply({"context": "c"})
+    assert again.run() == "complete"
+    assert again.differences == ()
+
+
+@pytest.mark.parametrize("fields", [{"multiTurn": True}, {}])
+def test_r42_a_draft_may_be_anything_and_the_result_may_not(tmp_path, fields):
+    cast = h.start(tmp_path, h.one_config(h.agent(**fields), parse="json"))
+    cast.run()
+    if fields:
+        cast.reply("a draft")
+        cast.finalize()
+    with pytest.raises(RefusedAnswer):
+        cast.reply("no json")
+    cast.reply("{}")
+    assert cast.run() == "complete"
 
 
 def test_a_reply_enters_the_socket_and_cannot_stand_in_for_a_process(tmp_path):

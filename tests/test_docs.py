@@ -366,7 +366,9 @@ def varied_casts(wb: Workbench) -> list[Any]:
             "sockets": {"Socket-1": {"materia": "Plan", "parse": "json", "finalize": True}},
         },
     )
-    worked = wb.cast("w", loadout="T-Final", agents={"*": {"Plan": ["work", '{"workItems": []}']}})
+    worked = wb.cast(
+        "w", loadout="T-Final", agents={"*": {"Plan": ["work", {"workItems": [], "event": [{"type": "x"}]}]}}
+    )
     worked.run()
 
     failed = [wb.cast("f", loadout=f"T-{name}") for name in ("Bad", "Gone")]

@@ -70,12 +70,12 @@ def test_removing_all_items_leaves_the_loop_by_its_end(cast):
 def test_retries_and_follow_up_move_with_the_item(cast):
     cast.run(steps=3)
     assert cast.next_socket == "Socket-2"
-    assert cast.now.follow_up[0].item == ("workItemIndex", 0)
-    used = cast.now.items["workItemIndex", 0].used
+    assert cast.now.follow_up[0].item == ("workItemIndex", 0, ())
+    used = cast.now.items["workItemIndex", 0, ()].used
     assert used == {("Socket-3", 1): 1}
     cast.edit_items([item("first"), *PLAN])
-    assert cast.now.follow_up[0].item == ("workItemIndex", 1)
-    assert cast.now.items["workItemIndex", 1].used == used
+    assert cast.now.follow_up[0].item == ("workItemIndex", 1, ())
+    assert cast.now.items["workItemIndex", 1, ()].used == used
     cast.step()
     assert "not yet" in cast.steps[-1].prompt.text
     assert cast.steps[-1].item_label == "a"

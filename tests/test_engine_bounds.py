@@ -128,8 +128,8 @@ def test_r18_one_round_is_one_cycle_however_long_and_nested():
     # inner, outer, inner: three cycles; coming to B and C again on the way is not another one
     play.go(NO, "b", YES, "a", "b", NO, "b")
     assert play.at == "C"
-    assert play.state.items["workItemIndex", 0].cycles == 3
-    assert [socket for socket, _ in play.state.items["workItemIndex", 0].path] == ["A", "B", "C"]
+    assert play.state.items["workItemIndex", 0, ()].cycles == 3
+    assert [socket for socket, _ in play.state.items["workItemIndex", 0, ()].path] == ["A", "B", "C"]
     assert play.go(YES).at == "no_advance_cycles_exhausted"
     assert "A -> B -> C -> A" in play.state.failure.message
 
@@ -140,7 +140,7 @@ def test_r18_a_bounded_edge_of_the_socket_itself_excuses_its_cycle():
         "Do": asks(edge("Do", "not_satisfied", 9), edge("Do", "satisfied")),
     }
     play = Play(config(sockets, {"L": loop("Do")}), items("one"), *[NO] * 9)
-    assert (play.at, play.state.items["workItemIndex", 0].cycles) == ("Do", 0)
+    assert (play.at, play.state.items["workItemIndex", 0, ()].cycles) == ("Do", 0)
     assert play.go(*[YES] * 3).at == "Do"
     assert play.go(YES).at == "no_advance_cycles_exhausted"
 
@@ -153,7 +153,7 @@ def test_r18_a_bounded_inner_edge_excuses_the_cycle_that_it_lies_in():
         "C": asks(edge("B", "not_satisfied", 1), edge("A", "satisfied")),
     }
     play = Play(config(sockets, {"L": loop("A", "B", "C")}), items("one"), "a", "b", NO)
-    cycles = lambda: play.state.items["workItemIndex", 0].cycles  # noqa: E731
+    cycles = lambda: play.state.items["workItemIndex", 0, ()].cycles  # noqa: E731
     assert cycles() == 0
     play.go("b", YES)  # A was last entered before the bounded edge was taken
     assert (play.at, cycles()) == ("A", 0)
@@ -255,10 +255,10 @@ def test_r18_an_advance_from_elsewhere_clears_the_books_of_the_item_that_it_ends
         "Next": at("P", edge("Walk"), advance={"cursor": "i", "items": "state.rows"}),
     }
     play = Play(config(sockets), say(state={"rows": [1, 2]}), say(satisfied=False, context="redo"), YES)
-    assert set(play.state.items) == {("i", 0)}
+    assert set(play.state.items) == {("i", 0, ())}
     assert len(play.state.follow_up) == 1
     play.go("x")
-    assert set(play.state.items) == {("i", 1)}
+    assert set(play.state.items) == {("i", 1, ())}
     assert play.state.follow_up == ()
 
 
@@ -295,3 +295,15 @@ def test_an_exit_taken_outside_items_is_bounded_too():
     assert state.visits == {"A": 5}
     assert state.traversals == {}, "R21: exit routes are not traversals"
     assert engine.revive(rules, state).state.next == "A"
+
+
+def test_r18_the_message_names_every_socket_of_the_round_also_of_other_lists():
+    sockets = {
+        "Rows": at("U", edge("A")),
+        "A": at("P", edge("B"), foreach={"items": "state.rows"}),
+        "Plain": at("P", edge("A")),
+        "B": at("P", edge("Plain"), foreach={"items": "state.others"}),
+    }
+    play = Play(config(sockets), say(state={"rows": [1], "others": [2]}), *"abcdefghijkl")
+    assert play.at == "no_advance_cycles_exhausted"
+    assert "A -> B -> Plain -> A." in play.state.failure.message

@@ -34,7 +34,7 @@ def test_r22_the_reason_is_shown_to_the_target_with_its_source():
     layer = next(layer.text for layer in play.prompt.layers if layer.name == "follow-up")
     assert "Eval (P) about a: tests fail" in layer
     (entry,) = play.state.follow_up
-    assert entry[:5] == ("Eval", "P", "Build", ("workItemIndex", 0), "a")
+    assert entry[:5] == ("Eval", "P", "Build", ("workItemIndex", 0, ()), "a")
 
 
 def test_r22_the_label_of_the_source_is_its_materias():

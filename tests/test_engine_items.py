@@ -73,7 +73,7 @@ def test_r12_aliases_go_at_the_next_entry_and_at_the_end():
     assert play.data["a"] == {"b": "a"}
     play.go("x")
     assert play.at == "Out"
-    assert play.data == {"rows": ["a", "b", "c"], "a": {}}
+    assert play.data == {"rows": ["a", "b", "c"]}  # the object that held it was made for it
     over = walking({"items": "rows"}, "1", "2", "3")
     assert (over.at, over.data) == ("complete", {"rows": ["a", "b", "c"]})
 
@@ -281,7 +281,7 @@ def test_r17_a_generator_that_completes_again_starts_its_loops_afresh():
     assert play.at == "Plan"
     play.go(items("c", "d"))
     assert (item_of(play)[1], play.visit.item.label) == ("WI-1", "c")
-    assert dict(play.state.items).keys() == {("workItemIndex", 0)}
+    assert dict(play.state.items).keys() == {("workItemIndex", 0, ())}
     play.go("x", YES, YES, "x", NO)  # WI-2 again: its retry is there again
     assert play.at == "Build"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -178,3 +180,43 @@ def test_any_item_can_be_told(item, shown):
 
 def test_a_utility_gets_no_prompt():
     assert Play(config({"A": at("U")})).prompt is None
+
+
+@pytest.mark.parametrize(
+    "value, shown",
+    [
+        (1.0, "1"),
+        (1e3, "1000"),
+        (-0.0, "0"),
+        (0.5, "0.5"),
+        (1e20, "100000000000000000000"),
+        (1e21, "1e+21"),
+        (True, "true"),
+        ([2.0, {"a": 3.0}], '[\n  2,\n  {\n    "a": 3\n  }\n]'),
+    ],
+)
+def test_r37_a_whole_float_is_written_without_a_point(value, shown):
+    assert filled("{{state.f}}", state=STATE._replace(data={"f": value})) == shown
+
+
+def test_r37_in_the_layer_of_the_item_too():
+    play = Play(
+        config({"A": at("U", edge("B")), "B": at("P", foreach={"items": "state.l"})}),
+        say(state={"l": [{"f": 2.0}]}),
+    )
+    assert '"f": 2\n' in play.prompt.text
+
+
+_VARIABLE = re.compile(r"\{\{([^}]+)\}\}")
+
+
+@given(st.text("{}a ", max_size=24))
+def test_r31_variables_are_found_as_the_pattern_of_the_rule_finds_them(text):
+    marked = _VARIABLE.sub(lambda match: match[0] if not match[1].strip() else "", text)
+    assert filled(text, state=STATE._replace(data={})) == marked
+
+
+@pytest.mark.parametrize("piece", ["{", "{{", "{{a", "{{a} "])
+def test_r31_a_prompt_with_many_braces_takes_linear_time(piece):
+    text = piece * (400_000 // len(piece))
+    assert filled(text) == text  # a quadratic scan would take minutes

@@ -239,3 +239,16 @@ objects = st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=
 @given(plain, objects, plain)
 def test_r5_an_object_in_plain_prose_is_always_found(before, value, after):
     assert agent_object(before + json.dumps(value) + after).value == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'draft {"a": 0}\n```{"a": 1}\n```',
+        'draft {"a": 0}\n```json {"a":\n1}\n```\nend',
+        'a stray { and ```x {"a": 1}\n```',
+        '```json {"a": 1}```',
+    ],
+)
+def test_r35_a_fence_whose_tag_line_holds_a_brace_begins_there(text):
+    assert found(text) == ({"a": 1}, "fence")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from loadout_samples import AGENT, UTILITY, config, edge, looped, route
@@ -227,3 +229,32 @@ def test_a_member_that_moves_on_and_has_no_edge_for_it_ends_after_one_item():
     assert ("one-item", "Socket-3.edges") in hints(document)
     sockets["Socket-3"]["edges"].append(edge("Socket-2", "satisfied"))
     assert ("one-item", "Socket-3.edges") not in hints(document)
+
+
+def nested_lists(between=None):
+    """Rows, for each its subs; ``between`` is put between the two sockets that iterate."""
+    sockets = {
+        "Socket-1": {
+            "materia": "A",
+            "foreach": {"items": "state.rows", "as": "row", "cursor": "o"},
+            "advance": {},
+        },
+        "Socket-2": {"materia": "A", "foreach": {"items": "state.row.subs", "as": "sub"}, "advance": {}},
+        "Socket-3": {"materia": "A"},
+    }
+    way = ["Socket-1", *([between] if between else []), "Socket-2"]
+    for source, to in itertools.pairwise(way):
+        sockets[source]["edges"] = [{"when": "always", "to": to}]
+    materia = {"A": {"type": "agent", "tools": "none", "prompt": "p"}}
+    return {"loadouts": {"T": {"entry": "Socket-1", "sockets": sockets}}, "materia": materia}
+
+
+def test_r34_a_list_whose_alias_is_gone_by_then_is_a_hint():
+    assert ("lost-list", "Socket-2.foreach") in hints(nested_lists("Socket-3"))
+    assert "lost-list" not in {code for code, _ in hints(nested_lists())}
+
+
+def test_r34_an_alias_that_is_assigned_as_well_is_no_hint():
+    document = nested_lists("Socket-3")
+    document["loadouts"]["T"]["sockets"]["Socket-1"]["assign"] = {"row": "item"}
+    assert "lost-list" not in {code for code, _ in hints(document)}

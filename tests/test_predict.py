@@ -220,9 +220,6 @@ def test_a_person_decides_nothing_and_the_end_leaves_nothing_to_predict(bench):
         with pytest.raises(MateriaError) as raised:
             predict(cast, "Socket-2")
         assert raised.value.kind == "not_decided"
-    cast.reply("no json")  # the repair turn is for the person as well
-    with pytest.raises(MateriaError, match="waits for a person"):
-        predict(cast, "Socket-2")
     cast.reply({"workItems": []})
     with pytest.raises(MateriaError, match="at its end") as raised:
         predict(cast, "end")  # the loop has no items, so nothing runs next

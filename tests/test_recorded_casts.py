@@ -207,3 +207,15 @@ def test_a_loadout_that_only_the_journal_holds(copied):
     (path / "config.resolved.json").write_text(json.dumps(config))
     cast = Cast.open(path)
     assert (cast.route, cast.differences) == (starts(path), ())
+
+
+def test_r39_a_recording_whose_outputs_tell_events_opens_without_a_difference(copied):
+    path = copied("loop-retry")
+    before = len(Cast.open(path).differences)
+    output = path / "sockets/Socket-3/2-WI-1.md"
+    output.write_text('{"satisfied": true, "event": [{"type": "tests", "severity": "error"}]}')
+    opened = Cast.open(path)
+    assert len(opened.differences) == before
+    assert [(one.socket, one.visit, one.item_key, one.type) for one in opened.events()] == [
+        ("Socket-3", 2, "WI-1", "tests")
+    ]

@@ -127,14 +127,14 @@ def test_r29_an_item_outside_work_items_is_known_by_its_index(tmp_path):
 
 
 def test_r29_refused_answers_and_drafts_are_kept(tmp_path):
-    cast = h.start(tmp_path, h.one_config(h.agent("D", multiTurn=True), parse="json"))
+    document = h.one_config(h.agent("D", multiTurn=True), parse="json")
+    cast = h.start(tmp_path, document, h.Until("no json", kinds=["finalize"]))
     cast.run()
     for go_on in (
         lambda: cast.reply("draft one"),
         lambda: cast.refine("shorter"),
         lambda: cast.reply("draft two"),
         cast.finalize,
-        lambda: cast.reply("no json"),
         lambda: cast.reply('{"context": "c"}'),
         cast.run,
     ):

@@ -886,3 +886,11 @@ def test_the_boxes_to_reword_a_prompt_are_as_high_as_what_is_in_them(cast, make)
     assert all(4 <= field.rows <= 20 for field in filled)
     longest = max(filled, key=lambda field: len(field.value))
     assert longest.rows > 4
+
+
+def test_r39_the_timeline_marks_the_steps_whose_outputs_told_events(bench, make):
+    told = [{"type": "a"}, {"type": "b", "severity": "error"}]
+    cast = bench.cast("x", agents={"Plan": lambda: {"workItems": [], "event": told}})
+    cast.run()
+    timeline = make(CastPanel, cast).timeline
+    assert "2 events (error)" in moments(timeline)[1]

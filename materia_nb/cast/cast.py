@@ -394,8 +394,12 @@ class Cast(Snapshot):
     def reply(self, answer: str | Mapping[str, JSON]) -> StepRecord:
         """Answer the agent socket that is waiting, as a person; an object is sent as JSON.
 
-        An answer that breaks the handoff's rules is refused as an agent's would be: the
-        step stays open for a repair turn, and fails when there is none left (R19).
+        An answer that breaks the handoff's rules is refused with all its issues: nothing is recorded, no
+        repair turn is used up, and the socket goes on waiting (R42).
+
+        Raises:
+            RefusedAnswer: the answer breaks the rules; ``issues`` says how.
+            MateriaError: no agent is asked (``not_waiting``, ``not_an_agent``).
         """
         with self._runner.lock():
             self._runner.begin()
@@ -408,8 +412,12 @@ class Cast(Snapshot):
                     hint="step runs it",
                     kind="not_an_agent",
                 )
-            self._runner.arrived(sound(_given(answer), "The reply"))
-            self._runner.write_derived()
+            reply = sound(_given(answer), "The reply")
+            try:
+                decide.check_reply(self.rules, self.session, clean(reply.text))
+                self._runner.arrived(reply)
+            finally:
+                self._runner.write_derived()
             return self.steps[-1]
 
     def refine(self, message: str) -> StepRecord:

@@ -13,18 +13,21 @@ from materia_nb.engine import step as engine
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.said import Message, ToolCall
-from materia_nb.engine.session import Edit, Session, StepRecord, Steps
+from materia_nb.engine.session import Edit, Session, StepRecord, Steps, remarks_of
 from materia_nb.engine.state import CastState, Failure, Hold, Item, Visit
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.contract import Approval, Grant, can_be_granted, request_of, sealed_from
+from materia_nb.handoff.event_field import SEVERITIES
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.store.derived import usage_report
 from materia_nb.store.files import disk, replace_file
 
 if TYPE_CHECKING:
+    from materia_nb.engine.remarks import Remark
     from materia_nb.insight.why import Why
     from materia_nb.store.differences import Difference
+    from materia_nb.views import EventsView
 
 
 class Snapshot:
@@ -153,6 +156,11 @@ class Snapshot:
     def ended_by(self) -> Any:
         """The decision that passed over empty loops to the end, None when the cast ended otherwise."""
         return self.session.ending
+
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        """What is odd about a complete cast, since complete is not the same as good; empty while it is not (R45)."""
+        return remarks_of(self.rules, self.session)
 
     @property
     def writable(self) -> bool:
@@ -295,7 +303,50 @@ class Snapshot:
         title = f"Step {record.number}: {record.socket}, visit {record.visit}{item}"
         latest = record is self.steps[-1] and self.now.status == "failed"
         after = self.now if latest else record.after
-        return explain(self.rules, title, record.decision, after, record.entry)
+        following = self.steps[record.number].entry if record.number < len(self.steps) else self.ended_by
+        return explain(self.rules, title, record.decision, after, record.entry, following)
+
+    def events(
+        self,
+        *,
+        severity: str | None = None,
+        type: str | None = None,  # noqa: A002 - the field that it is compared with
+        socket: str | None = None,
+    ) -> EventsView:
+        """Return what outputs told in their ``event`` field, in order; it shows itself as a table (R39).
+
+        Args:
+            severity: only events of this severity or a graver one: debug, info, warning, error, critical.
+            type: only events of this type.
+            socket: only events of this socket.
+
+        Raises:
+            MateriaError: there is no such severity (``unknown_severity``) or socket (``unknown_socket``).
+        """
+        from materia_nb.views import EventsView
+
+        if severity is not None and severity not in SEVERITIES:
+            raise MateriaError(
+                f"There is no severity {severity!r}.",
+                hint=did_you_mean(severity, SEVERITIES),
+                kind="unknown_severity",
+            )
+        if socket is not None and socket not in self.graph.sockets:
+            raise MateriaError(
+                f"The loadout {self.graph.name!r} has no socket {socket!r}.",
+                hint=did_you_mean(socket, self.graph.sockets),
+                kind="unknown_socket",
+            )
+        least = 0 if severity is None else SEVERITIES.index(severity)
+        told = [
+            event
+            for step in self.steps
+            for event in step.events
+            if SEVERITIES.index(event.severity) >= least
+            and type in (None, event.type)
+            and socket in (None, event.socket)
+        ]
+        return EventsView(told)
 
     def __repr__(self) -> str:
         """Say how the cast stands; stable from run to run, since notebooks are compared by it."""

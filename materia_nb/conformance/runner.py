@@ -161,7 +161,9 @@ def _play(cast: Cast, agent: _VectorAgent) -> None:
 
 def _compare(cast: Cast, agent: _VectorAgent, expect: Mapping[str, Any]) -> list[str]:
     state = cast.now
-    hidden = {"item", "workItem", "currentWorkItem"} | {path[0] for path in state.aliases if len(path) == 1}
+    hidden = {"item", "workItem", "currentWorkItem"} | {
+        path[0] for one in state.shown for path in one.paths if len(path) == 1
+    }
     hidden |= _aliases(cast.rules)
     found: dict[str, JSON] = {
         "outcome": {"complete": "complete", "failed": "failed"}.get(state.status, state.status),

@@ -181,7 +181,7 @@ _BADGES: Final = {
 
 def status_badge(status: str) -> Html:
     """Show a status, such as ``failed: timeout``, with a sign; colour only repeats what the sign says."""
-    sign, colour = _BADGES.get(status[:80].partition(":")[0], ("●", "#7d8590"))
+    sign, colour = _BADGES.get(status[:80].partition(":")[0].partition(",")[0], ("●", "#7d8590"))
     return Html(
         f'<span style="border:1.5px solid {css_safe(colour)};border-radius:9px;padding:0 8px;white-space:nowrap">'
         f'<span aria-hidden="true" style="color:{css_safe(colour)}">{sign}</span> {esc(shorten(status, 60))}</span>'

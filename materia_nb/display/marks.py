@@ -29,6 +29,7 @@ class Marks:
         last_route: the route taken last.
         progress: items done and in all, by loop id.
         breakpoints: ids of sockets with a breakpoint.
+        remarks: codes of the remarks on a complete cast by socket id (R45).
         budgets: traversals used and allowed for the current item, by (socket id, place) (R18).
     """
 
@@ -41,4 +42,5 @@ class Marks:
     last_route: Route | None = None
     progress: Mapping[str, tuple[int, int]] = field(default_factory=_nothing)
     breakpoints: frozenset[str] = frozenset()
+    remarks: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
     budgets: Mapping[tuple[str, int], tuple[int, int]] = field(default_factory=_nothing)

@@ -47,6 +47,7 @@ class PageStep:
     decision_lines: tuple[str, ...] = ()
     prompt: str | None = None
     artifact: str | None = None
+    events: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +155,9 @@ def _step(step: PageStep) -> str:
     parts.append(f"<h3>Output</h3>{html_pre(step.output, _LONGEST_OUTPUT)}")
     if step.parsed is not MISSING and not isinstance(step.parsed, str):
         parts.append(f"<h3>Parsed</h3>{html_json(step.parsed, 2)}")
+    if step.events:
+        told = "".join(f"<li>{html_text(shorten(event, 400))}</li>" for event in step.events)
+        parts.append(f"<h3>Events</h3><ul>{told}</ul>")
     if step.artifact:
         parts.append(f"<p>kept in {_file(step.artifact)}</p>")
     return "".join(parts) + "</details></article>"

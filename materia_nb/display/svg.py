@@ -47,7 +47,7 @@ def graph_svg(graph: Graph, marks: Marks | None = None, *, placed: Placed | None
     marks = marks or Marks()
     placed = placed or place(graph)
     width, height = placed.size
-    title = part(summary(graph), 300)
+    title = part(summary(graph, marks), 300)
     root = (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{esc(title)}" '
         f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" '

@@ -178,7 +178,7 @@ def graph_text(graph: Graph, marks: Marks | None = None) -> str:
             ]
         )
     headers = ["", "socket", "kind", "materia", "parse", "visits", "cast", "loop", "edges, in order", "also"]
-    parts = [summary(graph), table(rows, headers)]
+    parts = [summary(graph, marks), table(rows, headers)]
     parts += _loops(graph, marks)
     if graph.derived:
         facts = [f"  {part(fact.source, 120)}: {part(fact.text, 300)}" for fact in graph.derived]

@@ -102,6 +102,8 @@ def state_words(socket_id: str, marks: Marks) -> str:
         return "✖ failed"
     if socket_id == marks.current:
         return "⏸ held" if marks.held else "▶ waiting" if marks.waiting else "▶ current"
+    if socket_id in marks.remarks:
+        return f"⚠ {', '.join(marks.remarks[socket_id])}"
     return ""
 
 
@@ -119,8 +121,9 @@ def reachable(entry: str, found: Iterable[Link]) -> set[str]:
     return seen
 
 
-def summary(graph: Graph) -> str:
-    """One line about a loadout: its name, entry, and how many sockets and loops it has."""
+def summary(graph: Graph, marks: Marks | None = None) -> str:
+    """One line about a loadout: its name, entry, how many sockets and loops it has, and whether a cast has remarks."""
     sockets, loops = len(graph.sockets), len(graph.loops)
     words = f"loadout {part(graph.name, 120)} · entry {part(graph.entry)} · {sockets} socket{'s' if sockets != 1 else ''}"
-    return words + (f" · {loops} loop{'s' if loops != 1 else ''}" if loops else "")
+    words += f" · {loops} loop{'s' if loops != 1 else ''}" if loops else ""
+    return words + (" · complete, with remarks" if marks is not None and marks.remarks else "")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from materia_nb.engine import followup
 from materia_nb.engine.decision import AdvanceFact, Assigned, Decision
 from materia_nb.engine.facts import learned_from
-from materia_nb.engine.items import list_at
+from materia_nb.engine.items import forget, lies_in, list_at, own_list, walked_by
 from materia_nb.engine.routing import Choice, choose_edge, choose_exit, count_edge, count_exit, matches
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
@@ -22,7 +22,7 @@ from materia_nb.engine.transition import Event, Step, about_visit, decision_of, 
 from materia_nb.engine.values import source
 from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON, MISSING, set_path
-from materia_nb.loadout.graph import END, Advance
+from materia_nb.loadout.graph import END
 
 
 def complete(
@@ -55,10 +55,11 @@ def complete(
     decision = decision_of(visit, "failure", None, reading, assigned)
     if learned.warnings:
         decision = decision._replace(warnings=(*decision.warnings, *learned.warnings))
+    told = _told(here, draft, visit, reading)
     if failure:
         refused = Event("socket_refused", {**about_visit(here, visit), "visit": visit.visit})
-        return stop_cast(draft, failure, visit, reading, decision, first=refused)
-    fact = _advance(here.socket.advance, draft, visit, reading)
+        return stop_cast(draft, failure, visit, reading, decision, first=refused, more=told)
+    fact = _advance(here, draft, visit, reading)
     parsed = here.wanted.parse == "json"
     completed = Event("socket_complete", {**about_visit(here, visit), "visit": visit.visit, "parsed": parsed})
     pending = Pending(
@@ -66,7 +67,7 @@ def complete(
         text if here.socket.is_utility else text.strip(),
         reading.context,
         fact is not None and fact.exhausted,
-        _advanced(fact, visit.item),
+        _advanced(fact, draft, visit.item),
         target,
         detour,
     )
@@ -76,9 +77,29 @@ def complete(
     if over:
         draft.pending = pending
         return stop_cast(
-            draft, over, visit, reading, decision._replace(by="budget"), first=completed, more=events
+            draft,
+            over,
+            visit,
+            reading,
+            decision._replace(by="budget"),
+            first=completed,
+            more=(*told, *events),
         )
-    return route(rules, here, draft, visit, pending, decision, events=(completed, *events), reading=reading)
+    events = (completed, *told, *events)
+    return route(rules, here, draft, visit, pending, decision, events=events, reading=reading)
+
+
+def _told(here: SocketRules, draft: Draft, visit: Visit, reading: Reading) -> tuple[Event, ...]:
+    """Number what the output tells beside its handoff (R39)."""
+    if not reading.events:
+        return ()
+    about = {**about_visit(here, visit), "visit": visit.visit}
+    before = draft.told
+    draft.told += len(reading.events)
+    return tuple(
+        Event("materia_event", {**about, "sequence": number, "event": dict(event)})
+        for number, event in enumerate(reading.events, start=before + 1)
+    )
 
 
 def apply_output(here: SocketRules, draft: Draft, text: str, reading: Reading) -> None:
@@ -112,16 +133,12 @@ def _canonical(here: SocketRules, data: Mapping[str, JSON], reading: Reading) ->
 def _renew(draft: Draft, cursors: tuple[str, ...]) -> None:
     """A generator completed: the items of the loops that consume it are new (R17)."""
     draft.cursors = {name: 0 if name in cursors else at for name, at in draft.cursors.items()}
-    draft.items = {item: record for item, record in draft.items.items() if item[0] not in cursors}
-    draft.extra = {key: more for key, more in draft.extra.items() if not _concerns(key, cursors)}
-    gone = [entry.item for entry in draft.follow_up if entry.item and entry.item[0] in cursors]
-    draft.follow_up = followup.without_items(draft.follow_up, gone)
-
-
-def _concerns(key: tuple[object, ...], cursors: tuple[str, ...]) -> bool:
-    """Whether an allowance is that of an item of these cursors."""
-    item = key[-1]
-    return isinstance(item, tuple) and item[0] in cursors
+    draft.within = {
+        name: outer
+        for name, outer in draft.within.items()
+        if not any(cursor in cursors for cursor, _ in outer)
+    }
+    forget(draft, lambda item: walked_by(item, cursors))
 
 
 def _assign(
@@ -145,12 +162,17 @@ def _assign(
     return tuple(done), None
 
 
-def _advance(advance: Advance | None, draft: Draft, visit: Visit, reading: Reading) -> AdvanceFact | None:
+def _advance(here: SocketRules, draft: Draft, visit: Visit, reading: Reading) -> AdvanceFact | None:
     """Move the cursor when the condition holds, and say whether the list is exhausted (R14)."""
+    advance = here.socket.advance
     if advance is None:
         return None
     before = draft.cursors.get(advance.cursor, 0)
-    length = len(list_at(advance.items, draft, visit.item))
+    iterator, item = here.socket.iterator, visit.item
+    if item is not None and iterator is not None and iterator.items == advance.items:
+        length = len(own_list(iterator, draft, item))
+    else:
+        length = len(list_at(advance.items, draft, item))
     if not matches(advance.when, reading.satisfied):
         return AdvanceFact(
             advance.when, False, advance.cursor, before, before, length, False, advance.derived
@@ -162,11 +184,14 @@ def _advance(advance: Advance | None, draft: Draft, visit: Visit, reading: Readi
     )
 
 
-def _advanced(fact: AdvanceFact | None, item: Item | None) -> ItemId | None:
-    """The item that ``advance`` moved on from: the visit's own, or that of another iterator's cursor."""
+def _advanced(fact: AdvanceFact | None, draft: Draft, item: Item | None) -> ItemId | None:
+    """The item that ``advance`` moved on from: the visit's own, one that it lies within, or of another cursor."""
     if fact is None or not fact.moved:
         return None
-    return item.id if item is not None and item.cursor == fact.cursor else (fact.cursor, fact.before)
+    if item is not None and item.cursor == fact.cursor:
+        return item.id
+    outer = (one.item.id for one in draft.shown if one.item.cursor == fact.cursor)
+    return next(outer, (fact.cursor, fact.before, ()))
 
 
 def _check_budget(draft: Draft, visit: Visit) -> tuple[tuple[Event, ...], Failure | None]:
@@ -218,10 +243,16 @@ def route(
         draft.follow_up = followup.without_target(draft.follow_up, visit.socket)
     if done is not None:
         if draft.follow_up:
-            draft.follow_up = followup.without_items(draft.follow_up, [done])
-        draft.items = {key: record for key, record in draft.items.items() if key != done}
+            draft.follow_up = followup.without_item(draft.follow_up, done)
+        draft.items = {key: record for key, record in draft.items.items() if not lies_in(key, done)}
     draft.pending = None
-    decision = decision._replace(by=choice.by, target=choice.target, looks=choice.looks)
+    decision = decision._replace(
+        by=choice.by,
+        target=choice.target,
+        looks=choice.looks,
+        done=item is not None and item.id == done,
+        exhausted=pending.exhausted,
+    )
     if failure:
         return stop_cast(draft, failure, visit, reading, decision._replace(by="failure"), more=events)
     if pending.detour is not None:

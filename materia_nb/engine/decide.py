@@ -17,14 +17,19 @@ from materia_nb.engine import step as engine
 from materia_nb.engine.prompt import reworded
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.said import Decided, ToolCall
-from materia_nb.engine.session import Session
+from materia_nb.engine.session import Session, remarks_of
 from materia_nb.engine.state import Failure, Usage, Visit
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.contract import Approval, Grant, answer_facts, answer_note
+from materia_nb.handoff.refused import RefusedAnswer
 from materia_nb.jsonvalue import JSON
 
 ASKING: Final = ("bash", "edit", "write")
 """The tools that ask for approval unless a cast allows them."""
+
+
+MOST_REMARKS: Final = 200
+"""How many remarks the last event of a cast holds at most; the cast itself has all."""
 
 
 class Outcome(NamedTuple):
@@ -40,7 +45,13 @@ class Outcome(NamedTuple):
 def enter(rules: Rules, session: Session, ts: int) -> Outcome:
     """Enter the next socket, or come to the end."""
     change = to.entered(rules, session, ts)
-    return Outcome(change.session, _told(change.step, ts, number=change.step.state.steps))
+    told = _told(change.step, ts, number=change.step.state.steps)
+    made = [one.as_json() for one in remarks_of(rules, change.session)]
+    if made and isinstance(told[-1], ev.CastEnd):
+        in_all = len(made) if len(made) > MOST_REMARKS else None
+        end = replace(told[-1], remarks=tuple(made[:MOST_REMARKS]), remarks_in_all=in_all)
+        told = (*told[:-1], end)
+    return Outcome(change.session, told)
 
 
 def answer(
@@ -112,6 +123,16 @@ def resend(rules: Rules, session: Session, ts: int) -> Outcome:
 def nothing(_: Rules, session: Session, __: int) -> Outcome:
     """Change nothing: what waits is only to be asked."""
     return Outcome(session)
+
+
+def check_reply(rules: Rules, session: Session, text: str) -> None:
+    """Refuse a person's answer that breaks the rules; nothing is recorded of it (R42).
+
+    Raises:
+        RefusedAnswer: with all its issues.
+    """
+    if issues := engine.check_answer(rules, session.state, text):
+        raise RefusedAnswer(f"{waiting(session).socket} still waits: the answer was not taken.", issues)
 
 
 # -- drafts ------------------------------------------------------------------------------
@@ -343,7 +364,7 @@ def recommit(rules: Rules, session: Session, text: str, ts: int) -> Outcome:
     name = artifacts.name_of_correction(session)
     change = to.recommitted(rules, session, text, name, ts)
     first = ev.SocketRecommitted(step=record.number, text=text, artifact=name, ts=ts)
-    ends = [one for one in change.step.events if one.type == "cast_end"]
+    ends = [one for one in change.step.events if one.type in ("materia_event", "cast_end")]
     return Outcome(change.session, (first, *(_typed(one.type, one.data, ts) for one in ends)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
-from materia_nb.engine.state import Failure
+from materia_nb.engine.state import Failure, ItemId
 from materia_nb.handoff.protocol import Issue
 
 Said: TypeAlias = bool | None
@@ -53,6 +53,24 @@ class Assigned(NamedTuple):
     found: bool
 
 
+class Passed(NamedTuple):
+    """A socket that was passed over, since its list had no item left at the cursor (R16).
+
+    ``loop`` is None for a socket's own ``foreach``, and ``route`` the exit that led on, None when there was none.
+    """
+
+    socket: str
+    loop: str | None
+    cursor: int
+    route: str | None
+    target: str
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing of the list had been worked on: there was nothing in it."""
+        return self.cursor == 0
+
+
 By: TypeAlias = Literal[
     "edge",
     "exit",
@@ -80,6 +98,7 @@ class Decision(NamedTuple):
     loop, a turn that is still owed (repair, draft, finalize, reissue), a person who is waited for (pause,
     escalate) or who has chosen, a detour and its way back, or a failure. ``reason`` says why the
     output asked for something else than a route, ``warnings`` what was odd about it.
+    ``item`` is the item of the visit, ``done`` whether it advanced, and ``exhausted`` whether its list came to its end.
     """
 
     step: int
@@ -95,10 +114,18 @@ class Decision(NamedTuple):
     assigned: tuple[Assigned, ...] = ()
     advance: AdvanceFact | None = None
     looks: tuple[Look, ...] = ()
-    passed_over: tuple[str, ...] = ()
+    passed: tuple[Passed, ...] = ()
     reason: str = ""
     warnings: tuple[Issue, ...] = ()
     failure: Failure | None = None
+    item: ItemId | None = None
+    done: bool = False
+    exhausted: bool = False
+
+    @property
+    def passed_over(self) -> tuple[str, ...]:
+        """The sockets that were passed over on the way in."""
+        return tuple(one.socket for one in self.passed)
 
     @property
     def chosen(self) -> Look | None:

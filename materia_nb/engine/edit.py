@@ -6,18 +6,18 @@ so a journal with edits rebuilds the same states.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from materia_nb.engine import step as engine
-from materia_nb.engine.items import item_label, with_aliases, without_aliases
+from materia_nb.engine.items import item_at, list_at, places, show, show_only
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import CastState, Draft, FollowUp, Item, ItemId, Usage
+from materia_nb.engine.state import CastState, Draft, FollowUp, ItemId, Place, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import item_issues
+from materia_nb.handoff.refused import RefusedAnswer
 from materia_nb.jsonvalue import JSON, same
-from materia_nb.loadout.graph import Iterator
 
 Origins: TypeAlias = Sequence[int | None]
 """For each item of a new list, where it stood in the old one; None for a new item."""
@@ -51,9 +51,9 @@ def edit_items(rules: Rules, state: CastState, items: list[JSON], origins: Origi
         raise MateriaError("The places that the items came from do not fit the list.", kind="items")
     draft = Draft(state)
     draft.data = {**state.data, "workItems": items}
-    for iterator in _iterators(rules):
-        _move(draft, iterator.cursor, origins, old)
-    _move_current(rules, draft, items, origins)
+    for cursor in _cursors(rules):
+        _move(draft, cursor, origins, old)
+    _move_current(draft, items, origins)
     return draft.done()
 
 
@@ -62,13 +62,10 @@ def _is_mapping(origins: Origins, old: int) -> bool:
     return len(set(known)) == len(known) and all(0 <= origin < old for origin in known)
 
 
-def _iterators(rules: Rules) -> list[Iterator]:
-    found = {
-        here.socket.iterator.cursor: here.socket.iterator
-        for here in rules.sockets.values()
-        if here.socket.iterator is not None and here.socket.iterator.items == WORK_ITEMS
-    }
-    return list(found.values())
+def _cursors(rules: Rules) -> set[str]:
+    """The cursors that walk the work items."""
+    found = [here.socket.iterator for here in rules.sockets.values()]
+    return {iterator.cursor for iterator in found if iterator and iterator.items == WORK_ITEMS}
 
 
 def _move(draft: Draft, cursor: str, origins: Origins, old: int) -> None:
@@ -76,15 +73,20 @@ def _move(draft: Draft, cursor: str, origins: Origins, old: int) -> None:
     if cursor in draft.cursors:
         draft.cursors = {**draft.cursors, cursor: _cursor_after(draft.cursors[cursor], new_place, old)}
 
-    def moved(item: ItemId | None) -> ItemId | None:
-        if item is None or item[0] != cursor:
-            return item
-        place = new_place.get(item[1])
-        return None if place is None else (cursor, place)
+    def moved(walk: tuple[Place, ...]) -> tuple[Place, ...] | None:
+        """Where the items at these places are now; None when one of them was removed."""
+        if any(name == cursor and place not in new_place for name, place in walk):
+            return None
+        return tuple((name, new_place[place] if name == cursor else place) for name, place in walk)
 
-    draft.items = {new: record for item, record in draft.items.items() if (new := moved(item)) is not None}
-    draft.follow_up = _moved_follow_up(draft.follow_up, cursor, new_place)
-    draft.extra = _moved_extra(draft.extra, cursor, new_place)
+    def moved_item(item: ItemId) -> ItemId | None:
+        walk = moved(places(item))
+        return None if walk is None else (*walk[-1], walk[:-1])
+
+    draft.items = {to: record for item, record in draft.items.items() if (to := moved_item(item)) is not None}
+    draft.follow_up = _moved_follow_up(draft.follow_up, moved_item)
+    draft.extra = _moved_extra(draft.extra, moved_item)
+    draft.within = {name: new for name, walk in draft.within.items() if (new := moved(walk)) is not None}
 
 
 def _cursor_after(cursor: int, new_place: Mapping[int, int], old: int) -> int:
@@ -96,50 +98,55 @@ def _cursor_after(cursor: int, new_place: Mapping[int, int], old: int) -> int:
 
 
 def _moved_follow_up(
-    kept: tuple[FollowUp, ...], cursor: str, new_place: Mapping[int, int]
+    kept: tuple[FollowUp, ...], moved: Callable[[ItemId], ItemId | None]
 ) -> tuple[FollowUp, ...]:
-    moved: list[FollowUp] = []
+    found: list[FollowUp] = []
     for entry in kept:
-        if entry.item is None or entry.item[0] != cursor:
-            moved.append(entry)
-        elif entry.item[1] in new_place:
-            moved.append(entry._replace(item=(cursor, new_place[entry.item[1]])))
-    return tuple(moved)
+        if entry.item is None:
+            found.append(entry)
+        elif (new := moved(entry.item)) is not None:
+            found.append(entry._replace(item=new))
+    return tuple(found)
 
 
 def _moved_extra(
-    extra: Mapping[tuple[object, ...], int], cursor: str, new_place: Mapping[int, int]
+    extra: Mapping[tuple[object, ...], int], moved: Callable[[ItemId], ItemId | None]
 ) -> Mapping[tuple[object, ...], int]:
-    moved: dict[tuple[object, ...], int] = {}
+    found: dict[tuple[object, ...], int] = {}
     for key, more in extra.items():
-        item = key[-1]
-        if not (isinstance(item, tuple) and item[0] == cursor):
-            moved[key] = more
-        elif item[1] in new_place:
-            moved[(*key[:-1], (cursor, new_place[item[1]]))] = more
-    return moved
+        if not isinstance(key[-1], tuple):
+            found[key] = more
+        elif (item := moved(key[-1])) is not None:
+            found[*key[:-1], item] = more
+    return found
 
 
-def _move_current(rules: Rules, draft: Draft, items: list[JSON], origins: Origins) -> None:
-    """Keep showing the item that a waiting socket works on, under its new key."""
+def _move_current(draft: Draft, items: list[JSON], origins: Origins) -> None:
+    """Keep showing the items that a waiting socket works on, the work item under its new key."""
     visit = draft.at
     if draft.status not in ("waiting", "held") or visit is None or visit.item is None:
         return
-    iterator = rules.sockets[visit.socket].socket.iterator
-    if iterator is None or iterator.items != WORK_ITEMS:
+    if not any(one.iterator.items == WORK_ITEMS for one in draft.shown):
         return
-    if visit.item.position not in origins:
-        raise MateriaError(
-            f"{visit.socket} is working on the item {visit.item.key}, which cannot be removed now.",
-            hint="answer or abort first, or change the item",
-            kind="busy",
-        )
-    place = list(origins).index(visit.item.position)
-    key = f"WI-{place + 1}" if iterator.numbered_as_work_items else str(place)
-    item = Item(items[place], key, item_label(items[place], key), place, iterator.cursor, iterator.loop)
+    before = draft.shown
+    show_only(draft)
+    outer: tuple[Place, ...] = ()
+    item = None
+    for one in before:
+        iterator, place = one.iterator, one.item.position
+        if iterator.items == WORK_ITEMS:
+            place = list(origins).index(place) if place in origins else len(items)
+        found = item_at(iterator, list_at(iterator.items, draft, item), place, outer)
+        if found is None:
+            raise MateriaError(
+                f"{visit.socket} is working on the item {one.item.key}, which cannot be removed now.",
+                hint="answer or abort first, or change the item",
+                kind="busy",
+            )
+        item = found
+        show(draft, iterator, item)
+        outer = places(item.id)
     draft.at = visit._replace(item=item)
-    draft.data, draft.aliases = without_aliases(draft), ()
-    draft.data, draft.aliases = with_aliases(draft.data, iterator, item)
 
 
 def prompt_after(rules: Rules, state: CastState) -> Prompt | None:
@@ -172,17 +179,15 @@ def recommit(rules: Rules, before: CastState, latest: CastState, text: str) -> e
     here = rules.sockets[visit.socket]
     mode = "final" if here.any_text(visit.mode) else visit.mode
     waiting = entered.state._replace(
-        usage=latest.usage, warned=latest.warned, budget=latest.budget, at=visit._replace(mode=mode)
+        usage=latest.usage,
+        warned=latest.warned,
+        budget=latest.budget,
+        told=latest.told,
+        at=visit._replace(mode=mode),
     )
     reading = here.protocol.read(text, here.wanted)
     if reading.error is not None:
-        told = "; ".join(f"{issue.path}: {issue.message}" for issue in reading.issues[:8])
-        raise MateriaError(
-            f"The corrected output was not taken. {told}",
-            where=reading.issues[0].path,
-            hint=reading.issues[0].fix,
-            kind="recommit",
-        )
+        raise RefusedAnswer("The corrected output was not taken.", reading.issues, "recommit")
     return engine.output(rules, waiting, text, Usage(), entered.prompt)
 
 
@@ -192,7 +197,7 @@ def back_to(earlier: CastState, latest: CastState) -> CastState:
         raise MateriaError(
             "The cast did not go on from that step.", hint="choose the step before it", kind="back"
         )
-    return earlier._replace(usage=latest.usage, warned=latest.warned, budget=latest.budget)
+    return earlier._replace(usage=latest.usage, warned=latest.warned, budget=latest.budget, told=latest.told)
 
 
 def patch_between(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
-from materia_nb.engine.decision import Decision
+from materia_nb.engine.decision import Decision, Passed
 from materia_nb.engine.facts import agent_id, given_to
-from materia_nb.engine.items import find_item, with_aliases, without_aliases
+from materia_nb.engine.items import begin_item, show_only
 from materia_nb.engine.prompt import Prompt, work_prompt
 from materia_nb.engine.routing import enter_path
 from materia_nb.engine.rules import Rules, SocketRules
@@ -23,6 +24,9 @@ from materia_nb.engine.transition import Event, Step, about_visit, stop_cast, wa
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
+
+TRAIL: Final = 16
+"""How many sockets back a round can be told at least; one that visits each socket once always fits."""
 
 
 def begin(
@@ -53,70 +57,74 @@ def enter(rules: Rules, state: CastState) -> Step:
             kind="not_ready",
         )
     draft = Draft(state)
-    passed: list[str] = []
+    passed: list[Passed] = []
     while True:
         target = draft.next or END
-        if target == END or target in passed:
+        if target == END or any(target == one.socket for one in passed):
             return _ended(draft, passed)
         here = rules.sockets[target]
         iterator = here.socket.iterator
         if iterator is None:
-            draft.data, draft.aliases = without_aliases(draft), ()
+            show_only(draft)
             return _visit(rules, here, draft, None, passed)
-        if iterator.cursor not in draft.cursors:
-            draft.cursors = {**draft.cursors, iterator.cursor: 0}
-        item = find_item(iterator, draft)
-        draft.data, draft.aliases = without_aliases(draft), ()
+        item = begin_item(iterator, draft)
         if item is not None:
-            draft.data, draft.aliases = with_aliases(draft.data, iterator, item)
             return _visit(rules, here, draft, item, passed)
-        passed.append(target)
+        route = None if draft.detours else rules.empty_exit(here.socket)
         if draft.detours:  # there is nothing to do there, so the detour is over
             draft.next, draft.detours = draft.detours[-1], draft.detours[:-1]
-            continue
-        route = rules.empty_exit(here.socket)
-        draft.next = route.target if route else END
+        else:
+            draft.next = route.target if route else END
+        cursor = draft.cursors[iterator.cursor]
+        passed.append(Passed(target, iterator.loop, cursor, route.edge_id if route else None, draft.next))
 
 
-def _ended(draft: Draft, passed: list[str]) -> Step:
+def _ended(draft: Draft, passed: list[Passed]) -> Step:
     decision = _passed_over(draft.steps, passed, END)
-    draft.data, draft.aliases = without_aliases(draft), ()
+    show_only(draft)
     draft.status, draft.next = "complete", None
     return Step(draft.done(), (Event("cast_end", {"ok": True}),), decision)
 
 
-def _passed_over(step: int, passed: list[str], target: str) -> Decision | None:
+def _passed_over(step: int, passed: list[Passed], target: str) -> Decision | None:
     if not passed:
         return None
-    return Decision(step, None, None, None, None, "empty loop", target, passed_over=tuple(passed))
+    return Decision(step, None, None, None, None, "empty loop", target, passed=tuple(passed))
 
 
-def _visit(rules: Rules, here: SocketRules, draft: Draft, item: Item | None, passed: list[str]) -> Step:
+def _visit(rules: Rules, here: SocketRules, draft: Draft, item: Item | None, passed: list[Passed]) -> Step:
     socket = here.socket
     number, step = draft.visits.get(socket.id, 0) + 1, draft.steps + 1
     if item is not None:
         record = enter_path(draft, socket.id, draft.items.get(item.id, ItemRecord()), step)
         limit = rules.graph.limits.max_no_advance_cycles + draft.extra.get(("cycles", item.id), 0)
         if record.cycles > limit:
-            stopped = stop_cast(draft, _no_advance(rules, draft, socket.id, item, limit))
+            stopped = stop_cast(draft, _no_advance(rules, draft, socket.id, item, limit, step))
             if passed and stopped.decision:
-                return stopped._replace(decision=stopped.decision._replace(passed_over=tuple(passed)))
+                return stopped._replace(decision=stopped.decision._replace(passed=tuple(passed)))
             return stopped
         draft.items = {**draft.items, item.id: record}
     visit = Visit(socket.id, number, step, item, here.first_mode)
     draft.visits = {**draft.visits, socket.id: number}
     draft.steps, draft.status, draft.next, draft.at = step, "waiting", None, visit
+    draft.trail = (*draft.trail[-max(TRAIL, len(rules.sockets)) :], socket.id)
     prompt = None if socket.is_utility else first_prompt(rules, here, draft, visit)
     started = Event("socket_start", {**about_visit(here, visit), "visit": number})
     return Step(draft.done(), (started,), _passed_over(step, passed, socket.id), prompt)
 
 
-def _no_advance(rules: Rules, state: View, socket: str, item: Item, limit: int) -> Failure:
-    path = [seen for seen, _ in state.items[item.id].path]
-    cycle = " -> ".join([*path[path.index(socket) :], socket])
+def _no_advance(rules: Rules, state: View, socket: str, item: Item, limit: int, step: int) -> Failure:
+    begun = next(step for seen, step in state.items[item.id].path if seen == socket)
+    length = step - begun
+    known = state.trail[-length:]
+    cycle: list[str] = [] if len(known) == length else [socket, "..."]
+    for seen in known:
+        if seen in cycle:  # a round within the round, which was counted for itself
+            del cycle[cycle.index(seen) :]
+        cycle.append(seen)
     return Failure(
         "no_advance_cycles_exhausted",
-        f"Item {item.key} went round {limit + 1} times without advancing: {cycle}.",
+        f"Item {item.key} went round {limit + 1} times without advancing: {' -> '.join([*cycle, socket])}.",
         socket,
         "see why the item is not done; revive to allow more rounds, or give the retry edge a maxTraversals",
         socket,

@@ -69,6 +69,8 @@ class CastEnd(Event):
     hint: str | None = None
     step: int | None = None
     usage: Mapping[str, JSON] = field(default_factory=dict)
+    remarks: tuple[Mapping[str, JSON], ...] | None = None
+    remarks_in_all: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,6 +238,17 @@ class RecoveryExhausted(Output):
     type: ClassVar[str] = "same_socket_recovery_exhausted"
     attempt: int | None = None
     error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MateriaTold(Event):
+    """The output just accepted told it in its `event` field (R39); `sequence` counts in the cast, from 1 and never twice."""
+
+    type: ClassVar[str] = "materia_event"
+    about: About = field(default_factory=dict)
+    visit: int | None = None
+    sequence: int
+    event: Mapping[str, JSON]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -461,6 +474,9 @@ OUTPUTS: Final[tuple[type[Output], ...]] = (
 )
 """The events of an output that arrived."""
 
+RECOVERY: Final = (RecoveryStart, RecoveryExhausted)
+"""Those of them that refuse it and ask for another, or would."""
+
 EVENTS: Final[Mapping[str, type[Event]]] = {
     event.type: event
     for event in (
@@ -469,6 +485,7 @@ EVENTS: Final[Mapping[str, type[Event]]] = {
         UtilityInput,
         UtilityCommand,
         SocketComplete,
+        MateriaTold,
         SocketRefused,
         RecoveryStart,
         RecoveryRetry,

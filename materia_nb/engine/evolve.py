@@ -15,7 +15,7 @@ from materia_nb.engine import events as ev
 from materia_nb.engine import step as engine
 from materia_nb.engine.prompt import reworded
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.said import ToolCall
+from materia_nb.engine.said import ToolCall, told_events
 from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord, said_by, turns_in
 from materia_nb.engine.state import CastState, Failure, Usage
 from materia_nb.errors import MateriaError
@@ -35,13 +35,17 @@ class Unfit(MateriaError):
 
 
 class Answer(NamedTuple):
-    """An output: its text, where it is kept, what it cost, what its agent gave beside it, which files changed."""
+    """An output: its text, where it is kept, what it cost, what its agent gave beside it, which files changed.
+
+    ``refused`` is why a recorded one was refused; it stays so, whatever the rules are by now.
+    """
 
     text: str
     artifact: str | None = None
     usage: Usage | None = None
     meta: Mapping[str, JSON] = {}
     changed: tuple[str, ...] = ()
+    refused: str | None = None
 
 
 class Change(NamedTuple):
@@ -112,7 +116,15 @@ def keep_entry(session: Session, step: engine.Step, ts: int) -> Session:
 
 def answered(rules: Rules, session: Session, answer: Answer, ts: int) -> Change:
     """Take an output of the socket that waits."""
-    step = engine.output(rules, session.state, answer.text, answer.usage, session.prompt, answer.changed)
+    step = engine.output(
+        rules,
+        session.state,
+        answer.text,
+        answer.usage,
+        session.prompt,
+        answer.changed,
+        refused=answer.refused,
+    )
     return Change(keep_output(rules, session, step, answer, ts), step)
 
 
@@ -130,6 +142,7 @@ def keep_output(rules: Rules, session: Session, step: engine.Step, answer: Answe
         session.calls,
         answer.meta,
         session.spent,
+        told_events(step.events, record.number, ts),
     )
     record = record._replace(turns=(*record.turns, turn), missing=())
     socket = rules.sockets[record.socket].socket
@@ -253,7 +266,8 @@ def recommitted(rules: Rules, session: Session, text: str, artifact: str | None,
     """Decide the last step anew with a corrected output; the original stays beside it."""
     record = session.steps[-1]
     step = edit.recommit(rules, record.before, session.state, text)
-    turn = TurnRecord("correction", None, text, artifact, step.reading, None)
+    told = told_events(step.events, record.number, ts)
+    turn = TurnRecord("correction", None, text, artifact, step.reading, None, events=told)
     session = _latest(session, turns=(*record.turns, turn), missing=())._replace(ending=None)
     return Change(moved(session, step, ts), step)
 
@@ -284,6 +298,12 @@ def asking_instead(session: Session, prompt: Any) -> Session:
 # -- events ----------------------------------------------------------------------------------
 
 
+def answer_of(event: ev.Output, text: str) -> Answer:
+    """Return the output that an event tells of, whose text is ``text``."""
+    refused = event.error or "it was refused" if isinstance(event, ev.RECOVERY) else None
+    return Answer(text, event.artifact, event.usage, event.meta, event.changed_files, refused)
+
+
 def _start(rules: Rules, session: Session, event: ev.SocketStart) -> Session:
     if session.state.status != "ready":
         raise Unfit(event, f"but the cast is {session.state.status}")
@@ -302,7 +322,7 @@ def _output(rules: Rules, session: Session, event: ev.Output) -> Session:
         raise Unfit(event, "and nothing waits for it")
     if event.text is None:
         raise Unfit(event, "and its text is not there")
-    answer = Answer(event.text, event.artifact, event.usage, event.meta, event.changed_files)
+    answer = answer_of(event, event.text)
     return answered(rules, session, answer, event.ts).session
 
 
@@ -497,6 +517,14 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.EditUndone: _undone,
     ev.SocketRecommitted: _recommitted,
     **dict.fromkeys(
-        (ev.RecoveryRetry, ev.BudgetWarning, ev.BudgetLimit, ev.UtilityInput, ev.UtilityCommand), _nothing
+        (
+            ev.RecoveryRetry,
+            ev.MateriaTold,
+            ev.BudgetWarning,
+            ev.BudgetLimit,
+            ev.UtilityInput,
+            ev.UtilityCommand,
+        ),
+        _nothing,
     ),
 }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
+from materia_nb.engine.items import lies_in
 from materia_nb.engine.state import FollowUp, Item, ItemId
 from materia_nb.loadout.graph import Socket
 
@@ -35,10 +35,9 @@ def capture(
     return (*(old for old in kept if old is not dropped), entry)
 
 
-def without_items(kept: tuple[FollowUp, ...], gone: Iterable[ItemId]) -> tuple[FollowUp, ...]:
-    """Drop the entries of items that have advanced or were replaced."""
-    ids = set(gone)
-    return tuple(entry for entry in kept if entry.item not in ids)
+def without_item(kept: tuple[FollowUp, ...], done: ItemId) -> tuple[FollowUp, ...]:
+    """Drop the entries of an item that has advanced, and of those within it."""
+    return tuple(entry for entry in kept if not lies_in(entry.item, done))
 
 
 def without_target(kept: tuple[FollowUp, ...], target: str) -> tuple[FollowUp, ...]:

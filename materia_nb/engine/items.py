@@ -1,13 +1,22 @@
-"""Finding the current item of a socket and showing it in the state (R12, R13)."""
+"""Finding the current item of a socket and showing it in the state (R12, R13, R34)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 
-from materia_nb.engine.state import Item, View
+from materia_nb.engine.state import Draft, Item, ItemId, Place, Shown, View
 from materia_nb.engine.values import source
-from materia_nb.jsonvalue import JSON, compact, remove_path, set_path, split_path
+from materia_nb.jsonvalue import (
+    JSON,
+    MISSING,
+    compact,
+    get_path,
+    remove_path,
+    set_path,
+    split_path,
+    without_points,
+)
 from materia_nb.loadout.graph import Iterator
 
 
@@ -17,15 +26,101 @@ def list_at(text: str, state: View, item: Item | None = None) -> list[JSON]:
     return value if isinstance(value, list) else []
 
 
-def find_item(iterator: Iterator, state: View) -> Item | None:
-    """Return the item at the iterator's cursor, or None when the list has none there."""
-    items = list_at(iterator.items, state, state.at.item if state.at else None)
-    index = state.cursors.get(iterator.cursor, 0)
+def own_list(iterator: Iterator, draft: Draft, item: Item) -> list[JSON]:
+    """Read the list that a current item is of as it is now, which an outer item may be hidden from (R34)."""
+    if not item.outer:
+        return list_at(iterator.items, draft, item)
+    outside = Draft(draft.done())
+    show_only(outside, draft.shown[:-1])
+    return list_at(iterator.items, outside, outside.shown[-1].item)
+
+
+def begin_item(iterator: Iterator, draft: Draft) -> Item | None:
+    """Make the item at the iterator's cursor the current one, None when its list has none there (R1, R12).
+
+    The items that its list is read through stay shown (R34); any other that was shown is so no longer.
+    """
+    kept = draft.shown[: _outer_count(iterator, draft.shown)]
+    at = draft.at.item if draft.at else None
+    cursor = draft.cursors.get(iterator.cursor)
+    outer: tuple[Place, ...] = ()
+    if kept:
+        show_only(draft, kept)
+        at = kept[-1].item
+        outer = places(at.id)
+        if draft.within.get(iterator.cursor) != outer:
+            cursor = None
+            draft.within = {**draft.within, iterator.cursor: outer}
+            name, depth = (iterator.cursor,), len(outer)
+            forget(draft, lambda item: walked_by(item, name) and places(item)[:depth] != outer)
+    if cursor is None:
+        cursor = 0
+        draft.cursors = {**draft.cursors, iterator.cursor: 0}
+    item = item_at(iterator, list_at(iterator.items, draft, at), cursor, outer)
+    show_only(draft, kept)
+    if item is not None:
+        show(draft, iterator, item)
+    return item
+
+
+def item_at(iterator: Iterator, items: list[JSON], index: int, outer: tuple[Place, ...] = ()) -> Item | None:
+    """Return the item at an index of the iterator's list, None when there is none."""
     if index >= len(items):
         return None
     value = items[index]
     key = f"WI-{index + 1}" if iterator.numbered_as_work_items else str(index)
-    return Item(value, key, item_label(value, key), index, iterator.cursor, iterator.loop)
+    return Item(value, key, item_label(value, key), index, iterator.cursor, iterator.loop, outer)
+
+
+def places(item: ItemId) -> tuple[Place, ...]:
+    """Return the places of the items that an item lies within, the outermost first, and then its own."""
+    return (*item[2], (item[0], item[1]))
+
+
+def lies_in(item: ItemId | None, other: ItemId) -> bool:
+    """Whether an item is the other one or lies within it."""
+    if item is None:
+        return False
+    if not item[2]:
+        return item == other
+    whole = places(other)
+    return places(item)[: len(whole)] == whole
+
+
+def walked_by(item: ItemId, cursors: Collection[str]) -> bool:
+    """Whether an item, or one that it lies within, is of a list that one of these cursors walks."""
+    return item[0] in cursors or any(cursor in cursors for cursor, _ in item[2])
+
+
+def forget(draft: Draft, gone: Callable[[ItemId], bool]) -> None:
+    """Drop the books of items that there are no more: edge uses and cycles, allowances, follow-up."""
+    draft.items = {item: record for item, record in draft.items.items() if not gone(item)}
+    draft.extra = {
+        key: more for key, more in draft.extra.items() if not (isinstance(key[-1], tuple) and gone(key[-1]))
+    }
+    draft.follow_up = tuple(entry for entry in draft.follow_up if entry.item is None or not gone(entry.item))
+
+
+def _outer_count(iterator: Iterator, shown: tuple[Shown, ...]) -> int:
+    """How many of the items shown stay: up to the innermost one of another iterator whose alias leads to the list."""
+    for count in range(len(shown), 0, -1):
+        _, item, paths, _ = shown[count - 1]
+        if item.cursor == iterator.cursor or (item.loop is not None and item.loop == iterator.loop):
+            continue
+        path = state_path(iterator.items)
+        if any(path[: len(alias)] == alias for alias in paths):
+            return count
+    return 0
+
+
+@lru_cache(maxsize=1024)
+def state_path(source_text: str) -> tuple[str, ...]:
+    """Return the path in the state that a list source reads, empty for one that reads something else (R11)."""
+    segments = source_text.split(".")
+    if segments[0] == "state":
+        return tuple(segments[1:])
+    other = segments[0] == "lastJson" or source_text == "lastOutput" or source_text.startswith("$")
+    return () if other else tuple(segments)  # the current item is shown as ``item`` in the state too
 
 
 def item_label(value: JSON, key: str) -> str:
@@ -34,40 +129,63 @@ def item_label(value: JSON, key: str) -> str:
         for field in ("title", "name"):
             given = value.get(field)
             if given is not None:
-                return given if isinstance(given, str) else compact(given)
+                return given if isinstance(given, str) else compact(without_points(given))
     return key
 
 
+def show_only(draft: Draft, kept: tuple[Shown, ...] = ()) -> None:
+    """Take every item out of the data that is not among the first ones, ``kept``."""
+    gone = draft.shown[len(kept) :]
+    if not gone:
+        return
+    data = _without(draft.data, gone)
+    if kept:  # an inner item has taken over ``item`` and its like
+        _, item, paths, _ = kept[-1]
+        for path in paths:
+            if get_path(data, list(path)) is MISSING:
+                data = set_path(data, list(path), item.value)
+    draft.data, draft.shown = data, kept
+
+
 def without_aliases(state: View) -> Mapping[str, JSON]:
-    """Return the state's data without what showed the previous item."""
-    data = state.data
-    if not state.aliases:
+    """Return the state's data without what shows the current item and those that it lies within."""
+    return _without(state.data, state.shown)
+
+
+def _without(data: Mapping[str, JSON], gone: tuple[Shown, ...]) -> Mapping[str, JSON]:
+    if not gone:
         return data
     trimmed = dict(data)
-    for path in state.aliases:
-        if len(path) == 1:
-            trimmed.pop(path[0], None)
-        else:
-            trimmed = remove_path(trimmed, list(path))
+    for _, _, paths, made in reversed(gone):
+        for path in paths:
+            if len(path) == 1:
+                trimmed.pop(path[0], None)
+            else:
+                trimmed = remove_path(trimmed, list(path))
+        for path in reversed(made):
+            if get_path(trimmed, list(path)) == {}:
+                trimmed = remove_path(trimmed, list(path))
     return trimmed
 
 
-def with_aliases(
-    data: Mapping[str, JSON], iterator: Iterator, item: Item
-) -> tuple[Mapping[str, JSON], tuple[tuple[str, ...], ...]]:
-    """Show ``item`` in the data under its names; returns the data and the paths that were set."""
-    paths = _alias_paths(iterator)
-    shown = dict(data)
+def show(draft: Draft, iterator: Iterator, item: Item) -> None:
+    """Show ``item`` in the data under its names (R12)."""
+    paths = alias_paths(iterator)
+    data = dict(draft.data)
+    made: list[tuple[str, ...]] = []
     for path in paths:
         if len(path) == 1:
-            shown[path[0]] = item.value
-        else:
-            shown = set_path(shown, list(path), item.value)
-    return shown, paths
+            data[path[0]] = item.value
+            continue
+        parents = [path[:length] for length in range(1, len(path))]
+        made += [parent for parent in parents if not isinstance(get_path(data, list(parent)), dict)]
+        data = set_path(data, list(path), item.value)
+    draft.data, draft.shown = data, (*draft.shown, Shown(iterator, item, paths, tuple(made)))
 
 
 @lru_cache(maxsize=1024)
-def _alias_paths(iterator: Iterator) -> tuple[tuple[str, ...], ...]:
+def alias_paths(iterator: Iterator) -> tuple[tuple[str, ...], ...]:
+    """Return the paths in the state that show the current item of an iterator (R12)."""
     names = ["item", "currentWorkItem", iterator.alias]
     if iterator.numbered_as_work_items:
         names.append("workItem")

@@ -17,11 +17,12 @@ from materia_nb.engine.state import (
     Draft,
     Failure,
     Usage,
+    View,
     Visit,
 )
 from materia_nb.engine.transition import Event, Step, about_visit, decision_of, stop_cast, waiting_visit
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.protocol import UNKNOWN, Reading
+from materia_nb.handoff.protocol import UNKNOWN, Issue, Reading
 
 MOST_REFUSED: Final = 2
 """How often an output is asked for again at most where its protocol wants another one each time."""
@@ -34,11 +35,14 @@ def output(
     usage: Usage | None = None,
     prompt: Prompt | None = None,
     changed: Sequence[str] = (),
+    *,
+    refused: str | None = None,
 ) -> Step:
     """An output arrived for the waiting visit: draft, refuse, hold, or complete the step (R2, R19, R20).
 
     ``prompt`` is the prompt that was answered; a repair turn is built on it. ``changed`` are the files that
-    changed in this turn, where the protocol wants to know.
+    changed in this turn, where the protocol wants to know. ``refused`` is why the output was
+    refused when it was recorded: it stays so, whatever would be made of it by now.
     """
     visit = waiting_visit(state)
     if visit.grant is not None or changed:  # what is left of a consent ends with the turn
@@ -51,8 +55,9 @@ def output(
     if here.any_text(visit.mode):
         asked = prompt or first_prompt(rules, here, draft, visit)
         return _worked(here, draft, visit, asked) if here.works(visit.mode) else _drafted(here, draft, visit)
-    facts = turn_facts(rules, here, draft, visit) if here.needs_facts else UNKNOWN
-    reading = here.protocol.read(text, here.wanted, facts)
+    reading = _read(rules, here, draft, visit, text)
+    if refused is not None and reading.error is None:
+        reading = Reading(None, "contract", (Issue("$", refused, "give the whole answer again"),))
     if reading.error is not None:
         return _refused(rules, here, draft, visit, text, reading, prompt=prompt)
     if reading.action == "route":
@@ -62,6 +67,21 @@ def output(
     if reading.action == "reissue":
         return continued(here, draft, visit, reading, prompt or first_prompt(rules, here, draft, visit))
     return held(here, draft, visit, text, reading)
+
+
+def check_answer(rules: Rules, state: CastState, text: str) -> tuple[Issue, ...]:
+    """Return why an answer of the waiting visit would be refused, empty when it would be taken (R42)."""
+    visit = waiting_visit(state)
+    here = rules.sockets[visit.socket]
+    if here.any_text(visit.mode):
+        return ()
+    reading = _read(rules, here, state, visit, text)
+    return () if reading.error is None else reading.issues
+
+
+def _read(rules: Rules, here: SocketRules, state: View, visit: Visit, text: str) -> Reading:
+    facts = turn_facts(rules, here, state, visit) if here.needs_facts else UNKNOWN
+    return here.protocol.read(text, here.wanted, facts)
 
 
 def _drafted(here: SocketRules, draft: Draft, visit: Visit) -> Step:

@@ -14,7 +14,7 @@ from materia_nb.engine.values import template
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.protocol import Issue
 from materia_nb.handoff.wording import WORK_IS_OVER
-from materia_nb.jsonvalue import JSON, pretty
+from materia_nb.jsonvalue import JSON, pretty, without_points
 
 LayerName: TypeAlias = Literal[
     "materia", "work item", "follow-up", "assignment", "multi-turn", "repair", "resume", "finalize", "return"
@@ -68,7 +68,7 @@ def work_prompt(
     if entries:
         layers.append(Layer("follow-up", _follow_up_text(entries)))
     if given:
-        layers.append(Layer("assignment", f"What you were given:\n{pretty(dict(given))}"))
+        layers.append(Layer("assignment", f"What you were given:\n{pretty(without_points(dict(given)))}"))
     if draft:
         layers.append(Layer("multi-turn", DRAFT_TEXT))
     elif wanted:
@@ -156,7 +156,7 @@ def _item_text(item: Item) -> str:
     value = item.value
     if _is_work_item(value):
         return f"The work item ({item.key}): {value['title']}\n{value['context']}"
-    return f"The item ({item.key}):\n{value if isinstance(value, str) else pretty(value)}"
+    return f"The item ({item.key}):\n{value if isinstance(value, str) else pretty(without_points(value))}"
 
 
 def _is_work_item(value: JSON) -> bool:

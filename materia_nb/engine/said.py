@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from materia_nb.engine.transition import Event
 from materia_nb.jsonvalue import JSON
 
 Role: TypeAlias = Literal["user", "assistant"]
@@ -52,6 +53,51 @@ class ToolCall:
             "seconds": round(self.seconds, 6),
             "decided": self.decided,
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MateriaEvent:
+    """What an output told beside its handoff, in its ``event`` field (R39).
+
+    Attributes:
+        sequence: its number in the cast, from 1.
+        step: the number of its step.
+        ts: when it was kept, in milliseconds since the epoch.
+        severity: debug, info, warning, error or critical; ``info`` when the output did not say.
+    """
+
+    sequence: int
+    step: int
+    socket: str
+    visit: int
+    item_key: str | None
+    item_label: str | None
+    ts: int
+    type: str
+    severity: str = "info"
+    message: str = ""
+    source: str = ""
+    payload: JSON = None
+
+
+def told_events(events: Sequence[Event], step: int, ts: int) -> tuple[MateriaEvent, ...]:
+    """Return the ``materia_event`` events among those of a transition, as records."""
+    found = []
+    for event in events:
+        if event.type == "materia_event":
+            about, told = event.data, event.data["event"]
+            record = MateriaEvent(
+                sequence=about["sequence"],
+                step=step,
+                socket=about["socket"],
+                visit=about["visit"],
+                item_key=about.get("itemKey"),
+                item_label=about.get("itemLabel"),
+                ts=ts,
+                **told,
+            )
+            found.append(record)
+    return tuple(found)
 
 
 def call_from(given: JSON) -> ToolCall | None:

@@ -10,8 +10,9 @@ from typing import Literal, NamedTuple, overload
 
 from materia_nb.engine.decision import Decision
 from materia_nb.engine.prompt import Prompt
+from materia_nb.engine.remarks import Remark, remarks
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.said import Message, ToolCall
+from materia_nb.engine.said import MateriaEvent, Message, ToolCall
 from materia_nb.engine.state import CastState, Mode, Usage
 from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON
@@ -24,7 +25,8 @@ class TurnRecord(NamedTuple):
     is what the person said when that was asked in place of the prompt (refinement). A
     ``correction`` is what a person put in place of the output of a completed step. ``calls``
     are the tools that the agent used before it answered, ``meta`` what it gave beside its answer, and
-    ``spent`` what was used up before it: by tries that failed, and until approval was given.
+    ``spent`` what was used up before it: by tries that failed, and until approval was given. ``events`` are what
+    the output told beside its handoff.
     """
 
     mode: Mode | Literal["correction"]
@@ -37,6 +39,7 @@ class TurnRecord(NamedTuple):
     calls: tuple[ToolCall, ...] = ()
     meta: Mapping[str, JSON] = {}
     spent: tuple[Usage, ...] = ()
+    events: tuple[MateriaEvent, ...] = ()
 
 
 class StepRecord(NamedTuple):
@@ -82,6 +85,12 @@ class StepRecord(NamedTuple):
     def reading(self) -> Reading | None:
         """What was made of the last turn."""
         return self.turns[-1].reading if self.turns else None
+
+    @property
+    def events(self) -> tuple[MateriaEvent, ...]:
+        """What the output that counts told beside its handoff (R39)."""
+        taken = (turn.events for turn in reversed(self.turns) if turn.reading and turn.reading.accepted)
+        return next(taken, ())
 
     @property
     def artifact(self) -> str | None:
@@ -236,6 +245,14 @@ class Session(NamedTuple):
             turns=turns_in(rules, steps),
             edits=tuple(edit for edit in self.edits if edit.step < last.number),
         )
+
+
+def remarks_of(rules: Rules, session: Session) -> tuple[Remark, ...]:
+    """Return what is odd about a cast if it is complete (R45)."""
+    if session.state.status != "complete":
+        return ()
+    story = (one for step in session.steps for one in (step.entry, step.decision))
+    return remarks(rules, [one for one in (*story, session.ending) if one is not None])
 
 
 def said_in(step: StepRecord) -> tuple[Message, ...]:

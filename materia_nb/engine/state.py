@@ -14,10 +14,13 @@ from typing import Literal, NamedTuple, TypeAlias
 from materia_nb.handoff.contract.approval import Grant
 from materia_nb.handoff.protocol import Issue, Needs, Reading
 from materia_nb.jsonvalue import JSON, MISSING
-from materia_nb.loadout.graph import Budget
+from materia_nb.loadout.graph import Budget, Iterator
 
-ItemId: TypeAlias = tuple[str, int]
-"""Which item is meant: the cursor that walks its list, and its index there."""
+Place: TypeAlias = tuple[str, int]
+"""A place in a list: the cursor that walks it, and an index."""
+
+ItemId: TypeAlias = tuple[str, int, tuple[Place, ...]]
+"""Which item is meant: its cursor, its index there, and the places of the items it lies within, outermost first (R34)."""
 
 EdgeId: TypeAlias = tuple[str, int]
 """Which edge is meant: its socket, and its place among that socket's edges (R18)."""
@@ -34,7 +37,7 @@ accepted drafts, or the work of a socket with ``finalize``. ``resume`` goes on w
 
 
 class Item(NamedTuple):
-    """The current item of a visit (R12, R13)."""
+    """The current item of a visit (R12, R13); ``outer`` are the places of the items it lies within (R34)."""
 
     value: JSON
     key: str
@@ -42,11 +45,21 @@ class Item(NamedTuple):
     position: int
     cursor: str
     loop: str | None
+    outer: tuple[Place, ...] = ()
 
     @property
     def id(self) -> ItemId:
         """Its identity among the items of the cast."""
-        return (self.cursor, self.position)
+        return (self.cursor, self.position, self.outer)
+
+
+class Shown(NamedTuple):
+    """An item that the data shows: under which paths, and which objects were made to hold these (R12)."""
+
+    iterator: Iterator
+    item: Item
+    paths: tuple[tuple[str, ...], ...]
+    made: tuple[tuple[str, ...], ...] = ()
 
 
 class ItemRecord(NamedTuple):
@@ -166,7 +179,10 @@ class CastState(NamedTuple):
         data: the JSON state that sockets share.
         counts: uses of edges outside items; of edges inside an item its record keeps them.
         bounded_at: the step at which an edge with ``maxTraversals`` was last chosen.
-        aliases: paths in ``data`` that show the current item, removed at the next entry (R12).
+        shown: the current item and those that it lies within, the outermost first, as ``data`` shows them (R12, R34).
+        within: for the cursor of a nested list, the outer items that it was last walked for (R34).
+        trail: the sockets entered last, in order.
+        told: how many events the outputs told so far (R39).
         hold: what a held cast waits for.
         detours: where to come back to after each detour that is under way, the innermost last.
         knowledge: what is kept about the project, by section, as this cast knows it.
@@ -192,7 +208,10 @@ class CastState(NamedTuple):
     status: Status = "ready"
     next: str | None = None
     at: Visit | None = None
-    aliases: tuple[tuple[str, ...], ...] = ()
+    shown: tuple[Shown, ...] = ()
+    within: Mapping[str, tuple[Place, ...]] = {}
+    trail: tuple[str, ...] = ()
+    told: int = 0
     pending: Pending | None = None
     failure: Failure | None = None
     hold: Hold | None = None
@@ -228,7 +247,10 @@ class Draft:
     status: Status
     next: str | None
     at: Visit | None
-    aliases: tuple[tuple[str, ...], ...]
+    shown: tuple[Shown, ...]
+    within: Mapping[str, tuple[Place, ...]]
+    trail: tuple[str, ...]
+    told: int
     pending: Pending | None
     failure: Failure | None
     hold: Hold | None
@@ -257,7 +279,10 @@ class Draft:
             self.status,
             self.next,
             self.at,
-            self.aliases,
+            self.shown,
+            self.within,
+            self.trail,
+            self.told,
             self.pending,
             self.failure,
             self.hold,

@@ -7,7 +7,7 @@ way on was decided, the decision. Nothing here touches files, clocks or processe
 from materia_nb.engine.again import abort, fail, recast, resend, revive, set_budget, spend
 from materia_nb.engine.entering import begin, enter, prompt_for
 from materia_nb.engine.holds import answered, called, decided
-from materia_nb.engine.outputs import finalize, output
+from materia_nb.engine.outputs import check_answer, finalize, output
 from materia_nb.engine.transition import Event, Step, about, short
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "answered",
     "begin",
     "called",
+    "check_answer",
     "decided",
     "enter",
     "fail",

@@ -81,6 +81,7 @@ def decision_of(
         assigned,
         reason=reading.reason if reading else "",
         warnings=reading.warnings if reading else (),
+        item=item.id if item else None,
     )
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from materia_nb.engine.state import Item, View
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.sources import reader
-from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty
-
-VARIABLE: Final = re.compile(r"\{\{([^}]+)\}\}")
+from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty, without_points
 
 Source: TypeAlias = Callable[[View, Item | None, JSON], JSON]
 """Reads a value from the state, the current item and a parsed output; MISSING when nothing is there."""
@@ -52,20 +49,34 @@ def _path(text: str) -> Source:
 @lru_cache(maxsize=1024)
 def template(text: str) -> Template:
     """Compile a materia prompt; what is put in for a variable is not expanded again (R31)."""
-    pieces = VARIABLE.split(text)
-    if len(pieces) == 1:
+    parts: list[str | Source] = []
+    done = 0
+    for start, end in _braces(text):
+        name = text[start + 2 : end - 2].strip()
+        if name:
+            parts += [text[done:start], _variable(name)]
+            done = end
+    if not parts:
         return lambda _state, _item: text
-    # split() alternates the text between variables with the names of the variables
-    parts: list[str | Source] = [
-        piece if index % 2 == 0 or not piece.strip() else _variable(piece.strip())
-        for index, piece in enumerate(pieces)
-    ]
-    parts = [f"{{{{{part}}}}}" if i % 2 and isinstance(part, str) else part for i, part in enumerate(parts)]
+    parts.append(text[done:])
 
     def fill(state: View, item: Item | None) -> str:
         return "".join([p if isinstance(p, str) else as_text(p(state, item, MISSING)) for p in parts])
 
     return fill
+
+
+def _braces(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each ``{{...}}`` begins and ends; every character is looked at once.
+
+    The first brace that closes decides: unless it is one of two, nothing that was opened before it is a variable.
+    """
+    place = 0
+    while (start := text.find("{{", place)) >= 0 and (close := text.find("}", start + 2)) >= 0:
+        place = close + 1
+        if close > start + 2 and text.startswith("}", place):
+            place += 1
+            yield start, place
 
 
 def _variable(name: str) -> Source:
@@ -93,7 +104,7 @@ def as_text(value: JSON) -> str:
 def _pretty(value: JSON) -> str:
     # Outputs have bounded nesting, but a state that is assigned into itself grows with each step.
     try:
-        return pretty(value)
+        return pretty(without_points(value))
     except RecursionError:
         raise MateriaError(
             "The state is nested too deeply to be written into a prompt.",

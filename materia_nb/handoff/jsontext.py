@@ -180,12 +180,9 @@ def _in_first_fence(text: str) -> Found | None:
     close = text.find("```", start + 3)
     if close < 0:
         return None
-    if 0 <= line_end < close:
-        content = text[line_end + 1 : close]
-    else:
-        content = text[start + 3 : close].lstrip(
-            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-        )
+    tag_end = line_end if 0 <= line_end < close else close
+    brace = text.find("{", start, tag_end)
+    content = text[tag_end if brace < 0 else brace : close]  # R35: what stands in the tag line counts
     try:
         value, duplicates = strict_json(content.strip())
     except NotJson:

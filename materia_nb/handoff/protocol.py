@@ -44,6 +44,7 @@ class Reading:
         needs: what a ``pause`` waits for: consent to a command, a direction, an answer, or help.
         memory: what the protocol wants to be given back with the next output of this socket
             (``TurnFacts.memory``); unchanged by an output that is refused.
+        events: what the output tells beside its handoff, each as it was given (R39).
     """
 
     value: JSON
@@ -59,6 +60,7 @@ class Reading:
     reason: str = ""
     needs: Needs | None = None
     memory: JSON = None
+    events: tuple[Mapping[str, JSON], ...] = ()
 
     @property
     def accepted(self) -> bool:

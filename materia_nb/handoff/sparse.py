@@ -1,11 +1,12 @@
-"""The sparse protocol: ``workItems``, ``satisfied`` and ``context``, nothing else (R5-R9)."""
+"""The sparse protocol: ``workItems``, ``satisfied`` and ``context``, nothing else, but for ``event`` (R5-R9, R39)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from materia_nb.handoff.assigned import missing_sources
+from materia_nb.handoff.event_field import take_events
 from materia_nb.handoff.jsontext import Found, NotJson, agent_object, utility_object
 from materia_nb.handoff.protocol import UNKNOWN, Issue, Reading, TurnFacts
 from materia_nb.handoff.requirements import Requirements
@@ -59,10 +60,11 @@ class SparseProtocol:
         except NotJson as error:
             issue = Issue("$", f"{error}.", "return one JSON object and nothing else")
             return Reading(None, "not_json", (issue,))
-        issues = tuple(_issues(found.value, wanted))
+        value, events, wrong = take_events(found.value)
+        issues = (*wrong, *_issues(value, wanted))
         if issues:
-            return Reading(found.value, "contract", issues, _notes(found))
-        return accepted(found.value, _notes(found))
+            return Reading(value, "contract", issues, _notes(found))
+        return accepted(value, _notes(found), events)
 
     def ask(self, wanted: Requirements) -> str:
         """Name the fields that this socket needs, and only those."""
@@ -94,7 +96,9 @@ _SHAPES: Final[dict[str, JSON]] = {
 }
 
 
-def accepted(value: dict[str, JSON], notes: tuple[str, ...] = ()) -> Reading:
+def accepted(
+    value: dict[str, JSON], notes: tuple[str, ...] = (), events: tuple[Mapping[str, JSON], ...] = ()
+) -> Reading:
     """Build the reading of a valid sparse object."""
     satisfied, context = value.get("satisfied"), value.get("context")
     return Reading(
@@ -103,6 +107,7 @@ def accepted(value: dict[str, JSON], notes: tuple[str, ...] = ()) -> Reading:
         satisfied=satisfied if isinstance(satisfied, bool) else None,
         context=context if isinstance(context, str) else None,
         work_items=value.get("workItems"),
+        events=events,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from materia_nb.engine.decision import AdvanceFact, Decision, Look, Said
+from materia_nb.engine.decision import AdvanceFact, Decision, Look, Passed, Said
 from materia_nb.engine.routing import choose_exit, matches
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import CastState, Failure
@@ -34,7 +34,12 @@ class Why:
 
 
 def explain(
-    rules: Rules, title: str, decision: Decision | None, after: CastState, entry: Decision | None = None
+    rules: Rules,
+    title: str,
+    decision: Decision | None,
+    after: CastState,
+    entry: Decision | None = None,
+    onward: Decision | None = None,
 ) -> Why:
     """Explain a decision.
 
@@ -44,6 +49,7 @@ def explain(
         decision: the step's decision; None while its socket owes an output.
         after: the state after the step.
         entry: the decision on the way in, when empty loops were passed over.
+        onward: the decision on the way to what came next, when empty loops were passed over there.
     """
     lines: list[str] = []
     if entry is not None and entry.passed_over:
@@ -68,6 +74,8 @@ def explain(
         lines.append(f"{decision.socket} was cut short and is asked again.")
     else:
         lines += _way(rules, decision)
+    if onward is not None and onward.passed_over:
+        lines.append(_passed_over(onward))
     if after.failure is not None and decision.failure is None:
         lines += _stopped(after.failure)  # the next socket could not be entered
     rows = tuple(_row(look, decision) for look in _all_looks(rules, decision))
@@ -75,8 +83,19 @@ def explain(
 
 
 def _passed_over(entry: Decision) -> str:
-    names = ", ".join(entry.passed_over)
-    return f"{names} had no item left and was passed over; its loop's always exit led to {entry.target}."
+    return " ".join(_passed(one) for one in entry.passed)
+
+
+def _passed(one: Passed) -> str:
+    lacks = "its list is empty" if one.empty else "no item of its list is left"
+    what = one.socket if one.loop is None else f"{one.socket} of loop {one.loop}"
+    if one.route is not None:
+        way = f"the always exit of the loop led to {one.target}"
+    elif one.target != END:
+        way = f"so the detour was over, and it went back to {one.target}"
+    else:
+        way = "there is no always exit, so the cast ended there, as a success"
+    return f"{what} was passed over: {lacks}; {way}."
 
 
 def _advance(decision: Decision) -> str:

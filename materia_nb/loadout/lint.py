@@ -19,6 +19,7 @@ from materia_nb.loadout.facts import (
     source_head,
 )
 from materia_nb.loadout.lint_fields import hint_fields
+from materia_nb.loadout.lint_lists import hint_lists
 from materia_nb.loadout.lint_loops import hint_loops
 from materia_nb.loadout.lint_protocols import hint_protocols
 from materia_nb.loadout.report import Findings, Problem, shown
@@ -52,6 +53,7 @@ def find_hints(document: JSON, loadout: str | None = None) -> list[Problem]:
         findings.loadout = name
         _hint_sockets(findings, facts)
         hint_loops(findings, facts)
+        hint_lists(findings, facts)
         hint_protocols(findings, facts)
         findings.loadout = None
     for id_, raw in materia.items():

@@ -74,6 +74,7 @@ class CastEntry:
         ours: whether this engine wrote it; else it is a recording, which cannot be resumed.
         locked_by: who is writing it now, in words; None when nobody is.
         problem: what is wrong with a broken one.
+        remarks: the codes of the remarks on one that is complete, each once (R45).
     """
 
     id: str
@@ -87,6 +88,12 @@ class CastEntry:
     ours: bool = False
     locked_by: str | None = None
     problem: str | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def outcome(self) -> str:
+        """The status, and whether a complete cast has remarks, and which."""
+        return f"{self.status}, with remarks: {', '.join(self.remarks)}" if self.remarks else self.status
 
 
 def list_casts(root: Path) -> list[CastEntry]:
@@ -227,6 +234,7 @@ def _readable_entry(path: Path) -> CastEntry:
         last_event=events[-1]["ts"] if events else begun["ts"],
         ours=data.get("engine") == "materia_nb",
         locked_by=lock_owner(path),
+        remarks=_remarks(events) if status == "complete" else (),
     )
 
 
@@ -289,6 +297,15 @@ def _said(event: dict[str, JSON]) -> tuple[CastStatus, int] | None:
 
 def _known_status(given: object) -> CastStatus | None:
     return next((one for one in _STATUSES if one == given), None)
+
+
+def _remarks(events: list[dict[str, JSON]]) -> tuple[str, ...]:
+    ends = (event["data"].get("remarks") for event in reversed(events) if event["type"] == "cast_end")
+    found = next(ends, None)
+    if not isinstance(found, list):
+        return ()
+    codes = [one.get("code") for one in found if isinstance(one, dict)]
+    return tuple(dict.fromkeys(code[:60] for code in codes if isinstance(code, str)))
 
 
 def _statuses(events: list[dict[str, JSON]]) -> Iterator[CastStatus]:

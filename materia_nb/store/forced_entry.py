@@ -57,6 +57,7 @@ def _by_hand(rules: Rules, state: CastState, socket: str, recorded: SocketStart)
         at=visit,
         steps=visit.step,
         visits={**state.visits, socket: number},
+        trail=(*state.trail, socket),
     )
     prompt = None if here.is_utility else engine.prompt_for(rules, state)
     return engine.Step(state, (), None, prompt)

@@ -28,7 +28,6 @@ from materia_nb.store.files import to_bytes
 from materia_nb.store.forced_entry import forced_entry, forced_final
 from materia_nb.store.journal import Line
 
-_RECOVERY: Final = (ev.RecoveryStart, ev.RecoveryExhausted)
 _RENAMED: Final = {"budget_updated": "budget_set"}
 """Types of the reference that mean the same as one of ours."""
 
@@ -156,7 +155,7 @@ class _Reader:
     # -- outputs ------------------------------------------------------------------------
 
     def _output(self, event: ev.Output) -> None:
-        if event.artifact is None and event.text is None and isinstance(event, _RECOVERY):
+        if event.artifact is None and event.text is None and isinstance(event, ev.RECOVERY):
             self._unkept(event)
             return
         visit = self.session.state.at
@@ -195,7 +194,7 @@ class _Reader:
     def _answered(self, event: ev.Output, text: str) -> None:
         if isinstance(event, ev.SocketComplete):
             self._finalize(event)  # whoever recorded it asked for no more
-        answer = to.Answer(text, event.artifact, event.usage, event.meta, event.changed_files)
+        answer = to.answer_of(event, text)
         self.session = to.answered(self.rules, self.session, answer, event.ts).session
 
     def _lost(self, event: ev.Output) -> None:

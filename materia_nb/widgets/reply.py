@@ -8,6 +8,7 @@ import ipywidgets as ui
 
 from materia_nb.display.calls import calls_html
 from materia_nb.display.html import Html, html_join, html_pre, html_table
+from materia_nb.engine import step as engine
 from materia_nb.engine.state import Visit
 from materia_nb.handoff import Issue
 from materia_nb.views import PromptView, status_lines
@@ -135,7 +136,7 @@ class ReplyPanel(Panel):
         if visit is not None and self._answers != (visit.step, visit.turn):
             self._answers = (visit.step, visit.turn)
             self.text.value = ""
-        issues = self._issues(visit) if visit is not None and asked and self.text.value.strip() else []
+        issues = self._issues() if asked and self.text.value.strip() else []
         fine = "this answer would be taken" if self.text.value.strip() else ""
         show_html(self._told, output_html(self.text.value, issues, fine))
         self.enter_button.disabled = busy
@@ -143,11 +144,8 @@ class ReplyPanel(Panel):
         self.refine_button.disabled = busy or not self.message.value.strip()
         self.continue_button.disabled = busy
 
-    def _issues(self, visit: Visit) -> list[Issue]:
-        rules = self.cast.rules.sockets[visit.socket]
-        if rules.any_text(visit.mode):
-            return []  # a draft may be anything, and so may work that is handed over later
-        return list(rules.protocol.read(self.text.value, rules.wanted).issues)
+    def _issues(self) -> list[Issue]:
+        return list(engine.check_answer(self.cast.rules, self.cast.now, self.text.value))
 
     def _prompt_html(self) -> Html:
         cast, prompt = self.cast, self.cast.prompt or self.cast.prompt_cut_short

@@ -10,6 +10,7 @@ import ipywidgets as ui
 from materia_nb.display.escape import part
 from materia_nb.display.html import Html, html_join, html_json
 from materia_nb.display.svg import graph_svg
+from materia_nb.handoff.event_field import SEVERITIES
 from materia_nb.views import marks_of, steps_view, way_words
 from materia_nb.widgets.base import Panel, show_html
 from materia_nb.widgets.choices import Choices
@@ -228,8 +229,17 @@ def _words(cast: Cast, step: StepRecord, edited: bool) -> str:
     drafts = sum(turn.mode == "draft" for turn in step.turns)
     drafted = f" · {drafts} draft{'s' * (drafts > 1)}" if drafts else ""
     then = " · edited" if edited else ""
+    told = f" · {_events_words(step)}" if step.events else ""
     label = part(cast.graph.sockets[step.socket].materia.label, 40)
-    return f"{step.number} · {part(step.socket)} {label}{item} → {part(way_words(step), 60)}{drafted}{corrected}{then}"
+    return f"{step.number} · {part(step.socket)} {label}{item} → {part(way_words(step), 60)}{drafted}{corrected}{told}{then}"
+
+
+def _events_words(step: StepRecord) -> str:
+    """Say how many events the output told, and how grave the gravest is unless that is information."""
+    gravest = max((event.severity for event in step.events), key=SEVERITIES.index)
+    grave = f" ({gravest})" if SEVERITIES.index(gravest) > SEVERITIES.index("info") else ""
+    count = len(step.events)
+    return f"✉ {count} event{'s' * (count > 1)}{grave}"
 
 
 def _moment_words(moment: Moment, record: StepRecord | None) -> str:

@@ -10,7 +10,7 @@ import ipywidgets as ui
 from materia_nb.display.escape import part
 from materia_nb.display.html import html_join, status_badge
 from materia_nb.loadout.graph import END
-from materia_nb.views import loop_progress, status_lines
+from materia_nb.views import loop_progress, outcome_words, status_lines
 from materia_nb.widgets.base import Panel, show_html
 from materia_nb.widgets.controls import button, lines_html, row, show_if
 from materia_nb.widgets.runs import Runs, runs_of
@@ -201,7 +201,7 @@ class ToolbarPanel(Panel):
         show_if(self.resend_button, cast.prompt_cut_short is not None)
         self.resend_button.disabled = self.recast_button.disabled
         show_if(self._again, stopped)
-        show_html(self._badge, status_badge("running" if busy else status))
+        show_html(self._badge, status_badge("running" if busy else outcome_words(self.cast)))
         show_html(self._status, html_join([lines_html(self._words(busy=busy))]))
         chosen = bool(self.socket.value.strip())
         self.to_button.disabled = self.to_button.disabled or not chosen

@@ -1,4 +1,4 @@
-"""Verbs that only look: status, state, steps, handoff, translate, prompt, why."""
+"""Verbs that only look: status, state, steps, events, handoff, translate, prompt, why."""
 
 from __future__ import annotations
 
@@ -46,6 +46,19 @@ def state(call: Call) -> Any:
 def steps(call: Call) -> Any:
     """List the steps so far."""
     return views.steps_view(call.bench.current)
+
+
+@verb(
+    "events",
+    Argument("--severity", "only this severity or a graver one, such as warning", "option"),
+    Argument("--type", "only events of this type", "option"),
+    Argument("--socket", "only events of this socket", "option", completes="socket"),
+    example="%materia events --severity warning",
+)
+def events(call: Call) -> Any:
+    """List what outputs told in their event field."""
+    wanted = {name: call.get(name) for name in ("severity", "type", "socket")}
+    return call.bench.current.events(**wanted)
 
 
 @verb("handoff", _STEP)

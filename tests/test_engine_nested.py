@@ -1,0 +1,193 @@
+"""R34: an inner list that is read through the alias of an outer item; R12: what dotted aliases leave behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import NO, YES, Play, asks, at, config, edge, exit_route, say
+from materia_nb.engine import edit
+from materia_nb.engine import step as engine
+
+ROWS = say(state={"rows": [{"n": "a", "subs": [1, 2]}, {"n": "b", "subs": [3]}, {"n": "c", "subs": [4, 5]}]})
+
+
+def nested(inner="state.row.subs", outer_as="row", *, more=(), **fields):
+    """Rows; for each row its subs; behind the last sub the next row, behind the last row Out."""
+    sockets = {
+        "Rows": at("U", edge("Row")),
+        "Row": at("Outer", edge("Sub"), foreach={"items": "state.rows", "as": outer_as, "cursor": "o"}),
+        "Sub": asks(
+            edge("Sub"),
+            materia="Inner",
+            foreach={"items": inner, "as": "sub", "cursor": "i"},
+            advance={"when": "always"},
+            **fields,
+        ),
+        "Next": at("P", edge("Row"), foreach={"items": "state.rows", "as": outer_as, "cursor": "o"}),
+        **dict(more),
+    }
+    sockets["Next"] |= {"advance": {"when": "always"}}
+    loops = {
+        "Inner": {"sockets": ["Sub"], "exits": [exit_route("Sub", "always", "Next")]},
+        "Outer": {"sockets": ["Row", "Next"], "exits": [exit_route("Next", "always", "Out")]},
+    }
+    materia = {
+        "Outer": {"type": "agent", "tools": "none", "prompt": "{{item.n}}"},
+        "Inner": {"type": "agent", "tools": "none", "prompt": "{{state.row.n}} {{item}}"},
+    }
+    return config({**sockets, "Out": at("P")}, loops, materia=materia)
+
+
+def play_all(document, rows=ROWS):
+    play, told = Play(document, rows), []
+    while play.at not in ("Out", "complete") and len(told) < 50:
+        told.append((play.at, play.prompt.instruction))
+        play.go("{}")
+    return play, [instruction for at, instruction in told if at == "Sub"]
+
+
+@pytest.mark.parametrize("inner", ["state.row.subs", "row.subs"])
+def test_r34_every_inner_item_of_every_outer_item_is_worked_on(inner):
+    play, told = play_all(nested(inner))
+    assert told == ["a 1", "a 2", "b 3", "c 4", "c 5"]
+    assert play.at == "Out"
+
+
+@pytest.mark.parametrize("inner", ["state.item.subs", "item.subs", "state.currentWorkItem.subs"])
+def test_r34_the_common_aliases_of_the_outer_item_lead_to_its_list_too(inner):
+    assert play_all(nested(inner))[1] == ["a 1", "a 2", "b 3", "c 4", "c 5"]
+
+
+def test_r34_a_dotted_alias_is_kept_and_its_object_goes_with_the_outer_item():
+    document = nested("state.cur.row.subs", "cur.row")
+    play = Play(document, ROWS, "x", "{}")
+    assert play.data["cur"]["row"]["n"] == "a"
+    assert (play.data["item"], play.data["sub"]) == (2, 2)
+    play, _ = play_all(document)
+    assert set(play.data) == {"rows"}
+
+
+def test_r34_an_empty_inner_list_is_passed_over_within_its_outer_item():
+    rows = say(state={"rows": [{"n": "a", "subs": []}, {"n": "b", "subs": [3]}]})
+    play, told = play_all(nested(), rows)
+    assert (told, play.at) == (["b 3"], "Out")
+
+
+def test_r34_the_inner_cursor_stays_while_the_outer_item_is_the_same():
+    document = nested(more={"Next": at("P", edge("Sub"))}.items())
+    document["loadouts"]["T"]["sockets"]["Next"] = at(
+        "P", edge("Sub"), foreach={"items": "state.rows", "as": "row", "cursor": "o"}
+    )
+    play = Play(document, ROWS, "x", "{}", "{}")
+    assert (play.at, play.visit.item.key) == ("Next", "0")
+    play.go("x")  # its list is exhausted, so it is passed over
+    assert (play.at, play.visit.visit, play.state.cursors["i"]) == ("Next", 2, 2)
+
+
+def test_r34_outer_aliases_go_with_a_socket_that_does_not_read_through_them():
+    document = nested()
+    document["loadouts"]["T"]["sockets"]["Row"]["edges"][0]["to"] = "Plain"
+    document["loadouts"]["T"]["sockets"]["Plain"] = at("P", edge("Sub"))
+    play = Play(document, ROWS, "x")
+    assert play.at == "Plain"
+    assert "row" not in play.data
+
+
+def test_r34_retries_belong_to_the_pair():
+    document = nested()
+    sub = document["loadouts"]["T"]["sockets"]["Sub"]
+    sub |= {"edges": [edge("Sub", "not_satisfied", 1), edge("Sub")], "advance": {"when": "satisfied"}}
+    play = Play(document, ROWS, "x", NO, YES, NO, YES, "n", "x", NO)
+    assert (play.at, play.visit.item.key, play.prompt.instruction) == ("Sub", "0", "b 3")
+    assert play.go(NO).at == "edge_traversals_exhausted"
+
+
+def test_r34_follow_up_belongs_to_the_pair():
+    document = nested()
+    sub = document["loadouts"]["T"]["sockets"]["Sub"]
+    sub |= {"edges": [edge("Sub", "not_satisfied", 2), edge("Sub")], "advance": {"when": "satisfied"}}
+    play = Play(document, ROWS, "x", say(satisfied=False, context="a1 again"))
+    assert play.prompt.reasons == ("a1 again",)
+    play.go(YES, YES, "n", "x")
+    assert (play.prompt.instruction, play.prompt.reasons) == ("b 3", ())
+
+
+def test_r34_three_levels_deep():
+    rows = [{"n": "a", "subs": [{"s": [1]}, {"s": [2, 3]}]}, {"n": "b", "subs": [{"s": [4]}, {"s": [5]}]}]
+    walk = {"when": "always"}
+    sockets = {
+        "Rows": at("U", edge("X")),
+        "X": at("P", edge("Y"), foreach={"items": "state.rows", "as": "x", "cursor": "x"}),
+        "Y": at("P", edge("Z"), foreach={"items": "state.x.subs", "as": "y", "cursor": "y"}),
+        "Z": at("Q", edge("Z"), foreach={"items": "state.y.s", "as": "z", "cursor": "z"}, advance=walk),
+        "Y2": at("P", edge("Y"), foreach={"items": "state.x.subs", "as": "y", "cursor": "y"}, advance=walk),
+        "X2": at("P", edge("X"), foreach={"items": "state.rows", "as": "x", "cursor": "x"}, advance=walk),
+    }
+    loops = {
+        "LZ": {"sockets": ["Z"], "exits": [exit_route("Z", "always", "Y2")]},
+        "LY": {"sockets": ["Y", "Y2"], "exits": [exit_route("Y2", "always", "X2")]},
+        "LX": {"sockets": ["X", "X2"], "exits": [exit_route("X2", "always", "end")]},
+    }
+    prompt = {"Q": {"type": "agent", "tools": "none", "prompt": "{{x.n}} {{z}}"}}
+    play, told = Play(config(sockets, loops, materia=prompt), say(state={"rows": rows})), []
+    while play.at != "complete" and len(told) < 60:
+        told += [play.prompt.instruction] if play.at == "Z" else []
+        play.go("x")
+    assert told == ["a 1", "a 2", "a 3", "b 4", "b 5"]
+
+
+def test_r34_the_books_of_earlier_pairs_are_dropped():
+    play, _ = play_all(nested())
+    assert all(item[0] == "o" for item in play.state.items)
+
+
+def test_r12_an_object_that_somebody_wrote_stays_although_it_is_empty():
+    sockets = {
+        "Rows": at("U", edge("Walk")),
+        "Walk": at("P", edge("Out"), foreach={"items": "rows", "as": "a.b.c"}),
+        "Out": at("P"),
+    }
+    play = Play(config(sockets), say(state={"rows": [1], "a": {}}), "x")
+    assert play.data == {"rows": [1], "a": {}}
+
+
+def test_r12_what_an_assignment_put_beside_a_dotted_alias_stays():
+    sockets = {
+        "Rows": at("U", edge("Walk")),
+        "Walk": asks(edge("Out"), foreach={"items": "rows", "as": "a.b"}, assign={"a.kept": "$.context"}),
+        "Out": at("P"),
+    }
+    play = Play(config(sockets), say(state={"rows": [1]}), say(context="k"))
+    assert play.data["a"] == {"kept": "k"}
+
+
+def nested_in_work_items():
+    """Work items that each have parts, which a socket within the loop works on."""
+    sockets = {
+        "Plan": at("U", edge("Do")),
+        "Do": at("P", edge("Part"), foreach={"items": "state.workItems", "as": "task", "cursor": "w"}),
+        "Part": asks(
+            edge("Part", "not_satisfied", 1),
+            edge("Part"),
+            materia="Inner",
+            foreach={"items": "state.task.context", "as": "part", "cursor": "p"},
+            advance={"when": "satisfied"},
+        ),
+    }
+    inner = {"Inner": {"type": "agent", "tools": "none", "prompt": "{{task.title}} {{part}}"}}
+    return config(sockets, materia=inner)
+
+
+def test_r13_when_the_outer_item_is_moved_its_pairs_move_with_it():
+    plan = say(state={"rows": []}, workItems=[{"title": "a", "context": "x"}, {"title": "b", "context": "y"}])
+    play = Play(nested_in_work_items(), plan)
+    given = [{"title": "a", "context": [1, 2]}, {"title": "b", "context": [3]}]
+    state = play.state._replace(data={**play.state.data, "workItems": given, "task": given[0]})
+    state = engine.output(play.rules, state, "x").state
+    state = engine.output(play.rules, engine.enter(play.rules, state).state, NO).state
+    assert [item for item in state.items if item[0] == "p"] == [("p", 0, (("w", 0),))]
+    titles = [{"title": title, "context": "c"} for title in ("b", "a")]
+    moved = edit.edit_items(play.rules, state, titles, [1, 0])
+    assert [item for item in moved.items if item[0] == "p"] == [("p", 0, (("w", 1),))]
+    assert moved.within == {"p": (("w", 1),)}
+    assert [entry.item for entry in moved.follow_up] == [("p", 0, (("w", 1),))]

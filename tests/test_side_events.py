@@ -1,0 +1,163 @@
+"""R39: the side channel ``event`` of a sparse output, in the journal, in lists and after a replay."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.cast import Cast
+from materia_nb.errors import MateriaError
+from materia_nb.handoff import protocol, requirements
+from materia_nb.loadout import build_graph
+
+NOTE = {"type": "note", "severity": "warning", "message": "m", "source": "s", "payload": {"a": [1]}}
+
+
+def read(answer, **socket):
+    resolved = build_graph(h.one_config(parse="json", **socket)).sockets["Socket-1"]
+    return protocol("sparse").read(json.dumps(answer), requirements(resolved))
+
+
+def paths(answer, **socket):
+    return [issue.path for issue in read(answer, **socket).issues]
+
+
+def test_r39_the_field_is_taken_out_before_the_contract_sees_the_object():
+    reading = read({"context": "c", "event": [NOTE, {"type": "x"}]})
+    assert (reading.error, reading.value, reading.events) == (None, {"context": "c"}, (NOTE, {"type": "x"}))
+    assert read({"event": []}).accepted
+
+
+@pytest.mark.parametrize("event", [None, {}, {"type": "x"}, "x", 1])
+def test_r39_the_field_is_a_list(event):
+    assert paths({"event": event}) == ["$.event"]
+
+
+@pytest.mark.parametrize(
+    "event, where",
+    [
+        ("x", [""]),
+        ({}, [".type"]),
+        ({"type": " "}, [".type"]),
+        ({"type": 1, "severity": "loud"}, [".type", ".severity"]),
+        ({"type": "x", "severity": None}, [".severity"]),
+        ({"type": "x", "message": 1, "source": []}, [".message", ".source"]),
+        ({"type": "x", "extra": 1}, [".extra"]),
+    ],
+)
+def test_r39_every_fault_of_an_event_is_told_at_its_path(event, where):
+    assert paths({"event": [{"type": "fine"}, event]}) == [f"$.event[1]{path}" for path in where]
+
+
+def test_r39_faults_of_events_are_told_with_the_others_and_nothing_is_taken():
+    reading = read({"event": [{}], "other": 1})
+    assert {issue.path for issue in reading.issues} == {"$.event[0].type", "$.other"}
+    assert reading.events == ()
+
+
+def test_r39_an_assignment_cannot_read_it():
+    assert paths({"event": [NOTE]}, assign={"e": "$.event"}) == ["$.event"]
+
+
+@pytest.mark.parametrize("name", ["envelope", "agent-contract"])
+def test_r39_in_other_protocols_it_is_a_field_like_any_other(name):
+    resolved = build_graph(h.one_config(parse="json", handoff=name)).sockets["Socket-1"]
+    assert protocol(name).read(json.dumps({"event": [NOTE]}), requirements(resolved)).events == ()
+
+
+def told(cast):
+    return [
+        (line["data"]["sequence"], line["data"]["event"])
+        for line in h.lines_of(cast)
+        if line["type"] == "materia_event"
+    ]
+
+
+def loop_of_events(tmp_path):
+    """A utility generator that tells an event, then two items whose check tells one each."""
+    document = h.loop_config()
+    plan = {"workItems": h.items("a", "b"), "event": [{"type": "planned", "severity": "debug"}]}
+    code = f"import sys;sys.stdin.read();print({json.dumps(json.dumps(plan))})"
+    document["materia"]["Plan"] = h.python(code, parse="json", generator=True)
+    checked = json.dumps({"satisfied": True, "event": [{**NOTE, "type": "checked"}]})
+    return h.start(tmp_path, document, {"Check": lambda: checked, "Build": lambda: "b", "Tell": lambda: "t"})
+
+
+def test_r39_events_are_numbered_in_the_journal_with_socket_visit_and_item(tmp_path):
+    cast = loop_of_events(tmp_path)
+    assert cast.run() == "complete"
+    lines = [line["data"] for line in h.lines_of(cast) if line["type"] == "materia_event"]
+    assert [(one["sequence"], one["socket"], one["visit"], one.get("itemKey")) for one in lines] == [
+        (1, "Socket-1", 1, None),
+        (2, "Socket-3", 1, "WI-1"),
+        (3, "Socket-3", 2, "WI-2"),
+    ]
+    assert lines[1]["event"] == {**NOTE, "type": "checked"}
+
+
+def test_r39_the_parsed_artifact_is_without_it_and_the_raw_output_has_it(tmp_path):
+    cast = loop_of_events(tmp_path)
+    cast.run()
+    base = cast.run_dir / "sockets/Socket-1"
+    assert "event" not in json.loads((base / "1.json").read_text())
+    assert "event" in json.loads((base / "1.md").read_text())
+    assert "event" not in cast.at_step(1).after.last_json
+
+
+def test_r39_events_can_be_listed_and_filtered(tmp_path):
+    cast = loop_of_events(tmp_path)
+    cast.run()
+    assert [event.type for event in cast.events()] == ["planned", "checked", "checked"]
+    assert [event.step for event in cast.events(severity="info")] == [3, 5]
+    assert len(cast.events(type="planned")) == len(cast.events(socket="Socket-1")) == 1
+    assert cast.events(socket="Socket-3")[0].payload == {"a": [1]}
+    assert "warning" in repr(cast.events())
+    for wrong in ({"severity": "loud"}, {"socket": "Socket-9"}):
+        with pytest.raises(MateriaError):
+            cast.events(**wrong)
+
+
+def test_r39_replay_and_resume_rebuild_them(tmp_path):
+    cast = loop_of_events(tmp_path)
+    cast.run()
+    cast.close()
+    opened = Cast.open(cast.run_dir)
+    assert opened.events().events == cast.events().events
+    assert opened.differences == ()
+
+
+def test_r39_of_a_refused_output_nothing_is_told(tmp_path):
+    answers = iter([{"event": [NOTE], "other": 1}, {"event": [NOTE]}])
+    cast = h.start(tmp_path, h.one_config(parse="json"), lambda: next(answers))
+    assert cast.run() == "complete"
+    assert told(cast) == [(1, NOTE)]
+
+
+def test_r39_a_faulty_event_of_a_utility_fails_the_cast(tmp_path):
+    cast = h.start(tmp_path, h.one_config(h.python("print('{\"event\": [{}]}')", parse="json")))
+    assert cast.run() == "failed"
+    assert cast.failure.kind == "invalid_output"
+
+
+def test_r39_a_draft_tells_nothing_and_its_final_result_does(tmp_path):
+    cast = h.start(tmp_path, h.one_config(h.agent(multiTurn=True), parse="json"))
+    cast.run()
+    cast.reply({"event": [NOTE]})
+    cast.finalize()
+    assert told(cast) == []
+    cast.reply({"event": [NOTE]})
+    assert told(cast) == [(1, NOTE)]
+
+
+def test_r39_a_correction_tells_in_place_of_the_output_and_numbers_go_on(tmp_path):
+    cast = h.start(tmp_path, h.one_config(parse="json"), lambda: {"event": [NOTE]})
+    cast.step()
+    cast.recommit({"event": [{"type": "other"}, {"type": "third"}]})
+    assert [number for number, _ in told(cast)] == [1, 2, 3]
+    assert [(event.sequence, event.type) for event in cast.events()] == [(2, "other"), (3, "third")]
+    cast.back_to(0)
+    cast.step()
+    assert [event.sequence for event in cast.events()] == [4]
+    assert Cast.open(cast.run_dir).events().events == cast.events().events
