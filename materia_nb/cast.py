@@ -25,6 +25,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract import Grant
+from materia_nb.interrupts import HeldInterrupts, Stop
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 from materia_nb.memories import Memories
@@ -92,7 +93,7 @@ class Cast(Edits, Consults, Memories):
         self.messages = list(messages)
         self.breakpoints = {}
         self.watchpoints = {}
-        self.stop = threading.Event()
+        self.stop = Stop()
         self._files = run_dir
         self._history = history
         self._utilities = utilities

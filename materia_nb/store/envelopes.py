@@ -12,6 +12,7 @@ from materia_nb.engine.state import CastState, Visit
 from materia_nb.handoff.envelope import Names, names, with_meta
 from materia_nb.handoff.protocol import Reading
 from materia_nb.store.files import disk, json_bytes, replace_file
+from materia_nb.store.rundir import RunDir
 
 PROTOCOL: Final = "envelope"
 
@@ -45,6 +46,7 @@ def keep_envelope(
     value = with_meta(reading.value, {**facts.meta, "timestamp": timestamp})
     found = _names(run_dir, facts.meta)
     draft, final = Path(found.draft), Path(found.final)
+    RunDir(run_dir).check_inside(draft.parent.relative_to(run_dir).as_posix())
     with disk(draft, "write the envelope"):
         draft.parent.mkdir(parents=True, exist_ok=True)
         replace_file(draft, json_bytes(value, indent=2))

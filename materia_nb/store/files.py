@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from materia_nb.errors import MateriaError
+from materia_nb.interrupts import HeldInterrupts
 from materia_nb.jsonvalue import JSON
+
+
+_WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+_READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe would be waited for
 
 
 class DiskError(MateriaError):
@@ -59,34 +67,56 @@ def json_bytes(value: JSON, *, indent: int | None = None) -> bytes:
 
 
 def write_file(path: str, content: bytes, *, sync: bool = False) -> None:
-    """Write a new file in one go. The caller makes it known (in the journal) only afterwards."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
-    try:
-        written = os.write(handle, content)
-        while written < len(content):
-            written += os.write(handle, content[written:])
-        if sync:
-            os.fsync(handle)
-    finally:
+    """Write a new file in one go, never through a link. The caller makes it known (in the journal) only afterwards."""
+    with HeldInterrupts():
+        handle = os.open(path, _WRITE, 0o666)
+        try:
+            written = os.write(handle, content)
+            while written < len(content):
+                written += os.write(handle, content[written:])
+            if sync:
+                os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def read_plain(path: Path | str, most: int) -> bytes:
+    """Read a plain file of at most so many bytes; raises OSError for anything else: a pipe, a device, a directory."""
+    with HeldInterrupts():
+        file = os.fdopen(open_plain(path, _READ), "rb")
+    with file:
+        if os.fstat(file.fileno()).st_size > most:
+            raise OSError(errno.EFBIG, f"it has more than {most:,} bytes")
+        return file.read()
+
+
+def open_plain(path: Path | str, flags: int) -> int:
+    """Open a plain file and return its handle; raises OSError for anything else. To be called with interrupts held."""
+    handle = os.open(path, flags, 0o666)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
+        raise OSError(errno.EINVAL, "it is no plain file")
+    return handle
 
 
 def replace_file(path: Path, content: bytes, *, sync: bool = False) -> None:
     """Write beside ``path`` and rename over it, so that readers see the old or the new, never a part."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        write_file(str(beside), content, sync=sync)
-        beside.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
-        raise
+    with HeldInterrupts():
+        try:
+            write_file(str(beside), content, sync=sync)
+            beside.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
+            raise
 
 
 def sync_folder(path: str) -> None:
     """Force to the disk which files a folder holds; a new file is there after a power failure only then."""
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    with HeldInterrupts():
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
+import stat
 from pathlib import Path
 from typing import Final
 
-from materia_nb.store.files import disk
+from materia_nb.jsonvalue import JSON
+from materia_nb.store.files import disk, json_bytes, write_file
 from materia_nb.store.journal import Line, read_journal
 from materia_nb.store.rundir import RunDir, new_run_dir
 
@@ -26,24 +27,25 @@ def fork_files(files: RunDir, step: int) -> Path:
             for name in ("sockets", "contexts", "config.resolved.json"):
                 source = files.path / name
                 if source.is_dir():
-                    shutil.copytree(source, path / name)
+                    shutil.copytree(source, path / name, ignore=_odd)
                 elif source.exists():
                     shutil.copy2(source, path / name)
-            text = "".join(_text(line, files.path.name, step) for line in lines if line.type not in _LEAVE)
-            (path / "events.jsonl").write_text(text, encoding="utf-8")
+            events = [_event(line, files.path.name, step) for line in lines if line.type not in _LEAVE]
+            write_file(str(path / "events.jsonl"), b"".join(json_bytes(event) + b"\n" for event in events))
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)  # a half-made copy is no cast
         raise
     return path
 
 
-def _text(line: Line, cast_id: str, step: int) -> str:
+def _odd(folder: str, names: list[str]) -> list[str]:
+    """Pick what no cast made: links, which may lead anywhere, and pipes, which would be waited for."""
+    modes = {name: (Path(folder) / name).lstat().st_mode for name in names}
+    return [name for name, mode in modes.items() if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))]
+
+
+def _event(line: Line, cast_id: str, step: int) -> dict[str, JSON]:
     data = dict(line.data)
     if line.type == "cast_start":
         data["forkedFrom"] = {"cast": cast_id, "step": step}
-    return (
-        json.dumps(
-            {"ts": line.ts, "type": line.type, "data": data}, ensure_ascii=False, separators=(",", ":")
-        )
-        + "\n"
-    )
+    return {"ts": line.ts, "type": line.type, "data": data}

@@ -9,12 +9,17 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from materia_nb.errors import MateriaError
+from materia_nb.interrupts import HeldInterrupts
 from materia_nb.jsonvalue import JSON
-from materia_nb.store.files import disk, json_bytes
+from materia_nb.store.files import disk, json_bytes, open_plain, read_plain, write_file
 
+LONGEST: Final = 2**30
+"""The longest journal that is read, in bytes."""
+
+_APPEND: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 
 
@@ -46,8 +51,9 @@ class Journal:
         self.path = path
         self.sync = sync
         self._unsure = False
-        with disk(path, "open the journal"):
-            self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        self._handle = -1
+        with HeldInterrupts(), disk(path, "open the journal"):
+            self._handle = open_plain(path, _APPEND)
             self._end = os.fstat(self._handle).st_size
 
     def append(self, events: Sequence[tuple[str, Mapping[str, JSON]]]) -> int:
@@ -65,7 +71,7 @@ class Journal:
             block = b"".join(
                 json_bytes({"ts": ts, "type": kind, "data": data}) + b"\n" for kind, data in events
             )
-        with disk(self.path, "write the journal"):
+        with HeldInterrupts(), disk(self.path, "write the journal"):
             if self._unsure:
                 self._cut()
             self._unsure = True
@@ -77,7 +83,7 @@ class Journal:
                     os.fsync(self._handle)
                 self._end += len(block)
                 self._unsure = False
-            except BaseException:  # an interrupt, too, must not leave half a line
+            except BaseException:
                 with contextlib.suppress(OSError):
                     self._cut()
                 raise
@@ -94,9 +100,13 @@ class Journal:
 
     def close(self) -> None:
         """Close the file; appending afterwards is an error."""
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
+
+    def __del__(self) -> None:
+        """Close also where an interrupt came before anybody had the journal to close."""
+        self.close()
 
 
 def read_journal(path: Path) -> Contents:
@@ -105,7 +115,7 @@ def read_journal(path: Path) -> Contents:
     Raises MateriaError (kind ``damaged_journal``) when a line before the last is not an event.
     """
     try:
-        content = path.read_bytes()
+        content = read_plain(path, LONGEST)
     except OSError as error:
         raise MateriaError(
             f"There is no readable journal here: {error.strerror}.",
@@ -152,7 +162,7 @@ def mend(path: Path, contents: Contents) -> Path | None:
         if not (name := path.with_name(f"{path.stem}.torn-{contents.end}-{number}.txt")).exists()
     )
     with disk(path, "set the torn last line of the journal aside"):
-        aside.write_bytes(contents.torn)
+        write_file(str(aside), contents.torn)
         os.truncate(path, contents.end)
     return aside
 

@@ -6,13 +6,18 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.resolve import build_graph
+from materia_nb.store.files import read_plain
 from materia_nb.store.journal import Contents, read_journal
 from materia_nb.store.rundir import RunDir
+
+LONGEST_CONFIG: Final = 50_000_000
+"""The longest config of a cast that is read, in bytes."""
 
 ENGINE = "materia_nb"
 """What our journals name as their engine."""
@@ -115,7 +120,7 @@ def _with_pipeline(document: JSON, start: Mapping[str, JSON]) -> tuple[JSON, str
 
 def _document(path: Path) -> JSON:
     try:
-        return json.loads(path.read_bytes())
+        return json.loads(read_plain(path, LONGEST_CONFIG))
     except OSError as error:
         raise MateriaError(
             f"The config of the cast cannot be read: {error.strerror}.",

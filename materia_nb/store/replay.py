@@ -25,7 +25,7 @@ from materia_nb.store.detour import finalized, towards
 from materia_nb.store.differences import Difference, our_reason, our_way
 from materia_nb.store.history import Edit, History
 from materia_nb.store.journal import Line
-from materia_nb.store.rundir import output_name
+from materia_nb.store.rundir import is_item_key, output_name
 
 __all__ = ["OUTPUT_TYPES", "Difference", "Replay", "replay"]
 
@@ -141,6 +141,12 @@ class _Player:
             raise MateriaError(
                 f"The journal visits {recorded!r}, which the recorded loadout does not have.",
                 hint="the config or the journal of this run directory was exchanged or changed",
+                kind="damaged_journal",
+            )
+        if self.strict and key is not None and not (isinstance(key, str) and is_item_key(key)):
+            raise MateriaError(
+                f"The journal names an item that cannot be: {str(key)[:100]!r}.",
+                hint="do not trust this run directory",
                 kind="damaged_journal",
             )
         state, visit = self.history.state, line.data.get("visit")
