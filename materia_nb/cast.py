@@ -25,12 +25,13 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract import Grant
-from materia_nb.interrupts import HeldInterrupts, Stop
+from materia_nb.interrupts import Stop
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 from materia_nb.memories import Memories
 from materia_nb.steps import turn_counts
 from materia_nb.stops import Pause
+from materia_nb.store.asrecorded import as_recorded
 from materia_nb.store.context import read_context
 from materia_nb.store.files import disk, sync_folder, to_bytes
 from materia_nb.store.history import History, StepRecord
@@ -82,6 +83,7 @@ class Cast(Edits, Consults, Memories):
         lock: CastLock | None = None,
         differences: Sequence[Difference] = (),
         messages: Sequence[str] = (),
+        problems: Sequence[str] = (),
     ) -> None:
         """Put the parts together; used by :meth:`start`, :meth:`open` and :meth:`resume`."""
         self.run_dir = run_dir.path
@@ -91,6 +93,7 @@ class Cast(Edits, Consults, Memories):
         self.agents = agents or AgentTable()
         self.differences = tuple(differences)
         self.messages = list(messages)
+        self.problems = tuple(problems)
         self.breakpoints = {}
         self.watchpoints = {}
         self.stop = Stop()
@@ -163,17 +166,19 @@ class Cast(Edits, Consults, Memories):
         """Open a run directory to look at it, one of the reference engine too. Nothing is written.
 
         ``differences`` says where our engine would not have taken the recorded route, and
-        ``messages`` what of the recording could not be read.
+        ``messages`` what of the recording could not be read. A cast whose loadout cannot be cast here is
+        shown as it was recorded, and ``messages`` says what is wrong with the loadout (R41).
 
         Raises:
-            MateriaError: there is no cast (``no_cast``, ``no_journal``, ``no_config``), its loadout is
-                invalid, or its journal is damaged (``damaged_journal``).
+            MateriaError: there is no cast (``no_cast``, ``no_journal``, ``no_config``), or its journal
+                is damaged (``damaged_journal``).
         """
         files = RunDir(path)
-        recorded = read_recorded(files)
-        rules = Rules(recorded.graph)
-        done = replay(rules, recorded.contents.lines, files.read_text)
-        messages = list(done.messages)
+        recorded = read_recorded(files, to_look=True)
+        rules, lines = recorded.rules, recorded.contents.lines
+        rebuild = as_recorded if recorded.problems else replay
+        done = rebuild(rules, lines, files.read_text)
+        messages = [*_not_castable(rules, recorded.problems), *done.messages]
         if not cast_start(recorded.contents):
             messages.append("The journal does not say how the cast began.")
         if recorded.contents.torn:
@@ -186,6 +191,7 @@ class Cast(Edits, Consults, Memories):
             agents=agents,
             differences=done.differences,
             messages=messages,
+            problems=recorded.problems,
         )
 
     @classmethod
@@ -211,7 +217,7 @@ class Cast(Edits, Consults, Memories):
         journal: Journal | None = None
         try:
             recorded = read_recorded(files)
-            rules = Rules(recorded.graph)
+            rules = recorded.rules
             done = replay(rules, recorded.contents.lines, files.read_text, strict=True)
             aside = mend(files.journal, recorded.contents)
             journal = Journal(files.journal, sync=sync)
@@ -426,6 +432,17 @@ class Cast(Edits, Consults, Memories):
                 [("budget_set", {"maxTokens": max_tokens})], lambda _: self._history.rebudgeted(state)
             )
             self._told()
+
+
+def _not_castable(rules: Rules, problems: Sequence[str]) -> list[str]:
+    """Say why a cast is shown as it was recorded (R41)."""
+    if not problems:
+        return []
+    first = (
+        f"The loadout {rules.graph.name!r} cannot be cast here, so the cast is shown as it was recorded: "
+        "its state is not rebuilt, and it cannot be resumed, forked or tried in another way."
+    )
+    return [first, *(f"problem: {problem}" for problem in problems)]
 
 
 def _let_go(journal: Journal | None, lock: CastLock | None) -> None:

@@ -32,6 +32,7 @@ class Looks:
     rules: Rules
     differences: tuple[Difference, ...]
     messages: list[str]
+    problems: tuple[str, ...]
     breakpoints: dict[str, Callable[[Self], bool] | None]
     _history: History
     _journal: Journal | None
@@ -177,6 +178,16 @@ class Looks:
         """The tools that change something and yet need not ask in this cast."""
         return self._history.allowed
 
+    def needs_castable(self) -> None:
+        """Raise MateriaError (``not_castable``) when the loadout of an opened cast cannot be cast here (R41)."""
+        if self.problems:
+            raise MateriaError(
+                f"The loadout of this cast cannot be cast here, so it can only be looked at: {self.problems[0]}",
+                where=str(self.run_dir),
+                hint="correct the loadout and cast it anew",
+                kind="not_castable",
+            )
+
     def at_step(self, number: int) -> StepRecord:
         """Return the step of that number; negative numbers count from the end."""
         return _nth(self.steps, number)
@@ -305,6 +316,7 @@ class Past(Looks):
         self.run_dir, self.id, self.rules = cast.run_dir, cast.id, cast.rules
         self.project = cast.project
         self.differences, self.messages, self.breakpoints = (), [], {}
+        self.problems = cast.problems
         self._history, self._journal, self._watchers = history, None, []
         self._listeners, self._saying = [], []
 

@@ -412,6 +412,7 @@ class Steps(Stops):
         return self.rules.sockets[visit.socket].socket.materia
 
     def _needs_writable(self) -> None:
+        self.needs_castable()
         if self._journal is None:
             raise MateriaError(
                 "This cast was opened to be looked at.",

@@ -423,6 +423,7 @@ class Workbench:
     def _told_by(self, reference: str | Path) -> dict[str, JSON]:
         path = find_cast(self.artifact_root, str(reference))
         cast = self._open.get(path) or Cast.open(path, self.agents)
+        cast.needs_castable()  # else its state is not known
         return told_to_the_next(cast.now, cast.id, cast.graph.name)
 
     def _agents_of(self, made: Composition) -> AgentTable:

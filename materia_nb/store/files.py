@@ -14,7 +14,6 @@ from materia_nb.errors import MateriaError
 from materia_nb.interrupts import HeldInterrupts
 from materia_nb.jsonvalue import JSON
 
-
 _WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
 _READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe would be waited for
 

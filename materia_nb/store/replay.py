@@ -206,7 +206,7 @@ class _Player:
         visit = self.history.state.at
         if line.type == "socket_complete" and visit is not None:
             self._finalize(line)  # whoever recorded it asked for no more
-        usage = _usage(line.data.get("usage"))
+        usage = usage_of(line.data.get("usage"))
         step = engine.output(self.rules, self.history.state, text, usage, self.history.prompt)
         kept, meta = artifact if isinstance(artifact, str) else None, line.data.get("meta")
         self.history.answered(step, text, kept, usage, line.ts, meta if isinstance(meta, dict) else None)
@@ -219,7 +219,9 @@ class _Player:
         target = line.data.get("next")
         known = target if target in self.rules.sockets else END
         state = self.history.state._replace(status="ready", next=known)
-        self.history.answered(engine.Step(state), "", str(artifact), _usage(line.data.get("usage")), line.ts)
+        self.history.answered(
+            engine.Step(state), "", str(artifact), usage_of(line.data.get("usage")), line.ts
+        )
         self.free = True
 
     def _unkept(self, line: Line) -> None:
@@ -312,7 +314,7 @@ class _Player:
             self.history.noted(str(line.data.get("text", "")))
 
     def _spent(self, line: Line) -> None:
-        usage = _usage(line.data.get("usage"))
+        usage = usage_of(line.data.get("usage"))
         if usage is not None and self.history.steps:
             self.history.spent(usage, engine.spend(self.history.state, usage))
 
@@ -389,7 +391,7 @@ class _Player:
                 if isinstance(tokens, dict)
                 else None
             )
-            state = state._replace(usage=_usage(total) or state.usage)
+            state = state._replace(usage=usage_of(total) or state.usage)
             self.history.state = state
         return state
 
@@ -486,7 +488,7 @@ class _Player:
         self.done.messages.append(f"Step {len(self.history.steps)}: {message}.".replace("..", "."))
 
 
-def _usage(value: JSON) -> Usage | None:
+def usage_of(value: JSON) -> Usage | None:
     """Read the usage of an output; anything that is not a number counts as none."""
     if not isinstance(value, dict):
         return None

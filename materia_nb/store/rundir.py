@@ -12,7 +12,15 @@ from typing import Final
 
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
-from materia_nb.store.files import disk, json_bytes, read_plain, replace_file, sync_folder, to_bytes, write_file
+from materia_nb.store.files import (
+    disk,
+    json_bytes,
+    read_plain,
+    replace_file,
+    sync_folder,
+    to_bytes,
+    write_file,
+)
 
 LONGEST: Final = 2**28
 """The longest artifact that is read, in bytes."""
@@ -60,8 +68,8 @@ class RunDir:
 
     def check_inside(self, folder: str) -> None:
         """Raise MateriaError unless a folder of artifacts lies in the run directory, links followed."""
-        whole = os.path.realpath(f"{self._root}/{folder}")
-        if ".." in folder.split("/") or whole != os.path.join(self._resolved, folder).rstrip("/"):
+        wanted = self._resolved / folder
+        if ".." in folder.split("/") or wanted.resolve() != wanted:
             raise MateriaError(
                 "The cast would write outside of its run directory, or through a link in it.",
                 where=f"{self._root}/{folder}"[:500],

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from materia_nb.utilities.group import ProcessGroup
 from materia_nb.interrupts import HeldInterrupts
+from materia_nb.utilities.group import ProcessGroup
 
 KEEP_BYTES: Final = 1_048_576
 """How much of stdout and of stderr is kept (R23)."""

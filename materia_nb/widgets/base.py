@@ -22,6 +22,7 @@ from materia_nb.display.bundle import MimeBundle, Shown, bundle
 from materia_nb.display.escape import plain, shorten
 from materia_nb.display.html import Html, html_text
 from materia_nb.errors import MateriaError
+from materia_nb.interrupts import HeldInterrupts
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -159,7 +160,8 @@ class Panel(Shown):
             wait = max(0.0, self._drawn_at + self.interval - time.monotonic())
             self._timer = threading.Timer(wait, self._due)
             self._timer.daemon = True
-            self._timer.start()
+            with HeldInterrupts():  # a thread that is interrupted while it starts never does
+                self._timer.start()
 
     def _due(self) -> None:
         # Forgotten before the state is read: a change after that asks for another redraw.

@@ -19,6 +19,7 @@ from materia_nb.agents.tools.tool import Refused, ToolResult, bounded, named, re
 from materia_nb.agents.tools.work import Work
 from materia_nb.agents.tools.writing import edit, write
 from materia_nb.errors import did_you_mean
+from materia_nb.interrupts import HeldInterrupts
 from materia_nb.jsonvalue import JSON
 
 _Run: TypeAlias = Callable[[Work, Mapping[str, JSON]], ToolResult]
@@ -59,12 +60,15 @@ class Toolbox:
         Raises:
             KeyboardInterrupt: interrupted; nothing is left running or half-written.
         """
-        try:
-            result = self._run(name, args)
-        except (Refused, OSError) as error:
-            result = ToolResult(readable(str(error)), ok=False)
-        # Before it is cut: of a key that was cut in two a half would stay.
-        return ToolResult(bounded(scrubbed(result.text)), ok=result.ok)
+        with (
+            HeldInterrupts()
+        ):  # nothing that a tool has opened may stay open; one that runs a process ends it
+            try:
+                result = self._run(name, args)
+            except (Refused, OSError) as error:
+                result = ToolResult(readable(str(error)), ok=False)
+            # Before it is cut: of a key that was cut in two a half would stay.
+            return ToolResult(bounded(scrubbed(result.text)), ok=result.ok)
 
     def _run(self, name: str, args: Mapping[str, JSON]) -> ToolResult:
         if name not in TOOLS:
