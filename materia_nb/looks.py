@@ -14,6 +14,7 @@ from materia_nb.engine.state import CastState, Failure, Hold, Item, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Graph
+from materia_nb.secrets import scrubbed
 from materia_nb.store.files import disk, replace_file
 from materia_nb.store.history import History, StepRecord, history_to
 from materia_nb.store.journal import Journal
@@ -146,7 +147,7 @@ class Looks:
     @property
     def saying(self) -> str:
         """What the agent that is asked has said so far of an answer that is still coming."""
-        return "".join(self._saying)
+        return scrubbed("".join(self._saying))
 
     @property
     def wish(self) -> str | None:

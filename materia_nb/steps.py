@@ -9,10 +9,11 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from materia_nb.agents.base import Asking, Called, Noted, Said, Spent, Telling, Turn, turn_kind
+from materia_nb.agents.base import Asking, Called, Noted, Said, Spent, Telling, ToolCall, Turn, turn_kind
 from materia_nb.agents.registry import AgentTable
 from materia_nb.agents.sound import SoundReply, agent_failure, sound, sound_usage
 from materia_nb.engine import step as engine
@@ -22,6 +23,7 @@ from materia_nb.engine.state import CastState, Failure, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract import Grant
 from materia_nb.jsonvalue import JSON
+from materia_nb.secrets import scrubbed, scrubbed_json
 from materia_nb.stops import Stops
 from materia_nb.store import derived
 from materia_nb.store.context import change_context
@@ -126,7 +128,7 @@ class Steps(Stops):
         self._files.write_json(f"{base}.command.json", record)
         self._commit([("utility_command", {**about, **record, "visit": visit.visit})], _nothing)
         if result.failure is None:
-            self._arrived(SoundReply(result.stdout, None, {}))
+            self._arrived(SoundReply(result.stdout, None, {}), result.told)
         elif result.failure.kind != "interrupted":
             self._fail(result.failure.kind, result.failure.message, "correct the utility, then recast")
 
@@ -196,7 +198,7 @@ class Steps(Stops):
 
     def _asks(self, visit: Visit, asking: Asking) -> None:
         """The agent cannot go on before a person has decided about tool calls."""
-        calls = list(asking.calls)
+        calls = [_without_keys(call) for call in asking.calls]
         event = {**engine.about(self.rules, visit), "calls": [call.as_json() for call in calls]}
         self._commit([("tool_asked", event)], lambda _: self._history.asks(calls))
         self._told()
@@ -221,12 +223,13 @@ class Steps(Stops):
                 self._heard()
                 return
             case Called(call):
-                event = ("tool_call", {**about, "call": call.as_json()})
                 if self._grant is not None and call.args.get("command") == self._grant.exact_content:
                     self._grant = None  # it is for one use
+                call = _without_keys(call)
+                event = ("tool_call", {**about, "call": call.as_json()})
                 self._commit([event], lambda _: self._history.called(call))
             case Noted(text):
-                told = to_bytes(text).decode()
+                told = scrubbed(to_bytes(text).decode())
                 self._commit([("agent_note", {**about, "text": told})], lambda _: self._history.noted(told))
             case Spent(usage):
                 used = sound_usage(usage, f"The agent of {visit.socket}")
@@ -235,11 +238,16 @@ class Steps(Stops):
                 self._commit([event], lambda _: self._history.spent(used, state))
         self._told()
 
-    def _arrived(self, reply: SoundReply) -> None:
-        """An output is there: decide, keep it on disk, then in the journal, then here."""
+    def _arrived(self, reply: SoundReply, process: str = "") -> None:
+        """An output is there: decide, keep it on disk, then in the journal, then here.
+
+        ``process`` says how the process of a utility ended, which is told if its output is refused (R23).
+        """
         visit = self._visit()
-        text = to_bytes(reply.text).decode()
+        text = scrubbed(to_bytes(reply.text).decode())
+        reply = reply._replace(meta=scrubbed_json(dict(reply.meta)))
         step = engine.output(self.rules, self.now, text, reply.usage, self._history.prompt)
+        step = engine.telling(step, process)
         name = self._files.write_text(self._output_name(visit, step), text)
         events = [(event.type, self._with_output(event, name, reply, step)) for event in step.events]
 
@@ -317,7 +325,9 @@ class Steps(Stops):
     def _fail(self, kind: str, message: str, hint: str) -> None:
         """The waiting visit failed for a reason that the engine cannot know."""
         visit = self._visit()
-        step = engine.fail(self.now, Failure(kind, to_bytes(message).decode(), visit.socket, hint))
+        step = engine.fail(
+            self.now, Failure(kind, scrubbed(to_bytes(message).decode()), visit.socket, scrubbed(hint))
+        )
         events = tuple(event._replace(data={**event.data, "hint": hint}) for event in step.events)
         self._move(step._replace(events=events))
 
@@ -438,6 +448,16 @@ class Steps(Stops):
 
 def _nothing(_: int) -> None:
     """What a line means for the history that only says what was run."""
+
+
+def _without_keys(call: ToolCall) -> ToolCall:
+    """Cut keys out of a call: of what was asked for, said beside it, and told of it."""
+    return replace(
+        call,
+        args=scrubbed_json(dict(call.args)),
+        said=scrubbed(call.said),
+        result=call.result and scrubbed(call.result),
+    )
 
 
 def _key(visit: Visit) -> str | None:

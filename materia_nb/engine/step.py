@@ -8,7 +8,7 @@ from materia_nb.engine.again import abort, fail, recast, resend, revive, set_bud
 from materia_nb.engine.entering import begin, enter, prompt_for
 from materia_nb.engine.holds import answered, decided
 from materia_nb.engine.outputs import finalize, output
-from materia_nb.engine.transition import Event, Step, about, short
+from materia_nb.engine.transition import Event, Step, about, short, telling
 
 __all__ = [
     "Event",
@@ -29,4 +29,5 @@ __all__ = [
     "set_budget",
     "short",
     "spend",
+    "telling",
 ]

@@ -208,6 +208,7 @@ class _Player:
             self._finalize(line)  # whoever recorded it asked for no more
         usage = usage_of(line.data.get("usage"))
         step = engine.output(self.rules, self.history.state, text, usage, self.history.prompt)
+        step = engine.telling(step, str(line.data.get("process") or ""))
         kept, meta = artifact if isinstance(artifact, str) else None, line.data.get("meta")
         self.history.answered(step, text, kept, usage, line.ts, meta if isinstance(meta, dict) else None)
 

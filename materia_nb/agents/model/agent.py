@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from materia_nb.agents.base import AgentError, Asking, Reply, Turn
-from materia_nb.agents.secrets import holds_key
 from materia_nb.interrupts import HeldInterrupts
+from materia_nb.secrets import holds_key
 
 if TYPE_CHECKING:
     from materia_nb.agents.model.making import Made

@@ -8,7 +8,6 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from materia_nb.agents.secrets import scrubbed
 from materia_nb.agents.tools.arguments import checked
 from materia_nb.agents.tools.catalogue import TOOLS
 from materia_nb.agents.tools.finding import find, grep
@@ -21,6 +20,7 @@ from materia_nb.agents.tools.writing import edit, write
 from materia_nb.errors import did_you_mean
 from materia_nb.interrupts import HeldInterrupts
 from materia_nb.jsonvalue import JSON
+from materia_nb.secrets import scrubbed
 
 _Run: TypeAlias = Callable[[Work, Mapping[str, JSON]], ToolResult]
 
