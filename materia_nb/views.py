@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.display.bundle import GraphPicture, Shown, bundle
-from materia_nb.display.calls import call_words
+from materia_nb.display.calls import call_words, calls_html, judged_words
 from materia_nb.display.escape import plain, shorten
 from materia_nb.display.html import (
     Html,
@@ -30,6 +30,7 @@ from materia_nb.engine.items import list_at
 from materia_nb.engine.routing import edge_use
 from materia_nb.engine.step import short
 from materia_nb.errors import MateriaError
+from materia_nb.handoff.contract import request_of
 from materia_nb.insight.why import HEADERS
 from materia_nb.jsonvalue import JSON, MISSING, pretty
 from materia_nb.loadout.graph import END, Graph
@@ -173,6 +174,7 @@ class StatusView(Shown):
         self.lines = status_lines(cast, pause, changed)
         self.steps = steps_view(cast)
         self.draft = _draft(cast)
+        self.asking = cast.asking
         self.prompt = None if self.draft else cast.prompt
 
     def __repr__(self) -> str:
@@ -187,6 +189,8 @@ class StatusView(Shown):
         parts = _lines(self.lines)
         if self.steps.rows:
             parts.append(html_table(self.steps.headers, self.steps.rows[-12:]))
+        if self.asking:
+            parts.append(calls_html(self.asking, opened=True))
         if self.draft:
             parts += [_heading("draft"), html_pre(self.draft, SHOWN_CHARS)]
         if self.prompt is not None:
@@ -201,6 +205,7 @@ class StepView(Shown):
         self.status = status_lines(cast)
         self.step = cast.steps[-1] if cast.steps else None
         self.why = cast.why() if self.step else None
+        self.asking = cast.asking
         self.prompt = None if _draft(cast) else cast.prompt
 
     def __repr__(self) -> str:
@@ -233,6 +238,8 @@ class StepView(Shown):
                 parts.append(html_table(HEADERS, self.why.rows))
         if self.prompt is not None:
             parts += _layers(self.prompt)
+        if self.asking:
+            status.append(calls_html(self.asking, opened=True))
         return bundle(repr(self), html=html_panel(self.why.title, html_join(parts + status)))
 
 
@@ -377,8 +384,11 @@ def _held_for(hold: Hold, socket: str) -> list[str]:
         "question": "answer the question",
         "help": "answer with what it lacks",
     }.get(hold.needs or "", "answer")
+    value = hold.reading.value
+    command = request_of(value).get("exact_content") if isinstance(value, dict) else None
     return [
         f"held by {socket} ({hold.action}): {hold.reason}",
+        *([judged_words("exactly this", str(command))] if command and hold.needs == "consent" else []),
         f"to go on: {asked}, decide in its place, correct its output (recommit), or abort",
     ]
 
