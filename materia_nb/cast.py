@@ -39,7 +39,7 @@ from materia_nb.store.journal import Journal, mend
 from materia_nb.store.lock import CastLock
 from materia_nb.store.recorded import ENGINE, cast_start, check_resumable, read_recorded
 from materia_nb.store.replay import Difference, replay
-from materia_nb.store.rundir import RunDir, new_run_dir
+from materia_nb.store.rundir import RunDir, new_run_dir, place_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +129,7 @@ class Cast(Edits, Consults, Memories):
             "project": str(plan.project),
             "owners": owners,
             "engine": ENGINE,
+            "place": place_of(path),
         }
         if knowledge:
             start["knowledge"] = knowledge
@@ -205,6 +206,9 @@ class Cast(Edits, Consults, Memories):
     ) -> Self:
         """Open a run directory to go on with it: takes its lock and sets a torn last line aside.
 
+        What a person allowed to tools counts only in the directory, on the machine and for the user that the
+        cast began with; elsewhere they ask anew.
+
         Raises:
             DiskError: the directory cannot be written.
             MateriaError: as :meth:`open`; also ``not_ours``, ``not_begun``, ``locked`` (naming the
@@ -226,7 +230,7 @@ class Cast(Edits, Consults, Memories):
             raise
         if aside:
             done.messages.append(f"The last line of the journal was torn; it was set aside in {aside.name}.")
-        return cls(
+        cast = cls(
             files,
             rules,
             done.history,
@@ -238,6 +242,12 @@ class Cast(Edits, Consults, Memories):
             differences=done.differences,
             messages=done.messages,
         )
+        start = cast_start(recorded.contents) or {}
+        if start.get("place") != place_of(path) and cast._ask_anew():
+            cast.messages.append(
+                "What was allowed to tools was said elsewhere or by somebody else: they ask anew."
+            )
+        return cast
 
     def close(self) -> None:
         """Let go of the journal and the lock; the cast can still be looked at."""

@@ -6,10 +6,12 @@ or fork touches them.
 
 from __future__ import annotations
 
+import json
 import shutil
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from materia_nb.agents.sound import sound
 from materia_nb.engine import edit
@@ -20,13 +22,16 @@ from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, same, split_path
 from materia_nb.steps import Steps
-from materia_nb.store.files import to_bytes
+from materia_nb.store.files import to_bytes, too_deep
 from materia_nb.store.fork import fork_files
 from materia_nb.store.history import Edit, StepRecord
 from materia_nb.store.rundir import branch_suffix, output_name
 
 if TYPE_CHECKING:
     from materia_nb.agents.registry import AgentTable
+
+
+_COMPARED: Final = 200
 
 
 class Edits(Steps):
@@ -122,10 +127,13 @@ class Edits(Steps):
                 raise MateriaError(
                     "The cast is complete.", hint="go back to a step first, or fork it", kind="over"
                 )
-            patch, inverse = _patch(before.data, data), _patch(data, before.data)
-            if not patch:
-                return
-            after = change(before)
+            try:
+                patch, inverse = _patch(before.data, data), _patch(data, before.data)
+                if not patch:
+                    return
+                after = change(before)
+            except RecursionError as error:
+                raise too_deep() from error
             event: dict[str, JSON] = {
                 "patch": patch,
                 "inverse": inverse,
@@ -296,8 +304,21 @@ def _patch(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> list[dict[s
     """The JSON Patch (RFC 6902) that makes ``after`` of ``before``."""
     import jsonpatch
 
-    patch: list[dict[str, JSON]] = jsonpatch.make_patch(dict(before), dict(after)).patch
-    return patch
+    # Comparing long lists takes the square of their length, so these are replaced as a whole.
+    long = [key for key in before if key in after and _is_long(before[key]) and _is_long(after[key])]
+    patch: list[dict[str, JSON]] = jsonpatch.make_patch(
+        {key: value for key, value in before.items() if key not in long},
+        {key: value for key, value in after.items() if key not in long},
+    ).patch
+    return patch + [
+        {"op": "replace", "path": "/" + key.replace("~", "~0").replace("/", "~1"), "value": after[key]}
+        for key in long
+        if not same(before[key], after[key])
+    ]
+
+
+def _is_long(value: JSON) -> bool:
+    return isinstance(value, list) and len(value) > _COMPARED
 
 
 def _patched(state: CastState, patch: Sequence[Mapping[str, JSON]]) -> Mapping[str, JSON]:
@@ -310,9 +331,13 @@ def _patched(state: CastState, patch: Sequence[Mapping[str, JSON]]) -> Mapping[s
 def _origins(old: Sequence[JSON], new: Sequence[JSON]) -> list[int | None]:
     """Where each new item stood: equal items first, in order; then those at the same place with the same title."""
     free = dict(enumerate(old))
+    places: dict[str, deque[int]] = {}
+    for index, known in enumerate(old):
+        places.setdefault(_written(known), deque()).append(index)
     found: list[int | None] = []
     for item in new:
-        place = next((index for index, known in free.items() if same(known, item)), None)
+        equal = places.get(_written(item))
+        place = equal.popleft() if equal else None
         found.append(place)
         if place is not None:
             del free[place]
@@ -321,6 +346,11 @@ def _origins(old: Sequence[JSON], new: Sequence[JSON]) -> list[int | None]:
             found[index] = index
             del free[index]
     return found
+
+
+def _written(item: JSON) -> str:
+    """Write an item so that equal ones are written alike; what is no JSON, and is refused later, somehow."""
+    return json.dumps(item, sort_keys=True, default=repr)
 
 
 def _alike(a: JSON, b: JSON) -> bool:

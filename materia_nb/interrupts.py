@@ -18,33 +18,37 @@ class Stop(threading.Event):
 
     An interrupt in the middle of ``Event.set`` or ``Event.clear`` leaves the lock of the event taken, and
     then everybody waits for ever who sets or clears it next. A person who stops a cast does both.
+
+    Attributes:
+        since: when it was set first, in seconds of ``time.monotonic``; None while it is not set.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._raised = False
+        self.since: float | None = None
 
     def is_set(self) -> bool:
         """Whether it is set."""
-        return self._raised
+        return self.since is not None
 
     def set(self) -> None:
         """Set it; whoever waits goes on within a twentieth of a second."""
-        self._raised = True
+        if self.since is None:
+            self.since = time.monotonic()
 
     def clear(self) -> None:
         """Take it back."""
-        self._raised = False
+        self.since = None
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until it is set, at most so many seconds; whether it is."""
         until = None if timeout is None else time.monotonic() + timeout
-        while not self._raised:
+        while not self.is_set():
             left = _LOOK_S if until is None else min(until - time.monotonic(), _LOOK_S)
             if left <= 0:
                 break
             time.sleep(left)
-        return self._raised
+        return self.is_set()
 
 
 class HeldInterrupts:

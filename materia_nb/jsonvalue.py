@@ -93,5 +93,8 @@ def compact(value: JSON) -> str:
 
 
 def pretty(value: JSON) -> str:
-    """Write JSON with an indent of two, keeping non-ASCII text readable."""
-    return json.dumps(value, ensure_ascii=False, indent=2)
+    """Write JSON with an indent of two, keeping non-ASCII text readable; what is nested too deeply, on one line."""
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=2)
+    except RecursionError:
+        return compact(value)

@@ -179,6 +179,11 @@ class Looks:
         """The tools that change something and yet need not ask in this cast."""
         return self._history.allowed
 
+    @property
+    def stopping(self) -> str | None:
+        """What a stop that was asked for still waits for, and for how long; None when it waits for nothing."""
+        return None
+
     def needs_castable(self) -> None:
         """Raise MateriaError (``not_castable``) when the loadout of an opened cast cannot be cast here (R41)."""
         if self.problems:
@@ -243,9 +248,9 @@ class Looks:
 
     def __repr__(self) -> str:
         """Say how the cast stands; stable from run to run, since notebooks are compared by it."""
-        from materia_nb.views import status_lines
+        from materia_nb.views import CastView
 
-        return "\n".join(status_lines(self))
+        return repr(CastView(self))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:  # noqa: ARG002
         from materia_nb.views import CastView

@@ -60,6 +60,27 @@ class Permits(Steps):
         """Refuse the tool calls that wait for leave; the agent is told why, and goes on without."""
         return self._decided("denied", reason, calls)
 
+    def _ask_anew(self) -> bool:
+        """Take back what was allowed to tools, in the journal too; whether there was anything."""
+        calls = [replace(call, decided=None) for call in self._history.asking]
+        due, allowed = self.calls_due, self.allowed
+
+        def keep(_: int) -> None:
+            self._history.asks(calls)
+            self._history.allowed = frozenset()
+
+        with self._hold():
+            self._begin()
+            events: list[tuple[str, Mapping[str, JSON]]] = []
+            if allowed:
+                events.append(("tools_allowed", {"tools": [], "by": "resume"}))
+            if due and (visit := self.now.at) is not None:
+                about = engine.about(self.rules, visit)
+                events.append(("tool_asked", {**about, "calls": [call.as_json() for call in calls]}))
+            if events:
+                self._commit(events, keep)
+        return bool(events)
+
     def _decided(self, how: Decided, reason: str, meant: Sequence[ToolCall] | None) -> StepRecord:
         with self._hold():
             self._begin()

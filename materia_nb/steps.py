@@ -7,6 +7,7 @@ rebuilds what a cast holds.
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from materia_nb.agents.base import Asking, Called, Noted, Said, Spent, Telling, ToolCall, Turn, turn_kind
+from materia_nb.agents.function import FunctionAgent
 from materia_nb.agents.registry import AgentTable
 from materia_nb.agents.sound import SoundReply, agent_failure, sound, sound_usage
 from materia_nb.engine import step as engine
@@ -62,6 +64,22 @@ class Steps(Stops):
     _derived: int
     _astray: bool
     _grant: Grant | None
+
+    @property
+    def stopping(self) -> str | None:
+        """What a stop that was asked for still waits for, and for how long; None when it waits for nothing.
+
+        A process or a request to a model is ended at once, but nobody can end a function of Python.
+        """
+        since = self.stop.since
+        if since is None or not self._writer.locked():
+            return None
+        visit, who = self.waiting_at, "the step to end"
+        if visit is not None and not self.rules.sockets[visit.socket].socket.is_utility:
+            agent = self.agents.for_turn(visit.socket, self._materia(visit).id)
+            kind = "the function " if isinstance(agent, FunctionAgent) else ""
+            who = f"{kind}{agent.name} of {visit.socket} to return"
+        return f"waits for {who} ({time.monotonic() - since:.0f} s)"
 
     def _step(self) -> StepRecord | None:
         with self._hold():

@@ -9,6 +9,7 @@ from typing import Final, Literal, Self, TypeAlias
 
 from materia_nb.engine.state import Status
 from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.interrupts import Stop
 from materia_nb.jsonvalue import MISSING, get_path, same, split_path
 from materia_nb.loadout.graph import END
 from materia_nb.looks import Looks
@@ -34,7 +35,7 @@ class Stops(Looks):
 
     breakpoints: dict[str, Callable[[Self], bool] | None]
     watchpoints: dict[str, list[str]]
-    stop: threading.Event
+    stop: Stop
     _writer: threading.Lock
     _holder: int
 

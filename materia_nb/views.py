@@ -317,6 +317,8 @@ def status_lines(cast: Looks, pause: str | None = None, changed: Sequence[str] =
         most = f" of {now.budget.max_tokens}" if now.budget.max_tokens is not None else ""
         lines.append(f"tokens: {now.usage.tokens}{most}")
     lines += [*cast.messages, *_remarked(cast)]
+    if cast.stopping is not None:
+        return (*lines, f"stopping, {cast.stopping}")
     failure = now.failure
     if failure is not None:
         lines.append(f"{failure.kind}: {failure.message}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
 import pytest
@@ -886,3 +887,21 @@ def test_the_boxes_to_reword_a_prompt_are_as_high_as_what_is_in_them(cast, make)
     assert all(4 <= field.rows <= 20 for field in filled)
     longest = max(filled, key=lambda field: len(field.value))
     assert longest.rows > 4
+
+
+def test_what_an_abort_waits_for_is_told_and_a_second_press_does_no_harm(bench, cast, make):
+    held = Held({"workItems": [item("a")]})
+    bench.agent("Plan", held.answer)
+    panel = make(ToolbarPanel, cast)
+    panel.run_button.click()
+    assert held.begun.wait(30)
+    panel.abort_button.click()
+    panel.abort_button.click()
+    told = re.escape("aborting, waits for the function answer of Socket-1 to return (0 s)")
+    assert re.search(told.replace("0", r"\d+"), panel._status.value)
+    assert "stopping, waits for the function answer of Socket-1" in repr(cast)
+    held.go_on.set()
+    done(cast)
+    panel.refresh()
+    assert (cast.status, panel.notice.value) == ("aborted", "")
+    assert cast.stopping is None

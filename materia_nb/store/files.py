@@ -38,6 +38,10 @@ class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         """Pass over success and other errors."""
+        if isinstance(error, UnicodeEncodeError) or (isinstance(error, ValueError) and "null" in str(error)):
+            raise DiskError(
+                f"Could not {self.doing}: this is no file name.", where=repr(str(self.path)), kind="disk"
+            )
         if isinstance(error, OSError):
             raise DiskError(
                 f"Could not {self.doing}: {error.strerror or error}.",
@@ -58,11 +62,23 @@ def to_bytes(text: str) -> bytes:
 def json_bytes(value: JSON, *, indent: int | None = None) -> bytes:
     """Encode JSON readably; text that UTF-8 cannot hold is written as escapes instead."""
     separators = (",", ":") if indent is None else None
-    text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
     try:
-        return text.encode()
+        return json.dumps(value, ensure_ascii=False, indent=indent, separators=separators).encode()
     except UnicodeEncodeError:
         return json.dumps(value, indent=indent, separators=separators).encode()
+    except RecursionError as error:
+        if indent is not None:
+            return json_bytes(value)  # what is written on one line may be nested deeper
+        raise too_deep() from error
+
+
+def too_deep() -> MateriaError:
+    """Return the error for a value that has too many levels to be written."""
+    return MateriaError(
+        "A value is nested too deeply to be written as JSON.",
+        hint="look at what was assigned to the state",
+        kind="invalid_document",
+    )
 
 
 def write_file(path: str, content: bytes, *, sync: bool = False) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 from materia_nb.jsonvalue import JSON
 from materia_nb.store.files import disk, json_bytes, write_file
 from materia_nb.store.journal import Line, read_journal
-from materia_nb.store.rundir import RunDir, new_run_dir
+from materia_nb.store.rundir import RunDir, new_run_dir, place_of
 
 _LEAVE: Final = ("tools_allowed", "tool_decided")
 
@@ -30,7 +30,7 @@ def fork_files(files: RunDir, step: int) -> Path:
                     shutil.copytree(source, path / name, ignore=_odd)
                 elif source.exists():
                     shutil.copy2(source, path / name)
-            events = [_event(line, files.path.name, step) for line in lines if line.type not in _LEAVE]
+            events = [_event(line, path, files.path.name, step) for line in lines if line.type not in _LEAVE]
             write_file(str(path / "events.jsonl"), b"".join(json_bytes(event) + b"\n" for event in events))
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)  # a half-made copy is no cast
@@ -44,8 +44,8 @@ def _odd(folder: str, names: list[str]) -> list[str]:
     return [name for name, mode in modes.items() if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))]
 
 
-def _event(line: Line, cast_id: str, step: int) -> dict[str, JSON]:
+def _event(line: Line, path: Path, cast_id: str, step: int) -> dict[str, JSON]:
     data = dict(line.data)
     if line.type == "cast_start":
-        data["forkedFrom"] = {"cast": cast_id, "step": step}
+        data |= {"forkedFrom": {"cast": cast_id, "step": step}, "place": place_of(path)}
     return {"ts": line.ts, "type": line.type, "data": data}

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from materia_nb.errors import MateriaError
 from materia_nb.interrupts import HeldInterrupts
 from materia_nb.jsonvalue import JSON
-from materia_nb.store.files import disk, json_bytes, open_plain, read_plain, write_file
+from materia_nb.store.files import disk, json_bytes, open_plain, read_plain, too_deep, write_file
 
 LONGEST: Final = 2**30
 """The longest journal that is read, in bytes."""
@@ -64,9 +64,11 @@ class Journal:
                 the next append cuts it before it writes.
         """
         ts = time.time_ns() // 1_000_000
-        text = "".join([f"{_encode({'ts': ts, 'type': kind, 'data': data})}\n" for kind, data in events])
         try:
+            text = "".join([f"{_encode({'ts': ts, 'type': kind, 'data': data})}\n" for kind, data in events])
             block = text.encode()
+        except RecursionError as error:
+            raise too_deep() from error
         except UnicodeEncodeError:
             block = b"".join(
                 json_bytes({"ts": ts, "type": kind, "data": data}) + b"\n" for kind, data in events

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
+import socket
 import time
 from functools import cached_property
 from pathlib import Path
@@ -130,6 +131,11 @@ class RunDir:
 def is_item_key(key: str) -> bool:
     """Whether ``key`` may be that of an item (R13), so that the names of artifacts cannot lead elsewhere by it."""
     return bool(_ITEM_KEY.fullmatch(key)) and ".." not in key
+
+
+def place_of(path: Path) -> dict[str, JSON]:
+    """Say where a run directory is: what a person allowed in a cast counts there and nowhere else."""
+    return {"host": socket.gethostname(), "user": os.getuid(), "directory": str(path.resolve())}
 
 
 def visit_name(visit: int, item_key: str | None) -> str:

@@ -105,12 +105,14 @@ class Panel(Shown):
         def due() -> None:
             with self._drawing:
                 if not self.closed:
+                    self._ends.remove(timer.cancel)
                     act()
 
         timer = threading.Timer(seconds, due)
         timer.daemon = True
-        timer.start()
         self.at_close(timer.cancel)
+        with HeldInterrupts():
+            timer.start()
 
     def at_close(self, end: Callable[[], object]) -> None:
         """Call ``end`` when the panel is closed."""
@@ -194,7 +196,7 @@ class Panel(Shown):
 
     def _show(self) -> MimeBundle:
         text, svg = self.fallback()
-        shown = bundle(text, svg=svg)
+        shown = bundle(plain(text), svg=svg)
         if self.closed:
             return shown
         # Where there are widgets they are drawn, whatever else the bundle holds.
