@@ -37,7 +37,7 @@ class Consults(Permits):
         Raises:
             MateriaError: the cast is not held (``not_held``), or the answer is blank.
         """
-        if not text.strip():
+        if not isinstance(text, str) or not text.strip():
             raise MateriaError("The answer is blank.", hint="say it in words", kind="usage")
         return self._resume("hold_answered", {}, text, None)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -20,9 +20,9 @@ from materia_nb.engine.prompt import Prompt, reworded
 from materia_nb.engine.replacing import replaced
 from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError
-from materia_nb.jsonvalue import JSON, same, split_path
+from materia_nb.jsonvalue import JSON, MISSING, compact, same, split_path
 from materia_nb.steps import Steps
-from materia_nb.store.files import to_bytes, too_deep
+from materia_nb.store.files import json_copy, to_bytes, too_deep
 from materia_nb.store.fork import fork_files
 from materia_nb.store.history import Edit, StepRecord
 from materia_nb.store.rundir import branch_suffix, output_name
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from materia_nb.agents.registry import AgentTable
 
 
-_COMPARED: Final = 200
+_COMPARED: Final = 20_000  # characters of JSON
 
 
 class Edits(Steps):
@@ -73,7 +73,7 @@ class Edits(Steps):
             raise MateriaError(
                 "The work items must be a list.", hint="each has title and context", kind="items"
             )
-        new = list(items)
+        new = json_copy(list(items))
         old = self.now.data.get("workItems")
         places = _origins(old if isinstance(old, list) else [], new) if origins is None else list(origins)
         self._edit(
@@ -99,7 +99,12 @@ class Edits(Steps):
         before: dict[str, JSON] = dict(self.now.data)
         if segments[0] == "workItems" and len(segments) > 1:
             before.setdefault("workItems", [])
-        made = replaced(before, segments, value)
+        if value is not MISSING:
+            value = json_copy(value)
+        try:
+            made = replaced(before, segments, value)
+        except RecursionError as error:
+            raise too_deep() from error
         if segments[0] == "workItems" and "workItems" in made:
             self.edit_items(made["workItems"])  # cursors and budgets go with them, each is checked (R9, R13)
         else:
@@ -111,7 +116,10 @@ class Edits(Steps):
         Raises:
             MateriaError: the data is not JSON, or a step is running (kind ``busy``).
         """
-        self._edit(data, lambda state: edit.edit_data(state, _patched(state, _patch(state.data, data))))
+        if not isinstance(data, Mapping):
+            raise MateriaError("The state is an object.", hint="give a dict", kind="not_json")
+        new = json_copy(dict(data))
+        self._edit(new, lambda state: edit.edit_data(state, _patched(state, _patch(state.data, new))))
 
     def _edit(
         self,
@@ -302,23 +310,43 @@ def _ending(step: engine.Step) -> list[tuple[str, Mapping[str, JSON]]]:
 
 def _patch(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> list[dict[str, JSON]]:
     """The JSON Patch (RFC 6902) that makes ``after`` of ``before``."""
+    return list(_changes(before, after, ""))
+
+
+def _changes(before: Mapping[str, JSON], after: Mapping[str, JSON], path: str) -> Iterator[dict[str, JSON]]:
+    """Compare object by object; of lists only short ones item by item, since that takes the square of their length."""
     import jsonpatch
 
-    # Comparing long lists takes the square of their length, so these are replaced as a whole.
-    long = [key for key in before if key in after and _is_long(before[key]) and _is_long(after[key])]
-    patch: list[dict[str, JSON]] = jsonpatch.make_patch(
-        {key: value for key, value in before.items() if key not in long},
-        {key: value for key, value in after.items() if key not in long},
-    ).patch
-    return patch + [
-        {"op": "replace", "path": "/" + key.replace("~", "~0").replace("/", "~1"), "value": after[key]}
-        for key in long
-        if not same(before[key], after[key])
-    ]
+    for key in [*before, *(key for key in after if key not in before)]:
+        here = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
+        if key not in after:
+            yield {"op": "remove", "path": here}
+            continue
+        new = after[key]
+        if key not in before:
+            yield {"op": "add", "path": here, "value": new}
+            continue
+        old = before[key]
+        if isinstance(old, dict) and isinstance(new, dict):
+            yield from _changes(old, new, here)
+        elif not same(old, new):
+            if _is_short_list(old) and _is_short_list(new):
+                items = jsonpatch.make_patch({"": old}, {"": new}).patch
+                yield from (_below(here, change) for change in items)
+            else:
+                yield {"op": "replace", "path": here, "value": new}
 
 
-def _is_long(value: JSON) -> bool:
-    return isinstance(value, list) and len(value) > _COMPARED
+def _below(path: str, change: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return a change of ``/`` as one of ``path``."""
+    return {
+        name: path + value.removeprefix("/") if name in ("path", "from") else value
+        for name, value in change.items()
+    }
+
+
+def _is_short_list(value: JSON) -> bool:
+    return isinstance(value, list) and len(compact(value)) <= _COMPARED
 
 
 def _patched(state: CastState, patch: Sequence[Mapping[str, JSON]]) -> Mapping[str, JSON]:

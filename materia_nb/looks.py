@@ -328,7 +328,8 @@ class Past(Looks):
 
 
 def _nth(steps: Sequence[StepRecord], number: int) -> StepRecord:
-    index = number - 1 if number > 0 else len(steps) + number
+    whole = type(number) is int  # what comes from a notebook need not be what the annotation says
+    index = -1 if not whole else number - 1 if number > 0 else len(steps) + number
     if number == 0 or not 0 <= index < len(steps):
         raise MateriaError(
             f"There is no step {number}; the cast has {len(steps)}.",

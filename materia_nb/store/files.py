@@ -72,6 +72,22 @@ def json_bytes(value: JSON, *, indent: int | None = None) -> bytes:
         raise too_deep() from error
 
 
+def json_copy(value: JSON) -> JSON:
+    """Return a value as it would be read from JSON.
+
+    Raises:
+        MateriaError: it is not JSON (``not_json``), or nested too deeply.
+    """
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except RecursionError as error:
+        raise too_deep() from error
+    except (TypeError, ValueError) as error:
+        raise MateriaError(
+            f"This is not JSON: {error}.", hint="use text, numbers, lists and dicts", kind="not_json"
+        ) from error
+
+
 def too_deep() -> MateriaError:
     """Return the error for a value that has too many levels to be written."""
     return MateriaError(

@@ -67,12 +67,16 @@ class Journal:
         try:
             text = "".join([f"{_encode({'ts': ts, 'type': kind, 'data': data})}\n" for kind, data in events])
             block = text.encode()
-        except RecursionError as error:
-            raise too_deep() from error
         except UnicodeEncodeError:
             block = b"".join(
                 json_bytes({"ts": ts, "type": kind, "data": data}) + b"\n" for kind, data in events
             )
+        except RecursionError as error:
+            raise too_deep() from error
+        except (TypeError, ValueError) as error:
+            raise MateriaError(
+                f"This is not JSON: {error}.", hint="use text, numbers, lists and dicts", kind="not_json"
+            ) from error
         with HeldInterrupts(), disk(self.path, "write the journal"):
             if self._unsure:
                 self._cut()
