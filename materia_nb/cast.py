@@ -429,9 +429,11 @@ class Cast(Edits, Consults, Memories):
     def set_budget(self, max_tokens: int | None) -> None:
         """Change the token budget of this cast only; None takes it away (R20)."""
         # what comes from a notebook need not be what the annotation says
-        if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 0):
+        given: object = max_tokens
+        if given is not None and (type(given) is not int or given < 0):
+            told = f"{given!r:.40}" if isinstance(given, int | float | str) else type(given).__name__
             raise MateriaError(
-                f"A budget is a whole number of tokens, not {max_tokens!r}.",
+                f"A budget is a whole number of tokens, not {told}.",
                 hint="give a number from 0, or None for no limit",
                 kind="bad_budget",
             )

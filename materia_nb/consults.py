@@ -37,7 +37,8 @@ class Consults(Permits):
         Raises:
             MateriaError: the cast is not held (``not_held``), or the answer is blank.
         """
-        if not isinstance(text, str) or not text.strip():
+        given: object = text  # what comes from a notebook need not be what the annotation says
+        if not isinstance(given, str) or not given.strip():
             raise MateriaError("The answer is blank.", hint="say it in words", kind="usage")
         return self._resume("hold_answered", {}, text, None)
 

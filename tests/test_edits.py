@@ -407,3 +407,12 @@ def test_a_state_that_is_nested_too_deeply_is_refused(tmp_path):
     with pytest.raises(MateriaError, match="nested too deeply"):
         cast.edit_value("deep", deep)
     assert cast.state == {}
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, b"bytes", float("nan"), {"a": lambda: 1}], ids=type)
+def test_what_is_no_json_is_refused_before_it_is_believed(tmp_path, value):
+    cast = start(tmp_path, one_config())
+    for act in (lambda: cast.edit_value("a", value), lambda: cast.edit_state({"a": value})):
+        with pytest.raises(MateriaError, match="not JSON"):
+            act()
+    assert type(cast).open(cast.run_dir).state == cast.state == {}

@@ -52,7 +52,13 @@ class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
 
 
 def to_bytes(text: str) -> bytes:
-    """Encode text; lone surrogates, which UTF-8 has no place for, become U+FFFD."""
+    """Encode text; lone surrogates, which UTF-8 has no place for, become U+FFFD.
+
+    Raises:
+        MateriaError: a notebook gave something that is no text (``usage``).
+    """
+    if not isinstance(text, str):
+        raise MateriaError(f"A {type(text).__name__} is not text.", hint="give a string", kind="usage")
     try:
         return text.encode()
     except UnicodeEncodeError:
