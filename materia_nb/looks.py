@@ -332,7 +332,7 @@ def _nth(steps: Sequence[StepRecord], number: int) -> StepRecord:
     index = -1 if not whole else number - 1 if number > 0 else len(steps) + number
     if number == 0 or not 0 <= index < len(steps):
         raise MateriaError(
-            f"There is no step {number}; the cast has {len(steps)}.",
+            f"There is no step {number if whole else type(number).__name__}; the cast has {len(steps)}.",
             hint="give a number from 1, or -1 for the latest",
             kind="no_step",
         )

@@ -140,3 +140,13 @@ def test_a_person_decides_in_the_agents_place(held, way):
         hold.target.value = "Done"
     {"yes": hold.yes_button, "no": hold.no_button, "go": hold.go_button}[way].click()
     assert cast.next_socket == {"yes": "Done", "no": "end", "go": "Done"}[way]
+
+
+def test_the_text_of_a_panel_has_no_control_characters(tmp_path):
+    """A carriage return would write over what stands before it."""
+    document = h.one_config()
+    document["loadouts"] = {"T\rcomplete after 9 steps": document["loadouts"]["T"]}
+    document["activeLoadout"] = "T\rcomplete after 9 steps"
+    panel = CastPanel(h.start(tmp_path, document))
+    assert "\r" not in panel._repr_mimebundle_()["text/plain"]
+    panel.close()
