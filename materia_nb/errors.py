@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable
 from typing import Final
 
+_COMPARED: Final = 200  # characters of a name: comparing takes the square of it
 _SHORT: Final = 6
 """Words of up to so many letters are soon alike by chance, as pause and use are."""
 
@@ -47,7 +48,7 @@ class MateriaError(Exception):
 
 def close_match(name: str, known: Iterable[str]) -> str | None:
     """Return the known name nearest to ``name``, or None when nothing is near."""
-    names = list(known)
+    names, name = list(known), name[:_COMPARED]
     for found in difflib.get_close_matches(name, names, n=3, cutoff=0.6):
         if max(len(name), len(found)) > _SHORT or _a_slip(name.casefold(), found.casefold()):
             return found

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final, TypeAlias
 
+from materia_nb.errors import MateriaError
+
 JSON: TypeAlias = Any
 """A JSON value: None, bool, int, float, str, list or dict with str keys.
 
@@ -107,5 +109,33 @@ def compact(value: JSON) -> str:
 
 
 def pretty(value: JSON) -> str:
-    """Write JSON with an indent of two, keeping non-ASCII text readable."""
-    return json.dumps(value, ensure_ascii=False, indent=2)
+    """Write JSON with an indent of two, keeping non-ASCII text readable; what is nested too deeply, on one line."""
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=2)
+    except RecursionError:
+        return compact(value)
+
+
+def json_copy(value: JSON) -> JSON:
+    """Return a value as it would be read from JSON.
+
+    Raises:
+        MateriaError: it is not JSON (``not_json``), or nested too deeply.
+    """
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except RecursionError as error:
+        raise too_deep_to_write() from error
+    except (TypeError, ValueError) as error:
+        raise MateriaError(
+            f"This is not JSON: {error}.", hint="use text, numbers, lists and dicts", kind="not_json"
+        ) from error
+
+
+def too_deep_to_write() -> MateriaError:
+    """Return the error for a value that has too many levels to be written."""
+    return MateriaError(
+        "A value is nested too deeply to be written as JSON.",
+        hint="look at what was assigned to the state",
+        kind="invalid_document",
+    )

@@ -9,6 +9,7 @@ from typing import Final, Literal, Protocol, TypeAlias
 
 from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.interrupts import Stop
 from materia_nb.store.catalogue import cast_entry
 from materia_nb.store.quests import NAME, Board, Quest, QuestStatus, change_board, read_board
 
@@ -58,7 +59,7 @@ class QuestBoard:
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
         self._writer = threading.Lock()  # held while quests are run here
-        self._stop = threading.Event()
+        self._stop = Stop()
         self._active: str | None = None
         self._watchers: list[Callable[[], object]] = []
 

@@ -16,9 +16,13 @@ from materia_nb.agents.recorded import RecordedAgent, RecordedTurn
 from materia_nb.engine.said import call_from
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
+from materia_nb.store.files import read_plain
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
+
+LONGEST: Final = 2**28
+"""The longest recording that is read, in bytes."""
 
 FORMAT: Final = "materia-nb recording 1"
 _META: Final = ("model", "provider", "finish")
@@ -79,10 +83,10 @@ def read_recording(path: Path) -> RecordedAgent:
         MateriaError: it cannot be read (``no_recording``), or is none (``bad_recording``).
     """
     try:
-        given = json.loads(path.read_bytes())
-    except OSError as error:
+        given = json.loads(read_plain(path, LONGEST))
+    except (OSError, UnicodeEncodeError) as error:
         raise MateriaError(
-            f"The recording cannot be read: {error.strerror}.",
+            f"The recording cannot be read: {getattr(error, 'strerror', 'this is no file name')}.",
             where=str(path),
             hint="record FILE writes one of the current cast",
             kind="no_recording",

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.display.bundle import GraphPicture, Shown, bundle
-from materia_nb.display.calls import call_words
+from materia_nb.display.calls import call_words, calls_html, judged_words
 from materia_nb.display.escape import plain, shorten
 from materia_nb.display.html import (
     Html,
@@ -30,6 +30,7 @@ from materia_nb.engine.items import list_at
 from materia_nb.engine.routing import edge_use
 from materia_nb.engine.step import short
 from materia_nb.errors import MateriaError
+from materia_nb.handoff.contract import request_of
 from materia_nb.insight.why import HEADERS
 from materia_nb.jsonvalue import JSON, MISSING, compact, pretty
 from materia_nb.loadout.graph import END, Graph
@@ -222,6 +223,7 @@ class StatusView(Shown):
         self.lines = status_lines(cast, pause, changed)
         self.steps = steps_view(cast)
         self.draft = _draft(cast)
+        self.asking = cast.asking
         self.prompt = None if self.draft else cast.prompt
 
     def __repr__(self) -> str:
@@ -236,6 +238,8 @@ class StatusView(Shown):
         parts = _lines(self.lines)
         if self.steps.rows:
             parts.append(html_table(self.steps.headers, self.steps.rows[-12:]))
+        if self.asking:
+            parts.append(calls_html(self.asking, opened=True))
         if self.draft:
             parts += [_heading("draft"), html_pre(self.draft, SHOWN_CHARS)]
         if self.prompt is not None:
@@ -250,6 +254,7 @@ class StepView(Shown):
         self.status = status_lines(cast)
         self.step = cast.steps[-1] if cast.steps else None
         self.why = cast.why() if self.step else None
+        self.asking = cast.asking
         self.prompt = None if _draft(cast) else cast.prompt
 
     def __repr__(self) -> str:
@@ -282,6 +287,8 @@ class StepView(Shown):
                 parts.append(html_table(HEADERS, self.why.rows))
         if self.prompt is not None:
             parts += _layers(self.prompt)
+        if self.asking:
+            status.append(calls_html(self.asking, opened=True))
         return bundle(repr(self), html=html_panel(self.why.title, html_join(parts + status)))
 
 
@@ -349,18 +356,9 @@ def status_lines(cast: Snapshot, pause: str | None = None, changed: Sequence[str
         changed: the watched paths that made it stop.
     """
     now = cast.now
-    odd = cast.remarks
-    stands = f"{now.status}, with remarks," if odd else now.status
-    lines = [f"{cast.graph.name}: {stands} after {_count(len(cast.steps), 'step')}"]
-    done = [
-        f"loop {loop}: {done} of {total} done" for loop, (done, total) in loop_progress(cast).items() if total
-    ]
-    if done:
-        lines[0] += f" ({', '.join(done)})"
-    if now.usage.tokens:
-        most = f" of {now.budget.max_tokens}" if now.budget.max_tokens is not None else ""
-        lines.append(f"tokens: {now.usage.tokens}{most}")
-    lines += [*_remarks(odd), *cast.messages, *_remarked(cast)]
+    lines = [*_standing(cast), *_remarks(cast.remarks), *cast.messages, *_remarked(cast)]
+    if cast.stopping is not None:
+        return (*lines, f"stopping, {cast.stopping}")
     failure = now.failure
     if failure is not None:
         lines.append(f"{failure.kind}: {failure.message}")
@@ -380,6 +378,22 @@ def status_lines(cast: Snapshot, pause: str | None = None, changed: Sequence[str
     elif now.status == "complete":
         lines += _concluded(cast)
     return tuple(lines)
+
+
+def _standing(cast: Snapshot) -> list[str]:
+    """How far a cast is, and what it has used."""
+    now = cast.now
+    stands = f"{now.status}, with remarks," if cast.remarks else now.status
+    lines = [f"{cast.graph.name}: {stands} after {_count(len(cast.steps), 'step')}"]
+    done = [
+        f"loop {loop}: {done} of {total} done" for loop, (done, total) in loop_progress(cast).items() if total
+    ]
+    if done:
+        lines[0] += f" ({', '.join(done)})"
+    if now.usage.tokens:
+        most = f" of {now.budget.max_tokens}" if now.budget.max_tokens is not None else ""
+        lines.append(f"tokens: {now.usage.tokens}{most}")
+    return lines
 
 
 def _remarks(odd: Sequence[Remark]) -> Iterator[str]:
@@ -451,8 +465,11 @@ def _held_for(hold: Hold, socket: str) -> list[str]:
         "question": "answer the question",
         "help": "answer with what it lacks",
     }.get(hold.needs or "", "answer")
+    value = hold.reading.value
+    command = request_of(value).get("exact_content") if isinstance(value, dict) else None
     return [
         f"held by {socket} ({hold.action}): {hold.reason}",
+        *([judged_words("exactly this", str(command))] if command and hold.needs == "consent" else []),
         f"to go on: {asked}, decide in its place, correct its output (recommit), or abort",
     ]
 

@@ -30,7 +30,7 @@ from materia_nb.loadout.compose import Composition, compose
 from materia_nb.loadout.copies import add_definitions, placed_materia
 from materia_nb.loadout.layers import PROJECT_FILE, profile_directory
 from materia_nb.recordings import agent_of, read_recording, recording_of
-from materia_nb.store.catalogue import CastEntry, find_cast, list_casts
+from materia_nb.store.catalogue import CastEntry, find_cast, is_file, list_casts
 from materia_nb.store.files import disk, replace_file
 from materia_nb.utilities import scripts
 from materia_nb.utilities.command import moved
@@ -250,6 +250,14 @@ class Workbench:
                 kind="bad_utility",
             ) from None
         path = self.artifact_root / "notebook-utilities" / f"{name.replace(' ', '-')}.py"
+        for other, raw in self.config.document.get("materia", {}).items():
+            if other != name and isinstance(raw, dict) and raw.get("command") == [sys.executable, str(path)]:
+                raise MateriaError(
+                    f"The script of {name!r} would replace that of the utility {other!r}.",
+                    where=str(path),
+                    hint="choose a name that differs in more than spaces and hyphens",
+                    kind="bad_name",
+                )
         with disk(path, "write the script of the utility"):
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, script.encode())
@@ -328,7 +336,7 @@ class Workbench:
             MateriaError: there is no such file or cast, or it is no recording (``bad_recording``).
         """
         path = self.project / reference
-        if path.is_file() or path.suffix == ".json":
+        if is_file(path) or path.suffix == ".json":
             return read_recording(path)
         cast = Cast.open(find_cast(self.artifact_root, str(reference)))
         return agent_of(recording_of(cast), f"recorded:{cast.id}")
@@ -423,6 +431,7 @@ class Workbench:
     def _told_by(self, reference: str | Path) -> dict[str, JSON]:
         path = find_cast(self.artifact_root, str(reference))
         cast = self._open.get(path) or Cast.open(path, self.agents)
+        cast.needs_castable()  # else its state is not known
         return told_to_the_next(cast.now, cast.id, cast.graph.name)
 
     def _agents_of(self, made: Composition) -> AgentTable:

@@ -336,7 +336,7 @@ def test_the_record_of_a_cast_is_not_written(project, bench):
     for target in (path, str(Path(path).with_name("new.txt")), str(Path(path).parent / "sockets" / "x.md")):
         result = box.call("write", {"path": target, "content": "x"})
         assert not result.ok
-        assert "record of a cast" in result.text
+        assert "do not change" in result.text
     assert journal.read_bytes() == before
     assert box.call("read", {"path": path}).ok
     assert "events.jsonl" not in box.call("find", {"pattern": "**"}).text
@@ -398,3 +398,17 @@ def test_no_search_leads_outside(shared, tool, path):
     result = Toolbox(project).call(tool, {**TOOLS[tool], "path": path})
     assert "sings" not in result.text
     assert "canary.txt" not in result.text
+
+
+@pytest.mark.parametrize(
+    "path", [".pi/pi-materia.json", ".PI/x/y.md", "casts/notebook-utilities/count.py", "in/x.py"]
+)
+@pytest.mark.parametrize("tool", ["write", "edit"])
+def test_what_is_run_later_without_asking_is_not_changed(tmp_path, tool, path):
+    """The config names commands, and the scripts of utilities are run: writing them would be a shell."""
+    (tmp_path / ".pi").mkdir()
+    (tmp_path / ".pi" / "x").mkdir()
+    (tmp_path / "in").symlink_to(".pi/x")
+    result = Toolbox(tmp_path).call(tool, {"path": path, **TOOLS[tool]})
+    assert not result.ok
+    assert "which the tools for files do not change" in result.text

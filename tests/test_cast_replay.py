@@ -249,7 +249,7 @@ def _process(stdout: str, *, fails: bool) -> UtilityResult:
         stdout=stdout.encode(errors="replace"), stderr=b"", stdout_truncated=False, stderr_truncated=False, seconds=0.5,
     )  # fmt: skip
     failure = UtilityFailure("utility_exit", "it failed") if fails else None
-    return UtilityResult(done, 1000, done.stdout.decode(), "", failure)
+    return UtilityResult(done, 1000, done.stdout.decode(), "", failure, told="It ended.")
 
 
 def _play(cast: Cast, actions, current: dict) -> None:
@@ -314,3 +314,14 @@ def test_hypothesis_finds_loadouts_that_can_be_cast():
 
     collect()
     assert len(valid) > 8
+
+
+def test_r23_output_that_is_no_json_fails_with_command_code_stderr_and_artifacts(tmp_path):
+    code = "import sys; print('not json'); sys.stderr.write('I meant well')"
+    cast = h.start(tmp_path, h.one_config(h.python(code, parse="json")))
+    assert cast.run() == "failed"
+    assert "$: " in cast.failure.message
+    for told in ("code 0", "-I -S -c", "stderr: I meant well", "sockets/Socket-1/1.command.stdout.txt"):
+        assert told in cast.failure.message
+    assert h.lines_of(cast)[-1]["data"]["error"] == cast.failure.message
+    h.assert_same(Cast.open(cast.run_dir), cast)

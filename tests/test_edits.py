@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -372,3 +375,54 @@ def test_an_aborted_cast_can_be_looked_at(cast):
     cast.abort()
     assert cast.upcoming_item is None
     assert cast.next_socket == "Socket-2"
+
+
+def test_a_long_list_is_edited_in_time_that_grows_with_its_length(tmp_path):
+    """Where each of 20,000 items stood is found without comparing it with all the others."""
+    cast = start(tmp_path, one_config())
+    cast.edit_items([item(f"old {n}") for n in range(20_000)])
+    began = time.process_time()
+    cast.edit_items([item(f"new {n}" if n % 2 else f"old {n}") for n in range(20_000)])
+    assert time.process_time() - began < 10
+    assert type(cast).open(cast.run_dir).state == cast.state
+
+
+def test_items_that_are_equal_keep_their_order(bench, cast):
+    cast.run(steps=1)
+    cast.edit_items([item("a"), item("a"), item("c"), item("a")])
+    cast.edit_items([item("c"), item("a"), item("a")])
+    assert h_origins(cast) == [2, 0, 1]
+
+
+def h_origins(cast):
+    lines = [json.loads(line) for line in (cast.run_dir / "events.jsonl").read_text().splitlines()]
+    return [line["data"]["origins"] for line in lines if line["type"] == "state_edited"][-1]
+
+
+def test_a_state_that_is_nested_too_deeply_is_refused(tmp_path):
+    cast = start(tmp_path, one_config())
+    deep: object = 1
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(MateriaError, match="nested too deeply"):
+        cast.edit_value("deep", deep)
+    assert cast.state == {}
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, b"bytes", float("nan"), {"a": lambda: 1}], ids=type)
+def test_what_is_no_json_is_refused_before_it_is_believed(tmp_path, value):
+    cast = start(tmp_path, one_config())
+    for act in (lambda: cast.edit_value("a", value), lambda: cast.edit_state({"a": value})):
+        with pytest.raises(MateriaError, match="not JSON"):
+            act()
+    assert type(cast).open(cast.run_dir).state == cast.state == {}
+
+
+def test_a_utility_does_not_take_the_script_of_another_one(bench):
+    """Both names would be written to the same file."""
+    path = bench.define_utility("Count It", "print(1)")
+    with pytest.raises(MateriaError, match="would replace that of the utility 'Count It'"):
+        bench.define_utility("Count-It", "print(2)")
+    assert path.read_text() == "print(1)"
+    bench.define_utility("Count It", "print(3)")
+    assert path.read_text() == "print(3)"

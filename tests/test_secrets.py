@@ -8,9 +8,11 @@ import sys
 import pytest
 
 import cast_helpers as h
-from materia_nb.agents import AgentError, CommandAgent, ModelAgent
-from materia_nb.agents.secrets import scrubbed, scrubbed_part, secret_arguments
+from materia_nb.agents import AgentError, CommandAgent, ModelAgent, Reply
+from materia_nb.agents.base import Called, Noted, ToolCall
 from materia_nb.agents.tools import Toolbox, shell
+from materia_nb.secrets import scrubbed, scrubbed_part, secret_arguments
+from materia_nb.views import StatusView, cast_page_html
 from model_helpers import turn
 from model_server import refuses, serving
 
@@ -128,3 +130,64 @@ def test_stderr_of_a_program_is_told_without_keys(tmp_path, fill):
 def test_arguments_that_are_keys_by_their_option():
     argv = ["pi", "--api-key", "one", "--token=two", "--model", "three", "--secret"]
     assert secret_arguments(argv) == ("one", "two", "")
+
+
+# -- utilities, functions, models -----------------------------------------------------
+
+
+def left_by(cast):
+    """Everything that a cast shows and writes."""
+    files = [path.read_text(errors="replace") for path in cast.run_dir.rglob("*") if path.is_file()]
+    return "\n".join([*files, repr(cast), repr(StatusView(cast)), cast_page_html(cast)])
+
+
+LEAK = "import os, sys; key = os.environ['OPENAI_API_KEY']; print(key); sys.stderr.write('no: ' + key)"
+
+
+@pytest.mark.parametrize("end", ["", "; sys.exit(3)"], ids=["done", "failed"])
+def test_nothing_of_a_utility_tells_a_key(tmp_path, end):
+    command = [sys.executable, "-I", "-S", "-c", LEAK + end, KEY, "--token", "typed-in-by-hand"]
+    cast = h.start(tmp_path, h.one_config({"type": "utility", "command": command}))
+    cast.run()
+    (cast.run_dir / "config.resolved.json").unlink()  # as a person wrote it
+    assert "***" in left_by(cast)
+    assert pieces(left_by(cast)) == []
+    assert "typed-in-by-hand" not in left_by(cast)
+
+
+def test_what_a_utility_wrote_that_is_no_text_stays_byte_for_byte(tmp_path):
+    code = "import os, sys; sys.stdout.buffer.write(bytes(range(256)) + os.environb[b'OPENAI_API_KEY'])"
+    cast = h.start(tmp_path, h.one_config(h.python(code)))
+    cast.run()
+    kept = cast.run_dir / "sockets" / "Socket-1" / "1.command.stdout.txt"
+    assert kept.read_bytes() == bytes(range(256)) + b"***"
+
+
+def test_nothing_of_a_function_tells_a_key(tmp_path):
+    def fails():
+        raise ConnectionError(f"401 for https://host/?key={KEY}")
+
+    def tells(turn):
+        turn.tell(Noted(f"with {KEY}"))
+        turn.tell(
+            Called(ToolCall(id="1", tool="bash", args={"command": f"curl {KEY}"}, said=KEY, result=KEY))
+        )
+        return Reply(f"used {KEY}", meta={"key": KEY})
+
+    for agent, status in ((fails, "failed"), (tells, "complete")):
+        cast = h.start(tmp_path, h.one_config(), agent)
+        assert cast.run() == status
+        assert "***" in left_by(cast)
+        assert pieces(left_by(cast)) == []
+
+
+@pytest.mark.parametrize("written", ['"quo\\"ted-abcdefgh"', "quo%22ted-abcdefgh"])
+def test_a_key_escaped_in_json_or_in_an_address(monkeypatch, written):
+    monkeypatch.setenv("GH_TOKEN", 'quo"ted-abcdefgh')
+    assert "ted-abcdefgh" not in scrubbed(f"at {written}")
+
+
+def test_a_key_of_several_lines_read_in_part(monkeypatch):
+    key = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\n-----END KEY-----"
+    monkeypatch.setenv("DEPLOY_KEY", key)
+    assert scrubbed("2: AQEFAASCBKcwggSjAgEAAoIB\n3: -----END KEY-----") == "2: ***\n3: -----END KEY-----"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
 import pytest
@@ -894,3 +895,21 @@ def test_r39_the_timeline_marks_the_steps_whose_outputs_told_events(bench, make)
     cast.run()
     timeline = make(CastPanel, cast).timeline
     assert "2 events (error)" in moments(timeline)[1]
+
+
+def test_what_an_abort_waits_for_is_told_and_a_second_press_does_no_harm(bench, cast, make):
+    held = Held({"workItems": [item("a")]})
+    bench.agent("Plan", held.answer)
+    panel = make(ToolbarPanel, cast)
+    panel.run_button.click()
+    assert held.begun.wait(30)
+    panel.abort_button.click()
+    panel.abort_button.click()
+    told = re.escape("aborting, waits for the function answer of Socket-1 to return (0 s)")
+    assert re.search(told.replace("0", r"\d+"), panel._status.value)
+    assert "stopping, waits for the function answer of Socket-1" in repr(cast)
+    held.go_on.set()
+    done(cast)
+    panel.refresh()
+    assert (cast.status, panel.notice.value) == ("aborted", "")
+    assert cast.stopping is None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import queue
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Generic, TypeVar
 
 from materia_nb.agents.base import AgentError
+from materia_nb.interrupts import HeldInterrupts, Stop
 
 T = TypeVar("T")
 
@@ -83,16 +85,15 @@ class BackgroundLoop:
                 return inner.run(awaitable, stop, inbox)
             finally:
                 inner.close()
-        call = _Call(awaitable)
         inbox = inbox or Inbox(_ignore)
+        call = _Call(awaitable, inbox.wake)
         stopped = False
         try:
             # Inside, since an interrupt can arrive as soon as the call has begun.
-            future = asyncio.run_coroutine_threadsafe(call.run(), loop)
-            future.add_done_callback(lambda _: inbox.wake())
-            while not stopped and not future.done():
+            loop.call_soon_threadsafe(call.begin)
+            while not stopped and not call.finished.is_set():
                 inbox.empty(_LOOK_S)
-                stopped = stop is not None and stop.is_set() and not future.done()
+                stopped = stop is not None and stop.is_set() and not call.finished.is_set()
         finally:
             if not call.finished.is_set():
                 loop.call_soon_threadsafe(call.cancel)
@@ -100,7 +101,7 @@ class BackgroundLoop:
         inbox.empty()
         if stopped:
             raise AgentError("The agent was interrupted", kind="interrupted")
-        return future.result()
+        return call.result()
 
     def close(self) -> None:
         """End the thread and its loop."""
@@ -112,7 +113,7 @@ class BackgroundLoop:
         self._loop = self._thread = None
 
     def _running(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
+        with self._lock, HeldInterrupts():  # a thread that is interrupted while it starts never does
             # Not alive: never started, or left behind in the parent of a forked process.
             if self._loop is None or self._thread is None or not self._thread.is_alive():
                 self._loop = asyncio.new_event_loop()
@@ -124,30 +125,63 @@ class BackgroundLoop:
 
 
 class _Call(Generic[T]):
-    """One awaitable on the loop, which can be given up at any moment, also before it begins."""
+    """One awaitable on the loop, which can be given up at any moment, also before it begins.
 
-    def __init__(self, awaitable: Awaitable[T]) -> None:
-        self.finished = threading.Event()
+    The caller and the loop share no lock (a future has one): an interrupt of the caller would leave it taken,
+    and the loop would wait for it in every later call.
+
+    Args:
+        awaitable: what to wait for.
+        done: called in the loop's thread once it has ended.
+    """
+
+    def __init__(self, awaitable: Awaitable[T], done: Callable[[], None]) -> None:
+        self.finished = Stop()
         self._awaitable = awaitable
-        self._task: asyncio.Task[Any] | None = None
-        self._given_up = False
+        self._done = done
+        self._task: asyncio.Task[None] | None = None
+        self._value: list[T] = []
+        self._error: BaseException | None = None
 
-    async def run(self) -> T:
-        try:
-            self._task = asyncio.current_task()
-            if self._given_up:
-                raise AgentError("The agent was interrupted", kind="interrupted")
-            return await self._awaitable
-        except (KeyboardInterrupt, SystemExit) as error:  # either would end the loop for everyone
-            raise AgentError(f"The agent raised {type(error).__name__}") from error
-        finally:
-            self.finished.set()
+    def begin(self) -> None:
+        """Start; to be called in the loop's thread, like :meth:`cancel`."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task.add_done_callback(self._ended)
 
     def cancel(self) -> None:
-        """Give up; to be called in the loop's thread."""
-        self._given_up = True
+        """Give up."""
         if self._task is not None:
             self._task.cancel()
+        else:
+            self._close()
+
+    def result(self) -> T:
+        """Return what came of it, or raise what it raised."""
+        if self._error is not None:
+            raise self._error
+        return self._value[0]
+
+    async def _run(self) -> None:
+        try:
+            self._value.append(await self._awaitable)
+        except (KeyboardInterrupt, SystemExit) as error:  # either would end the loop for everyone
+            self._error = AgentError(f"The agent raised {type(error).__name__}")
+            self._error.__cause__ = error
+        except Exception as error:  # noqa: BLE001 - other people's code; result raises it
+            self._error = error
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled():
+            self._error = AgentError("The agent cancelled itself")
+        elif (error := task.exception()) is not None:
+            self._error = error
+        self._close()
+        self.finished.set()
+        self._done()
+
+    def _close(self) -> None:
+        if inspect.iscoroutine(self._awaitable):
+            self._awaitable.close()  # one that never began would warn of it
 
 
 SHARED: Final[BackgroundLoop] = BackgroundLoop()

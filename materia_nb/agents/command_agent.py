@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from materia_nb.agents.base import AgentError, Message, Reply, Turn
-from materia_nb.agents.secrets import scrubbed_part, secret_arguments
+from materia_nb.secrets import scrubbed, scrubbed_part, secret_arguments
 from materia_nb.utilities.process import STDERR_SUMMARY, ProcessResult, run_process, summarize
 
 LONGEST_REPLY: Final = 8 * 1024 * 1024
@@ -71,7 +71,7 @@ class CommandAgent:
         )
         self._check(turn, result)
         return Reply(
-            result.stdout.decode(errors="replace").strip(),
+            scrubbed(result.stdout.decode(errors="replace").strip(), *secret_arguments(argv)),
             meta={"program": _program(argv), "arguments": len(argv) - 1, "seconds": round(result.seconds, 6)},
         )
 

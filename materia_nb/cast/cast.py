@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,9 +31,12 @@ from materia_nb.engine.said import ToolCall
 from materia_nb.engine.session import Session, StepRecord
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract import Approval
-from materia_nb.jsonvalue import JSON, split_path
+from materia_nb.interrupts import Stop
+from materia_nb.jsonvalue import JSON, MISSING, json_copy, split_path, too_deep_to_write
 from materia_nb.loadout.graph import Graph
+from materia_nb.secrets import scrubbed
 from materia_nb.store import derived
+from materia_nb.store.asrecorded import as_recorded
 from materia_nb.store.context import change_context, read_context
 from materia_nb.store.differences import Difference
 from materia_nb.store.files import disk, sync_folder
@@ -42,8 +44,8 @@ from materia_nb.store.fork import fork_files
 from materia_nb.store.journal import Journal, lines_of, mend
 from materia_nb.store.lock import CastLock
 from materia_nb.store.reader import read_session
-from materia_nb.store.recorded import ENGINE, cast_start, check_resumable, read_recorded, session_of
-from materia_nb.store.rundir import RunDir, new_run_dir
+from materia_nb.store.recorded import ENGINE, cast_start, check_resumable, read_recorded
+from materia_nb.store.rundir import RunDir, new_run_dir, place_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,7 @@ class Cast(Snapshot):
         lock: CastLock | None = None,
         differences: Sequence[Difference] = (),
         messages: Sequence[str] = (),
+        problems: Sequence[str] = (),
     ) -> None:
         """Put the parts together; used by :meth:`start`, :meth:`open` and :meth:`resume`."""
         self._runner = Runner(
@@ -99,7 +102,7 @@ class Cast(Snapshot):
             journal=journal,
             lock=lock,
         )
-        super().__init__(session, rules, run_dir.path, project)
+        super().__init__(session, rules, run_dir.path, project, problems=problems)
         self.differences = tuple(differences)
         self.messages = self._runner.messages
         self.messages.extend(messages)
@@ -124,7 +127,7 @@ class Cast(Snapshot):
             ts=now(),
         )
         path = new_run_dir(plan.root)
-        rules, begun = rules.in_session(path.name), replace(begun, session=path.name)
+        rules, begun = rules.in_session(path.name), replace(begun, session=path.name, place=place_of(path))
         files = RunDir(path, sync=plan.sync)
         lock: CastLock | None = None
         journal: Journal | None = None
@@ -158,17 +161,18 @@ class Cast(Snapshot):
         """Open a run directory to look at it, one of the reference engine too. Nothing is written.
 
         ``differences`` says where our engine would not have taken the recorded route, and
-        ``messages`` what of the recording could not be read.
+        ``messages`` what of the recording could not be read. A cast whose loadout cannot be cast here is
+        shown as it was recorded, and ``messages`` says what is wrong with the loadout (R41).
 
         Raises:
-            MateriaError: there is no cast (``no_cast``, ``no_journal``, ``no_config``), its loadout is
-                invalid, or its journal is damaged (``damaged_journal``).
+            MateriaError: there is no cast (``no_cast``, ``no_journal``, ``no_config``), or its journal
+                is damaged (``damaged_journal``).
         """
         files = RunDir(path)
-        recorded = read_recorded(files)
-        rules = Rules(recorded.graph, session_of(recorded.contents))
-        done = read_session(rules, recorded.contents.lines, files.read_text)
-        messages = list(done.messages)
+        recorded = read_recorded(files, to_look=True)
+        rules, lines = recorded.rules, recorded.contents.lines
+        done = (as_recorded if recorded.problems else read_session)(rules, lines, files.read_text)
+        messages = [*_not_castable(rules, recorded.problems), *done.messages]
         if not cast_start(recorded.contents):
             messages.append("The journal does not say how the cast began.")
         if recorded.contents.torn:
@@ -181,6 +185,7 @@ class Cast(Snapshot):
             agents=agents,
             differences=done.differences,
             messages=messages,
+            problems=recorded.problems,
         )
 
     @classmethod
@@ -194,6 +199,9 @@ class Cast(Snapshot):
     ) -> Self:
         """Open a run directory to go on with it: takes its lock and sets a torn last line aside.
 
+        What a person allowed to tools counts only in the directory, on the machine and for the user that the
+        cast began with; elsewhere they ask anew.
+
         Raises:
             DiskError: the directory cannot be written.
             MateriaError: as :meth:`open`; also ``not_ours``, ``not_begun``, ``locked`` (naming the
@@ -206,7 +214,7 @@ class Cast(Snapshot):
         journal: Journal | None = None
         try:
             recorded = read_recorded(files)
-            rules = Rules(recorded.graph, session_of(recorded.contents))
+            rules = recorded.rules
             done = read_session(rules, recorded.contents.lines, files.read_text, strict=True)
             aside = mend(files.journal, recorded.contents)
             journal = Journal(files.journal, sync=sync)
@@ -229,12 +237,21 @@ class Cast(Snapshot):
         )
         if not derived.is_current(files, cast.session):
             cast.write_derived()  # a crash may have come first
+        start = cast_start(recorded.contents) or {}
+        if start.get("place") != place_of(path) and cast._ask_anew():
+            cast.messages.append(
+                "What was allowed to tools was said elsewhere or by somebody else: they ask anew."
+            )
         return cast
 
     def close(self) -> None:
         """Let go of the journal and the lock; the cast can still be looked at."""
         with self._runner.lock():
             self._runner.close()
+
+    def _begin(self) -> None:
+        self.needs_castable()
+        self._runner.begin()
 
     def show(self, panel: str | None = None) -> Any:
         """Show the cast with buttons in a notebook, or one of its panels: graph, items, state, timeline ...
@@ -265,7 +282,7 @@ class Cast(Snapshot):
         self._runner.agents = agents
 
     @property
-    def stop(self) -> threading.Event:
+    def stop(self) -> Stop:
         """Set it to stop a run after, or if it can be stopped within, the step that runs."""
         return self._runner.stop
 
@@ -277,7 +294,12 @@ class Cast(Snapshot):
     @property
     def saying(self) -> str:
         """What the agent that is asked has said so far of an answer that is still coming."""
-        return "".join(self._runner.saying)
+        return scrubbed("".join(self._runner.saying))
+
+    @property
+    def stopping(self) -> str | None:
+        """What a stop that was asked for still waits for, and for how long; None when it waits for nothing."""
+        return self._runner.stopping
 
     def busy(self, wait: float = 0.0) -> bool:
         """Whether a step or an edit is being made, by whichever thread, still after ``wait`` seconds."""
@@ -312,7 +334,7 @@ class Cast(Snapshot):
         waiting as well; the next step runs it again.
         """
         with self._runner.lock():
-            self._runner.begin()
+            self._begin()
             self._runner.stop.clear()
             return self._advance()
 
@@ -325,7 +347,7 @@ class Cast(Snapshot):
         ``step`` or ``reply`` goes on. Returns the step's record, None when the cast only came to its end.
         """
         with self._runner.lock():
-            self._runner.begin()
+            self._begin()
             if self.status == "ready":
                 self._runner.enter()
             elif self.status != "waiting":
@@ -353,13 +375,13 @@ class Cast(Snapshot):
         if self.status not in ("ready", "waiting"):
             raise over(self.session)
         with self._runner.lock():
-            self._runner.begin()
+            self._begin()
             self._runner.stop.clear()
         taken = 0
         try:
             while not (pause := self._pause(until, steps, taken)):
                 with self._runner.lock():
-                    self._runner.begin()
+                    self._begin()
                     self._advance()
                 taken += 1
         except BaseException:
@@ -402,7 +424,7 @@ class Cast(Snapshot):
             MateriaError: no agent is asked (``not_waiting``, ``not_an_agent``).
         """
         with self._runner.lock():
-            self._runner.begin()
+            self._begin()
             if self.status == "ready":
                 self._runner.enter()
             visit = decide.waiting(self.session)
@@ -431,7 +453,7 @@ class Cast(Snapshot):
     def _and_ask(self, command: Callable[..., Outcome], *given: object) -> StepRecord:
         """Carry out a command that an agent goes on after."""
         with self._runner.lock():
-            self._runner.begin()
+            self._begin()
             self._runner.do(command, *given)
             self._runner.stop.clear()
             self._runner.ask()
@@ -442,7 +464,7 @@ class Cast(Snapshot):
         """Stop the cast; recast or revive goes on with it. A step that another thread runs is ended first."""
         self._runner.stop.set()
         with self._runner.lock():
-            self._runner.begin()
+            self._begin()
             if self.status not in ("ready", "waiting", "held"):
                 raise over(self.session)
             self._runner.keep(decide.abort(self.session, reason, now()))
@@ -458,7 +480,7 @@ class Cast(Snapshot):
 
     def _again(self, command: Callable[..., Outcome]) -> StepRecord | None:
         with self._runner.lock():
-            self._runner.begin()
+            self._begin()
             self._runner.do(command)
             self._runner.stop.clear()
             if self.status in ("ready", "waiting"):
@@ -478,7 +500,7 @@ class Cast(Snapshot):
     def set_budget(self, max_tokens: int | None) -> None:
         """Change the token budget of this cast only; None takes it away (R20)."""
         with self._runner.lock():
-            self._runner.begin()
+            self._begin()
             self._runner.do(decide.set_budget, max_tokens)
 
     def write_derived(self) -> None:
@@ -536,15 +558,23 @@ class Cast(Snapshot):
             MateriaError: a name is not that of a tool which asks (``unknown_tool``).
         """
         with self._runner.lock():
-            self._runner.begin()
+            self._begin()
             self._runner.do(decide.allow, self.allowed | decide.known_tools(tools))
 
     def disallow(self, *tools: str) -> None:
         """Let these tools ask again; all of them if none is named."""
         with self._runner.lock():
-            self._runner.begin()
+            self._begin()
             gone = decide.known_tools(tools) if tools else self.allowed
             self._runner.do(decide.allow, self.allowed - gone)
+
+    def _ask_anew(self) -> bool:
+        """Take back what was allowed to tools; whether there was anything."""
+        with self._runner.lock():
+            self._begin()
+            before = self.session
+            self._runner.do(decide.ask_anew)
+            return self.session is not before
 
     def permit(self, *, always: bool = False, calls: Sequence[ToolCall] | None = None) -> StepRecord:
         """Give leave to the tool calls that wait for it, and let the agent go on.
@@ -605,7 +635,7 @@ class Cast(Snapshot):
             MateriaError: the cast is not held (``not_held``), or there is no such socket.
         """
         with self._runner.lock():
-            self._runner.begin()
+            self._begin()
             self._runner.stop.clear()
             before, visit = self.session.state, decide.held(self.session)
             self._runner.do(decide.decide_hold, satisfied, target)
@@ -629,7 +659,12 @@ class Cast(Snapshot):
             MateriaError: an item breaks a rule (kind ``items``), or a socket works on an item that
                 is to be removed, or a step is running (kind ``busy``). Nothing was changed then.
         """
-        self._edit(decide.edit_items, items, origins)
+        given: object = items  # what a person typed need not be what the annotation says
+        if not isinstance(given, list | tuple):
+            raise MateriaError(
+                "The work items must be a list.", hint="each has title and context", kind="items"
+            )
+        self._edit(decide.edit_items, json_copy(list(items)), origins)
 
     def edit_value(self, path: str, value: JSON) -> None:
         """Set one value in the state, or take it away (MISSING); work items are edited as such.
@@ -648,7 +683,12 @@ class Cast(Snapshot):
         before: dict[str, JSON] = dict(self.state)
         if segments[0] == "workItems" and len(segments) > 1:
             before.setdefault("workItems", [])
-        made = replaced(before, segments, value)
+        if value is not MISSING:
+            value = json_copy(value)
+        try:
+            made = replaced(before, segments, value)
+        except RecursionError as error:
+            raise too_deep_to_write() from error
         if segments[0] == "workItems" and "workItems" in made:
             self.edit_items(made["workItems"])  # cursors and budgets go with them, each is checked (R9, R13)
         else:
@@ -660,7 +700,10 @@ class Cast(Snapshot):
         Raises:
             MateriaError: the data is not JSON, or a step is running (kind ``busy``).
         """
-        self._edit(decide.edit_state, data)
+        given: object = data  # what a person typed need not be what the annotation says
+        if not isinstance(given, Mapping):
+            raise MateriaError("The state is an object.", hint="give a dict", kind="not_json")
+        self._edit(decide.edit_state, json_copy(dict(data)))
 
     def edit_prompt(self, layer: str, text: str) -> Prompt:
         """Change one layer of the prompt that waits, for this turn only; a socket that is next is entered first.
@@ -680,7 +723,7 @@ class Cast(Snapshot):
         """
         self._runner.refuse_while_running()
         with self._runner.lock():
-            self._runner.begin()
+            self._begin()
             if self.status == "ready":
                 self._runner.enter()
             self._runner.do(decide.edit_prompt, layer, clean(text))
@@ -715,7 +758,7 @@ class Cast(Snapshot):
     def _edit(self, command: Callable[..., Outcome], *given: object) -> None:
         self._runner.refuse_while_running()
         with self._runner.lock():
-            self._runner.begin()
+            self._begin()
             self._runner.do(command, *given)
 
     def fork(self, number: int | None = None, *, root: Path | None = None) -> Self:
@@ -726,7 +769,7 @@ class Cast(Snapshot):
             root: where the directory is made; beside that of this cast by default.
         """
         with self._runner.lock():
-            self._runner.begin()
+            self._begin()
             kept = len(self.steps) if number is None else self.at_step(number).number
             self._runner.write_derived()
             path = fork_files(self._runner.files, self.rules, kept, root)
@@ -744,7 +787,7 @@ class Cast(Snapshot):
                 section of the document that it goes to is no list (``bad_context``).
         """
         with self._runner.lock():
-            self._runner.begin()
+            self._begin()
             chosen = suggestion(self.suggestions, number)
             if not chosen.kept:
                 # The document first: keeping the same thing twice does nothing, while a journal that says it
@@ -752,6 +795,17 @@ class Cast(Snapshot):
                 change_context(self.run_dir.parent, lambda stored: with_entry(stored, chosen.entry))
                 self._runner.do(decide.remember, chosen.step, chosen.entry)
             return chosen._replace(kept=True)
+
+
+def _not_castable(rules: Rules, problems: Sequence[str]) -> list[str]:
+    """Say why a cast is shown as it was recorded (R41)."""
+    if not problems:
+        return []
+    first = (
+        f"The loadout {rules.graph.name!r} cannot be cast here, so the cast is shown as it was recorded: "
+        "its state is not rebuilt, and it cannot be resumed, forked or tried in another way."
+    )
+    return [first, *(f"problem: {problem}" for problem in problems)]
 
 
 def _given(answer: str | Mapping[str, JSON]) -> str | dict[str, JSON]:

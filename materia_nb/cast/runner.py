@@ -11,9 +11,11 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from materia_nb.agents.base import Asking, Called, Noted, Said, Spent, Telling, Turn, turn_kind
+from materia_nb.agents.function import FunctionAgent
 from materia_nb.agents.registry import AgentTable
 from materia_nb.agents.sound import SoundReply, agent_failure, sound, sound_usage
 from materia_nb.cast.artifacts import ArtifactWriter
@@ -25,11 +27,14 @@ from materia_nb.engine.decide import Outcome
 from materia_nb.engine.evolve import Answer
 from materia_nb.engine.facts import learned_from
 from materia_nb.engine.rules import Rules
+from materia_nb.engine.said import ToolCall
 from materia_nb.engine.session import Session
 from materia_nb.engine.state import CastState, Visit
 from materia_nb.errors import MateriaError
+from materia_nb.interrupts import Stop
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Materia
+from materia_nb.secrets import scrubbed, scrubbed_json
 from materia_nb.store.changes import Snapshot as Files
 from materia_nb.store.changes import changed_files, take_snapshot
 from materia_nb.store.context import change_context
@@ -70,7 +75,7 @@ class Runner:
         self.files, self.rules, self.session = files, rules, session
         self.project, self.agents, self.utilities = project, agents, utilities
         self.journal = journal
-        self.stop = threading.Event()
+        self.stop = Stop()
         self.saying: list[str] = []
         self.messages: list[str] = []
         self.watchers: list[Callable[[], None]] = []
@@ -132,6 +137,22 @@ class Runner:
                 return True
             time.sleep(_LOOK_AGAIN_S)  # taking the lock to wait for it would make it look busy to others
         return False
+
+    @property
+    def stopping(self) -> str | None:
+        """What a stop that was asked for still waits for, and for how long; None when it waits for nothing.
+
+        A process or a request to a model is ended at once, but nobody can end a function of Python.
+        """
+        since = self.stop.since
+        if since is None or not self._lock.locked():
+            return None
+        visit, who = waiting_visit(self.session), "the step to end"
+        if visit is not None and not self.rules.sockets[visit.socket].socket.is_utility:
+            agent = self.agents.for_turn(visit.socket, self.materia(visit).id)
+            kind = "the function " if isinstance(agent, FunctionAgent) else ""
+            who = f"{kind}{agent.name} of {visit.socket} to return"
+        return f"waits for {who} ({time.monotonic() - since:.0f} s)"
 
     def do(self, command: Callable[..., Outcome], *given: object) -> None:
         """Carry out a command of :mod:`materia_nb.engine.decide`: ``command(rules, session, *given, now)``."""
@@ -208,7 +229,7 @@ class Runner:
         assert told is not None  # noqa: S101 - of a known type
         self._log(told)
         if result.failure is None:
-            self.arrived(SoundReply(result.stdout, None, {}))
+            self.arrived(SoundReply(result.stdout, None, {}), result.told)
         elif result.failure.kind != "interrupted":
             self._fail(result.failure.kind, result.failure.message, "correct the utility, then recast")
 
@@ -250,7 +271,7 @@ class Runner:
             try:
                 answer = agent.answer(self._turn(visit))
                 if isinstance(answer, Asking):
-                    self.do(decide.ask, answer.calls)
+                    self.do(decide.ask, [without_keys(call) for call in answer.calls])
                     return
                 reply = None if answer is None else sound(answer, f"The agent {agent.name}")
             except Exception as error:  # noqa: BLE001 - agents are other people's code
@@ -311,17 +332,23 @@ class Runner:
                 self.saying.append(text)
                 self.heard()
             case Called(call):
-                self.do(decide.called, call)
+                self.do(decide.called, without_keys(call))
             case Noted(text):
-                self.do(decide.noted, clean(text))
+                self.do(decide.noted, redacted(text))
             case Spent(usage):
                 self.do(decide.spent, sound_usage(usage, f"The agent of {visit.socket}"))
 
-    def arrived(self, reply: SoundReply) -> None:
-        """Take an output of the socket that waits."""
+    def arrived(self, reply: SoundReply, process: str = "") -> None:
+        """Take an output of the socket that waits; ``process`` says how the process of a utility ended (R23)."""
         before, visit = self.session.state, decide.waiting(self.session)
         files = self._look()
-        answer = Answer(clean(reply.text), None, reply.usage, reply.meta, changed_files(self._seen, files))
+        answer = Answer(
+            redacted(reply.text),
+            usage=reply.usage,
+            meta=scrubbed_json(dict(reply.meta)),
+            changed=changed_files(self._seen, files),
+            process=process,
+        )
         outcome = decide.answer(self.rules, self.session, answer, now())
         here = self.rules.sockets[visit.socket]
         if here.naming is not None:
@@ -367,7 +394,7 @@ class Runner:
     def _fail(self, kind: str, message: str, hint: str) -> None:
         """Fail the waiting visit for a reason that the engine cannot know."""
         self._seen = None
-        self.keep(decide.fail(self.session, kind, clean(message), hint, now()))
+        self.keep(decide.fail(self.session, kind, redacted(message), scrubbed(hint), now()))
         self.write_derived()
 
     def write_derived(self) -> None:
@@ -419,6 +446,21 @@ def now() -> int:
 def clean(text: str) -> str:
     """Return text as UTF-8 can keep it."""
     return to_bytes(text).decode()
+
+
+def redacted(text: str) -> str:
+    """Return what an agent or a process said without keys, as UTF-8 can keep it."""
+    return scrubbed(clean(text))
+
+
+def without_keys(call: ToolCall) -> ToolCall:
+    """Cut keys out of a call: of what was asked for, said beside it, and told of it."""
+    return replace(
+        call,
+        args=scrubbed_json(dict(call.args)),
+        said=scrubbed(call.said),
+        result=call.result and scrubbed(call.result),
+    )
 
 
 def waiting_visit(session: Session) -> Visit | None:

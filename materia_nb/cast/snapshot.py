@@ -47,12 +47,21 @@ class Snapshot:
     id: str
     differences: tuple[Difference, ...]
     messages: list[str]
+    problems: tuple[str, ...]
 
-    def __init__(self, session: Session, rules: Rules, run_dir: Path, project: Path) -> None:
-        """Show ``session``."""
+    def __init__(
+        self,
+        session: Session,
+        rules: Rules,
+        run_dir: Path,
+        project: Path,
+        *,
+        problems: Sequence[str] = (),
+    ) -> None:
+        """Show ``session``; ``problems`` is why its loadout cannot be cast here, so that it is shown as recorded."""
         self._session = session
         self.rules, self.run_dir, self.project, self.id = rules, run_dir, project, run_dir.name
-        self.differences, self.messages = (), []
+        self.differences, self.messages, self.problems = (), [], tuple(problems)
 
     @property
     def session(self) -> Session:
@@ -252,6 +261,21 @@ class Snapshot:
         """The tools that change something and yet need not ask in this cast."""
         return self.session.allowed
 
+    @property
+    def stopping(self) -> str | None:
+        """What a stop that was asked for still waits for, and for how long; None when it waits for nothing."""
+        return None
+
+    def needs_castable(self) -> None:
+        """Raise MateriaError (``not_castable``) when the loadout of an opened cast cannot be cast here (R41)."""
+        if self.problems:
+            raise MateriaError(
+                f"The loadout of this cast cannot be cast here, so it can only be looked at: {self.problems[0]}",
+                where=str(self.run_dir),
+                hint="correct the loadout and cast it anew",
+                kind="not_castable",
+            )
+
     def at_step(self, number: int) -> StepRecord:
         """Return the step of that number; negative numbers count from the end."""
         return _nth(self.steps, number)
@@ -290,7 +314,8 @@ class Snapshot:
         steps = self.line(branch)
         last = _nth(steps, number).number if number else 0
         line = steps if isinstance(steps, Steps) else Steps(list(steps[:-1]), len(steps) - 1, steps[-1])
-        return Snapshot(self.session.at(self.rules, line.to(last)), self.rules, self.run_dir, self.project)
+        then = self.session.at(self.rules, line.to(last))
+        return Snapshot(then, self.rules, self.run_dir, self.project, problems=self.problems)
 
     def why(self, step: int | None = None) -> Why:
         """Explain why a step went where it went; the latest one by default."""
@@ -350,9 +375,9 @@ class Snapshot:
 
     def __repr__(self) -> str:
         """Say how the cast stands; stable from run to run, since notebooks are compared by it."""
-        from materia_nb.views import status_lines
+        from materia_nb.views import CastView
 
-        return "\n".join(status_lines(self))
+        return repr(CastView(self))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:  # noqa: ARG002
         from materia_nb.views import CastView
@@ -392,10 +417,11 @@ class Snapshot:
 
 
 def _nth(steps: Sequence[StepRecord], number: int) -> StepRecord:
-    index = number - 1 if number > 0 else len(steps) + number
+    whole = type(number) is int  # what comes from a notebook need not be what the annotation says
+    index = -1 if not whole else number - 1 if number > 0 else len(steps) + number
     if number == 0 or not 0 <= index < len(steps):
         raise MateriaError(
-            f"There is no step {number}; the cast has {len(steps)}.",
+            f"There is no step {number if whole else type(number).__name__}; the cast has {len(steps)}.",
             hint="give a number from 1, or -1 for the latest",
             kind="no_step",
         )

@@ -13,8 +13,8 @@ from materia_nb.jsonvalue import JSON, compact
 _MAIN: Final = ("command", "path", "pattern", "glob")
 """The arguments that say best what a call is about, the best first."""
 _SHOWN: Final = 4_000
-_JUDGED: Final = 1_000_000
-"""How much of a text is shown that a person is to allow: all of it, unless it is absurd."""
+JUDGED: Final = 2**20
+"""How much of a text is shown that a person is to allow: all that a call of a model can have, in characters."""
 _JUDGED_IN_WORDS: Final = 2_000
 _LINE_END: Final = " \u23ce "
 
@@ -22,13 +22,15 @@ _LINE_END: Final = " \u23ce "
 def call_words(call: ToolCall) -> str:
     """Say what a call is about on one line: the tool and its main argument.
 
-    Of one that has not run the argument is told whole, since a person may have to judge it: a sign
+    Of one that has not run every argument is told whole, since a person may have to judge it: a sign
     stands for each line end, and of more than 2,000 characters the beginning and the end are told.
     """
     if call.result is not None:
         return _title(call)
-    whole = plain(_both_ends(_about(call).strip("\n"), _JUDGED_IN_WORDS))
-    return f"{part(call.tool, 40)} {whole.replace(chr(10), _LINE_END)}".rstrip()
+    main = next((name for name in _MAIN if isinstance(call.args.get(name), str)), None)
+    others = [judged_words(name, _as_text(value)) for name, value in call.args.items() if name != main]
+    about = _in_words(call.args[main]) if main else ""
+    return ", ".join([f"{part(call.tool, 40)} {about}".rstrip(), *others])
 
 
 def call_outcome(call: ToolCall) -> str:
@@ -79,9 +81,32 @@ def _args(args: Mapping[str, JSON]) -> Html:
 
 def _whole(name: str, value: JSON) -> Html:
     """Show all of an argument that a person may have to judge."""
-    text = value if isinstance(value, str) else compact(value)
-    shown = _both_ends(text, _JUDGED)
-    return _text(name, shown, len(shown))
+    return judged_html(name, _as_text(value))
+
+
+def judged_html(name: str, text: str) -> Html:
+    """Show all of a text that a person is to judge, under its name and how long it is."""
+    shown = _both_ends(text, JUDGED)
+    return Html(html_lines([f"{part(name, 40)}{_size(text)}:"]) + html_pre(shown, len(shown)))
+
+
+def judged_words(name: str, text: str) -> str:
+    """Tell a text that a person is to judge on one line; of more than 2,000 characters the beginning and the end."""
+    return f"{part(name, 40)}{_size(text)}: {_in_words(text)}"
+
+
+def _as_text(value: JSON) -> str:
+    return value if isinstance(value, str) else compact(value)
+
+
+def _in_words(text: str) -> str:
+    return plain(_both_ends(text.strip("\n"), _JUDGED_IN_WORDS)).replace("\n", _LINE_END)
+
+
+def _size(text: str) -> str:
+    """Say how many lines a text has, so that none can hide behind empty ones; nothing of a short one."""
+    lines = f"{text.count(chr(10)) + 1:,} lines, " if "\n" in text else ""
+    return f" ({lines}{len(text):,} characters)" if _is_long(text) else ""
 
 
 def _text(name: str, text: str, limit: int) -> Html:

@@ -16,6 +16,7 @@ from typing import Final
 
 from materia_nb.agents.presets import PREFIX, PRESETS
 from materia_nb.doctor.findings import Finding
+from materia_nb.interrupts import Stop
 from materia_nb.utilities.process import ProcessResult, run_process, summarize
 
 KEYS: Final = (
@@ -94,7 +95,7 @@ def programs(project: Path) -> list[Finding]:
         )
         for preset in PRESETS.values()
     ]
-    stop = threading.Event()
+    stop = Stop()
     with ThreadPoolExecutor(len(asked)) as pool:
         running = [pool.submit(_version, argv, project, stop) for _, _, argv, _ in asked]
         try:

@@ -22,7 +22,7 @@ from materia_nb.engine.state import Failure, Usage, Visit
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.contract import Approval, Grant, answer_facts, answer_note
 from materia_nb.handoff.refused import RefusedAnswer
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, too_deep_to_write
 
 ASKING: Final = ("bash", "edit", "write")
 """The tools that ask for approval unless a cast allows them."""
@@ -63,6 +63,7 @@ def answer(
     """Take an output for the socket that waits."""
     visit = waiting(session)
     step = engine.output(rules, session.state, given.text, given.usage, session.prompt, given.changed)
+    step = engine.telling(step, given.process)
     first, *rest = step.events
     name = artifacts.name_of_output(session, visit, first.type)
     told = dict(first.data)
@@ -226,9 +227,22 @@ def allow(rules: Rules, session: Session, tools: frozenset[str], ts: int) -> Out
     return _fold(rules, session, ev.ToolsAllowed(tools=tuple(sorted(tools)), ts=ts))
 
 
+def ask_anew(rules: Rules, session: Session, ts: int) -> Outcome:
+    """Take back what was allowed to tools somewhere else."""
+    events: list[ev.Event] = []
+    if session.allowed:
+        events.append(ev.ToolsAllowed(tools=(), by="resume", ts=ts))
+    visit = session.state.at
+    if visit is not None and any(call.decided is not None for call in session.asking):
+        calls = tuple(replace(call, decided=None) for call in session.asking)
+        events.append(ev.ToolAsked(about=engine.about(rules, visit), calls=calls, ts=ts))
+    return _fold(rules, session, *events)
+
+
 def answer_hold(rules: Rules, session: Session, text: str, ts: int) -> Outcome:
     """Answer the agent that holds the cast."""
-    if not text.strip():
+    given: object = text  # what comes from a notebook need not be what the annotation says
+    if not isinstance(given, str) or not given.strip():
         raise MateriaError("The answer is blank.", hint="say it in words", kind="usage")
     about = engine.about(rules, held(session))
     return _fold(rules, session, ev.HoldAnswered(about=about, text=text, ts=ts))
@@ -274,12 +288,10 @@ def decide_hold(
 
 
 def edit_items(
-    rules: Rules, session: Session, items: JSON, origins: Sequence[int | None] | None, ts: int
+    rules: Rules, session: Session, items: list[JSON], origins: Sequence[int | None] | None, ts: int
 ) -> Outcome:
     """Replace the work items; ``origins`` says where each stood, found by comparing if left out."""
-    if not isinstance(items, list | tuple):
-        raise MateriaError("The work items must be a list.", hint="each has title and context", kind="items")
-    new, old = list(items), session.state.data.get("workItems")
+    new, old = items, session.state.data.get("workItems")
     places = edit.origins_of(old if isinstance(old, list) else [], new) if origins is None else origins
     return _edit(rules, session, {**session.state.data, "workItems": new}, tuple(places), ts)
 
@@ -299,17 +311,15 @@ def _edit(
     before = session.state
     if before.status == "complete":
         raise MateriaError("The cast is complete.", hint="go back to a step first, or fork it", kind="over")
-    patch = edit.patch_between(before.data, data)
-    if not patch:
-        return Outcome(session)
-    event = ev.StateEdited(
-        patch=patch,
-        inverse=edit.patch_between(data, before.data),
-        step=before.steps,
-        origins=origins,
-        ts=ts,
-    )
-    return _fold(rules, session, event)
+    try:
+        patch = edit.patch_between(before.data, data)
+        if not patch:
+            return Outcome(session)
+        inverse = edit.patch_between(data, before.data)
+        event = ev.StateEdited(patch=patch, inverse=inverse, step=before.steps, origins=origins, ts=ts)
+        return _fold(rules, session, event)
+    except RecursionError as error:
+        raise too_deep_to_write() from error
 
 
 def edit_prompt(rules: Rules, session: Session, layer: str, text: str, ts: int) -> Outcome:
@@ -376,9 +386,11 @@ def back_to(rules: Rules, session: Session, number: int, ts: int) -> Outcome:
 def set_budget(rules: Rules, session: Session, most: int | None, ts: int) -> Outcome:
     """Change the token budget of this cast only (R20)."""
     # what comes from a notebook need not be what the annotation says
-    if most is not None and (type(most) is not int or most < 0):
+    given: object = most
+    if given is not None and (type(given) is not int or given < 0):
+        told = f"{given!r:.40}" if isinstance(given, int | float | str) else type(given).__name__
         raise MateriaError(
-            f"A budget is a whole number of tokens, not {most!r}.",
+            f"A budget is a whole number of tokens, not {told}.",
             hint="give a number from 0, or None for no limit",
             kind="bad_budget",
         )

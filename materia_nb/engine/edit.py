@@ -6,8 +6,10 @@ so a journal with edits rebuilds the same states.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+import json
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from materia_nb.engine import step as engine
 from materia_nb.engine.items import item_at, list_at, places, show, show_only
@@ -17,10 +19,13 @@ from materia_nb.engine.state import CastState, Draft, FollowUp, ItemId, Place, U
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import item_issues
 from materia_nb.handoff.refused import RefusedAnswer
-from materia_nb.jsonvalue import JSON, same
+from materia_nb.jsonvalue import JSON, compact, same
 
 Origins: TypeAlias = Sequence[int | None]
 """For each item of a new list, where it stood in the old one; None for a new item."""
+
+_COMPARED: Final = 20_000
+"""Lists of more characters of JSON are replaced as a whole in a patch."""
 
 WORK_ITEMS = "state.workItems"
 
@@ -202,9 +207,43 @@ def back_to(earlier: CastState, latest: CastState) -> CastState:
 
 def patch_between(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:
     """Return the JSON Patch (RFC 6902) that makes ``after`` of ``before``."""
+    return tuple(_changes(before, after, ""))
+
+
+def _changes(before: Mapping[str, JSON], after: Mapping[str, JSON], path: str) -> Iterator[dict[str, JSON]]:
+    """Compare object by object; of lists only short ones item by item, since that takes the square of their length."""
     import jsonpatch
 
-    return tuple(jsonpatch.make_patch(dict(before), dict(after)).patch)
+    for key in [*before, *(key for key in after if key not in before)]:
+        here = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
+        if key not in after:
+            yield {"op": "remove", "path": here}
+            continue
+        new = after[key]
+        if key not in before:
+            yield {"op": "add", "path": here, "value": new}
+            continue
+        old = before[key]
+        if isinstance(old, dict) and isinstance(new, dict):
+            yield from _changes(old, new, here)
+        elif not same(old, new):
+            if _is_short_list(old) and _is_short_list(new):
+                items = jsonpatch.make_patch({"": old}, {"": new}).patch
+                yield from (_below(here, change) for change in items)
+            else:
+                yield {"op": "replace", "path": here, "value": new}
+
+
+def _below(path: str, change: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return a change of ``/`` as one of ``path``."""
+    return {
+        name: path + value.removeprefix("/") if name in ("path", "from") else value
+        for name, value in change.items()
+    }
+
+
+def _is_short_list(value: JSON) -> bool:
+    return isinstance(value, list) and len(compact(value)) <= _COMPARED
 
 
 def patched(data: Mapping[str, JSON], patch: Sequence[Mapping[str, JSON]]) -> Mapping[str, JSON]:
@@ -230,9 +269,13 @@ def patched(data: Mapping[str, JSON], patch: Sequence[Mapping[str, JSON]]) -> Ma
 def origins_of(old: Sequence[JSON], new: Sequence[JSON]) -> list[int | None]:
     """Where each new item stood: equal items first, in order; then those at the same place with the same title."""
     free = dict(enumerate(old))
+    places: dict[str, deque[int]] = {}
+    for index, known in enumerate(old):
+        places.setdefault(_written(known), deque()).append(index)
     found: list[int | None] = []
     for item in new:
-        place = next((index for index, known in free.items() if same(known, item)), None)
+        equal = places.get(_written(item))
+        place = equal.popleft() if equal else None
         found.append(place)
         if place is not None:
             del free[place]
@@ -241,6 +284,11 @@ def origins_of(old: Sequence[JSON], new: Sequence[JSON]) -> list[int | None]:
             found[index] = index
             del free[index]
     return found
+
+
+def _written(item: JSON) -> str:
+    """Write an item so that equal ones are written alike; what is no JSON, and is refused later, somehow."""
+    return json.dumps(item, sort_keys=True, default=repr)
 
 
 def _alike(a: JSON, b: JSON) -> bool:

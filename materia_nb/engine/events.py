@@ -52,6 +52,7 @@ class CastStart(Event):
     owners: Mapping[str, JSON] = field(default_factory=dict)
     engine: str = ""
     session: str = ""
+    place: Mapping[str, JSON] = field(default_factory=dict)
     knowledge: Mapping[str, JSON] = field(default_factory=dict)
     state: Mapping[str, JSON] = field(default_factory=dict)
     forked_from: Mapping[str, JSON] = field(default_factory=dict)
@@ -188,6 +189,7 @@ class SocketRefused(Output):
     """An output was refused, and the cast fails."""
 
     type: ClassVar[str] = "socket_refused"
+    process: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -637,6 +639,8 @@ def _default(one: dataclasses.Field[Any]) -> Any:
 
 
 _FIELDS: Final = {event: _fields(event) for event in EVENTS.values()}
+_LEFT_OUT: Final = frozenset({"changed_files", "process", "session"})
+"""Fields that most events have no use for: they are left out when they are empty."""
 _ABOUT: Final = frozenset(
     event for event in EVENTS.values() if any(one.name == "about" for one in dataclasses.fields(event))
 )
@@ -648,7 +652,7 @@ def to_json(event: Event) -> dict[str, JSON]:
     data: dict[str, JSON] = dict(event.about) if kind in _ABOUT else {}  # type: ignore[attr-defined]
     for name, key, form, _ in _FIELDS[kind]:
         value = getattr(event, name)
-        if value is not None and value != {} and (value != () or name != "changed_files"):
+        if value is not None and value != {} and (value not in ((), "") or name not in _LEFT_OUT):
             data[key] = form.write(value)
     return data
 

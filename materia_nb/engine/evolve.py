@@ -38,6 +38,7 @@ class Answer(NamedTuple):
     """An output: its text, where it is kept, what it cost, what its agent gave beside it, which files changed.
 
     ``refused`` is why a recorded one was refused; it stays so, whatever the rules are by now.
+    ``process`` says how the process of a utility ended, which is told if its output is refused (R23).
     """
 
     text: str
@@ -46,6 +47,7 @@ class Answer(NamedTuple):
     meta: Mapping[str, JSON] = {}
     changed: tuple[str, ...] = ()
     refused: str | None = None
+    process: str = ""
 
 
 class Change(NamedTuple):
@@ -125,6 +127,7 @@ def answered(rules: Rules, session: Session, answer: Answer, ts: int) -> Change:
         answer.changed,
         refused=answer.refused,
     )
+    step = engine.telling(step, answer.process)
     return Change(keep_output(rules, session, step, answer, ts), step)
 
 
@@ -301,7 +304,8 @@ def asking_instead(session: Session, prompt: Any) -> Session:
 def answer_of(event: ev.Output, text: str) -> Answer:
     """Return the output that an event tells of, whose text is ``text``."""
     refused = event.error or "it was refused" if isinstance(event, ev.RECOVERY) else None
-    return Answer(text, event.artifact, event.usage, event.meta, event.changed_files, refused)
+    process = event.process if isinstance(event, ev.SocketRefused) else ""
+    return Answer(text, event.artifact, event.usage, event.meta, event.changed_files, refused, process)
 
 
 def _start(rules: Rules, session: Session, event: ev.SocketStart) -> Session:

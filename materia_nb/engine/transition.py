@@ -113,3 +113,21 @@ def waiting_visit(state: CastState) -> Visit:
             kind="not_waiting",
         )
     return state.at
+
+
+def telling(step: Step, process: str) -> Step:
+    """Add to the failure of a refused output how the process of its utility ended (R23)."""
+    failure = step.state.failure
+    if not process or failure is None or failure.kind != "invalid_output":
+        return step
+    message = f"{failure.message} {process}"
+    added: dict[str, dict[str, JSON]] = {
+        "cast_end": {"error": message},
+        "socket_refused": {"process": process},
+    }
+    return step._replace(
+        state=step.state._replace(failure=failure._replace(message=message)),
+        events=tuple(
+            event._replace(data={**event.data, **added.get(event.type, {})}) for event in step.events
+        ),
+    )

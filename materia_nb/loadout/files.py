@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from materia_nb.errors import MateriaError, close_match
+from materia_nb.interrupts import HeldInterrupts
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.formats import ParseError, parse_json, parse_jsonc, parse_yaml
 
@@ -137,11 +138,12 @@ def dumps(document: JSON, *, indent: int | str | None = None) -> str:
 
 def replace_bytes(path: Path, data: bytes) -> None:
     """Write beside the file and move over it, keeping its permissions; raises OSError."""
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        replace_in(folder, path.name, data)
-    finally:
-        os.close(folder)
+    with HeldInterrupts():
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            replace_in(folder, path.name, data)
+        finally:
+            os.close(folder)
 
 
 def replace_in(folder: int, name: str, data: bytes) -> None:

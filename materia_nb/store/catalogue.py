@@ -159,23 +159,31 @@ def _counted(root: Path, back: int) -> Path:
 def _as_path(reference: str) -> Path | None:
     if not reference or "\0" in reference:
         return None
-    path = Path(reference).expanduser()
     try:
+        path = Path(reference).expanduser()
         if path.is_file() and path.name == "events.jsonl":
             path = path.parent
         # A bare word that names some directory here is taken only if a cast is in it.
         meant = reference.startswith((".", "~")) or os.sep in reference
         if path.is_dir() and (meant or _is_run_dir(path)):
             return path.resolve()
-    except OSError:
+    except (OSError, RuntimeError, ValueError):  # too long a name, an unknown home, half of a surrogate pair
         pass
     return None
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a plain file; False also for what can be no path."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def _is_dir(path: Path) -> bool:
     try:
         return path.is_dir()
-    except OSError:  # too long a name, for one
+    except (OSError, ValueError):  # too long a name, for one
         return False
 
 

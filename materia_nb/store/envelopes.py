@@ -14,6 +14,7 @@ from materia_nb.engine.state import CastState, Visit
 from materia_nb.handoff.envelope import names
 from materia_nb.handoff.protocol import Reading
 from materia_nb.store.files import disk, json_bytes, replace_file
+from materia_nb.store.rundir import RunDir
 
 
 def keep_envelope(
@@ -46,6 +47,7 @@ def keep_envelope(
     step = step_names(tuple(rules.sockets))[visit.socket]
     found = names(str(run_dir), _safe(facts.meta["flow_key"]), step, _safe(facts.meta["agent_key"]))
     draft, final = Path(found.draft), Path(found.final)
+    RunDir(run_dir).check_inside(draft.parent.relative_to(run_dir).as_posix())
     with disk(draft, "write the envelope"):
         draft.parent.mkdir(parents=True, exist_ok=True)
         replace_file(draft, json_bytes(value, indent=2))

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from materia_nb.errors import MateriaError
-from materia_nb.jsonvalue import JSON
+from materia_nb.interrupts import HeldInterrupts
+from materia_nb.jsonvalue import JSON, too_deep_to_write
+
+_WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+_READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe would be waited for
 
 
 class DiskError(MateriaError):
@@ -31,6 +38,10 @@ class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         """Pass over success and other errors."""
+        if isinstance(error, UnicodeEncodeError) or (isinstance(error, ValueError) and "null" in str(error)):
+            raise DiskError(
+                f"Could not {self.doing}: this is no file name.", where=repr(str(self.path)), kind="disk"
+            )
         if isinstance(error, OSError):
             raise DiskError(
                 f"Could not {self.doing}: {error.strerror or error}.",
@@ -41,7 +52,13 @@ class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
 
 
 def to_bytes(text: str) -> bytes:
-    """Encode text; lone surrogates, which UTF-8 has no place for, become U+FFFD."""
+    """Encode text; lone surrogates, which UTF-8 has no place for, become U+FFFD.
+
+    Raises:
+        MateriaError: a notebook gave something that is no text (``usage``).
+    """
+    if not isinstance(text, str):
+        raise MateriaError(f"A {type(text).__name__} is not text.", hint="give a string", kind="usage")
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -51,42 +68,67 @@ def to_bytes(text: str) -> bytes:
 def json_bytes(value: JSON, *, indent: int | None = None) -> bytes:
     """Encode JSON readably; text that UTF-8 cannot hold is written as escapes instead."""
     separators = (",", ":") if indent is None else None
-    text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
     try:
-        return text.encode()
+        return json.dumps(value, ensure_ascii=False, indent=indent, separators=separators).encode()
     except UnicodeEncodeError:
         return json.dumps(value, indent=indent, separators=separators).encode()
+    except RecursionError as error:
+        if indent is not None:
+            return json_bytes(value)  # what is written on one line may be nested deeper
+        raise too_deep_to_write() from error
 
 
 def write_file(path: str, content: bytes, *, sync: bool = False) -> None:
-    """Write a new file in one go. The caller makes it known (in the journal) only afterwards."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
-    try:
-        written = os.write(handle, content)
-        while written < len(content):
-            written += os.write(handle, content[written:])
-        if sync:
-            os.fsync(handle)
-    finally:
+    """Write a new file in one go, never through a link. The caller makes it known (in the journal) only afterwards."""
+    with HeldInterrupts():
+        handle = os.open(path, _WRITE, 0o666)
+        try:
+            written = os.write(handle, content)
+            while written < len(content):
+                written += os.write(handle, content[written:])
+            if sync:
+                os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def read_plain(path: Path | str, most: int) -> bytes:
+    """Read a plain file of at most so many bytes; raises OSError for anything else: a pipe, a device, a directory."""
+    with HeldInterrupts():
+        file = os.fdopen(open_plain(path, _READ), "rb")
+    with file:
+        if os.fstat(file.fileno()).st_size > most:
+            raise OSError(errno.EFBIG, f"it has more than {most:,} bytes")
+        return file.read()
+
+
+def open_plain(path: Path | str, flags: int) -> int:
+    """Open a plain file and return its handle; raises OSError for anything else. To be called with interrupts held."""
+    handle = os.open(path, flags, 0o666)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
+        raise OSError(errno.EINVAL, "it is no plain file")
+    return handle
 
 
 def replace_file(path: Path, content: bytes, *, sync: bool = False) -> None:
     """Write beside ``path`` and rename over it, so that readers see the old or the new, never a part."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        write_file(str(beside), content, sync=sync)
-        beside.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
-        raise
+    with HeldInterrupts():
+        try:
+            write_file(str(beside), content, sync=sync)
+            beside.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
+            raise
 
 
 def sync_folder(path: str) -> None:
     """Force to the disk which files a folder holds; a new file is there after a power failure only then."""
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    with HeldInterrupts():
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -9,15 +9,28 @@ import os
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from materia_nb.engine.events import OUTPUT_INLINE_BYTES, VERSION, Event, Output, SocketRecommitted, to_json
 from materia_nb.engine.session import Session
 from materia_nb.errors import MateriaError
-from materia_nb.jsonvalue import JSON
-from materia_nb.store.files import DiskError, disk, json_bytes, to_bytes
+from materia_nb.interrupts import HeldInterrupts
+from materia_nb.jsonvalue import JSON, too_deep_to_write
+from materia_nb.store.files import (
+    DiskError,
+    disk,
+    json_bytes,
+    open_plain,
+    read_plain,
+    to_bytes,
+    write_file,
+)
 from materia_nb.store.rundir import RunDir
 
+LONGEST: Final = 2**30
+"""The longest journal that is read, in bytes."""
+
+_APPEND: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 
 
@@ -61,8 +74,9 @@ class Journal:
         self.path = path
         self.sync = sync
         self._unsure = False
-        with disk(path, "open the journal"):
-            self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        self._handle = -1
+        with HeldInterrupts(), disk(path, "open the journal"):
+            self._handle = open_plain(path, _APPEND)
             self._end = os.fstat(self._handle).st_size
 
     def append(self, lines: Sequence[Line]) -> None:
@@ -73,7 +87,7 @@ class Journal:
                 the next append cuts it before it writes.
         """
         block = encoded(lines)
-        with disk(self.path, "write the journal"):
+        with HeldInterrupts(), disk(self.path, "write the journal"):
             if self._unsure:
                 self._cut()
             self._check_alone()
@@ -86,7 +100,7 @@ class Journal:
                     os.fsync(self._handle)
                 self._end += len(block)
                 self._unsure = False
-            except BaseException:  # an interrupt, too, must not leave half a line
+            except BaseException:
                 with contextlib.suppress(OSError):
                     self._cut()
                 raise
@@ -124,9 +138,13 @@ class Journal:
 
     def close(self) -> None:
         """Close the file; appending afterwards is an error."""
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
+
+    def __del__(self) -> None:
+        """Close also where an interrupt came before anybody had the journal to close."""
+        self.close()
 
 
 def read_journal(path: Path) -> Contents:
@@ -135,7 +153,7 @@ def read_journal(path: Path) -> Contents:
     Raises MateriaError (kind ``damaged_journal``) when a line before the last is not an event.
     """
     try:
-        content = path.read_bytes()
+        content = read_plain(path, LONGEST)
     except OSError as error:
         raise MateriaError(
             f"There is no readable journal here: {error.strerror}.",
@@ -182,7 +200,7 @@ def mend(path: Path, contents: Contents) -> Path | None:
         if not (name := path.with_name(f"{path.stem}.torn-{contents.end}-{number}.txt")).exists()
     )
     with disk(path, "set the torn last line of the journal aside"):
-        aside.write_bytes(contents.torn)
+        write_file(str(aside), contents.torn)
         os.truncate(path, contents.end)
     return aside
 
@@ -208,11 +226,16 @@ def _event(raw: bytes) -> Line | None:
 
 def encoded(lines: Sequence[Line]) -> bytes:
     """Return lines as they stand in a journal."""
-    text = "".join([f"{_encode(_form(line))}\n" for line in lines])
     try:
-        return text.encode()
+        return "".join([f"{_encode(_form(line))}\n" for line in lines]).encode()
     except UnicodeEncodeError:  # half of a surrogate pair, which JSON can only escape
         return b"".join(json_bytes(_form(line)) + b"\n" for line in lines)
+    except RecursionError as error:
+        raise too_deep_to_write() from error
+    except (TypeError, ValueError) as error:
+        raise MateriaError(
+            f"This is not JSON: {error}.", hint="use text, numbers, lists and dicts", kind="not_json"
+        ) from error
 
 
 def _form(line: Line) -> dict[str, JSON]:

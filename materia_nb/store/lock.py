@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Final
 
 from materia_nb.errors import MateriaError
-from materia_nb.store.files import disk
+from materia_nb.interrupts import HeldInterrupts
+from materia_nb.store.files import disk, open_plain
 
 _NAME: Final = "cast.lock"
+_OPEN: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 _TRIES: Final = 10  # whoever lists the casts looks at a lock for an instant, see lock_owner
 _PAUSE_S: Final = 0.002
 
@@ -27,16 +29,22 @@ class CastLock:
         """Take the lock; raises MateriaError (kind ``locked``) naming the owner when another has it."""
         self.path = run_dir / _NAME
         self._process = os.getpid()
-        with disk(self.path, "open the lock of the cast"):
-            self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        try:
-            with disk(self.path, "lock the cast"):
-                _take(self._handle, run_dir)
-                os.ftruncate(self._handle, 0)
-                os.pwrite(self._handle, _myself(), 0)
-        except BaseException:
-            self.release()
-            raise
+        self._handle = -1
+        with HeldInterrupts():
+            with disk(self.path, "open the lock of the cast"):
+                self._handle = open_plain(self.path, _OPEN)
+            try:
+                with disk(self.path, "lock the cast"):
+                    _take(self._handle, run_dir)
+                    os.ftruncate(self._handle, 0)
+                    os.pwrite(self._handle, _myself(), 0)
+            except BaseException:
+                self.release()
+                raise
+
+    def __del__(self) -> None:
+        """Let go also where an interrupt came before anybody had the lock to release."""
+        self.release()
 
     def release(self) -> None:
         """Let go of the lock; the file stays, since removing it would race with the next owner."""
@@ -56,29 +64,29 @@ def locked(path: Path, doing: str) -> Iterator[None]:
     """Hold the lock file ``path`` alone among all processes and threads, waiting for it; ``doing`` is for the error."""
     with disk(path, doing):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
+        with HeldInterrupts():
+            file = os.fdopen(open_plain(path, _OPEN), "r+b", buffering=0)
+    with file:
         with disk(path, doing):
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(handle)
 
 
 def lock_owner(run_dir: Path) -> str | None:
     """Say who is writing a cast, None when nobody is. The lock is not kept."""
-    try:
-        handle = os.open(run_dir / _NAME, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return _owner(handle)
-    except OSError:
-        return None
-    finally:
-        os.close(handle)
+    with HeldInterrupts():
+        try:
+            handle = open_plain(run_dir / _NAME, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _owner(handle)
+        except OSError:
+            return None
+        finally:
+            os.close(handle)
     return None
 
 

@@ -27,6 +27,7 @@ from materia_nb.store.differences import Difference, our_reason, our_way
 from materia_nb.store.files import to_bytes
 from materia_nb.store.forced_entry import forced_entry, forced_final
 from materia_nb.store.journal import Line
+from materia_nb.store.rundir import is_item_key
 
 _RENAMED: Final = {"budget_updated": "budget_set"}
 """Types of the reference that mean the same as one of ours."""
@@ -72,7 +73,7 @@ class _Reader:
         self.rules = rules
         self.strict = strict
         self._read = read
-        self.done = Recording(to.begin(rules, _begun(lines)))
+        self.done = Recording(to.begin(rules, begun(lines)))
         self.named = {str(name) for line in lines if (name := line.data.get("artifact")) is not None}
         self.command: ev.UtilityCommand | None = None
         self.recovery: ev.Event | None = None
@@ -121,6 +122,12 @@ class _Reader:
             raise _Exchanged(
                 f"The journal visits {recorded!r}, which the recorded loadout does not have.",
                 hint="the config or the journal of this run directory was exchanged or changed",
+                kind="damaged_journal",
+            )
+        if self.strict and key is not None and not (isinstance(key, str) and is_item_key(key)):
+            raise MateriaError(
+                f"The journal names an item that cannot be: {str(key)[:100]!r}.",
+                hint="do not trust this run directory",
                 kind="damaged_journal",
             )
         state = self.session.state
@@ -375,7 +382,7 @@ class _Reader:
         self.done.messages.append(f"Step {len(self.session.steps)}: {message}.".replace("..", "."))
 
 
-def _begun(lines: Sequence[Line]) -> ev.CastStart:
+def begun(lines: Sequence[Line]) -> ev.CastStart:
     """Return how the cast began."""
     data: Mapping[str, JSON] = next((line.data for line in lines if line.type == "cast_start"), {})
     event = ev.from_json("cast_start", data, lenient=True)

@@ -6,13 +6,22 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
+from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.graph import Graph
+from materia_nb.loadout.facts import is_object
+from materia_nb.loadout.report import LoadoutError
 from materia_nb.loadout.resolve import build_graph
+from materia_nb.loadout.sketch import sketch_graph
+from materia_nb.store.asrecorded import visited_sockets
+from materia_nb.store.files import read_plain
 from materia_nb.store.journal import Contents, read_journal
 from materia_nb.store.rundir import RunDir
+
+LONGEST_CONFIG: Final = 50_000_000
+"""The longest config of a cast that is read, in bytes."""
 
 ENGINE = "materia_nb"
 """What our journals name as their engine."""
@@ -20,13 +29,23 @@ ENGINE = "materia_nb"
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a run directory holds. ``ours`` says whether this engine wrote it."""
+    """What a run directory holds.
 
-    graph: Graph
+    Attributes:
+        rules: what the cast ran by; those of a sketch of its loadout when there are ``problems``.
+        document: its config.
+        contents: its journal.
+        ours: whether this engine wrote it.
+        project: the directory that it worked in.
+        problems: why its loadout cannot be cast here.
+    """
+
+    rules: Rules
     document: JSON
     contents: Contents
     ours: bool
     project: Path
+    problems: tuple[str, ...] = ()
 
 
 def read_contents(files: RunDir) -> Contents:
@@ -75,32 +94,40 @@ def check_resumable(files: RunDir) -> None:
         )
 
 
-def read_recorded(files: RunDir, contents: Contents | None = None) -> Recorded:
+def read_recorded(files: RunDir, *, to_look: bool = False) -> Recorded:
     """Read the config and the journal; raises MateriaError when one of them is not there or not readable.
 
     Args:
         files: the run directory.
-        contents: its journal, when that has been read already.
+        to_look: whether a loadout that cannot be cast is told in ``problems`` rather than an error (R41).
     """
-    contents = contents or read_contents(files)
+    contents = read_contents(files)
     start = cast_start(contents) or {}
     document = _document(files.path / "config.resolved.json")
     document, name = _with_pipeline(document, start)
-    owners = start.get("owners")
-    graph = build_graph(
-        document,
-        name,
-        {key: Path(path) for key, path in owners.items() if isinstance(path, str)}
-        if isinstance(owners, dict)
-        else None,
+    given = start.get("owners")
+    owners = (
+        {key: Path(path) for key, path in given.items() if isinstance(path, str)}
+        if is_object(given)
+        else None
     )
+    problems: tuple[str, ...] = ()
+    try:
+        rules = Rules(build_graph(document, name, owners), session_of(contents))
+    except MateriaError as error:
+        if not to_look:
+            raise
+        found = error.report.problems if isinstance(error, LoadoutError) else ()
+        problems = tuple(f"{one.source}: {one.message}" for one in found) or (error.what,)
+        rules = Rules(sketch_graph(document, name, visited_sockets(contents.lines)))
     project = start.get("project")
     return Recorded(
-        graph=graph,
+        rules=rules,
         document=document,
         contents=contents,
         ours=start.get("engine") == ENGINE,
         project=Path(project) if isinstance(project, str) else files.path,
+        problems=problems,
     )
 
 
@@ -121,7 +148,7 @@ def _with_pipeline(document: JSON, start: Mapping[str, JSON]) -> tuple[JSON, str
 
 def _document(path: Path) -> JSON:
     try:
-        return json.loads(path.read_bytes())
+        return json.loads(read_plain(path, LONGEST_CONFIG))
     except OSError as error:
         raise MateriaError(
             f"The config of the cast cannot be read: {error.strerror}.",

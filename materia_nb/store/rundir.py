@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
+import socket
 import time
 from functools import cached_property
 from pathlib import Path
@@ -12,11 +13,23 @@ from typing import Final
 
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
-from materia_nb.store.files import disk, json_bytes, replace_file, sync_folder, to_bytes, write_file
+from materia_nb.store.files import (
+    disk,
+    json_bytes,
+    read_plain,
+    replace_file,
+    sync_folder,
+    to_bytes,
+    write_file,
+)
+
+LONGEST: Final = 2**28
+"""The longest artifact that is read, in bytes."""
 
 CAST_ID: Final = r"^[0-9A-Za-z][0-9A-Za-z_.-]*$"
 """What the id of a cast looks like: the name of a directory, and nothing that leads elsewhere."""
 _CAST_ID = re.compile(CAST_ID)
+_ITEM_KEY = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]{0,199}")
 
 
 class RunDir:
@@ -46,12 +59,24 @@ class RunDir:
         return name
 
     def _make(self, folder: str) -> None:
+        self.check_inside(folder)
         os.makedirs(f"{self._root}/{folder}", exist_ok=True)  # noqa: PTH103 - hot path
         if self.sync:
             steps = folder.split("/")
             for depth in range(len(steps)):
                 sync_folder("/".join([self._root, *steps[:depth]]))
         self._made.add(folder)
+
+    def check_inside(self, folder: str) -> None:
+        """Raise MateriaError unless a folder of artifacts lies in the run directory, links followed."""
+        wanted = self._resolved / folder
+        if ".." in folder.split("/") or wanted.resolve() != wanted:
+            raise MateriaError(
+                "The cast would write outside of its run directory, or through a link in it.",
+                where=f"{self._root}/{folder}"[:500],
+                hint="do not trust this run directory; or take the link away",
+                kind="bad_artifact",
+            )
 
     def write_text(self, name: str, text: str) -> str:
         """Write an artifact of text."""
@@ -87,9 +112,8 @@ class RunDir:
         try:
             path = path.resolve()
             inside = path.is_relative_to(self._resolved)
-            is_file = inside and path.is_file()  # a pipe would be waited for, a device read for ever
         except (OSError, ValueError, RuntimeError):  # names that no file can have, loops of links
-            inside = is_file = False
+            inside = False
         if not inside:
             raise MateriaError(
                 "The journal names an artifact that cannot be in the run directory.",
@@ -98,9 +122,7 @@ class RunDir:
                 kind="bad_artifact",
             )
         try:
-            if not is_file:
-                raise FileNotFoundError(2, "there is no such file")
-            return path.read_bytes().decode("utf-8", "replace")
+            return read_plain(path, LONGEST).decode("utf-8", "replace")
         except OSError as error:
             raise MateriaError(
                 f"An artifact that the journal names cannot be read: {error.strerror}.",
@@ -112,6 +134,16 @@ class RunDir:
     @cached_property
     def _resolved(self) -> Path:
         return self.path.resolve()
+
+
+def is_item_key(key: str) -> bool:
+    """Whether ``key`` may be that of an item (R13), so that the names of artifacts cannot lead elsewhere by it."""
+    return bool(_ITEM_KEY.fullmatch(key)) and ".." not in key
+
+
+def place_of(path: Path) -> dict[str, JSON]:
+    """Say where a run directory is: what a person allowed in a cast counts there and nowhere else."""
+    return {"host": socket.gethostname(), "user": os.getuid(), "directory": str(path.resolve())}
 
 
 def new_run_dir(root: Path) -> Path:

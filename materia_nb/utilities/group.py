@@ -12,7 +12,7 @@ import threading
 import time
 from typing import IO, Final
 
-from materia_nb.utilities.interrupts import HeldInterrupts
+from materia_nb.interrupts import HeldInterrupts
 
 KILL_AFTER_S: Final = 1.0
 """Seconds from SIGTERM to SIGKILL (R23)."""

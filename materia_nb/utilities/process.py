@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
+from materia_nb.interrupts import HeldInterrupts
 from materia_nb.utilities.group import ProcessGroup
-from materia_nb.utilities.interrupts import HeldInterrupts
 
 KEEP_BYTES: Final = 1_048_576
 """How much of stdout and of stderr is kept (R23)."""
@@ -125,7 +125,7 @@ def run_process(
         KeyboardInterrupt: when interrupted in the main thread, after the group has ended.
     """
     began = time.perf_counter()
-    with HeldInterrupts() as interrupts:
+    with HeldInterrupts(wake=True) as interrupts:
         try:
             child = subprocess.Popen(
                 list(argv),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Materia
+from materia_nb.secrets import scrubbed, scrubbed_bytes, secret_arguments
 from materia_nb.utilities.command import resolve_command
 from materia_nb.utilities.process import KEEP_BYTES, ProcessResult, run_process
 
@@ -31,13 +32,17 @@ class UtilityFailure:
 
 @dataclass(frozen=True, slots=True)
 class UtilityResult:
-    """What a utility did. ``stdout`` and ``stderr`` are text, undecodable bytes as U+FFFD."""
+    """What a utility did. ``stdout`` and ``stderr`` are text, undecodable bytes as U+FFFD.
+
+    ``told`` is how its process ended, for the error about an output that cannot be used.
+    """
 
     process: ProcessResult
     timeout_ms: int
     stdout: str
     stderr: str
     failure: UtilityFailure | None
+    told: str = ""
 
     @property
     def ok(self) -> bool:
@@ -129,13 +134,18 @@ def run_utility(
             materia.command, error.what + (f" ({error.hint})" if error.hint else "")
         )
     else:
-        process = run_process(argv, stdin=stdin, cwd=project, timeout_s=timeout_ms / 1000, stop=stop)
+        process = _without_keys(
+            run_process(argv, stdin=stdin, cwd=project, timeout_s=timeout_ms / 1000, stop=stop)
+        )
     return UtilityResult(
         process=process,
         timeout_ms=timeout_ms,
         stdout=process.stdout.decode(errors="replace"),
         stderr=process.stderr.decode(errors="replace"),
         failure=_failure(str(document.get("socketId", "")), process, timeout_ms, artifacts),
+        told="; ".join(
+            [f"Its command ended with {process.ending}: {process.command}", *_left(process, artifacts)]
+        ),
     )
 
 
@@ -162,6 +172,18 @@ def command_record(materia: Materia, result: UtilityResult, artifacts: tuple[str
     return record
 
 
+def _without_keys(process: ProcessResult) -> ProcessResult:
+    """Cut keys out of a command and of what it wrote, before anything is shown, kept or shortened."""
+    more = secret_arguments(process.argv)
+    return replace(
+        process,
+        argv=tuple(scrubbed(part, *more) for part in process.argv),
+        start_error=process.start_error and scrubbed(process.start_error, *more),
+        stdout=scrubbed_bytes(process.stdout, *more, end=process.stdout_truncated),
+        stderr=scrubbed_bytes(process.stderr, *more, end=process.stderr_truncated),
+    )
+
+
 def _failure(
     socket: str, process: ProcessResult, timeout_ms: int, artifacts: tuple[str, str]
 ) -> UtilityFailure | None:
@@ -176,15 +198,19 @@ def _failure(
         kind, how = "interrupted", f"was interrupted ({process.ending})"
     else:
         kind, how = "utility_exit", f"ended with {process.ending}"
-    parts = [f"Utility command of {socket or 'the socket'} {how}: {process.command or '(none)'}"]
-    if process.started:
-        parts.append(f"stderr: {process.stderr_summary or '(empty)'}")
-        parts += [
-            f"{name} kept in {path}"
-            for name, path in zip(("stdout", "stderr"), artifacts, strict=True)
-            if path
-        ]
-    return UtilityFailure(kind, "; ".join(parts))
+    first = f"Utility command of {socket or 'the socket'} {how}: {process.command or '(none)'}"
+    return UtilityFailure(kind, "; ".join([first, *_left(process, artifacts)]))
+
+
+def _left(process: ProcessResult, artifacts: tuple[str, str]) -> list[str]:
+    """Say what a process has left behind (R23)."""
+    if not process.started:
+        return []
+    kept = zip(("stdout", "stderr"), artifacts, strict=True)
+    return [
+        f"stderr: {process.stderr_summary or '(empty)'}",
+        *(f"{name} kept in {path}" for name, path in kept if path),
+    ]
 
 
 def _encode(document: Mapping[str, JSON]) -> bytes:

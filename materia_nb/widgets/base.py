@@ -22,6 +22,7 @@ from materia_nb.display.bundle import MimeBundle, Shown, bundle
 from materia_nb.display.escape import plain, shorten
 from materia_nb.display.html import Html, html_text
 from materia_nb.errors import MateriaError
+from materia_nb.interrupts import HeldInterrupts
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -104,12 +105,14 @@ class Panel(Shown):
         def due() -> None:
             with self._drawing:
                 if not self.closed:
+                    self._ends.remove(timer.cancel)
                     act()
 
         timer = threading.Timer(seconds, due)
         timer.daemon = True
-        timer.start()
         self.at_close(timer.cancel)
+        with HeldInterrupts():
+            timer.start()
 
     def at_close(self, end: Callable[[], object]) -> None:
         """Call ``end`` when the panel is closed."""
@@ -159,7 +162,8 @@ class Panel(Shown):
             wait = max(0.0, self._drawn_at + self.interval - time.monotonic())
             self._timer = threading.Timer(wait, self._due)
             self._timer.daemon = True
-            self._timer.start()
+            with HeldInterrupts():  # a thread that is interrupted while it starts never does
+                self._timer.start()
 
     def _due(self) -> None:
         # Forgotten before the state is read: a change after that asks for another redraw.
@@ -192,7 +196,7 @@ class Panel(Shown):
 
     def _show(self) -> MimeBundle:
         text, svg = self.fallback()
-        shown = bundle(text, svg=svg)
+        shown = bundle(plain(text), svg=svg)
         if self.closed:
             return shown
         # Where there are widgets they are drawn, whatever else the bundle holds.

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import ipywidgets as ui
 
+from materia_nb.display.calls import JUDGED, judged_html
 from materia_nb.display.escape import part
-from materia_nb.display.html import Html, html_join, html_pre, html_table
+from materia_nb.display.html import Html, html_join, html_table
 from materia_nb.engine.state import Hold
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract import Approval, request_of
@@ -18,8 +19,6 @@ from materia_nb.widgets.runs import runs_of
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
-
-_CHARS = 8_000
 
 
 class HoldPanel(Panel):
@@ -117,7 +116,9 @@ class HoldPanel(Panel):
             show_html(self._reason, Html() if hold is None else self._asked(hold))
         consent = hold is not None and hold.needs == "consent"
         show_if(self._consent, consent)
-        self.approve_button.disabled = self.deny_button.disabled = busy or not self._sealed()
+        sealed = self._sealed()
+        self.deny_button.disabled = busy or not sealed
+        self.approve_button.disabled = busy or not sealed or len(str(sealed.sealed["exact_content"])) > JUDGED
         self.answer_button.disabled = busy or not self.text.value.strip()
         for one in (self.yes_button, self.no_button):
             one.disabled = busy
@@ -162,6 +163,8 @@ class HoldPanel(Panel):
         if approval is not None:
             rows.append(("fingerprint", approval.fingerprint))
         shown = [html_table(("what is asked", ""), rows)]
-        if request.get("exact_content"):
-            shown += [lines_html(["exactly this:"]), html_pre(str(request["exact_content"]), _CHARS)]
+        if content := str(request.get("exact_content") or ""):
+            shown.append(judged_html("exactly this", content))
+            if len(content) > JUDGED:
+                shown.append(lines_html(["It is too long to be shown whole, so it cannot be approved here."]))
         return [*shown, *([lines_html([trouble])] if trouble else [])]

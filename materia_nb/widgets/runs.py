@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from materia_nb.errors import MateriaError
+from materia_nb.interrupts import HeldInterrupts
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -100,7 +101,8 @@ class Runs:
     def _begin(self, body: Callable[[], None]) -> None:
         thread = threading.Thread(target=body, name="materia-step", daemon=True)
         self._threads = [*(one for one in self._threads if one.is_alive()), thread]
-        thread.start()
+        with HeldInterrupts():  # a thread that is interrupted while it starts never does
+            thread.start()
 
     def _run(self, act: Callable[[], object]) -> None:
         outcome, error = None, None

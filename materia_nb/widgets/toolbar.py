@@ -53,6 +53,7 @@ class ToolbarPanel(Panel):
         self.cast = cast
         self.runs = runs_of(cast)
         self._marked, self._begun = marked, begun
+        self._aborting = self._ticking = False
         self._named = {part(socket): socket for socket in (*cast.graph.sockets, END)}
         self._status, self._badge, self._stops = ui.HTML(), ui.HTML(), ui.HTML()
         # A field rather than a list: JupyterLab takes the arrow keys and letters from lists in an output.
@@ -157,9 +158,19 @@ class ToolbarPanel(Panel):
         self.refresh()
 
     def _abort(self, _: Any) -> None:
+        if self._aborting:
+            return  # the first press is heeded when the step that runs has ended
+        self._aborting = True
         # It waits for the step that runs to end, which nobody else should.
         self.cast.stop.set()
-        self.runs.beside(self.cast.abort)
+        self.runs.beside(self._abort_now)
+        self.refresh()
+
+    def _abort_now(self) -> None:
+        try:
+            self.cast.abort()
+        finally:
+            self._aborting = False
 
     def _chosen(self) -> str:
         """The socket in the field, as the loadout has it."""
@@ -217,7 +228,11 @@ class ToolbarPanel(Panel):
         runs = self.runs
         if busy:
             what = runs.running or "a cell"
-            pausing = ", pausing" if self.cast.stop.is_set() else ""
+            pausing = ""
+            if self.cast.stop.is_set():
+                waits = f", {part(self.cast.stopping, 200)}" if self.cast.stopping else ""
+                pausing = f", {'aborting' if self._aborting else 'pausing'}{waits}"
+                self._tick()
             step = self.cast.steps[-1] if self.cast.steps else None
             item = f", {step.item_key} {part(step.item_label or '', 60)}" if step and step.item_key else ""
             where = f": step {step.number}, {part(step.socket)}{item}" if step else ""
@@ -231,6 +246,18 @@ class ToolbarPanel(Panel):
         changed = self.cast.changed_paths() if runs.outcome == "breakpoint" else []
         stopped = f": a step changed {', '.join(f'state.{path}' for path in changed)}" if changed else ""
         return [*status_lines(self.cast), *([paused + stopped] if paused else [])]
+
+    def _tick(self) -> None:
+        """Draw again in a second: what is waited for tells nothing meanwhile."""
+        if self._ticking:
+            return
+        self._ticking = True
+
+        def due() -> None:
+            self._ticking = False
+            self.refresh()
+
+        self.after(1.0, due)
 
     def _draw_bars(self) -> None:
         for loop, (done, total) in loop_progress(self.cast).items():

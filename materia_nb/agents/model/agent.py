@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from materia_nb.agents.base import AgentError, Asking, Reply, Turn
-from materia_nb.agents.secrets import holds_key
+from materia_nb.interrupts import HeldInterrupts
+from materia_nb.secrets import holds_key
 
 if TYPE_CHECKING:
     from materia_nb.agents.model.making import Made
@@ -61,8 +62,12 @@ class ModelAgent:
         first_pause_s: float = FIRST_PAUSE_S,
         name: str | None = None,
     ) -> None:
-        from materia_nb.agents.model.making import check, name_of
+        with HeldInterrupts():
+            from materia_nb.agents.model.making import check, name_of
 
+            name_of_it = "model" if model is None else name_of(model)
+            if model is not None:
+                check(model, base_url)
         if key_env:
             holds_key(key_env)
         self.model = model
@@ -75,9 +80,7 @@ class ModelAgent:
         self.first_pause_s = first_pause_s
         self.most_rounds = MOST_ROUNDS
         self._made: dict[str, Made] = {}
-        if model is not None:
-            check(model, base_url)
-        self.name = name or ("model" if model is None else name_of(model))
+        self.name = name or name_of_it
 
     def answer(self, turn: Turn) -> Reply | Asking:
         """Ask the model until it says something without using a tool, or a tool call needs leave.
@@ -88,9 +91,10 @@ class ModelAgent:
                 ``agent_timeout``, ``agent_reply_too_long``, ``too_many_calls``, ``interrupted``, ``not_installed``.
             KeyboardInterrupt: interrupted; the request was given up, a command that ran has ended.
         """
-        from materia_nb.agents.model.talk import Talk
+        with HeldInterrupts():  # a package whose import was cut short stays broken in this kernel
+            from materia_nb.agents.model.talk import Talk
 
-        made = self._model_of(turn)
+            made = self._model_of(turn)
         try:
             return Talk(self, made, turn).answer()
         except AgentError as error:
@@ -100,13 +104,14 @@ class ModelAgent:
 
     def not_ready(self, model: str | None, project: Path) -> AgentError | None:  # noqa: ARG002 - it runs nothing there
         """Return why no model could be asked: none is named, a key is not set, a package is missing; else None."""
-        from materia_nb.agents.model.making import make
-
         wanted = self.model if self.model is not None else model
         if not wanted:
             return _no_model("The materia")
         try:
-            make(wanted, self.base_url, self.key_env)
+            with HeldInterrupts():
+                from materia_nb.agents.model.making import make
+
+                make(wanted, self.base_url, self.key_env)
         except AgentError as error:
             return error
         return None

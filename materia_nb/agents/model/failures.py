@@ -10,9 +10,9 @@ from pydantic import ValidationError
 from pydantic_ai import exceptions as ai
 
 from materia_nb.agents.base import AgentError
-from materia_nb.agents.secrets import scrubbed
 from materia_nb.engine.followup import cut
 from materia_nb.handoff.wording import one_line
+from materia_nb.secrets import scrubbed
 
 _SHOWN: Final = 300
 _REFUSALS: Final = re.compile(r"content[_ ]?(policy|filter)|safety|moderation|flagged", re.IGNORECASE)

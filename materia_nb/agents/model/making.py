@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.agents.base import AgentError
-from materia_nb.agents.secrets import scrubbed
 from materia_nb.errors import did_you_mean
+from materia_nb.secrets import scrubbed
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model

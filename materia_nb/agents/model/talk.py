@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -26,6 +25,7 @@ from materia_nb.agents.model.spending import Spending
 from materia_nb.agents.tools import choose_tools
 from materia_nb.errors import did_you_mean
 from materia_nb.handoff.jsontext import NotJson, strict_json
+from materia_nb.interrupts import Stop
 from materia_nb.jsonvalue import JSON, compact
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Talk:
         self._turn = turn
         self._begun = time.monotonic()
         self._spending = Spending()
-        self._stop = turn.stop or threading.Event()
+        self._stop = turn.stop or Stop()
         self._requests = Requests(agent, made, turn.tell, self._stop, self._spending)
         tools, self._unknown = choose_tools(turn.tools)
         self._left_out = bool(tools) and not agent.tools

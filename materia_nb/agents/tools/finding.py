@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from materia_nb.agents.secrets import scrubbed_part
 from materia_nb.agents.tools import search
 from materia_nb.agents.tools.place import reach
 from materia_nb.agents.tools.tool import MOST_TEXT, Refused, ToolResult, named, readable
 from materia_nb.agents.tools.work import Work
 from materia_nb.jsonvalue import JSON
+from materia_nb.secrets import scrubbed_part
 from materia_nb.utilities.process import ProcessResult, run_process
 
 SECONDS: Final = 20

@@ -38,7 +38,12 @@ _DEEPEST: Final = 100  # each folder on the way is held open
 _MOST_LINKS: Final = 40
 _NAMES_COMPARED: Final = 2_000
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_KEPT: Final = frozenset({".git", ".hg", ".svn", ".jj"})
+_KEPT: Final = {
+    **dict.fromkeys((".git", ".hg", ".svn", ".jj"), "belongs to version control"),
+    ".pi": "belongs to the config and the casts of this project",
+    "notebook-utilities": "holds the scripts that utilities run",
+}
+"""What the tools for files do not change: from there programs are run without anybody being asked."""
 _EXCHANGED: Final = "became something else while it was being opened"
 _REASONS: Final = {
     errno.ENOENT: "is not there",
@@ -132,7 +137,7 @@ def reach(root: Root, path: str, purpose: Purpose = "look") -> Iterator[Place]:
     Args:
         root: the project.
         path: relative to the project, or absolute and inside it.
-        purpose: what for; version control and the records of casts are for looking only.
+        purpose: what for; version control, config and the records of casts are for looking only.
 
     Raises:
         Refused: the path leads out of the project, cannot be followed, or must not be changed; also for
@@ -204,10 +209,9 @@ class _Trail:
             names = self._root.parts(path)
         except Refused:
             raise _outside(path if link is None else link) from None
-        if self._purpose != "look" and any(_folded(name) in _KEPT for name in names):
-            raise Refused(
-                f"{named(path)} belongs to version control, which the tools for files do not change."
-            )
+        why = next((_KEPT[folded] for name in names if (folded := _folded(name)) in _KEPT), None)
+        if self._purpose != "look" and why is not None:
+            raise Refused(f"{named(path)} {why}, which the tools for files do not change.")
         return names
 
     def _status(self, name: str) -> os.stat_result | None:

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import BinaryIO, Final
 
-from materia_nb.agents.secrets import scrubbed_part
 from materia_nb.agents.tools.catalogue import LINES
 from materia_nb.agents.tools.place import Place, reach
 from materia_nb.agents.tools.search import BLOCK
 from materia_nb.agents.tools.tool import MOST_TEXT, Refused, ToolResult, named, readable
 from materia_nb.agents.tools.work import Work
 from materia_nb.jsonvalue import JSON
+from materia_nb.secrets import scrubbed_part
 
 MOST_SCANNED: Final = 64 * 1024 * 1024
 """How far into a file lines are looked for and counted, in bytes."""

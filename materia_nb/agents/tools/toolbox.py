@@ -8,7 +8,6 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from materia_nb.agents.secrets import scrubbed
 from materia_nb.agents.tools.arguments import checked
 from materia_nb.agents.tools.catalogue import TOOLS
 from materia_nb.agents.tools.finding import find, grep
@@ -19,7 +18,9 @@ from materia_nb.agents.tools.tool import Refused, ToolResult, bounded, named, re
 from materia_nb.agents.tools.work import Work
 from materia_nb.agents.tools.writing import edit, write
 from materia_nb.errors import did_you_mean
+from materia_nb.interrupts import HeldInterrupts
 from materia_nb.jsonvalue import JSON
+from materia_nb.secrets import scrubbed
 
 _Run: TypeAlias = Callable[[Work, Mapping[str, JSON]], ToolResult]
 
@@ -59,12 +60,15 @@ class Toolbox:
         Raises:
             KeyboardInterrupt: interrupted; nothing is left running or half-written.
         """
-        try:
-            result = self._run(name, args)
-        except (Refused, OSError) as error:
-            result = ToolResult(readable(str(error)), ok=False)
-        # Before it is cut: of a key that was cut in two a half would stay.
-        return ToolResult(bounded(scrubbed(result.text)), ok=result.ok)
+        with (
+            HeldInterrupts()
+        ):  # nothing that a tool has opened may stay open; one that runs a process ends it
+            try:
+                result = self._run(name, args)
+            except (Refused, OSError) as error:
+                result = ToolResult(readable(str(error)), ok=False)
+            # Before it is cut: of a key that was cut in two a half would stay.
+            return ToolResult(bounded(scrubbed(result.text)), ok=result.ok)
 
     def _run(self, name: str, args: Mapping[str, JSON]) -> ToolResult:
         if name not in TOOLS:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
+from urllib.parse import quote
+
+from materia_nb.jsonvalue import JSON, compact
 
 _NAMES: Final = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _PROVIDERS: Final = re.compile(r".*_API_KEY|AWS_SECRET_ACCESS_KEY|AWS_BEARER_TOKEN_BEDROCK|HF_TOKEN")
@@ -69,10 +73,35 @@ def secret_arguments(argv: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def scrubbed_bytes(data: bytes, *more: str, end: bool = False) -> bytes:
+    """Do as :func:`scrubbed_part` with the output of a process, and leave bytes that are no text as they are."""
+    text = data.decode(errors="surrogateescape")
+    return scrubbed_part(text, *more, end=end).encode(errors="surrogateescape")
+
+
+def scrubbed_json(value: JSON) -> JSON:
+    """Do as :func:`scrubbed` with every string in a JSON value."""
+    text = compact(value)
+    clean = scrubbed(text)
+    return value if clean == text else json.loads(clean)
+
+
 def _keys(more: Sequence[str]) -> list[str]:
     """Return what is to be cut out, the longest first, since one key may be the beginning of another."""
     values = [value for name, value in os.environ.items() if _is_key(name, value)]
-    return sorted({one for one in (*values, *more) if len(one) >= _SHORTEST}, key=len, reverse=True)
+    forms = {form for value in values for form in _forms(value)}
+    return sorted({one for one in (*forms, *more) if len(one) >= _SHORTEST}, key=len, reverse=True)
+
+
+def _forms(key: str) -> Iterator[str]:
+    """How a key may be written: as it is, escaped in JSON or in an address, and line by line."""
+    yield key
+    yield compact(key)[1:-1]
+    yield quote(key, safe="", errors="replace")
+    if "\n" in key:
+        yield from (
+            line for each in key.splitlines() if len(line := each.strip()) >= _LONG and line[:5] != "-----"
+        )
 
 
 def _is_key(name: str, value: str) -> bool:

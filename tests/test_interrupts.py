@@ -1,0 +1,108 @@
+"""Interrupts at any moment: no cast gets stuck, and no handle stays open."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.interrupts import HeldInterrupts, Stop
+
+COUNT = 40
+
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def handles():
+    return len(list(Path("/dev/fd").iterdir()))
+
+
+def test_an_interrupt_is_delivered_at_the_end_of_the_block():
+    done = []
+
+    def act():
+        with HeldInterrupts():
+            interrupt()
+            done.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        act()
+    assert done
+
+
+def test_an_inner_block_knows_what_came_before_it():
+    """Else a command would run to its end although a person has interrupted the tool that began it."""
+    counts = []
+
+    def act():
+        with HeldInterrupts():
+            interrupt()
+            with HeldInterrupts() as inner:
+                counts.append(inner.count)
+
+    with pytest.raises(KeyboardInterrupt):
+        act()
+    assert counts == [1]
+
+
+def test_no_pipe_of_a_block_stays_open():
+    def act():
+        with HeldInterrupts(wake=True) as held:
+            interrupt()
+            assert os.read(held.wake_fd, 9) == b"\0"
+
+    before = handles()
+    for _ in range(20):
+        with pytest.raises(KeyboardInterrupt):
+            act()
+    assert handles() == before
+
+
+def test_a_stop_is_set_waited_for_and_cleared():
+    stop = Stop()
+    assert not stop.wait(0.01)
+    threading.Timer(0.01, stop.set).start()
+    assert stop.wait(30)
+    stop.clear()
+    assert not stop.is_set()
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+def test_casts_that_are_interrupted_at_random_moments_can_be_gone_on_with(tmp_path):
+    """Functions, coroutines and processes; the one who interrupts is a process of its own."""
+    materia = {"Say": h.agent("Say"), "Wait": h.agent("Wait"), "Run": h.python("print(1)")}
+    sockets = {
+        f"Socket-{n}": h.at(("Say", "Wait", "Run")[n % 3], ("always", f"Socket-{n + 1}")) for n in range(1, 9)
+    }
+    document = h.config({**sockets, "Socket-9": h.at("Say")}, materia)
+
+    async def wait():
+        await asyncio.sleep(0)
+        return "waited"
+
+    agents = {"Say": lambda: "said", "Wait": wait}
+    h.start(tmp_path, document, agents).run()
+    before, pick = handles(), random.Random(1)
+    for _ in range(COUNT):
+        cast = h.start(tmp_path, document, agents)
+        with HeldInterrupts():
+            hitter = subprocess.Popen(["sh", "-c", f"sleep {pick.uniform(0, 0.05)}; kill -INT {os.getpid()}"])
+        with suppress(KeyboardInterrupt):
+            while cast.run() != "complete":
+                pass
+            hitter.wait(30)
+        while cast.status != "complete":
+            cast.run()
+        assert hitter.wait(30) == 0
+        cast.close()
+    assert handles() <= before

@@ -1,0 +1,198 @@
+"""Run directories that somebody else made: nothing is written outside, waited for, or taken for our own consent."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.agents.base import Asking, ToolCall
+from materia_nb.cast import Cast
+from materia_nb.errors import MateriaError
+
+BASH = ToolCall(id="1", tool="bash", args={"command": "make all"})
+
+
+def edit_journal(path, change):
+    lines = [change(line) or line for line in h.lines_of(path)]
+    (path / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.fixture
+def begun(tmp_path):
+    """The run directory of a cast that waits at its first item."""
+    cast = h.start(tmp_path, h.loop_config(), {"Plan": h.loop_agents(long="x" * 70_000)["Plan"]})
+    cast.run()
+    cast.close()
+    assert cast.waiting_at.item.key == "WI-1"
+    return cast.run_dir
+
+
+def everything_in(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("key", ["../../../escaped", "/tmp/escaped", "a/../b", "..", "", 7, "x" * 300])
+def test_an_item_key_that_would_be_a_path_is_not_gone_on_with(begun, key):
+    def change(line):
+        if "itemKey" in line["data"]:
+            line["data"]["itemKey"] = key
+
+    edit_journal(begun, change)
+    with pytest.raises(MateriaError) as caught:
+        Cast.resume(begun)
+    assert caught.value.kind == "damaged_journal"
+    assert Cast.open(begun).steps, "it can be looked at"
+
+
+@pytest.mark.parametrize("name", ["sockets", "sockets/Socket-2", "contexts"])
+def test_nothing_is_written_through_a_link(tmp_path, begun, name):
+    outside = tmp_path / "outside"
+    shutil.rmtree(begun / name, ignore_errors=True)
+    if name == "sockets":
+        shutil.copytree(begun / name, outside) if (begun / name).exists() else outside.mkdir()
+        (outside / "Socket-1").mkdir()
+        (outside / "Socket-1" / "1.md").write_text(h.loop_agents(long="x" * 70_000)["Plan"]())
+    else:
+        outside.mkdir()
+    (begun / name).symlink_to(outside)
+    before = everything_in(outside)
+    with pytest.raises(MateriaError, match=r"through a link|cannot be in the run directory"):
+        Cast.resume(begun).reply("built")
+    assert everything_in(outside) == before
+
+
+def test_a_file_that_is_a_link_is_not_written_through(tmp_path, begun):
+    target = tmp_path / "precious"
+    target.write_text("precious")
+    folder = begun / "sockets" / "Socket-2"
+    folder.mkdir()
+    (folder / "1-WI-1.md").symlink_to(target)
+    with pytest.raises(MateriaError, match="Could not write an artifact"):
+        Cast.resume(begun).reply("built")
+    assert target.read_text() == "precious"
+
+
+@pytest.mark.parametrize("name", ["cast.lock", "events.jsonl"])
+def test_a_lock_or_a_journal_that_is_a_link_is_not_written_through(tmp_path, begun, name):
+    target = tmp_path / "precious"
+    (begun / name).rename(target)
+    (begun / name).symlink_to(target)
+    before = target.read_bytes()
+    with pytest.raises(MateriaError, match="Could not open"):
+        Cast.resume(begun)
+    assert target.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "name", ["events.jsonl", "config.resolved.json", "cast.lock", "sockets/Socket-1/1.md"]
+)
+@pytest.mark.parametrize("kind", ["pipe", "endless"])
+def test_a_pipe_or_a_device_is_not_waited_for(begun, name, kind):
+    (begun / name).unlink()
+    if kind == "pipe":
+        os.mkfifo(begun / name)
+    else:
+        (begun / name).symlink_to("/dev/zero")
+    done = []
+
+    def resume():
+        with pytest.raises(MateriaError):
+            Cast.resume(begun)
+        done.append(True)
+
+    thread = threading.Thread(target=resume, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert done
+
+
+def test_a_recording_that_is_a_pipe_is_not_waited_for(tmp_path, bench):
+    os.mkfifo(tmp_path / "r.json")
+    with pytest.raises(MateriaError, match="cannot be read"):
+        bench.recorded(tmp_path / "r.json")
+
+
+@pytest.mark.parametrize(
+    "reference", ["~nobody/x", "a" * 5_000, "\ud800", "a\0b", "~nobody/r.json", "\ud800.json"]
+)
+def test_what_can_be_no_path_is_no_cast_and_no_recording(bench, reference):
+    for find in (bench.open, bench.recorded, bench.resume):
+        with pytest.raises(MateriaError):
+            find(reference)
+
+
+def test_half_of_a_surrogate_pair_can_be_forked(tmp_path):
+    cast = h.start(tmp_path, h.one_config(), lambda: "done", request="half \ud800 of it")
+    cast.run()
+    assert cast.fork().request == cast.request
+
+
+def test_a_fork_has_neither_links_nor_pipes(tmp_path):
+    cast = h.start(tmp_path, h.chain_config(2), lambda: "done")
+    cast.step()
+    cast.write_derived()
+    (cast.run_dir / "sockets" / "passwd").symlink_to("/etc/passwd")
+    os.mkfifo(cast.run_dir / "sockets" / "pipe")
+    made = cast.fork()
+    assert sorted(path.name for path in (made.run_dir / "sockets").iterdir()) == ["Socket-1"]
+
+
+# -- consent ------------------------------------------------------------------------------
+
+
+class Runs:
+    """Asks for leave to run a command, and notes what it was allowed."""
+
+    name = "runs"
+
+    def __init__(self):
+        self.allowed = []
+
+    def answer(self, turn):
+        self.allowed += [call for call in turn.calls if call.decided]
+        if not turn.calls:
+            return Asking((BASH,))
+        raise KeyboardInterrupt  # before the command has run
+
+
+@pytest.fixture
+def allowed(tmp_path):
+    """A cast whose person has allowed a command that has not run yet, and a tool for good."""
+    cast = h.start(tmp_path, h.one_config(h.agent(tools="coding")), Runs())
+    cast.run()
+    with pytest.raises(KeyboardInterrupt):
+        cast.permit(always=True)
+    cast.close()
+    return cast.run_dir
+
+
+def test_consent_counts_when_a_cast_is_resumed_where_it_began(allowed):
+    cast = Cast.resume(allowed)
+    assert cast.allowed == {"bash"}
+    assert [call.decided for call in cast.calls_due] == ["always"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"directory": "/elsewhere"}, {"host": "another"}, {"user": 4711}, None],
+    ids=["directory", "host", "user", "not said"],
+)
+def test_consent_that_was_given_elsewhere_is_asked_for_anew(allowed, change):
+    def foreign(line):
+        if line["type"] == "cast_start":
+            line["data"]["place"] = change and {**line["data"]["place"], **change}
+
+    edit_journal(allowed, foreign)
+    cast = Cast.resume(allowed, h.table(Runs()))
+    assert cast.allowed == frozenset()
+    assert [call.decided for call in cast.asking] == [None]
+    assert "they ask anew" in cast.messages[-1]
+    assert Cast.open(allowed).asking == cast.asking, "the journal says so too"
+    with pytest.raises(KeyboardInterrupt):
+        cast.permit()
+    assert [call.decided for call in cast.calls_due] == ["once"]
