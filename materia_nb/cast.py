@@ -28,6 +28,7 @@ from materia_nb.handoff.contract import Grant
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 from materia_nb.memories import Memories
+from materia_nb.pins import Pins
 from materia_nb.steps import turn_counts
 from materia_nb.stops import Pause
 from materia_nb.store.context import read_context
@@ -65,7 +66,7 @@ class Plan:
     data: Mapping[str, JSON] = field(default_factory=dict)
 
 
-class Cast(Edits, Consults, Memories):
+class Cast(Edits, Consults, Memories, Pins):
     """One run of a loadout. Make one with ``Workbench.cast`` or ``Workbench.open``."""
 
     def __init__(  # noqa: PLR0913 - the parts of a cast, by name
@@ -104,7 +105,7 @@ class Cast(Edits, Consults, Memories):
         self._astray = False
         self._grant: Grant | None = None
         self._watchers: list[Callable[[Cast], None]] = []
-        self._listeners, self._saying = [], []
+        self._listeners, self._saying, self._functions = [], [], {}
         self._close = weakref.finalize(self, _let_go, journal, lock)
 
     # -- making one ---------------------------------------------------------------

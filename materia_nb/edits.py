@@ -44,11 +44,6 @@ class Edits(Steps):
         """The changes that a person made and did not undo, in order."""
         return self._history.edits
 
-    @property
-    def abandoned(self) -> Sequence[Sequence[StepRecord]]:
-        """The steps that were left behind by going back, one branch each."""
-        return self._history.abandoned
-
     def edit_items(self, items: Sequence[JSON], origins: Sequence[int | None] | None = None) -> None:
         """Replace the work items.
 
@@ -275,6 +270,7 @@ class Edits(Steps):
         except BaseException:
             shutil.rmtree(path, ignore_errors=True)  # nothing of the fork has happened yet
             raise
+        made._functions.update(self._functions)  # noqa: SLF001 - its own class; the journal cannot hold them
         if kept < len(made.steps):
             made.back_to(kept)
         return made

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from materia_nb.agents.base import Agent
 from materia_nb.engine import step as engine
+from materia_nb.engine.pins import Pin
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.said import Message, ToolCall
@@ -38,6 +40,7 @@ class Looks:
     _watchers: list[Callable[[Self], None]]
     _listeners: list[Callable[[], None]]
     _saying: list[str]
+    _functions: dict[str, Agent]
 
     @property
     def graph(self) -> Graph:
@@ -158,6 +161,28 @@ class Looks:
         return self.steps[-1].notes[self._history.noted_before :] if self.steps else ()
 
     @property
+    def abandoned(self) -> Sequence[Sequence[StepRecord]]:
+        """The steps that were left behind by going back, one branch each."""
+        return self._history.abandoned
+
+    @property
+    def pins(self) -> Mapping[str, Pin]:
+        """What answers in the place of sockets and materia because a person chose it, by their names (R40)."""
+        return self._history.pins
+
+    @property
+    def pins_gone(self) -> tuple[str, ...]:
+        """The names pinned to functions of a kernel that is no more: pin them again, or unpin them."""
+        return tuple(
+            name for name, pin in self.pins.items() if pin.kind == "function" and name not in self._functions
+        )
+
+    def pinned_at(self, socket: str) -> str | None:
+        """Return the name whose pin answers a socket, its own or its materia's; None when none does."""
+        names = (socket, self.graph.sockets[socket].materia.id)
+        return next((name for name in names if name in self.pins), None)
+
+    @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls of the turn that waits, so far."""
         return self._history.calls
@@ -227,7 +252,7 @@ class Looks:
         title = f"Step {record.number}: {record.socket}, visit {record.visit}{item}"
         latest = record is self.steps[-1] and self.now.status == "failed"
         after = self.now if latest else record.after
-        return explain(self.rules, title, record.decision, after, record.entry)
+        return explain(self.rules, title, record.decision, after, record.entry, record.pinned)
 
     def __repr__(self) -> str:
         """Say how the cast stands; stable from run to run, since notebooks are compared by it."""
@@ -306,7 +331,7 @@ class Past(Looks):
         self.project = cast.project
         self.differences, self.messages, self.breakpoints = (), [], {}
         self._history, self._journal, self._watchers = history, None, []
-        self._listeners, self._saying = [], []
+        self._listeners, self._saying, self._functions = [], [], {}
 
 
 def _nth(steps: Sequence[StepRecord], number: int) -> StepRecord:

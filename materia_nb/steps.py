@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from materia_nb.agents.base import Asking, Called, Noted, Said, Spent, Telling, Turn, turn_kind
+from materia_nb.agents.pinned import PinnedAgent
 from materia_nb.agents.registry import AgentTable
 from materia_nb.agents.sound import SoundReply, agent_failure, sound, sound_usage
 from materia_nb.engine import step as engine
@@ -21,7 +22,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Failure, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract import Grant
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, compact
 from materia_nb.stops import Stops
 from materia_nb.store import derived
 from materia_nb.store.context import change_context
@@ -73,7 +74,7 @@ class Steps(Stops):
             raise self._over()
         record = None
         if (visit := self.waiting_at) is not None:
-            if self.rules.sockets[visit.socket].socket.is_utility:
+            if self.rules.sockets[visit.socket].socket.is_utility and self._pinned(visit) is None:
                 self._run_utility(visit)
             else:
                 self._ask()
@@ -89,12 +90,30 @@ class Steps(Stops):
         self._commit(events, lambda ts: self._history.entered(step, ts))
         self._told()
 
-    def _run_utility(self, visit: Visit) -> None:
-        socket = self.rules.sockets[visit.socket].socket
-        materia, now = socket.materia, self.now
-        item = visit.item
-        document = stdin_document(
-            materia=materia,
+    def _pinned(self, visit: Visit) -> PinnedAgent | None:
+        """Return who answers a visit in the place of its agent or process, because a person pinned it (R40).
+
+        Raises:
+            MateriaError: it is pinned to a function that is gone (``pin_gone``).
+        """
+        name = self.pinned_at(visit.socket)
+        if name is None:
+            return None
+        pin = self.pins[name]
+        if name in self.pins_gone:
+            raise MateriaError(
+                f"{name} is pinned to {pin.words}, which is gone with its kernel.",
+                where=visit.socket,
+                hint=f"pin {name} again, or unpin it to let it be answered as usual",
+                kind="pin_gone",
+            )
+        return PinnedAgent(pin, self._functions.get(name))
+
+    def _stdin(self, visit: Visit) -> dict[str, JSON]:
+        """What the process of a utility reads."""
+        item, now = visit.item, self.now
+        return stdin_document(
+            materia=self._materia(visit),
             cwd=self.project,
             run_dir=self.run_dir,
             request=now.request,
@@ -107,6 +126,9 @@ class Steps(Stops):
             cursor=(item.cursor, item.position) if item else None,
             cursors=now.cursors,
         )
+
+    def _run_utility(self, visit: Visit) -> None:
+        materia, document = self._materia(visit), self._stdin(visit)
         about = engine.about(self.rules, visit)
         base = output_name(visit.socket, visit.visit, None, self._branch())
         name = self._files.write_json(f"{base}.input.json", document)
@@ -131,7 +153,7 @@ class Steps(Stops):
             self._fail(result.failure.kind, result.failure.message, "correct the utility, then recast")
 
     def _ask(self) -> None:
-        """Ask the agent until the visit is done or a person must answer.
+        """Ask the agent, or what is pinned, until the visit is done or a person must answer.
 
         Whatever an agent raises, short of an interrupt, fails the cast: the journal says why,
         and recast asks again.
@@ -140,7 +162,8 @@ class Steps(Stops):
             if self.asking or (visit.drafts and visit.mode == "draft" and self._history.message is None):
                 return  # a person decides first: about tool calls, or about a draft
             drafts = visit.drafts
-            agent = self.agents.for_turn(visit.socket, self._materia(visit).id)
+            pinned = self._pinned(visit)
+            agent = pinned or self.agents.for_turn(visit.socket, self._materia(visit).id)
             self._saying = []
             try:
                 answer = agent.answer(self._turn(visit))
@@ -151,14 +174,17 @@ class Steps(Stops):
             except Exception as error:  # noqa: BLE001 - agents are other people's code
                 if self.stop.is_set() and getattr(error, "kind", None) == "interrupted":
                     return
-                self._fail(*agent_failure(agent, visit.socket, error))
+                kind, message, hint = agent_failure(agent, visit.socket, error)
+                if self.rules.sockets[visit.socket].socket.is_utility:
+                    hint = "put it right, pin something else or unpin it, then recast"
+                self._fail(kind, message, hint)
                 return
             finally:
                 self._saying = []
                 self._heard()
             if reply is None:
                 return
-            self._arrived(reply)
+            self._arrived(reply, pinned.name if pinned else None)
             if (now := self.waiting_at) is not None and now.drafts > drafts:
                 return  # a draft is for the person to judge
 
@@ -166,13 +192,14 @@ class Steps(Stops):
         materia = self._materia(visit)
         item, here = visit.item, self.rules.sockets[visit.socket]
         free = here.any_text(visit.mode)  # anything may be said before the final answer
+        utility = here.socket.is_utility
         return Turn(
             socket_id=visit.socket,
             materia_id=materia.id,
             materia_label=materia.label,
             visit=visit.visit,
             kind=turn_kind(visit.mode, first=not visit.drafts),
-            prompt=self._history.asked,
+            prompt=compact(self._stdin(visit)) if utility else self._history.asked,
             conversation=self.conversation,
             item_key=item.key if item else None,
             item_label=item.label if item else None,
@@ -235,13 +262,13 @@ class Steps(Stops):
                 self._commit([event], lambda _: self._history.spent(used, state))
         self._told()
 
-    def _arrived(self, reply: SoundReply) -> None:
+    def _arrived(self, reply: SoundReply, pinned: str | None = None) -> None:
         """An output is there: decide, keep it on disk, then in the journal, then here."""
         visit = self._visit()
         text = to_bytes(reply.text).decode()
         step = engine.output(self.rules, self.now, text, reply.usage, self._history.prompt)
         name = self._files.write_text(self._output_name(visit, step), text)
-        events = [(event.type, self._with_output(event, name, reply, step)) for event in step.events]
+        events = [(event.type, self._with_output(event, name, reply, step, pinned)) for event in step.events]
 
         missing: list[str] = []
         if self.rules.sockets[visit.socket].protocol.name == ENVELOPE:
@@ -256,7 +283,7 @@ class Steps(Stops):
             if not self.rules.sockets[visit.socket].socket.is_utility:
                 self._turns[visit.socket] += 1
                 self._turns[f"materia {self._materia(visit).id}"] += 1
-            self._history.answered(step, text, name, reply.usage, ts, reply.meta)
+            self._history.answered(step, text, name, reply.usage, ts, reply.meta, pinned=pinned)
             self._history.lacking(missing)
 
         before = self.now
@@ -278,7 +305,7 @@ class Steps(Stops):
         return branch_suffix(len(self._history.abandoned))
 
     def _with_output(
-        self, event: engine.Event, name: str, reply: SoundReply, step: engine.Step
+        self, event: engine.Event, name: str, reply: SoundReply, step: engine.Step, pinned: str | None
     ) -> Mapping[str, JSON]:
         if event.type not in derived.OUTPUT_TYPES:
             return event.data
@@ -287,6 +314,8 @@ class Steps(Stops):
             data["usage"] = reply.usage._asdict()
         if reply.meta:
             data["meta"] = reply.meta
+        if pinned is not None:
+            data["pinned"] = pinned
         if event.type == "socket_complete" and step.decision is not None and step.decision.target:
             data["next"] = step.decision.target
         return data

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from materia_nb.stops import Stops
     from materia_nb.store.catalogue import CastEntry
     from materia_nb.store.quests import Quest
+    from materia_nb.workbench import Workbench
 
 GROUPS: Final = {"socket": "bySocket", "materia": "byMateria", "item": "byTask"}
 """What tokens are added up by, and what that is called in usage.json."""
@@ -62,6 +63,20 @@ def agents_view(agents: AgentTable) -> Table:
     """Who answers what."""
     rows = [(one.name or "everyone else", one.agent) for one in agents.describe()]
     return Table(("materia or socket", "answered by"), rows)
+
+
+def pins_view(bench: Workbench) -> Table:
+    """What is pinned: in the current cast, and for casts that begin later (R40)."""
+    later = bench.pins
+    here = bench.cast_.pins if bench.cast_ is not None else {}
+    rows = []
+    for name, pin in {**{name: one.pin for name, one in later.items()}, **here}.items():
+        both = name in later and name in here and later[name].pin == pin
+        where = "this cast and later ones" if both else "this cast" if name in here else "later casts"
+        if name in later and (loadout := later[name].loadout) is not None:
+            where += f", of {loadout}"
+        rows.append((name, pin.words, where, shorten(pin.text, 60)))
+    return Table(("socket or materia", "pinned to", "in", "text"), rows, "nothing is pinned")
 
 
 def breakpoints_view(cast: Stops) -> Table:

@@ -309,7 +309,7 @@ def status_lines(cast: Looks, pause: str | None = None, changed: Sequence[str] =
     if now.usage.tokens:
         most = f" of {now.budget.max_tokens}" if now.budget.max_tokens is not None else ""
         lines.append(f"tokens: {now.usage.tokens}{most}")
-    lines += [*cast.messages, *_remarked(cast)]
+    lines += [*cast.messages, *_pinned(cast), *_remarked(cast)]
     failure = now.failure
     if failure is not None:
         lines.append(f"{failure.kind}: {failure.message}")
@@ -327,6 +327,14 @@ def status_lines(cast: Looks, pause: str | None = None, changed: Sequence[str] =
             f"next: {now.next}{because}" if now.next != END else "next: end (step or run completes the cast)"
         )
     return tuple(lines)
+
+
+def _pinned(cast: Looks) -> Iterator[str]:
+    """What is pinned, and which functions are gone (R40)."""
+    gone = cast.pins_gone if cast.writable else ()
+    for name, pin in cast.pins.items():
+        lost = ", which is gone with its kernel: pin it again, or unpin it" if name in gone else ""
+        yield f"pinned: {name} to {pin.words}{lost}"
 
 
 def _remarked(cast: Looks) -> Iterator[str]:
@@ -488,13 +496,16 @@ def way_words(step: StepRecord) -> str:
 
 def steps_view(cast: Looks) -> Table:
     """The steps of a cast, one a row."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
+    pinned = any(step.pinned for step in cast.steps)
     for step in cast.steps:
         materia = cast.graph.sockets[step.socket].materia.label
         item = f"{step.item_key} {short(step.item_label or '', 40)}" if step.item_key else ""
         output = shorten(step.output, 60) if step.output is not None else ""
-        rows.append((str(step.number), step.socket, materia, str(step.visit), item, output, way_words(step)))
-    return Table(("step", "socket", "materia", "visit", "item", "output", "next"), rows, "no steps yet")
+        row = (str(step.number), step.socket, materia, str(step.visit), item, output, way_words(step))
+        rows.append((*row, step.pinned or "") if pinned else row)
+    headers = ("step", "socket", "materia", "visit", "item", "output", "next")
+    return Table((*headers, "pinned to") if pinned else headers, rows, "no steps yet")
 
 
 def _layers(prompt: Prompt) -> list[Html]:

@@ -34,7 +34,12 @@ class Why:
 
 
 def explain(
-    rules: Rules, title: str, decision: Decision | None, after: CastState, entry: Decision | None = None
+    rules: Rules,
+    title: str,
+    decision: Decision | None,
+    after: CastState,
+    entry: Decision | None = None,
+    pinned: str | None = None,
 ) -> Why:
     """Explain a decision.
 
@@ -44,6 +49,7 @@ def explain(
         decision: the step's decision; None while its socket owes an output.
         after: the state after the step.
         entry: the decision on the way in, when empty loops were passed over.
+        pinned: what the answer was pinned to, if it was (R40).
     """
     lines: list[str] = []
     if entry is not None and entry.passed_over:
@@ -51,6 +57,8 @@ def explain(
     if decision is None:
         lines.append(f"It is {after.status}: no output has been decided on yet.")
         return Why(title, tuple(lines), (), None)
+    if pinned is not None:
+        lines.append(_pinned(rules, decision, pinned))
     lines += decision.notes and [f"Output: {note}." for note in decision.notes]
     if decision.issues:
         taken = decision.by not in ("repair", "failure", "escalate")
@@ -72,6 +80,12 @@ def explain(
         lines += _stopped(after.failure)  # the next socket could not be entered
     rows = tuple(_row(look, decision) for look in _all_looks(rules, decision))
     return Why(title, tuple(lines), rows, decision)
+
+
+def _pinned(rules: Rules, decision: Decision, pinned: str) -> str:
+    utility = decision.socket is not None and rules.sockets[decision.socket].socket.is_utility
+    instead = "no process was started" if utility else "its agent was not asked"
+    return f"It was pinned to {pinned}; {instead}."
 
 
 def _passed_over(entry: Decision) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from materia_nb.engine.decision import Decision
+from materia_nb.engine.pins import Pin
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.said import Message, ToolCall
 from materia_nb.engine.state import CastState, Mode, Usage
@@ -23,7 +24,8 @@ class TurnRecord:
     is what the person said when that was asked in place of the prompt (refinement). A
     ``correction`` is what a person put in place of the output of a completed step. ``calls``
     are the tools that the agent used before it answered, ``meta`` what it gave beside its answer, and
-    ``spent`` what was used up before it: by tries that failed, and until leave was given.
+    ``spent`` what was used up before it: by tries that failed, and until leave was given. ``pinned`` says
+    what the answer was pinned to, if it was (R40).
     """
 
     mode: Mode | Literal["correction"]
@@ -36,6 +38,7 @@ class TurnRecord:
     calls: tuple[ToolCall, ...] = ()
     meta: Mapping[str, JSON] = field(default_factory=dict)
     spent: tuple[Usage, ...] = ()
+    pinned: str | None = None
 
 
 @dataclass(slots=True)
@@ -84,6 +87,12 @@ class StepRecord:
         return self.turns[-1].reading if self.turns else None
 
     @property
+    def pinned(self) -> str | None:
+        """What the answer was pinned to, None when it was not; a correction since does not count (R40)."""
+        given = [turn.pinned for turn in self.turns if turn.mode != "correction"]
+        return given[-1] if given else None
+
+    @property
     def artifact(self) -> str | None:
         """Where the output of the last turn is kept."""
         return self.turns[-1].artifact if self.turns else None
@@ -123,6 +132,7 @@ class History:
         self._asked_before: list[Prompt | None] = []
         self.abandoned: list[Sequence[StepRecord]] = []
         self.kept: list[JSON] = []
+        self.pins: Mapping[str, Pin] = {}
 
     @property
     def asked(self) -> str:
@@ -169,6 +179,8 @@ class History:
         usage: Usage | None,
         ts: int,
         meta: Mapping[str, JSON] | None = None,
+        *,
+        pinned: str | None = None,
     ) -> None:
         """Keep an output and what followed from it."""
         record = self.steps[-1]
@@ -183,6 +195,7 @@ class History:
             self.calls,
             meta or {},
             self._spent,
+            pinned,
         )
         record.turns.append(turn)
         record.missing = ()

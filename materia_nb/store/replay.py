@@ -14,6 +14,7 @@ from typing import Final
 
 from materia_nb.engine import edit
 from materia_nb.engine import step as engine
+from materia_nb.engine.pins import Pin
 from materia_nb.engine.prompt import reworded
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.said import call_from
@@ -125,6 +126,8 @@ class _Player:
             "agent_note": self._agent_note,
             "turn_spent": self._spent,
             "turn_resent": self._resent,
+            "pinned": self._pinned,
+            "unpinned": self._unpinned,
             "suggestion_kept": lambda line: self.history.remembered(line.data.get("suggestion")),
         }
 
@@ -203,7 +206,16 @@ class _Player:
         usage = _usage(line.data.get("usage"))
         step = engine.output(self.rules, self.history.state, text, usage, self.history.prompt)
         kept, meta = artifact if isinstance(artifact, str) else None, line.data.get("meta")
-        self.history.answered(step, text, kept, usage, line.ts, meta if isinstance(meta, dict) else None)
+        pinned = line.data.get("pinned")
+        self.history.answered(
+            step,
+            text,
+            kept,
+            usage,
+            line.ts,
+            meta if isinstance(meta, dict) else None,
+            pinned=pinned if isinstance(pinned, str) else None,
+        )
 
     def _lost(self, line: Line, artifact: JSON) -> None:
         """Go on without an output that cannot be read: the step is shown, what it did is not known."""
@@ -264,6 +276,15 @@ class _Player:
         number = int(line.data.get("step", 0))
         earlier = self.history.steps[number - 1].after if number else self.history.start
         self.history.back(edit.back_to(earlier, self.history.state), number)
+
+    def _pinned(self, line: Line) -> None:
+        pin, name = Pin.read(line.data), line.data.get("name")
+        if pin is not None and isinstance(name, str):
+            self.history.pins = {**self.history.pins, name: pin}
+
+    def _unpinned(self, line: Line) -> None:
+        name = line.data.get("name")
+        self.history.pins = {key: pin for key, pin in self.history.pins.items() if key != name}
 
     # -- what a person said to a cast that was held -------------------------------------
 
