@@ -297,9 +297,9 @@ def test_what_was_said_in_a_complete_cast_is_pinned_for_the_next(bench):
 # -- the magics ------------------------------------------------------------------------------
 
 
-def magic(bench, name, body=None, **given):
+def magic(bench, verb, body=None, /, **given):
     """Call a verb as the magic does."""
-    return find_verb(name).handler(Call(bench, given, body, {}))
+    return find_verb(verb).handler(Call(bench, given, body, {}))
 
 
 def test_the_verb_pins_a_cell_and_shows_what_is_pinned(bench):
