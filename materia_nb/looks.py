@@ -202,6 +202,10 @@ class Looks:
         """The tools that change something and yet need not ask in this cast."""
         return self._history.allowed
 
+    def answered_by(self, socket: str) -> str | None:  # noqa: ARG002 - Cast knows it
+        """Return who answers an agent's socket, in a word or two; None when nobody can say."""
+        return None
+
     def at_step(self, number: int) -> StepRecord:
         """Return the step of that number; negative numbers count from the end."""
         return _nth(self.steps, number)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from materia_nb.agents.base import Asking, Called, Noted, Said, Spent, Telling, Turn, turn_kind
+from materia_nb.agents.function import FunctionAgent
 from materia_nb.agents.pinned import PinnedAgent
 from materia_nb.agents.registry import AgentTable
 from materia_nb.agents.sound import SoundReply, agent_failure, sound, sound_usage
@@ -61,6 +62,16 @@ class Steps(Stops):
     _derived: int
     _astray: bool
     _grant: Grant | None
+
+    def answered_by(self, socket: str) -> str | None:
+        """Return who answers an agent's socket: a function, a model, a command, a person."""
+        materia = self.graph.sockets[socket].materia
+        if materia.kind == "utility" or not self.writable:
+            return None
+        agent = self.agents.for_turn(socket, materia.id)
+        if isinstance(agent, FunctionAgent):
+            return f"{agent.name}()"
+        return materia.model or agent.name if agent.name == "model" else agent.name
 
     def _step(self) -> StepRecord | None:
         with self._hold():

@@ -428,6 +428,12 @@ def marks_of(cast: Looks) -> Marks:
         progress=loop_progress(cast),
         breakpoints=frozenset(cast.breakpoints),
         budgets=_budgets(cast),
+        answers={socket: who for socket in cast.graph.sockets if (who := cast.answered_by(socket))},
+        pins={
+            socket: cast.pins[name].words
+            for socket in cast.graph.sockets
+            if (name := cast.pinned_at(socket)) is not None
+        },
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from materia_nb.display.colours import Tint, tint_of
 from materia_nb.display.escape import part
 from materia_nb.display.geometry import fit, text_width
 from materia_nb.display.links import END_SIGN, Link
@@ -24,7 +25,7 @@ COUNT_ROOM: Final = 46.0
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The lines on one socket's card, already bounded but not escaped, and its size in pixels."""
+    """The lines on one socket's card, already bounded but not escaped, its size in pixels, and its materia's colour."""
 
     title: str
     kind: str
@@ -33,6 +34,7 @@ class Card:
     notes: tuple[str, ...]
     w: float
     h: float
+    tint: Tint | None = None
 
 
 def card(socket: Socket, *, detached: bool = False) -> Card:
@@ -60,6 +62,7 @@ def card(socket: Socket, *, detached: bool = False) -> Card:
         notes,
         w=max(CARD_MIN, max(widths) + 2 * PADDING),
         h=lines * LINE + 16 + 3 * bool(badges),
+        tint=tint_of(socket.materia.raw.get("color")),
     )
 
 

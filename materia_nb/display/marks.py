@@ -30,6 +30,8 @@ class Marks:
         progress: items done and in all, by loop id.
         breakpoints: ids of sockets with a breakpoint.
         budgets: traversals used and allowed for the current item, by (socket id, place) (R18).
+        answers: who answers, in a word or two, by socket id; a process needs no word.
+        pins: what sockets are pinned to, by socket id (R40); goes before ``answers``.
     """
 
     current: str | None = None
@@ -42,3 +44,5 @@ class Marks:
     progress: Mapping[str, tuple[int, int]] = field(default_factory=_nothing)
     breakpoints: frozenset[str] = frozenset()
     budgets: Mapping[tuple[str, int], tuple[int, int]] = field(default_factory=_nothing)
+    answers: Mapping[str, str] = field(default_factory=_nothing)
+    pins: Mapping[str, str] = field(default_factory=_nothing)

@@ -12,6 +12,7 @@ from materia_nb.display.marks import Marks
 from materia_nb.display.words import (
     CONDITION_SIGNS,
     TIMES,
+    answer_words,
     budget_words,
     kind_words,
     loop_words,
@@ -167,7 +168,7 @@ def graph_text(graph: Graph, marks: Marks | None = None) -> str:
             [
                 "▸" if socket.id == graph.entry else "",
                 part(socket.id),
-                ", ".join(kind_words(socket)),
+                ", ".join([answer_words(socket, marks), *kind_words(socket)[1:]]),
                 part(socket.materia.label),
                 socket.parse + (" (derived)" if socket.parse_derived else ""),
                 marks.visits.get(socket.id) or None,

@@ -22,13 +22,28 @@ CONDITION_SIGNS: dict[Condition, str] = {
 
 
 def kind_words(socket: Socket) -> tuple[str, ...]:
-    """Say what a socket is: agent or utility, then generator and multi-turn where they apply."""
+    """Say what a socket is: agent or utility, then generator, multi-turn and loop consumer where they apply."""
     words: list[str] = [socket.materia.kind]
     if socket.is_generator:
         words.append("generator")
     if socket.materia.multi_turn:
         words.append("multi-turn")
+    if socket.loops:
+        words.append("loop consumer")
     return tuple(words)
+
+
+def who_words(socket_id: str, marks: Marks) -> str:
+    """Say who answers a socket in a cast, or what it is pinned to (R40); empty when there is nothing to say."""
+    if (to := marks.pins.get(socket_id)) is not None:
+        return f"pinned: {part(to, 80)}"
+    return part(marks.answers.get(socket_id, ""), 80)
+
+
+def answer_words(socket: Socket, marks: Marks) -> str:
+    """Say what a socket is, and who answers it in a cast: ``agent · person``."""
+    who = who_words(socket.id, marks)
+    return f"{socket.materia.kind} · {who}" if who else socket.materia.kind
 
 
 def count_words(count: int) -> str:
