@@ -428,6 +428,7 @@ def marks_of(cast: Looks) -> Marks:
         progress=loop_progress(cast),
         breakpoints=frozenset(cast.breakpoints),
         budgets=_budgets(cast),
+        in_item=now.at is not None and now.at.item is not None,
         answers={socket: who for socket in cast.graph.sockets if (who := cast.answered_by(socket))},
         pins={
             socket: cast.pins[name].words

@@ -29,7 +29,8 @@ class Marks:
         last_route: the route taken last.
         progress: items done and in all, by loop id.
         breakpoints: ids of sockets with a breakpoint.
-        budgets: traversals used and allowed for the current item, by (socket id, place) (R18).
+        budgets: traversals used and allowed, by (socket id, place), of the edges that are counted now (R18).
+        in_item: whether these are counted for the current item.
         answers: who answers, in a word or two, by socket id; a process needs no word.
         pins: what sockets are pinned to, by socket id (R40); goes before ``answers``.
     """
@@ -44,5 +45,6 @@ class Marks:
     progress: Mapping[str, tuple[int, int]] = field(default_factory=_nothing)
     breakpoints: frozenset[str] = frozenset()
     budgets: Mapping[tuple[str, int], tuple[int, int]] = field(default_factory=_nothing)
+    in_item: bool = False
     answers: Mapping[str, str] = field(default_factory=_nothing)
     pins: Mapping[str, str] = field(default_factory=_nothing)

@@ -198,7 +198,7 @@ def _label(line: Line, marks: Marks) -> str:
     words = stub_label(link) if line.stub else link_words(link)
     used = marks.budgets.get((link.source, link.place)) if link.place is not None else None
     if used and link.limit is not None:
-        words = words.replace(budget_words(link.limit), budget_words(link.limit, used))
+        words = words.replace(budget_words(link.limit), budget_words(link.limit, used, item=marks.in_item))
     count = marks.traversals.get(link.traversal, 0) if link.kind == "edge" else 0
     if count:
         words += f" {count_words(count)}"

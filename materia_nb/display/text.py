@@ -143,7 +143,7 @@ def _edges(socket: Socket, marks: Marks) -> str:
         text += f"{CONDITION_SIGNS[edge.when]} → {part(edge.to)}"
         if edge.max_traversals is not None:
             used = marks.budgets.get((socket.id, edge.place))
-            text += f" ({budget_words(edge.max_traversals, used)})"
+            text += f" ({budget_words(edge.max_traversals, used, item=marks.in_item)})"
         taken = marks.traversals.get(f"{socket.id}->{edge.to}", 0)
         if taken:
             text += f" {TIMES}{taken}"

@@ -84,9 +84,11 @@ def loop_words(loop: Loop, progress: tuple[int, int] | None = None) -> str:
     return " · ".join(parts) or "no list"
 
 
-def budget_words(limit: int, used: tuple[int, int] | None = None) -> str:
-    """Say how often an edge may be taken, or how often it was of how often it may be (R18)."""
-    return f"used {used[0]}/{used[1]}" if used else f"max {limit}"
+def budget_words(limit: int, used: tuple[int, int] | None = None, *, item: bool = False) -> str:
+    """Say how often an edge may be taken, or how often it was, for the current item or in all (R18)."""
+    if used is None:
+        return f"max {limit}"
+    return f"this item: {used[0]} of {used[1]}" if item else f"used {used[0]}/{used[1]}"
 
 
 def link_words(link: Link, marks: Marks | None = None) -> str:
@@ -99,9 +101,8 @@ def link_words(link: Link, marks: Marks | None = None) -> str:
     elif link.order or link.condition != "always" or link.limit is not None:
         parts.append((f"{link.order} " if link.order else "") + CONDITION_SIGNS[link.condition])
     if link.limit is not None and link.place is not None:
-        parts.append(
-            budget_words(link.limit, marks.budgets.get((link.source, link.place)) if marks else None)
-        )
+        used = marks.budgets.get((link.source, link.place)) if marks else None
+        parts.append(budget_words(link.limit, used, item=marks is not None and marks.in_item))
     return " · ".join(parts)
 
 

@@ -136,7 +136,8 @@ def _way(rules: Rules, decision: Decision) -> list[str]:  # noqa: PLR0911 - one 
     what = "The exit route" if chosen.place is None else f"Edge {chosen.place + 1}"
     lines = [f"{what} to {chosen.to} was taken: {chosen.reason(decision.satisfied)}."]
     if chosen.limit is not None and chosen.used is not None:
-        lines.append(f"It has been used {chosen.used + 1} of {chosen.limit} times here.")
+        place = f"for {decision.item_key}" if decision.item_key is not None else "here"
+        lines.append(f"It has been used {chosen.used + 1} of {chosen.limit} times {place}.")
     return lines + _otherwise(rules, decision)
 
 

@@ -195,7 +195,7 @@ class Inspector:
         place = -1 if link.place is None else link.place
         used = marks.budgets.get((link.source, place))
         if used is not None:
-            return f"{used[1]} times for the current item; used {used[0]}"
+            return f"{used[1]} times{' for the current item' if marks.in_item else ''}; used {used[0]}"
         if link.limit is not None:
             inside = self.graph.sockets[link.source].iterator is not None
             return f"{link.limit} times{' for each item' if inside else ''} (maxTraversals)"
