@@ -336,6 +336,11 @@ class Past(Looks):
         self.differences, self.messages, self.breakpoints = (), [], {}
         self._history, self._journal, self._watchers = history, None, []
         self._listeners, self._saying, self._functions = [], [], {}
+        self._cast = cast
+
+    def answered_by(self, socket: str) -> str | None:
+        """Return who answers an agent's socket now: that is no part of the past."""
+        return self._cast.answered_by(socket)
 
 
 def _nth(steps: Sequence[StepRecord], number: int) -> StepRecord:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from materia_nb.display.escape import shorten
 from materia_nb.engine.step import short
 from materia_nb.jsonvalue import pretty
+from materia_nb.loadout.facts import as_object, materia_group, materia_kind
 from materia_nb.views import Table, loop_progress
 
 if TYPE_CHECKING:
@@ -43,20 +44,21 @@ def materia_view(config: LayeredConfig, agents: AgentTable) -> Table:
     """The materia: what each is, the layer that it comes from, and who answers."""
     rows = []
     for name, raw in config.document.get("materia", {}).items():
-        given = raw if isinstance(raw, dict) else {}
-        utility = given.get("type") == "utility" or "command" in given or "script" in given
+        given = as_object(raw)
+        utility = materia_kind(given) == "utility"
         kind = ("utility" if utility else "agent") + (", generator" if given.get("generator") is True else "")
         who = "a process" if utility else agents.for_turn("", name).name
         rows.append(
             (
                 name,
                 kind,
+                materia_group(given),
                 config.origin("materia", name).name,
                 who,
                 shorten(str(given.get("description", "")), 80),
             )
         )
-    return Table(("materia", "kind", "from", "answered by", "description"), rows, "no materia")
+    return Table(("materia", "kind", "group", "from", "answered by", "description"), rows, "no materia")
 
 
 def agents_view(agents: AgentTable) -> Table:

@@ -241,6 +241,15 @@ def test_going_back_keeps_the_pins(bench):
     assert cast.steps[1].output == "other"
 
 
+def test_the_past_shows_the_pins_of_then(bench):
+    cast = bench.cast("go", pins={"Count": PIN})
+    cast.run(steps=1)
+    cast.unpin("Count")
+    cast.run()
+    assert list(cast.as_of(1).pins) == ["Count"]
+    assert not cast.as_of(2).pins
+
+
 def test_an_unknown_name_is_refused_with_the_nearest_one(bench):
     with pytest.raises(MateriaError, match="Cuont") as caught:
         bench.cast("go", pins={"Cuont": "x"})

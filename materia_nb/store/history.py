@@ -53,7 +53,7 @@ class StepRecord:
 
     ``calls`` are all tool calls of the visit, also those of turns that gave no output, ``notes``
     what its agent told a person, and ``spent`` what turns without an output cost. ``left`` is how many
-    of ``turns`` the last recast left behind.
+    of ``turns`` the last recast left behind. ``pins`` is what was pinned when it was entered (R40).
     """
 
     number: int
@@ -75,6 +75,7 @@ class StepRecord:
     notes: list[str] = field(default_factory=list)
     spent: list[Usage] = field(default_factory=list)
     left: int = 0
+    pins: Mapping[str, Pin] = field(default_factory=dict)
 
     @property
     def output(self) -> str | None:
@@ -166,6 +167,7 @@ class History:
                     step.prompt,
                     step.decision,
                     branch=len(self.abandoned),
+                    pins=self.pins,
                 )
             )
         else:
@@ -332,6 +334,8 @@ def history_to(start: CastState, steps: Sequence[StepRecord], number: int) -> Hi
     """Return the history up to a step, as it was right after it."""
     history = History(start)
     history.steps = list(steps[:number])
+    if steps:
+        history.pins = steps[max(number - 1, 0)].pins
     if number:
         last = history.steps[-1]
         history.state, history.prompt = last.after, last.prompt

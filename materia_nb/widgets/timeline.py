@@ -225,11 +225,12 @@ def _sought(cast: Cast, step: StepRecord) -> str:
 def _words(cast: Cast, step: StepRecord, edited: bool) -> str:
     item = f" · {step.item_key} {part(step.item_label or '', 40)}" if step.item_key else ""
     corrected = " · corrected" if any(turn.mode == "correction" for turn in step.turns) else ""
+    pinned = " · pinned" if step.pinned else ""
     drafts = sum(turn.mode == "draft" for turn in step.turns)
     drafted = f" · {drafts} draft{'s' * (drafts > 1)}" if drafts else ""
     then = " · edited" if edited else ""
     label = part(cast.graph.sockets[step.socket].materia.label, 40)
-    return f"{step.number} · {part(step.socket)} {label}{item} → {part(way_words(step), 60)}{drafted}{corrected}{then}"
+    return f"{step.number} · {part(step.socket)} {label}{item} → {part(way_words(step), 60)}{drafted}{pinned}{corrected}{then}"
 
 
 def _moment_words(moment: Moment, record: StepRecord | None) -> str:
