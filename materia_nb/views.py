@@ -357,6 +357,8 @@ def _waiting_for(cast: Looks) -> str:
     if visit is None:
         return ""
     socket = cast.graph.sockets[visit.socket]
+    if cast.pinned_at(visit.socket) in cast.pins_gone:
+        return f"waiting: {visit.socket} is pinned to a function that is gone; pin it again, or unpin it"
     if socket.is_utility:
         return f"waiting: {visit.socket} was interrupted; step runs it again"
     item = f" for {visit.item.key} ({short(visit.item.label)})" if visit.item else ""
@@ -365,9 +367,8 @@ def _waiting_for(cast: Looks) -> str:
     if visit.mode == "draft" and visit.drafts:
         return f"waiting: {visit.socket}{item} has a draft; refine it, or continue to the final result"
     who = f"{visit.socket} ({socket.materia.label}){item}"
-    if visit.mode == "final":
-        return f"waiting: {who} has yet to hand over what was done; reply, or step to ask its agent"
-    return f"waiting: {who} needs an answer; reply, or step to ask its agent"
+    owes = "has yet to hand over what was done" if visit.mode == "final" else "needs an answer"
+    return f"waiting: {who} {owes}; reply, or step to ask its agent"
 
 
 def _about_calls(cast: Looks) -> str:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from display_graphs import graph, hello, rework, socket
 from display_hostile import HOSTILE
-from materia_nb.display.colours import tint_of
 from materia_nb.display.marks import Marks
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
+from materia_nb.loadout.colours import tint_of
 from materia_nb.widgets.canvas_style import STYLE
 from materia_nb.widgets.picks import picks
 from materia_nb.widgets.scene import Scene

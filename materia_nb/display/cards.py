@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from materia_nb.display.colours import Tint, tint_of
 from materia_nb.display.escape import part
 from materia_nb.display.geometry import fit, text_width
 from materia_nb.display.links import END_SIGN, Link
@@ -17,6 +16,7 @@ from materia_nb.display.words import (
     loop_words,
     socket_notes,
 )
+from materia_nb.loadout.colours import Tint, tint_of
 from materia_nb.loadout.graph import Loop, Socket
 
 ID_SIZE: Final = 13.0

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import ipywidgets as ui
 
-from materia_nb.display.colours import tint_of
 from materia_nb.display.escape import part
 from materia_nb.display.html import html_heading
 from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.colours import tint_of
 from materia_nb.loadout.facts import Object, as_object, is_text, materia_group, materia_kind
 from materia_nb.widgets.base import Panel, show_html, widgets_in
 from materia_nb.widgets.controls import button, row

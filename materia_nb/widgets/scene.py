@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from materia_nb.display.cards import LABEL_SIZE, SMALL_SIZE, stub_label
-from materia_nb.display.colours import tint_of
 from materia_nb.display.escape import part
 from materia_nb.display.geometry import Box, Point, fit, text_width
 from materia_nb.display.layout import Line, Placed, place
@@ -24,6 +23,7 @@ from materia_nb.display.words import (
     socket_notes,
     state_words,
 )
+from materia_nb.loadout.colours import tint_of
 from materia_nb.loadout.graph import END, Graph, Socket
 from materia_nb.widgets.curves import Bent, bend, points_of
 from materia_nb.widgets.picks import Pick, pick_of

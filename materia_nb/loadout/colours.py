@@ -13,7 +13,7 @@ from materia_nb.jsonvalue import JSON
 
 _HEX: Final = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})")
 _PREFIX: Final = "materia-color-"
-_NAMED: Final = {
+NAMED: Final = {
     "amber": "#b45309",
     "black": "#000000",
     "blue": "#1d4ed8",
@@ -56,7 +56,7 @@ def tint_of(colour: JSON) -> Tint | None:
     if not isinstance(colour, str):
         return None
     given = colour.strip().lower()
-    fill = _NAMED.get(given.removeprefix(_PREFIX), given)
+    fill = NAMED.get(given.removeprefix(_PREFIX), given)
     if not _HEX.fullmatch(fill):
         return None
     if len(fill) == 4:
