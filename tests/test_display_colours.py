@@ -130,4 +130,11 @@ def test_what_it_is_pinned_to_goes_before_who_would_answer():
     assert ">pinned<" in svg, "there is no room for more on the card"
     assert "<title>pinned: its output of step 3</title>" in svg
     assert "pinned: its output of step 3" in graph_text(made, marks)
-    assert "pinned: its" in Scene(made).look(marks)["n:Socket-1"][1]
+    assert "agent · pinned" in Scene(made).look(marks)["n:Socket-1"][1]
+
+
+def test_a_long_name_on_the_canvas_leaves_room_for_the_entry():
+    label = Scene(coloured(None)).look(Marks(answers={"Socket-1": "a-very-long-model-name-" * 4}))[
+        "n:Socket-1"
+    ][1]
+    assert label.splitlines()[2].endswith("… · entry")

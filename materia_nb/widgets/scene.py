@@ -246,7 +246,7 @@ class Scene:
         lines = [
             f"{before}{fit(part(socket.id), LABEL_SIZE, room)}",
             fit(part(socket.materia.label), LABEL_SIZE, inner - text_width(count, LABEL_SIZE)) + count,
-            fit(answer_words(socket, marks) + entry, LABEL_SIZE, inner),
+            fit(answer_words(socket, marks), LABEL_SIZE, inner - text_width(entry, LABEL_SIZE)) + entry,
             *([" · ".join(more)] if more else []),
             *(fit(part(note, 120), SMALL_SIZE, inner) for note in socket_notes(socket)),
         ]
