@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from materia_nb.display.escape import shorten
 from materia_nb.engine.step import short
 from materia_nb.jsonvalue import pretty
+from materia_nb.loadout.facts import as_object, materia_group, materia_kind
 from materia_nb.views import Table, loop_progress
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from materia_nb.loadout.layers import LayeredConfig
     from materia_nb.store.catalogue import CastEntry
     from materia_nb.store.quests import Quest
+    from materia_nb.workbench import Workbench
 
 GROUPS: Final = {"socket": "bySocket", "materia": "byMateria", "item": "byTask"}
 """What tokens are added up by, and what that is called in usage.json."""
@@ -41,26 +43,41 @@ def materia_view(config: LayeredConfig, agents: AgentTable) -> Table:
     """The materia: what each is, the layer that it comes from, and who answers."""
     rows = []
     for name, raw in config.document.get("materia", {}).items():
-        given = raw if isinstance(raw, dict) else {}
-        utility = given.get("type") == "utility" or "command" in given or "script" in given
+        given = as_object(raw)
+        utility = materia_kind(given) == "utility"
         kind = ("utility" if utility else "agent") + (", generator" if given.get("generator") is True else "")
         who = "a process" if utility else agents.for_turn("", name).name
         rows.append(
             (
                 name,
                 kind,
+                materia_group(given),
                 config.origin("materia", name).name,
                 who,
                 shorten(str(given.get("description", "")), 80),
             )
         )
-    return Table(("materia", "kind", "from", "answered by", "description"), rows, "no materia")
+    return Table(("materia", "kind", "group", "from", "answered by", "description"), rows, "no materia")
 
 
 def agents_view(agents: AgentTable) -> Table:
     """Who answers what."""
     rows = [(one.name or "everyone else", one.agent) for one in agents.describe()]
     return Table(("materia or socket", "answered by"), rows)
+
+
+def pins_view(bench: Workbench) -> Table:
+    """What is pinned: in the current cast, and for casts that begin later (R40)."""
+    later = bench.pins
+    here = bench.cast_.pins if bench.cast_ is not None else {}
+    rows = []
+    for name, pin in {**{name: one.pin for name, one in later.items()}, **here}.items():
+        both = name in later and name in here and later[name].pin == pin
+        where = "this cast and later ones" if both else "this cast" if name in here else "later casts"
+        if name in later and (loadout := later[name].loadout) is not None:
+            where += f", of {loadout}"
+        rows.append((name, pin.words, where, shorten(pin.text, 60)))
+    return Table(("socket or materia", "pinned to", "in", "text"), rows, "nothing is pinned")
 
 
 def breakpoints_view(cast: Cast) -> Table:

@@ -356,7 +356,7 @@ def status_lines(cast: Snapshot, pause: str | None = None, changed: Sequence[str
         changed: the watched paths that made it stop.
     """
     now = cast.now
-    lines = [*_standing(cast), *_remarks(cast.remarks), *cast.messages, *_remarked(cast)]
+    lines = [*_standing(cast), *_remarks(cast.remarks), *cast.messages, *_pinned(cast), *_remarked(cast)]
     if cast.stopping is not None:
         return (*lines, f"stopping, {cast.stopping}")
     failure = now.failure
@@ -414,6 +414,14 @@ def _concluded(cast: Snapshot) -> Iterator[str]:
         yield f"{_count(left, 'suggestion')} to keep: %materia suggestions"
 
 
+def _pinned(cast: Snapshot) -> Iterator[str]:
+    """What is pinned, and which functions are gone (R40)."""
+    gone = cast.pins_gone if cast.writable else ()
+    for name, pin in cast.pins.items():
+        lost = ", which is gone with its kernel: pin it again, or unpin it" if name in gone else ""
+        yield f"pinned: {name} to {pin.words}{lost}"
+
+
 def _remarked(cast: Snapshot) -> Iterator[str]:
     """What is odd about a recording, and about the latest step."""
     yield from (f"differs: {difference}" for difference in cast.differences)
@@ -434,6 +442,8 @@ def _waiting_for(cast: Snapshot) -> str:
     if visit is None:
         return ""
     socket = cast.graph.sockets[visit.socket]
+    if cast.pinned_at(visit.socket) in cast.pins_gone:
+        return f"waiting: {visit.socket} is pinned to a function that is gone; pin it again, or unpin it"
     if socket.is_utility:
         return f"waiting: {visit.socket} was interrupted; step runs it again"
     item = f" for {visit.item.key} ({short(visit.item.label)})" if visit.item else ""
@@ -512,6 +522,13 @@ def marks_of(cast: Snapshot) -> Marks:
         breakpoints=frozenset(cast.breakpoints),
         remarks=_codes(cast),
         budgets=_budgets(cast),
+        in_item=now.at is not None and now.at.item is not None,
+        answers={socket: who for socket in cast.graph.sockets if (who := cast.answered_by(socket))},
+        pins={
+            socket: cast.pins[name].words
+            for socket in cast.graph.sockets
+            if (name := cast.pinned_at(socket)) is not None
+        },
     )
 
 
@@ -596,13 +613,16 @@ def way_words(step: StepRecord) -> str:
 
 def steps_view(cast: Snapshot) -> Table:
     """The steps of a cast, one a row."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
+    pinned = any(step.pinned for step in cast.steps)
     for step in cast.steps:
         materia = cast.graph.sockets[step.socket].materia.label
         item = f"{step.item_key} {short(step.item_label or '', 40)}" if step.item_key else ""
         output = shorten(step.output, 60) if step.output is not None else ""
-        rows.append((str(step.number), step.socket, materia, str(step.visit), item, output, way_words(step)))
-    return Table(("step", "socket", "materia", "visit", "item", "output", "next"), rows, "no steps yet")
+        row = (str(step.number), step.socket, materia, str(step.visit), item, output, way_words(step))
+        rows.append((*row, step.pinned or "") if pinned else row)
+    headers = ("step", "socket", "materia", "visit", "item", "output", "next")
+    return Table((*headers, "pinned to") if pinned else headers, rows, "no steps yet")
 
 
 def _layers(prompt: Prompt) -> list[Html]:

@@ -8,13 +8,16 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, overload
 
 from materia_nb.agents.base import Agent
 from materia_nb.agents.recorded import RecordedAgent
 from materia_nb.agents.registry import AgentTable
+from materia_nb.agents.scripted import ScriptedAgent
 from materia_nb.cast import Cast, Plan
+from materia_nb.cast.pins import Chosen, choose, names_of, needs_name, needs_pinned
 from materia_nb.engine.earlier import PREVIOUS, told_to_the_next
+from materia_nb.engine.pins import Pin
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff import protocol
 from materia_nb.jsonvalue import JSON
@@ -28,6 +31,7 @@ from materia_nb.loadout import (
 )
 from materia_nb.loadout.compose import Composition, compose
 from materia_nb.loadout.copies import add_definitions, placed_materia
+from materia_nb.loadout.facts import as_object, materia_kind
 from materia_nb.loadout.layers import PROJECT_FILE, profile_directory
 from materia_nb.recordings import agent_of, read_recording, recording_of
 from materia_nb.store.catalogue import CastEntry, find_cast, is_file, list_casts
@@ -46,6 +50,18 @@ _RECORDED: Final = "recorded:"
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
+class BenchPin(NamedTuple):
+    """What casts begin with as pinned: a socket in casts of one loadout only, a materia (None) in those of all."""
+
+    chosen: Chosen
+    loadout: str | None
+
+    @property
+    def pin(self) -> Pin:
+        """What it is pinned to."""
+        return self.chosen.pin
+
+
 class Workbench:
     """Where a person works: load loadouts, say who answers, cast.
 
@@ -59,6 +75,7 @@ class Workbench:
         self.project = Path(project).resolve()
         self.sync = sync
         self.agents = AgentTable()
+        self.pins: dict[str, BenchPin] = {}
         self.cast_: Cast | None = None
         self._bundled = bundled
         self._given: str | Path | Mapping[str, JSON] | None = None
@@ -326,6 +343,61 @@ class Workbench:
 
         return decorate
 
+    # -- pins -----------------------------------------------------------------------
+
+    def pin(self, name: str, to: object = None, *, visit: int | None = None) -> Pin:
+        """Let what you choose answer a socket or materia: in the current cast, and in every one begun later (R40).
+
+        A pinned utility starts no process. A socket is pinned in its loadout only, a materia in all::
+
+            wb.pin("Detect-VCS", {"state": {"vcs": "git"}})
+            wb.pin("Socket-3")  # what it said last in the current cast
+
+        Args:
+            name: a socket of the current cast or of the chosen loadout, or a materia.
+            to: as for :meth:`Cast.pin`; ``"recorded:"`` and a cast or a recording's file answers visit by visit.
+            visit: the one visit whose output is meant.
+
+        Raises:
+            MateriaError: as :meth:`Cast.pin`.
+        """
+        current = self.cast_
+        here = current is not None and name in names_of(current.graph)
+        loadout = None
+        if name not in as_object(self.config.document.get("materia")):
+            graph = current.graph if here and current is not None else self.graph()
+            needs_name(graph, name)
+            loadout = graph.name
+        chosen = choose(current if here else None, name, self._answer_of(to), visit)
+        if here and current is not None and current.writable and current.status != "complete":
+            current.put_pin(name, chosen)
+        self.pins[name] = BenchPin(chosen, loadout)
+        return chosen.pin
+
+    def unpin(self, name: str) -> None:
+        """Take a pin away, in the current cast and for those begun later.
+
+        Raises:
+            MateriaError: it is not pinned (``not_pinned``).
+        """
+        current = self.cast_ if self.cast_ is not None and self.cast_.writable else None
+        here = current.pins if current is not None else {}
+        needs_pinned(name, [*self.pins, *here])
+        if current is not None and name in here:
+            current.unpin(name)
+        self.pins.pop(name, None)
+
+    def _answer_of(self, to: object) -> object:
+        """Find the cast or recording that ``recorded:`` names; anything else stays as it is."""
+        if not isinstance(to, str) or not to.startswith(_RECORDED):
+            return to
+        reference = to.removeprefix(_RECORDED)
+        path = self.project / reference
+        if path.is_file() or path.suffix == ".json":
+            return read_recording(path)
+        path = find_cast(self.artifact_root, reference)
+        return self._open.get(path.resolve()) or Cast.open(path)
+
     def recorded(self, reference: str | Path) -> RecordedAgent:
         """Return an agent that answers as in an earlier cast.
 
@@ -354,6 +426,7 @@ class Workbench:
             made = self.agents.default
         else:
             self._needs_answerer(name)
+            self._needs_agent(name)
             made = self.agents.set(name, agent)
         for cast in self._open.values():
             if cast.agents is not self.agents and name != "*":
@@ -378,6 +451,23 @@ class Workbench:
                 kind="unknown_materia",
             )
 
+    def _needs_agent(self, name: str) -> None:
+        """Raise MateriaError (``not_an_agent``) if a name stands for a utility: a process answers there.
+
+        A socket is the one of the chosen loadout, else of the current cast; of others nothing is known.
+        """
+        materia = as_object(self.config.document.get("materia"))
+        loadout = as_object(self.config.document.get("loadouts", {}).get(self.chosen))
+        socket = as_object(as_object(loadout.get("sockets")).get(name))
+        placed = name if name in materia else socket.get("materia")
+        if isinstance(placed, str):
+            utility = materia_kind(as_object(materia.get(placed))) == "utility"
+        else:
+            graph = self.cast_.graph if self.cast_ is not None else None
+            utility = graph is not None and name in graph.sockets and graph.sockets[name].is_utility
+        if utility:
+            raise _no_agent(name, name if placed in (name, None) else f"{name} ({placed})")
+
     # -- casts ----------------------------------------------------------------------
 
     @property
@@ -387,7 +477,12 @@ class Workbench:
         return self.project / (given if isinstance(given, str) and given else DEFAULT_ARTIFACT_DIR)
 
     def cast(
-        self, request: str, *, loadout: str | None = None, agents: Mapping[str, object] | None = None
+        self,
+        request: str,
+        *,
+        loadout: str | None = None,
+        agents: Mapping[str, object] | None = None,
+        pins: Mapping[str, object] | None = None,
     ) -> Cast:
         """Start a cast of a loadout. Nothing runs yet: ``step`` or ``run`` goes on.
 
@@ -395,18 +490,30 @@ class Workbench:
             request: what is asked for; prompts and utilities read it.
             loadout: which loadout; the chosen one by default.
             agents: who answers in this cast only, by socket or materia (``*`` for everyone else).
+            pins: what is pinned in this cast only, by socket or materia; see :meth:`pin`.
+
+        Raises:
+            MateriaError: the loadout has problems; an agent is set for a utility (``not_an_agent``), which
+                can be pinned; a name is unknown.
         """
         _check_request(request)
         name = self._needs_loadout(loadout or self.chosen)
-        table = self.agents
+        graph, table = self.graph(name), self.agents
         if agents is not None:
             table = self.agents.copy()
             for key, agent in agents.items():
                 if key == "*":
                     table.default = self._answerer(agent)
-                else:
-                    table.set(key, self._answerer(agent))
-        return self._begin(name, self.graph(name), self.config.document, request, table)
+                    continue
+                self._needs_answerer(key)
+                if key in graph.sockets and graph.sockets[key].is_utility:
+                    raise _no_agent(key, f"{key} ({graph.sockets[key].materia.label})")
+                table.set(key, self._answerer(agent))
+        chosen = {}
+        for key, to in (pins or {}).items():
+            needs_name(graph, key)
+            chosen[key] = choose(None, key, self._answer_of(to))
+        return self._begin(name, graph, self.config.document, request, table, pins=chosen)
 
     def link(self, *names: str, request: str, from_cast: str | Path | None = None) -> Cast:
         """Start a cast of materia and loadouts one after another, as one loadout that is kept with the cast only.
@@ -457,7 +564,10 @@ class Workbench:
         request: str,
         agents: AgentTable,
         data: Mapping[str, JSON] | None = None,
+        *,
+        pins: Mapping[str, Chosen] | None = None,
     ) -> Cast:
+        _refuse_agents_of_utilities(graph, agents)
         plan = Plan(
             graph,
             _own_document(document, name, graph),
@@ -468,7 +578,16 @@ class Workbench:
             sync=self.sync,
             data=data or {},
         )
-        return self.take(Cast.start(plan, request, agents))
+        cast = Cast.start(plan, request, agents)
+        known = names_of(graph)
+        mine = {
+            key: one.chosen
+            for key, one in self.pins.items()
+            if key in known and one.loadout in (None, graph.name)
+        }
+        for key, chosen in {**mine, **(pins or {})}.items():
+            cast.put_pin(key, chosen)
+        return self.take(cast)
 
     @property
     def current(self) -> Cast:
@@ -534,6 +653,28 @@ class Workbench:
                 f"There is no loadout {name!r}.", hint=did_you_mean(name, names), kind="unknown_loadout"
             )
         return name
+
+
+def _no_agent(name: str, what: str) -> MateriaError:
+    return MateriaError(
+        f"{what} is a utility: a process answers there, so no agent can be set for it.",
+        where=name,
+        hint=f"pin it, and no process is started: wb.pin({name!r}, ...), or pins={{{name!r}: ...}} for one cast",
+        kind="not_an_agent",
+    )
+
+
+def _refuse_agents_of_utilities(graph: Graph, agents: AgentTable) -> None:
+    """Raise MateriaError (``not_an_agent``) if an agent, or a reply of a script, is set for a utility: it would be ignored.
+
+    Only materia count: a socket of that name may be meant in another loadout.
+    """
+    utilities = {socket.materia.id for socket in graph.sockets.values() if socket.is_utility}
+    told = {one.name for one in agents.describe() if one.name is not None}
+    if isinstance(agents.default, ScriptedAgent):
+        told |= set(agents.default.names)
+    for name in sorted(utilities & told):
+        raise _no_agent(name, name)
 
 
 def _own_document(document: Mapping[str, JSON], name: str, graph: Graph) -> dict[str, JSON]:

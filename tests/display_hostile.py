@@ -66,4 +66,6 @@ def hostile_marks(made: Graph) -> Marks:
         progress={loop.id: (1, 9)},
         breakpoints=frozenset({a, b}),
         budgets={(b, 0): (1, 2)},
+        answers={a: b, b: a},
+        pins={b: a},
     )

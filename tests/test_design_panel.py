@@ -23,6 +23,7 @@ from materia_nb.widgets import designer as designer_module
 from materia_nb.widgets.base import widgets_in
 from materia_nb.widgets.designer import DesignerPanel, show_designer
 from materia_nb.widgets.designer_parts import drawn_parts, edge_pick, exit_pick, owner_of, parts
+from materia_nb.widgets.palette import grouped
 from materia_nb.widgets.scene import Scene
 
 HOSTILE = "<img src=x onerror=window.__owned=1>"
@@ -618,3 +619,43 @@ def test_enter_on_an_empty_field_adds_nothing(panel):
     press_enter(panel.materia)
     assert list(document(panel)["sockets"]) == before
     assert 'role="alert"' in told(panel)
+
+
+# -- the palette -----------------------------------------------------------------------------
+
+
+def test_the_palette_groups_materia_and_has_utilities_under_utility_at_the_end():
+    raw = {
+        "U": {"type": "utility", "command": ["true"]},
+        "A": {"prompt": "p", "group": "core"},
+        "B": {"prompt": "p"},
+        "V": {"type": "utility", "command": ["true"], "group": "setup"},
+        "C": {"prompt": "p", "group": " core "},
+    }
+    assert grouped(raw) == {"Agent": ["B"], "core": ["A", "C"], "setup": ["V"], "Utility": ["U"]}
+    assert list(grouped(raw)) == ["Agent", "core", "setup", "Utility"]
+
+
+def test_a_click_in_the_palette_places_the_materia(panel):
+    panel.palette.buttons["Narrate"].click()
+    made = panel.selected[1]
+    assert panel.design.document["sockets"][made]["materia"] == "Narrate"
+
+
+def test_a_button_of_the_palette_has_the_colour_of_its_materia(wb, panel):
+    before = len(live)
+    wb.define_materia("Narrate", {"prompt": "p", "tools": "none", "color": "#ffe680"})
+    panel.refresh()
+    style = panel.palette.buttons["Narrate"].style
+    assert (style.button_color, style.text_color) == ("#ffe680", "#000000")
+    assert len(live) == before, "the buttons of before are closed"
+
+
+@pytest.mark.parametrize("field", ["group", "color", "description"])
+def test_hostile_text_in_the_palette_is_only_text(wb, panel, field):
+    wb.define_materia("Narrate", {"prompt": "p", "tools": "none", field: HOSTILE})
+    panel.refresh()
+    shown = panel.palette.buttons["Narrate"]
+    assert shown.style.button_color is None
+    titles = [one.value for one in widgets_in(panel.palette.view) if hasattr(one, "value")]
+    assert not any("<img" in title for title in titles)

@@ -152,7 +152,10 @@ def test_a_layout_may_be_given():
 def test_the_description_names_every_way_on():
     root = parse(graph_svg(graphs.rework(), RUNNING))
     words = root.find("{http://www.w3.org/2000/svg}desc").text
-    assert "Socket-5 (agent Auto-Eval, ▶ waiting): 1 ✓ satisfied to Socket-6; 2 ✗ not_satisfied" in words
+    assert (
+        "Socket-5 (agent Auto-Eval, loop consumer, ▶ waiting): 1 ✓ satisfied to Socket-6; 2 ✗ not_satisfied"
+        in words
+    )
     assert (
         "Loop workItemIteration: Socket-4, Socket-5, Socket-6; consumes workItems of Socket-3 · 2/5 done"
         in words

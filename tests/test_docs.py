@@ -390,6 +390,10 @@ def varied_casts(wb: Workbench) -> list[Any]:
     warned.set_budget(10)
     warned.run()
 
+    pinned = wb.cast("p", loadout="T-Gone", pins={"Gone": "there", "Socket-1": repaired})
+    pinned.unpin("Socket-1")
+    pinned.run()
+
     edited = wb.cast("e", loadout="Plan-Build-Eval", agents={"*": answer})
     edited.run(steps=1)
     edited.edit_items([{"title": "b", "context": "c"}])
@@ -409,6 +413,7 @@ def varied_casts(wb: Workbench) -> list[Any]:
         looped,
         spent,
         warned,
+        pinned,
         edited,
         forked,
         *held_casts(wb),

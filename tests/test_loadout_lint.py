@@ -95,6 +95,13 @@ def test_fields_without_effect_r4_r21():
     }
 
 
+@pytest.mark.parametrize("colour, hinted", [("#12ab34", False), ("teal", False), ("tael", True), (7, True)])
+def test_a_colour_that_is_not_understood_has_no_effect(colour, hinted):
+    document = plain()
+    document["materia"]["P"]["color"] = colour
+    assert (("no-effect", "materia.P.color") in hints(document)) is hinted
+
+
 def test_what_a_socket_says_for_a_utility_has_no_effect_r4():
     document = config({"Socket-1": {"materia": "U", "parse": "text", "assign": {"x": "$"}}})
     assert hints(document) == {("no-effect", "Socket-1.parse"), ("no-effect", "Socket-1.assign")}

@@ -18,9 +18,12 @@ from ipywidgets.widgets import widget as widget_module
 from cast_helpers import loop_agents, loop_config, start
 from display_graphs import chain, graph, hello, loop, rework, socket, tangle
 from display_hostile import HOSTILE, hostile_graph, hostile_marks
+from materia_nb.display.cards import SMALL_SIZE
+from materia_nb.display.geometry import text_width
 from materia_nb.display.html import Html
 from materia_nb.display.links import links
 from materia_nb.display.marks import Marks
+from materia_nb.display.words import count_words, link_words
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import ExitRoute, Graph
@@ -580,9 +583,27 @@ def test_budgets_of_the_current_item(project: Path, timers: list[Timer]):
     cast.agents.set("Check", "person")
     cast.step()
     panel = GraphPanel(cast)
-    assert label(panel, "e:edge:1:Socket-3") == "2 ✗ not_satisfied · used 1/3"
+    assert label(panel, "e:edge:1:Socket-3") == "2 ✗ not_satisfied · this item: 1 of 3"
     panel.select("edge", "edge:1:Socket-3")
     assert "3 times for the current item; used 1" in details(panel)
+
+
+def test_label_and_inspector_name_the_item_that_they_count_for(project: Path, timers: list[Timer]):
+    """After the cursor moved, the label counts for the next item and the last time for the one before (R18)."""
+    cast = start(project, loop_config(), loop_agents(2, [1]))
+    cast.run(until=lambda c: c.now.cursors.get("workItemIndex") == 1)
+    cast.agents.set("Check", "person")
+    cast.run()
+    panel = GraphPanel(cast)
+    assert label(panel, "e:edge:1:Socket-3").endswith("this item: 0 of 3")
+    assert "times for WI-1." in str(cast.why(3))
+
+
+def test_the_room_of_a_label_holds_what_a_cast_writes_there():
+    lines = Scene(rework()).placed.edges
+    line = next(one for one in lines if one.link.limit is not None and one.label is not None)
+    words = f"{link_words(line.link)} {count_words(99)}".replace("max 3", "this item: 3 of 3")
+    assert line.label.w >= text_width(words, SMALL_SIZE)
 
 
 def test_a_loop_and_a_bare_graph_are_explained():

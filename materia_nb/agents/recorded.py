@@ -45,6 +45,11 @@ class RecordedAgent:
         self.name = name
         self._replies = {key: tuple(_turn(reply) for reply in given) for key, given in replies.items()}
 
+    @property
+    def outputs(self) -> dict[tuple[str, int], str]:
+        """What each visit came to: the text of its last reply, by (socket id, visit)."""
+        return {key: given[-1].reply.text for key, given in self._replies.items() if given}
+
     def answer(self, turn: Turn) -> Reply:
         """Return what was said then.
 

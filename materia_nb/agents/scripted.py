@@ -34,6 +34,11 @@ class ScriptedAgent:
         self.name = name
         self._replies = {key: _entries(key, value) for key, value in replies.items()}
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The sockets and materia that it has replies for."""
+        return tuple(self._replies)
+
     def answer(self, turn: Turn) -> Reply:
         """Return the reply that the script has for this turn.
 

@@ -19,11 +19,13 @@ from materia_nb.agents.registry import AgentTable
 from materia_nb.agents.sound import sound
 from materia_nb.cast.accepted import Suggestion, suggestion, with_entry
 from materia_nb.cast.breakpoints import OVER, Breakpoints, Pause
+from materia_nb.cast.pins import Chosen, choose, needs_name, needs_pinned
 from materia_nb.cast.runner import Runner, clean, let_go, now, over
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.engine import decide, evolve
 from materia_nb.engine import events as ev
 from materia_nb.engine.decide import Outcome
+from materia_nb.engine.pins import Pin
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.replacing import replaced
 from materia_nb.engine.rules import Rules
@@ -102,7 +104,9 @@ class Cast(Snapshot):
             journal=journal,
             lock=lock,
         )
-        super().__init__(session, rules, run_dir.path, project, problems=problems)
+        super().__init__(
+            session, rules, run_dir.path, project, problems=problems, answerers=self._runner.answered_by
+        )
         self.differences = tuple(differences)
         self.messages = self._runner.messages
         self.messages.extend(messages)
@@ -774,10 +778,66 @@ class Cast(Snapshot):
             self._runner.write_derived()
             path = fork_files(self._runner.files, self.rules, kept, root)
         try:
-            return type(self).resume(path, self.agents, utilities=self._runner.utilities)
+            made = type(self).resume(path, self.agents, utilities=self._runner.utilities)
         except BaseException:
             shutil.rmtree(path, ignore_errors=True)  # nothing of the fork has happened yet
             raise
+        made._runner.functions.update(self._runner.functions)  # noqa: SLF001 - its own class; no journal holds them
+        return made
+
+    # -- pins -----------------------------------------------------------------------
+
+    @property
+    def pins_gone(self) -> tuple[str, ...]:
+        """The names pinned to functions of a kernel that is no more: pin them again, or unpin them."""
+        known = self._runner.functions
+        return tuple(name for name, pin in self.pins.items() if pin.kind == "function" and name not in known)
+
+    def pin(self, name: str, to: object = None, *, visit: int | None = None) -> Pin:
+        """Let what you choose answer a socket, or a materia wherever it is placed, from the next step on.
+
+        A pinned utility starts no process: the text is read as its stdout would be. What is pinned stays
+        when the cast is resumed or forked; a function is gone with its kernel, and the cast then
+        stops in front of its socket rather than let anything else answer::
+
+            cast.pin("Detect-VCS", {"state": {"vcs": "git"}})
+            cast.pin("Socket-3")  # what it said last
+
+        Args:
+            name: a socket, or a materia; the socket's pin goes first.
+            to: a text, a dict (sent as JSON), a function of the turn, or an earlier cast, which answers
+                visit by visit; left out, the socket's own latest output.
+            visit: the one visit whose output is meant, of this cast or of the cast given.
+
+        Raises:
+            MateriaError: there is no such socket or materia (``unknown_materia``), it has no such output
+                (``no_output``), or ``to`` is nothing that can be pinned to (``bad_pin``).
+        """
+        chosen = choose(self, name, to, visit)
+        self.put_pin(name, chosen)
+        return chosen.pin
+
+    def put_pin(self, name: str, chosen: Chosen) -> None:
+        """Pin what was chosen before; see :meth:`pin`."""
+        needs_name(self.graph, name)
+        with self._runner.lock():
+            self._begin()
+            self._runner.functions.pop(name, None)
+            if chosen.function is not None:
+                self._runner.functions[name] = chosen.function
+            self._runner.do(decide.pin, name, chosen.pin)
+
+    def unpin(self, name: str) -> None:
+        """Let a socket or materia be answered as if it had never been pinned.
+
+        Raises:
+            MateriaError: it is not pinned (``not_pinned``).
+        """
+        needs_pinned(name, self.pins)
+        with self._runner.lock():
+            self._begin()
+            self._runner.do(decide.unpin, name)
+            self._runner.functions.pop(name, None)
 
     def remember(self, number: int) -> Suggestion:
         """Keep a suggestion in what is known about the project; later casts are told of it.

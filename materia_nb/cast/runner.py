@@ -14,8 +14,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from materia_nb.agents.base import Asking, Called, Noted, Said, Spent, Telling, Turn, turn_kind
+from materia_nb.agents.base import Agent, Asking, Called, Noted, Said, Spent, Telling, Turn, turn_kind
 from materia_nb.agents.function import FunctionAgent
+from materia_nb.agents.pinned import PinnedAgent
 from materia_nb.agents.registry import AgentTable
 from materia_nb.agents.sound import SoundReply, agent_failure, sound, sound_usage
 from materia_nb.cast.artifacts import ArtifactWriter
@@ -32,7 +33,7 @@ from materia_nb.engine.session import Session
 from materia_nb.engine.state import CastState, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.interrupts import Stop
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.graph import Materia
 from materia_nb.secrets import scrubbed, scrubbed_json
 from materia_nb.store.changes import Snapshot as Files
@@ -57,6 +58,7 @@ class Runner:
         session: everything the cast knows.
         stop: set it to stop a run after, or if it can be stopped within, the step that runs.
         saying: what the agent that is asked has said so far.
+        functions: those that sockets and materia are pinned to; the journal cannot hold them (R40).
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Runner:
         self.journal = journal
         self.stop = Stop()
         self.saying: list[str] = []
+        self.functions: dict[str, Agent] = {}
         self.messages: list[str] = []
         self.watchers: list[Callable[[], None]] = []
         self.listeners: list[Callable[[], None]] = []
@@ -198,13 +201,47 @@ class Runner:
             raise over(self.session)
         visit = waiting_visit(self.session)
         if visit is not None:
-            if self.rules.sockets[visit.socket].socket.is_utility:
+            if self.rules.sockets[visit.socket].socket.is_utility and self._pinned(visit) is None:
                 self._run_utility(visit)
             else:
                 self.ask()
         if self.session.state.status != "ready":
             self.write_derived()
         return visit is not None
+
+    def pin_of(self, socket: str) -> str | None:
+        """Return the name whose pin answers a socket, its own or its materia's; None when none does."""
+        names = (socket, self.rules.sockets[socket].socket.materia.id)
+        return next((name for name in names if name in self.session.pins), None)
+
+    def _pinned(self, visit: Visit) -> PinnedAgent | None:
+        """Return who answers a visit in the place of its agent or process, because a person pinned it (R40).
+
+        Raises:
+            MateriaError: it is pinned to a function that is gone (``pin_gone``).
+        """
+        name = self.pin_of(visit.socket)
+        if name is None:
+            return None
+        pin = self.session.pins[name]
+        if pin.kind == "function" and name not in self.functions:
+            raise MateriaError(
+                f"{name} is pinned to {pin.words}, which is gone with its kernel.",
+                where=visit.socket,
+                hint=f"pin {name} again, or unpin it to let it be answered as usual",
+                kind="pin_gone",
+            )
+        return PinnedAgent(pin, self.functions.get(name))
+
+    def answered_by(self, socket: str) -> str | None:
+        """Return who answers an agent's socket: a function, a model, a command, a person."""
+        materia = self.rules.sockets[socket].socket.materia
+        if materia.kind == "utility" or self.journal is None:
+            return None
+        agent = self.agents.for_turn(socket, materia.id)
+        if isinstance(agent, FunctionAgent):
+            return f"{agent.name}()"
+        return materia.model or agent.name if agent.name == "model" else agent.name
 
     def _run_utility(self, visit: Visit) -> None:
         materia, about = self.materia(visit), engine.about(self.rules, visit)
@@ -255,7 +292,7 @@ class Runner:
         )
 
     def ask(self) -> None:
-        """Ask the agent until the visit is done or a person must answer.
+        """Ask the agent, or what is pinned, until the visit is done or a person must answer.
 
         Whatever an agent raises, short of an interrupt, fails the cast: the journal says why,
         and recast asks again.
@@ -266,7 +303,8 @@ class Runner:
             if self._seen is None:
                 self._seen = self._look()
             drafts = visit.drafts
-            agent = self.agents.for_turn(visit.socket, self.materia(visit).id)
+            pinned = self._pinned(visit)
+            agent: Agent = pinned or self.agents.for_turn(visit.socket, self.materia(visit).id)
             self.saying = []
             try:
                 answer = agent.answer(self._turn(visit))
@@ -277,14 +315,17 @@ class Runner:
             except Exception as error:  # noqa: BLE001 - agents are other people's code
                 if self.stop.is_set() and getattr(error, "kind", None) == "interrupted":
                     return
-                self._fail(*agent_failure(agent, visit.socket, error))
+                kind, message, hint = agent_failure(agent, visit.socket, error)
+                if self.rules.sockets[visit.socket].socket.is_utility:
+                    hint = "put it right, pin something else or unpin it, then recast"
+                self._fail(kind, message, hint)
                 return
             finally:
                 self.saying = []
                 self.heard()
             if reply is None:
                 return
-            self.arrived(reply)
+            self.arrived(reply, pinned=pinned.name if pinned else None)
             if (at := waiting_visit(self.session)) is not None and at.drafts > drafts:
                 return  # a draft is for the person to judge
 
@@ -298,7 +339,7 @@ class Runner:
             materia_label=materia.label,
             visit=visit.visit,
             kind=turn_kind(visit.mode, first=not visit.drafts),
-            prompt=session.asked,
+            prompt=compact(self._document(visit, materia)) if here.socket.is_utility else session.asked,
             conversation=session.said,
             item_key=item.key if item else None,
             item_label=item.label if item else None,
@@ -338,8 +379,11 @@ class Runner:
             case Spent(usage):
                 self.do(decide.spent, sound_usage(usage, f"The agent of {visit.socket}"))
 
-    def arrived(self, reply: SoundReply, process: str = "") -> None:
-        """Take an output of the socket that waits; ``process`` says how the process of a utility ended (R23)."""
+    def arrived(self, reply: SoundReply, process: str = "", pinned: str | None = None) -> None:
+        """Take an output of the socket that waits.
+
+        ``process`` says how the process of a utility ended (R23), ``pinned`` what it was pinned to, if it was (R40).
+        """
         before, visit = self.session.state, decide.waiting(self.session)
         files = self._look()
         answer = Answer(
@@ -348,6 +392,7 @@ class Runner:
             meta=scrubbed_json(dict(reply.meta)),
             changed=changed_files(self._seen, files),
             process=process,
+            pinned=pinned,
         )
         outcome = decide.answer(self.rules, self.session, answer, now())
         here = self.rules.sockets[visit.socket]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from materia_nb.cast.accepted import Suggestion, conclusion_of, suggestions_of
 from materia_nb.engine import decide
 from materia_nb.engine import step as engine
+from materia_nb.engine.pins import Pin
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.said import Message, ToolCall
@@ -57,11 +58,17 @@ class Snapshot:
         project: Path,
         *,
         problems: Sequence[str] = (),
+        answerers: Callable[[str], str | None] = lambda _: None,
     ) -> None:
-        """Show ``session``; ``problems`` is why its loadout cannot be cast here, so that it is shown as recorded."""
+        """Show ``session``.
+
+        ``problems`` is why its loadout cannot be cast here, so that it is shown as recorded; ``answerers``
+        tells who answers a socket now, which is no part of the past.
+        """
         self._session = session
         self.rules, self.run_dir, self.project, self.id = rules, run_dir, project, run_dir.name
         self.differences, self.messages, self.problems = (), [], tuple(problems)
+        self._answerers = answerers
 
     @property
     def session(self) -> Session:
@@ -197,6 +204,26 @@ class Snapshot:
         return self.steps[-1].notes[self.session.noted_before :] if self.steps else ()
 
     @property
+    def abandoned(self) -> Sequence[Sequence[StepRecord]]:
+        """The steps that were left behind by going back, one branch each."""
+        return self.session.abandoned
+
+    @property
+    def pins(self) -> Mapping[str, Pin]:
+        """What answers in the place of sockets and materia because a person chose it, by their names (R40)."""
+        return self.session.pins
+
+    @property
+    def pins_gone(self) -> tuple[str, ...]:
+        """The names pinned to functions of a kernel that is no more: pin them again, or unpin them."""
+        return ()
+
+    def pinned_at(self, socket: str) -> str | None:
+        """Return the name whose pin answers a socket, its own or its materia's; None when none does."""
+        names = (socket, self.graph.sockets[socket].materia.id)
+        return next((name for name in names if name in self.pins), None)
+
+    @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls of the turn that waits, so far."""
         return self.session.calls
@@ -215,11 +242,6 @@ class Snapshot:
     def edits(self) -> Sequence[Edit]:
         """The changes that a person made and did not undo, in order."""
         return self.session.edits
-
-    @property
-    def abandoned(self) -> Sequence[Sequence[StepRecord]]:
-        """The steps that were left behind by going back, one branch each."""
-        return self.session.abandoned
 
     @property
     def usage(self) -> dict[str, JSON]:
@@ -276,6 +298,10 @@ class Snapshot:
                 kind="not_castable",
             )
 
+    def answered_by(self, socket: str) -> str | None:
+        """Return who answers an agent's socket, in a word or two; None when nobody can say."""
+        return self._answerers(socket)
+
     def at_step(self, number: int) -> StepRecord:
         """Return the step of that number; negative numbers count from the end."""
         return _nth(self.steps, number)
@@ -315,7 +341,14 @@ class Snapshot:
         last = _nth(steps, number).number if number else 0
         line = steps if isinstance(steps, Steps) else Steps(list(steps[:-1]), len(steps) - 1, steps[-1])
         then = self.session.at(self.rules, line.to(last))
-        return Snapshot(then, self.rules, self.run_dir, self.project, problems=self.problems)
+        return Snapshot(
+            then,
+            self.rules,
+            self.run_dir,
+            self.project,
+            problems=self.problems,
+            answerers=self.answered_by,
+        )
 
     def why(self, step: int | None = None) -> Why:
         """Explain why a step went where it went; the latest one by default."""
@@ -329,7 +362,9 @@ class Snapshot:
         latest = record is self.steps[-1] and self.now.status == "failed"
         after = self.now if latest else record.after
         following = self.steps[record.number].entry if record.number < len(self.steps) else self.ended_by
-        return explain(self.rules, title, record.decision, after, record.entry, following)
+        return explain(
+            self.rules, title, record.decision, after, record.entry, onward=following, pinned=record.pinned
+        )
 
     def events(
         self,

@@ -8,7 +8,15 @@ from typing import Final
 from materia_nb.display.escape import part
 from materia_nb.display.geometry import fit, text_width
 from materia_nb.display.links import END_SIGN, Link
-from materia_nb.display.words import edge_words, kind_words, link_words, loop_words, socket_notes
+from materia_nb.display.words import (
+    budget_words,
+    edge_words,
+    kind_words,
+    link_words,
+    loop_words,
+    socket_notes,
+)
+from materia_nb.loadout.colours import Tint, tint_of
 from materia_nb.loadout.graph import Loop, Socket
 
 ID_SIZE: Final = 13.0
@@ -24,7 +32,7 @@ COUNT_ROOM: Final = 46.0
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The lines on one socket's card, already bounded but not escaped, and its size in pixels."""
+    """The lines on one socket's card, already bounded but not escaped, its size in pixels, and its materia's colour."""
 
     title: str
     kind: str
@@ -33,6 +41,7 @@ class Card:
     notes: tuple[str, ...]
     w: float
     h: float
+    tint: Tint | None = None
 
 
 def card(socket: Socket, *, detached: bool = False) -> Card:
@@ -60,6 +69,7 @@ def card(socket: Socket, *, detached: bool = False) -> Card:
         notes,
         w=max(CARD_MIN, max(widths) + 2 * PADDING),
         h=lines * LINE + 16 + 3 * bool(badges),
+        tint=tint_of(socket.materia.raw.get("color")),
     )
 
 
@@ -80,8 +90,10 @@ def label_size(link: Link) -> tuple[float, float]:
     words = link_words(link)
     if not words:
         return (0.0, 0.0)
-    if link.limit is not None:
-        words += "000"  # "max 3" may become "used 3/3"
+    if link.limit is not None:  # in a cast it says how often it was taken
+        words = words.replace(
+            budget_words(link.limit), budget_words(link.limit, (link.limit, link.limit), item=True)
+        )
     return (text_width(words, SMALL_SIZE) + 14 + (24 if link.kind == "edge" else 0), 19.0)
 
 

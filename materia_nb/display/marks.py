@@ -30,7 +30,10 @@ class Marks:
         progress: items done and in all, by loop id.
         breakpoints: ids of sockets with a breakpoint.
         remarks: codes of the remarks on a complete cast by socket id (R45).
-        budgets: traversals used and allowed for the current item, by (socket id, place) (R18).
+        budgets: traversals used and allowed, by (socket id, place), of the edges that are counted now (R18).
+        in_item: whether these are counted for the current item.
+        answers: who answers, in a word or two, by socket id; a process needs no word.
+        pins: what sockets are pinned to, by socket id (R40); goes before ``answers``.
     """
 
     current: str | None = None
@@ -44,3 +47,6 @@ class Marks:
     breakpoints: frozenset[str] = frozenset()
     remarks: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
     budgets: Mapping[tuple[str, int], tuple[int, int]] = field(default_factory=_nothing)
+    in_item: bool = False
+    answers: Mapping[str, str] = field(default_factory=_nothing)
+    pins: Mapping[str, str] = field(default_factory=_nothing)

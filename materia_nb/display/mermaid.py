@@ -9,7 +9,15 @@ from materia_nb.display.escape import part
 from materia_nb.display.links import END_SIGN, START, Link, links
 from materia_nb.display.marks import Marks
 from materia_nb.display.regions import Region, regions
-from materia_nb.display.words import TIMES, kind_words, link_words, loop_words, socket_notes, state_words
+from materia_nb.display.words import (
+    TIMES,
+    answer_words,
+    kind_words,
+    link_words,
+    loop_words,
+    socket_notes,
+    state_words,
+)
 from materia_nb.loadout.graph import Graph
 
 # Everything in ASCII that mermaid or the HTML that it makes could read as more than text.
@@ -46,7 +54,7 @@ class _Writer:
         label = _label(
             part(socket.id) + (f" {TIMES}{visits}" if visits else ""),
             part(socket.materia.label),
-            ", ".join(kind_words(socket)),
+            ", ".join([answer_words(socket, self.marks), *kind_words(socket)[1:]]),
             *socket_notes(socket),
             state_words(key, self.marks),
             "● break" if key in self.marks.breakpoints else "",

@@ -21,11 +21,19 @@ from materia_nb.display.cards import (
     stub_label,
 )
 from materia_nb.display.escape import esc, part, shorten
-from materia_nb.display.geometry import Box, text_width
+from materia_nb.display.geometry import Box, fit, text_width
 from materia_nb.display.layout import Line, Placed, place
 from materia_nb.display.links import END_SIGN, START, Link, links
 from materia_nb.display.marks import Marks
-from materia_nb.display.words import budget_words, count_words, link_words, loop_words, state_words, summary
+from materia_nb.display.words import (
+    budget_words,
+    count_words,
+    link_words,
+    loop_words,
+    state_words,
+    summary,
+    who_words,
+)
 from materia_nb.loadout.graph import END, Graph
 
 FONT: Final = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
@@ -90,6 +98,8 @@ def _description(graph: Graph, marks: Marks) -> str:
         visits = marks.visits.get(socket.id, 0)
         sentences.append(
             f"{part(socket.id)} ({socket.materia.kind} {part(socket.materia.label, 40)}"
+            f"{', loop consumer' if socket.loops else ''}"
+            f"{', ' + _told(who) if (who := who_words(socket.id, marks)) else ''}"
             f"{', visits ' + str(visits) if visits else ''}{', ' + state if state else ''}): "
             f"{'; '.join(out.get(socket.id, [])[:8])}."
         )
@@ -101,6 +111,10 @@ def _description(graph: Graph, marks: Marks) -> str:
         for loop in graph.loops.values()
     ]
     return " ".join(sentences)
+
+
+def _told(who: str) -> str:
+    return who if who.startswith("pinned: ") else f"answered by {who}"
 
 
 def _text(x: float, y: float, text: str, size: float, fill: str, extra: str = "") -> str:
@@ -184,7 +198,7 @@ def _label(line: Line, marks: Marks) -> str:
     words = stub_label(link) if line.stub else link_words(link)
     used = marks.budgets.get((link.source, link.place)) if link.place is not None else None
     if used and link.limit is not None:
-        words = words.replace(budget_words(link.limit), budget_words(link.limit, used))
+        words = words.replace(budget_words(link.limit), budget_words(link.limit, used, item=marks.in_item))
     count = marks.traversals.get(link.traversal, 0) if link.kind == "edge" else 0
     if count:
         words += f" {count_words(count)}"
@@ -241,8 +255,11 @@ def _outline(box: Box, kind: str, fill: str, stroke: str, extra: str = "") -> st
 
 def _card(socket_id: str, content: Card, box: Box, marks: Marks) -> str:
     """One socket: shape and words for its kind, marks for where a cast stands."""
-    fill = _FILLS[content.kind]
+    fill, ink = content.tint or (_FILLS[content.kind], "#ffffff")
+    soft, line = (ink, RIM) if content.tint else ("#d5dde6", PLATE)
     parts = [f'<g data-socket="{esc(shorten(socket_id, 200))}">']
+    if socket_id in marks.pins:
+        parts.append(f"<title>{esc(who_words(socket_id, marks))}</title>")
     state = state_words(socket_id, marks)
     ring = {"✖ failed": _BAD}.get(state, NOW) if state else ""
     if ring:
@@ -251,36 +268,31 @@ def _card(socket_id: str, content: Card, box: Box, marks: Marks) -> str:
         parts.append(_outline(grown, content.kind, "none", f'stroke="{ring}" stroke-width="3.4"', dash))
     if "generator" in content.badges:
         behind = box.moved(4, 4)
-        parts.append(_outline(behind, content.kind, fill, f'stroke="{PLATE}" stroke-opacity="0.7"'))
-    parts.append(_outline(box, content.kind, fill, f'stroke="{PLATE}" stroke-opacity="0.7"'))
+        parts.append(_outline(behind, content.kind, fill, f'stroke="{line}" stroke-opacity="0.7"'))
+    parts.append(_outline(box, content.kind, fill, f'stroke="{line}" stroke-opacity="0.7"'))
     if content.kind == "utility":
         inner = Box(box.x + 3, box.y + 3, box.w - 6, box.h - 6)
-        parts.append(_outline(inner, content.kind, "none", f'stroke="{PLATE}" stroke-opacity="0.45"'))
+        parts.append(_outline(inner, content.kind, "none", f'stroke="{line}" stroke-opacity="0.45"'))
     left, right = box.x + PADDING, box.right - PADDING
     y = box.y + (box.h - content.h) / 2 + 20
-    parts.append(_text(left, y, content.title, ID_SIZE, "#ffffff", ' font-weight="700"'))
-    parts.append(
-        _text(right, y, content.kind, SMALL_SIZE, "#d5dde6", ' text-anchor="end" font-style="italic"')
-    )
+    parts.append(_text(left, y, content.title, ID_SIZE, ink, ' font-weight="700"'))
+    room = right - left - text_width(content.title, ID_SIZE, bold=True) - 10
+    kind = _kind(content, who_words(socket_id, marks), room, pinned=socket_id in marks.pins)
+    parts.append(_text(right, y, kind, SMALL_SIZE, soft, ' text-anchor="end" font-style="italic"'))
     y += LINE
-    parts.append(_text(left, y, content.label, LABEL_SIZE, "#ffffff"))
+    parts.append(_text(left, y, content.label, LABEL_SIZE, ink))
     visits = marks.visits.get(socket_id, 0)
     if visits:
         parts.append(
-            _text(
-                right, y, count_words(visits), LABEL_SIZE, "#ffffff", ' text-anchor="end" font-weight="700"'
-            )
+            _text(right, y, count_words(visits), LABEL_SIZE, ink, ' text-anchor="end" font-weight="700"')
         )
     if content.badges:
         y += LINE + 2
-        x = left
-        for badge in content.badges:
-            parts.append(_badge(x, y, badge))
-            x += text_width(badge, SMALL_SIZE) + 20
+        parts.append(_badges(left, y, content))
         y += 1
     for note in content.notes:
         y += LINE
-        parts.append(_text(left, y, note, SMALL_SIZE, "#e6ebf1"))
+        parts.append(_text(left, y, note, SMALL_SIZE, ink if content.tint else "#e6ebf1"))
     if state:
         ink = "#ffffff" if ring == _BAD else INK
         parts.append(_plate(box.x - 8, box.y - 13, state, ink, ring, ring))
@@ -292,9 +304,24 @@ def _card(socket_id: str, content: Card, box: Box, marks: Marks) -> str:
     return "".join(parts)
 
 
-def _badge(x: float, y: float, words: str) -> str:
+def _kind(content: Card, who: str, room: float, *, pinned: bool) -> str:
+    """The kind of a socket and who answers it, as far as there is room: the shape tells the kind too."""
+    ways = [f"{content.kind} · {who}", who, "pinned"][: 3 if pinned else 2] if who else [content.kind]
+    return next((way for way in ways if text_width(way, SMALL_SIZE) <= room), fit(ways[-1], SMALL_SIZE, room))
+
+
+def _badges(x: float, y: float, content: Card) -> str:
+    made = []
+    for badge in content.badges:
+        made.append(_badge(x, y, badge, RIM if content.tint else PLATE))
+        x += text_width(badge, SMALL_SIZE) + 20
+    return "".join(made)
+
+
+def _badge(x: float, y: float, words: str, rim: str) -> str:
     width = text_width(words, SMALL_SIZE) + 12
     return (
-        f'<rect x="{x:.1f}" y="{y - 12.5:.1f}" width="{width:.1f}" height="16" rx="4" fill="{PLATE}"/>'
+        f'<rect x="{x:.1f}" y="{y - 12.5:.1f}" width="{width:.1f}" height="16" rx="4" fill="{PLATE}" '
+        f'stroke="{rim}" stroke-width="0.8"/>'
         + _text(x + width / 2, y - 0.8, words, SMALL_SIZE, INK, ' text-anchor="middle"')
     )

@@ -12,6 +12,7 @@ from materia_nb.display.marks import Marks
 from materia_nb.display.words import (
     CONDITION_SIGNS,
     TIMES,
+    answer_words,
     budget_words,
     kind_words,
     loop_words,
@@ -142,7 +143,7 @@ def _edges(socket: Socket, marks: Marks) -> str:
         text += f"{CONDITION_SIGNS[edge.when]} → {part(edge.to)}"
         if edge.max_traversals is not None:
             used = marks.budgets.get((socket.id, edge.place))
-            text += f" ({budget_words(edge.max_traversals, used)})"
+            text += f" ({budget_words(edge.max_traversals, used, item=marks.in_item)})"
         taken = marks.traversals.get(f"{socket.id}->{edge.to}", 0)
         if taken:
             text += f" {TIMES}{taken}"
@@ -167,7 +168,7 @@ def graph_text(graph: Graph, marks: Marks | None = None) -> str:
             [
                 "▸" if socket.id == graph.entry else "",
                 part(socket.id),
-                ", ".join(kind_words(socket)),
+                ", ".join([answer_words(socket, marks), *kind_words(socket)[1:]]),
                 part(socket.materia.label),
                 socket.parse + (" (derived)" if socket.parse_derived else ""),
                 marks.visits.get(socket.id) or None,

@@ -22,13 +22,28 @@ CONDITION_SIGNS: dict[Condition, str] = {
 
 
 def kind_words(socket: Socket) -> tuple[str, ...]:
-    """Say what a socket is: agent or utility, then generator and multi-turn where they apply."""
+    """Say what a socket is: agent or utility, then generator, multi-turn and loop consumer where they apply."""
     words: list[str] = [socket.materia.kind]
     if socket.is_generator:
         words.append("generator")
     if socket.materia.multi_turn:
         words.append("multi-turn")
+    if socket.loops:
+        words.append("loop consumer")
     return tuple(words)
+
+
+def who_words(socket_id: str, marks: Marks) -> str:
+    """Say who answers a socket in a cast, or what it is pinned to (R40); empty when there is nothing to say."""
+    if (to := marks.pins.get(socket_id)) is not None:
+        return f"pinned: {part(to, 80)}"
+    return part(marks.answers.get(socket_id, ""), 80)
+
+
+def answer_words(socket: Socket, marks: Marks) -> str:
+    """Say what a socket is, and who answers it in a cast: ``agent · person``."""
+    who = who_words(socket.id, marks)
+    return f"{socket.materia.kind} · {who}" if who else socket.materia.kind
 
 
 def count_words(count: int) -> str:
@@ -69,9 +84,11 @@ def loop_words(loop: Loop, progress: tuple[int, int] | None = None) -> str:
     return " · ".join(parts) or "no list"
 
 
-def budget_words(limit: int, used: tuple[int, int] | None = None) -> str:
-    """Say how often an edge may be taken, or how often it was of how often it may be (R18)."""
-    return f"used {used[0]}/{used[1]}" if used else f"max {limit}"
+def budget_words(limit: int, used: tuple[int, int] | None = None, *, item: bool = False) -> str:
+    """Say how often an edge may be taken, or how often it was, for the current item or in all (R18)."""
+    if used is None:
+        return f"max {limit}"
+    return f"this item: {used[0]} of {used[1]}" if item else f"used {used[0]}/{used[1]}"
 
 
 def link_words(link: Link, marks: Marks | None = None) -> str:
@@ -84,9 +101,8 @@ def link_words(link: Link, marks: Marks | None = None) -> str:
     elif link.order or link.condition != "always" or link.limit is not None:
         parts.append((f"{link.order} " if link.order else "") + CONDITION_SIGNS[link.condition])
     if link.limit is not None and link.place is not None:
-        parts.append(
-            budget_words(link.limit, marks.budgets.get((link.source, link.place)) if marks else None)
-        )
+        used = marks.budgets.get((link.source, link.place)) if marks else None
+        parts.append(budget_words(link.limit, used, item=marks is not None and marks.in_item))
     return " · ".join(parts)
 
 

@@ -14,6 +14,7 @@ from materia_nb.engine import artifacts, edit
 from materia_nb.engine import events as ev
 from materia_nb.engine import evolve as to
 from materia_nb.engine import step as engine
+from materia_nb.engine.pins import Pin
 from materia_nb.engine.prompt import reworded
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.said import Decided, ToolCall
@@ -77,6 +78,7 @@ def answer(
         usage=given.usage,
         meta=given.meta,
         changed_files=given.changed,
+        pinned=given.pinned,
     )
     after = to.keep_output(rules, session, step, given, ts)
     return Outcome(after, (output, *(_typed(one.type, one.data, ts) for one in rest)))
@@ -395,6 +397,16 @@ def set_budget(rules: Rules, session: Session, most: int | None, ts: int) -> Out
             kind="bad_budget",
         )
     return _fold(rules, session, ev.BudgetSet(max_tokens=most, ts=ts))
+
+
+def pin(rules: Rules, session: Session, name: str, chosen: Pin, ts: int) -> Outcome:
+    """Let what a person chose answer a socket or materia (R40)."""
+    return _fold(rules, session, _typed("pinned", {"name": name, **chosen.as_json()}, ts))
+
+
+def unpin(rules: Rules, session: Session, name: str, ts: int) -> Outcome:
+    """Let a socket or materia be answered as usual."""
+    return _fold(rules, session, ev.Unpinned(name=name, ts=ts))
 
 
 def remember(rules: Rules, session: Session, step: int, suggestion: JSON, ts: int) -> Outcome:

@@ -157,6 +157,7 @@ class Output(Event):
     usage: Usage | None = None
     meta: Mapping[str, JSON] = field(default_factory=dict)
     changed_files: tuple[str, ...] = ()
+    pinned: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -413,6 +414,28 @@ class BudgetSet(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pinned(Event):
+    """A person chose what answers a socket or materia (R40): a `text`, a text for each visit, or a `function`."""
+
+    type: ClassVar[str] = "pinned"
+    name: str
+    kind: str
+    to: str
+    text: str | None = None
+    visits: Mapping[str, JSON] = field(default_factory=dict)
+    by: str = "person"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unpinned(Event):
+    """A socket or materia is answered as if it had never been pinned."""
+
+    type: ClassVar[str] = "unpinned"
+    name: str
+    by: str = "person"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SuggestionKept(Event):
     """A person kept what the agent of that step suggested to remember."""
 
@@ -512,6 +535,8 @@ EVENTS: Final[Mapping[str, type[Event]]] = {
         BudgetWarning,
         BudgetLimit,
         BudgetSet,
+        Pinned,
+        Unpinned,
         SuggestionKept,
         StateEdited,
         PromptEdited,

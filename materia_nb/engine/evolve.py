@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from materia_nb.engine import edit
 from materia_nb.engine import events as ev
 from materia_nb.engine import step as engine
+from materia_nb.engine.pins import Pin
 from materia_nb.engine.prompt import reworded
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.said import ToolCall, told_events
@@ -38,7 +39,8 @@ class Answer(NamedTuple):
     """An output: its text, where it is kept, what it cost, what its agent gave beside it, which files changed.
 
     ``refused`` is why a recorded one was refused; it stays so, whatever the rules are by now.
-    ``process`` says how the process of a utility ended, which is told if its output is refused (R23).
+    ``process`` says how the process of a utility ended, which is told if its output is refused (R23),
+    ``pinned`` what it was pinned to, if it was (R40).
     """
 
     text: str
@@ -48,6 +50,7 @@ class Answer(NamedTuple):
     changed: tuple[str, ...] = ()
     refused: str | None = None
     process: str = ""
+    pinned: str | None = None
 
 
 class Change(NamedTuple):
@@ -101,6 +104,7 @@ def keep_entry(session: Session, step: engine.Step, ts: int) -> Session:
         step.prompt,
         step.decision,
         branch=len(session.abandoned),
+        pins=session.pins,
     )
     return session._replace(
         state=state,
@@ -146,6 +150,7 @@ def keep_output(rules: Rules, session: Session, step: engine.Step, answer: Answe
         answer.meta,
         session.spent,
         told_events(step.events, record.number, ts),
+        answer.pinned,
     )
     record = record._replace(turns=(*record.turns, turn), missing=())
     socket = rules.sockets[record.socket].socket
@@ -305,7 +310,9 @@ def answer_of(event: ev.Output, text: str) -> Answer:
     """Return the output that an event tells of, whose text is ``text``."""
     refused = event.error or "it was refused" if isinstance(event, ev.RECOVERY) else None
     process = event.process if isinstance(event, ev.SocketRefused) else ""
-    return Answer(text, event.artifact, event.usage, event.meta, event.changed_files, refused, process)
+    return Answer(
+        text, event.artifact, event.usage, event.meta, event.changed_files, refused, process, event.pinned
+    )
 
 
 def _start(rules: Rules, session: Session, event: ev.SocketStart) -> Session:
@@ -452,6 +459,17 @@ def _budget(_: Rules, session: Session, event: ev.BudgetSet) -> Session:
     return session._replace(state=engine.set_budget(session.state, event.max_tokens))
 
 
+def _pinned(_: Rules, session: Session, event: ev.Pinned) -> Session:
+    pin = Pin.read({"kind": event.kind, "to": event.to, "text": event.text or "", "visits": event.visits})
+    if pin is None:
+        raise Unfit(event, "and it is no pin")
+    return session._replace(pins={**session.pins, event.name: pin})
+
+
+def _unpinned(_: Rules, session: Session, event: ev.Unpinned) -> Session:
+    return session._replace(pins={name: pin for name, pin in session.pins.items() if name != event.name})
+
+
 def _kept(_: Rules, session: Session, event: ev.SuggestionKept) -> Session:
     return session._replace(kept=(*session.kept, event.suggestion))
 
@@ -516,6 +534,8 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.HoldDecided: _decided,
     ev.BudgetSet: _budget,
     ev.SuggestionKept: _kept,
+    ev.Pinned: _pinned,
+    ev.Unpinned: _unpinned,
     ev.StateEdited: _state_edited,
     ev.PromptEdited: _prompt_edited,
     ev.EditUndone: _undone,

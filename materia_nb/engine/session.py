@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, overload
 
 from materia_nb.engine.decision import Decision
+from materia_nb.engine.pins import Pin
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.remarks import Remark, remarks
 from materia_nb.engine.rules import Rules
@@ -26,7 +27,7 @@ class TurnRecord(NamedTuple):
     ``correction`` is what a person put in place of the output of a completed step. ``calls``
     are the tools that the agent used before it answered, ``meta`` what it gave beside its answer, and
     ``spent`` what was used up before it: by tries that failed, and until approval was given. ``events`` are what
-    the output told beside its handoff.
+    the output told beside its handoff, ``pinned`` what the answer was pinned to, if it was (R40).
     """
 
     mode: Mode | Literal["correction"]
@@ -40,6 +41,7 @@ class TurnRecord(NamedTuple):
     meta: Mapping[str, JSON] = {}
     spent: tuple[Usage, ...] = ()
     events: tuple[MateriaEvent, ...] = ()
+    pinned: str | None = None
 
 
 class StepRecord(NamedTuple):
@@ -53,7 +55,7 @@ class StepRecord(NamedTuple):
 
     ``calls`` are all tool calls of the visit, also those of turns that gave no output, ``notes``
     what its agent told a person, and ``spent`` what turns without an output cost. ``left`` is how many
-    of ``turns`` the last recast left behind.
+    of ``turns`` the last recast left behind, ``pins`` what was pinned when it was entered (R40).
     """
 
     number: int
@@ -75,6 +77,7 @@ class StepRecord(NamedTuple):
     notes: tuple[str, ...] = ()
     spent: tuple[Usage, ...] = ()
     left: int = 0
+    pins: Mapping[str, Pin] = {}
 
     @property
     def output(self) -> str | None:
@@ -85,6 +88,12 @@ class StepRecord(NamedTuple):
     def reading(self) -> Reading | None:
         """What was made of the last turn."""
         return self.turns[-1].reading if self.turns else None
+
+    @property
+    def pinned(self) -> str | None:
+        """What the answer was pinned to, None when it was not; a correction since does not count (R40)."""
+        given = [turn.pinned for turn in self.turns if turn.mode != "correction"]
+        return given[-1] if given else None
 
     @property
     def events(self) -> tuple[MateriaEvent, ...]:
@@ -202,6 +211,7 @@ class Session(NamedTuple):
         edits: what a person changed and did not undo.
         abandoned: the steps that going back left behind, one branch each.
         kept: the suggestions that a person kept.
+        pins: what answers in the place of sockets and materia because a person chose it, by name (R40).
         ending: the decision that passed over empty loops to the end.
     """
 
@@ -221,6 +231,7 @@ class Session(NamedTuple):
     edits: tuple[Edit, ...] = ()
     abandoned: tuple[Sequence[StepRecord], ...] = ()
     kept: tuple[JSON, ...] = ()
+    pins: Mapping[str, Pin] = {}
     ending: Decision | None = None
 
     @property
@@ -233,7 +244,7 @@ class Session(NamedTuple):
     def at(self, rules: Rules, steps: Steps) -> Session:
         """Return the cast as it was right after the last of ``steps``, which lead to it from the start."""
         if not steps:
-            return Session(self.start, self.start)
+            return Session(self.start, self.start, pins=self.steps[0].pins if self.steps else self.pins)
         last = steps[-1]
         return Session(
             last.after,
@@ -243,6 +254,7 @@ class Session(NamedTuple):
             said=said_in(last),
             allowed=self.allowed,
             turns=turns_in(rules, steps),
+            pins=last.pins,
             edits=tuple(edit for edit in self.edits if edit.step < last.number),
         )
 

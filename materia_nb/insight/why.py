@@ -39,7 +39,9 @@ def explain(
     decision: Decision | None,
     after: CastState,
     entry: Decision | None = None,
+    *,
     onward: Decision | None = None,
+    pinned: str | None = None,
 ) -> Why:
     """Explain a decision.
 
@@ -50,6 +52,7 @@ def explain(
         after: the state after the step.
         entry: the decision on the way in, when empty loops were passed over.
         onward: the decision on the way to what came next, when empty loops were passed over there.
+        pinned: what the answer was pinned to, if it was (R40).
     """
     lines: list[str] = []
     if entry is not None and entry.passed_over:
@@ -57,6 +60,8 @@ def explain(
     if decision is None:
         lines.append(f"It is {after.status}: no output has been decided on yet.")
         return Why(title, tuple(lines), (), None)
+    if pinned is not None:
+        lines.append(_pinned(rules, decision, pinned))
     lines += decision.notes and [f"Output: {note}." for note in decision.notes]
     if decision.issues:
         taken = decision.by not in ("repair", "failure", "escalate")
@@ -80,6 +85,12 @@ def explain(
         lines += _stopped(after.failure)  # the next socket could not be entered
     rows = tuple(_row(look, decision) for look in _all_looks(rules, decision))
     return Why(title, tuple(lines), rows, decision)
+
+
+def _pinned(rules: Rules, decision: Decision, pinned: str) -> str:
+    utility = decision.socket is not None and rules.sockets[decision.socket].socket.is_utility
+    instead = "no process was started" if utility else "its agent was not asked"
+    return f"It was pinned to {pinned}; {instead}."
 
 
 def _passed_over(entry: Decision) -> str:
@@ -141,7 +152,8 @@ def _way(rules: Rules, decision: Decision) -> list[str]:  # noqa: PLR0911 - one 
     what = "The exit route" if chosen.place is None else f"Edge {chosen.place + 1}"
     lines = [f"{what} to {chosen.to} was taken: {chosen.reason(decision.satisfied)}."]
     if chosen.limit is not None and chosen.used is not None:
-        lines.append(f"It has been used {chosen.used + 1} of {chosen.limit} times here.")
+        place = f"for {decision.item_key}" if decision.item_key is not None else "here"
+        lines.append(f"It has been used {chosen.used + 1} of {chosen.limit} times {place}.")
     return lines + _otherwise(rules, decision)
 
 

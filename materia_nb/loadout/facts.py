@@ -84,6 +84,14 @@ def materia_kind(raw: Object) -> Literal["agent", "utility"]:
     return "utility" if kind == "utility" else "agent"
 
 
+def materia_group(raw: Object) -> str:
+    """Return the heading under which an editor lists a materia: as written, else Utility for a utility, else none."""
+    group = raw.get("group")
+    if is_text(group):
+        return group.strip()
+    return "Utility" if materia_kind(raw) == "utility" else ""
+
+
 def script_file(name: JSON) -> str | None:
     """Return the file that a shipped script's ``name`` means: ``.mjs`` is read as ``.py``; None for no name (R25)."""
     if not isinstance(name, str) or not SCRIPT_NAME.fullmatch(name):

@@ -86,7 +86,11 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Materia:
-    """A reusable behaviour. ``raw`` is its definition as written; ``owner`` the directory of its config file."""
+    """A reusable behaviour.
+
+    ``raw`` is its definition as written, ``owner`` the directory of its config file, and ``group`` the
+    heading under which an editor lists it, empty for none.
+    """
 
     id: str
     label: str
@@ -103,6 +107,7 @@ class Materia:
     timeout_ms: int
     owner: Path | None
     raw: Mapping[str, JSON] = field(compare=False)
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)

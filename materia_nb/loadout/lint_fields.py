@@ -7,6 +7,7 @@ from functools import cache
 from materia_nb.errors import close_match
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import models
+from materia_nb.loadout.colours import NAMED, tint_of
 from materia_nb.loadout.facts import Object, as_list, as_object, is_object, materia_kind
 from materia_nb.loadout.report import Findings
 
@@ -74,6 +75,10 @@ def _materia(findings: Findings, here: str, raw: Object) -> None:
         elsewhere += "; assign of an agent goes on its socket"
     _fields(findings, here, raw, own, (other,), elsewhere)
     _fields(findings, f"{here}.script", raw.get("script"), models.Script)
+    colour = raw.get("color")
+    if colour is not None and tint_of(colour) is None:
+        advice = f"write #rrggbb, or a name: {', '.join(NAMED)}"
+        findings.hint("no-effect", f"{here}.color", "this is no colour that is understood", advice)
 
 
 def _fields(

@@ -21,8 +21,13 @@ class _Materia(Model):
     )
     label: JSON = known("A name for people; left out, its id.", "text")
     description: JSON = known("What it is for.", "text")
-    group: JSON = known("Under which heading an editor lists it.", "text")
-    color: JSON = known("Its colour in an editor.", "colour")
+    group: JSON = known(
+        "Under which heading the palette of the designer lists it; left out, `Utility` for a utility.", "text"
+    )
+    color: JSON = known(
+        "Its colour in the pictures: `#rgb`, `#rrggbb`, or a name such as `teal`; left out, that of its kind.",
+        "colour",
+    )
     generator: bool | None = known(
         "Whether it produces work items. Its output is then json with `workItems`.",
         "true or false",

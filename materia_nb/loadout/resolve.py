@@ -19,6 +19,7 @@ from materia_nb.loadout.facts import (
     as_object,
     assigns_work_items,
     is_object,
+    materia_group,
     materia_kind,
     whole,
 )
@@ -158,6 +159,7 @@ def _materia(id_: str, raw: Object, owner: Path | None) -> Materia:
         timeout_ms=min(ceil(timeout), LONGEST_TIMEOUT_MS) if kind == "utility" else DEFAULT_TIMEOUT_MS,
         owner=owner,
         raw=raw,
+        group=materia_group(raw),
     )
 
 

@@ -135,4 +135,5 @@ _NAMES: Final[Mapping[str, Callable[[Workbench], list[str]]]] = {
     "cast": lambda wb: [entry.id for entry in wb.casts()[:50]],
     "file": _files,
     "agent": _agents,
+    "pin": lambda wb: [_quoted(name) for name in {**wb.pins, **(wb.cast_.pins if wb.cast_ else {})}],
 }

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.workbench import Workbench
 
-Completes: TypeAlias = Literal["verb", "loadout", "socket", "materia", "part", "cast", "file", "agent"]
+Completes: TypeAlias = Literal["verb", "loadout", "socket", "materia", "part", "cast", "file", "agent", "pin"]
 """What kind of name an argument takes, for tab completion."""
 
 

@@ -39,6 +39,7 @@ _NODES: Final = [
         border_color=_RIM,
     ),
     _rule("node.utility", shape="cut-rectangle", background_color="#4a5560"),
+    _rule("node.tinted", background_color="data(fill)", color="data(ink)"),
     _rule("node.generator", border_width=6, border_style="double", border_color=_RIM),
     _rule("node.detached", border_style="dotted", border_width=3),
     _rule(

@@ -24,6 +24,7 @@ from materia_nb.widgets.designer_loops import ExitForm, LoopForm
 from materia_nb.widgets.designer_picture import Picture
 from materia_nb.widgets.designer_words import home_html, patch_html, report_html, status_html
 from materia_nb.widgets.graph import SETTLES_S, Canvas
+from materia_nb.widgets.palette import Palette, grouped
 from materia_nb.widgets.picks import Pick
 
 if TYPE_CHECKING:
@@ -86,8 +87,20 @@ class DesignerPanel(Panel):
         ]
         for one in self.views:
             one.layout.width = "44px"
-        self.materia = choice_field(self, "", "a materia, then Enter", width="220px", enter=self._add)
-        self.add_button = act("Add socket", "place this materia in a new socket", self._add, "info")
+        self.materia = choice_field(
+            self,
+            "",
+            "a materia, then Enter",
+            width="220px",
+            enter=lambda: self._add(self.materia.value.strip()),
+        )
+        self.add_button = act(
+            "Add socket",
+            "place this materia in a new socket",
+            lambda: self._add(self.materia.value.strip()),
+            "info",
+        )
+        self.palette = Palette(self, self._add)
         self.loop_button = act("Make loop", "make a loop of the marked sockets", self._make_loop, "info")
         self.clear_button = act("Clear marks", "mark none", self._clear)
         self.where = choice_field(self, "", "where; empty: where it belongs", width="360px")
@@ -123,6 +136,7 @@ class DesignerPanel(Panel):
         self.view.children = (
             self._status,
             row(self.undo_button, self.redo_button, *self.views, self.materia, self.add_button),
+            self.palette.view,
             row(self._marks, self.loop_button, self.clear_button),
             row(self.save_button, self.where, self.anyway, self.reload_button),
             self._home,
@@ -165,9 +179,9 @@ class DesignerPanel(Panel):
 
     # -- what a person does ---------------------------------------------------------------
 
-    def _add(self) -> None:
+    def _add(self, materia: str) -> None:
         before = as_object(self.design.document.get("sockets"))
-        words = self.design.add_socket(self.materia.value.strip())
+        words = self.design.add_socket(materia)
         made = [id_ for id_ in self.design.document["sockets"] if id_ not in before]
         self.do(lambda: words, ("socket", made[0]))
         self.select(self.selected)
@@ -279,7 +293,9 @@ class DesignerPanel(Panel):
             f"do again: {part(design.undone[0], 200)}" if design.undone else "nothing to do again"
         )
         self.loop_button.disabled = self.clear_button.disabled = not self.marked
-        self.materia.options = design.materia
+        materia = as_object(design.config.get("materia"))
+        self.materia.options = tuple(id_ for ids in grouped(materia).values() for id_ in ids)
+        self.palette.show(materia)
         self.where.options = (str(design.home), _NOTEBOOK)
 
 

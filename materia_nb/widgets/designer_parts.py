@@ -43,7 +43,7 @@ def parts(document: Object, graph: Graph) -> list[tuple[str, Pick]]:
     for id_, raw in as_object(document.get("sockets")).items():
         socket = graph.sockets.get(id_)
         what = (
-            f"{part(socket.materia.label)} · {' '.join(kind_words(socket))}" if socket else part(shown(raw))
+            f"{part(socket.materia.label)} · {', '.join(kind_words(socket))}" if socket else part(shown(raw))
         )
         entry = " · entry" if id_ == document.get("entry") else ""
         named.append((f"{part(id_)} · {what}{entry}", ("socket", id_)))

@@ -9,7 +9,7 @@ from materia_nb.display.escape import part
 from materia_nb.display.html import Html, html_join, html_json, html_panel, html_pre, html_table, html_text
 from materia_nb.display.links import Link, links
 from materia_nb.display.marks import Marks
-from materia_nb.display.words import advance_words, kind_words, loop_words, state_words
+from materia_nb.display.words import advance_words, kind_words, loop_words, state_words, who_words
 from materia_nb.engine import step as engine
 from materia_nb.engine.decision import Decision
 from materia_nb.engine.prompt import Prompt
@@ -91,6 +91,8 @@ class Inspector:
             ("materia", f"{socket.materia.label} ({socket.materia.id})"),
             ("kind", ", ".join(kind_words(socket))),
         ]
+        facts += [("answered by", who)] if (who := who_words(key, marks)) else []
+        facts += [("group", group)] if (group := socket.materia.group) else []
         state = state_words(key, marks)
         facts += [("now", state)] if state else []
         facts += [("visits", str(marks.visits.get(key, 0)))] if self.cast is not None else []
@@ -193,7 +195,7 @@ class Inspector:
         place = -1 if link.place is None else link.place
         used = marks.budgets.get((link.source, place))
         if used is not None:
-            return f"{used[1]} times for the current item; used {used[0]}"
+            return f"{used[1]} times{' for the current item' if marks.in_item else ''}; used {used[0]}"
         if link.limit is not None:
             inside = self.graph.sockets[link.source].iterator is not None
             return f"{link.limit} times{' for each item' if inside else ''} (maxTraversals)"

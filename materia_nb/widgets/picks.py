@@ -65,7 +65,7 @@ def picks(graph: Graph) -> list[tuple[str, Pick]]:
         entry = " · entry" if socket.id == graph.entry else ""
         label = part(socket.materia.label)
         name = part(socket.id) if socket.id == socket.materia.label else f"{part(socket.id)} · {label}"
-        words = f"{name} · {' '.join(kind_words(socket))}{entry}"
+        words = f"{name} · {', '.join(kind_words(socket))}{entry}"
         named.append((words, ("socket", socket.id)))
         for link in out.get(socket.id, ()):
             pick, title = pick_of(link), link_title(link)

@@ -15,6 +15,7 @@ from materia_nb.display.links import END_SIGN, START
 from materia_nb.display.marks import Marks
 from materia_nb.display.regions import Region, regions
 from materia_nb.display.words import (
+    answer_words,
     count_words,
     kind_words,
     link_words,
@@ -22,6 +23,7 @@ from materia_nb.display.words import (
     socket_notes,
     state_words,
 )
+from materia_nb.loadout.colours import tint_of
 from materia_nb.loadout.graph import END, Graph, Socket
 from materia_nb.widgets.curves import Bent, bend, points_of
 from materia_nb.widgets.picks import Pick, pick_of
@@ -150,13 +152,18 @@ class Scene:
     def _add_sockets(self) -> None:
         for socket_id, box in self.placed.nodes.items():
             socket = self.graph.sockets[socket_id]
-            classes = ["socket", *kind_words(socket)]
+            classes = ["socket", *(word.replace(" ", "-") for word in kind_words(socket))]
+            data: dict[str, Any] = {}
+            if (tint := tint_of(socket.materia.raw.get("color"))) is not None:
+                classes.append("tinted")
+                data = {"fill": tint.fill, "ink": tint.ink}
             if socket_id == self.graph.entry:
                 classes.append("entry")
             if socket_id in self.placed.detached:
                 classes.append("detached")
-            parent = self._parents.get(socket_id)
-            self._node("n", socket_id, box, " ".join(classes), **({"parent": parent} if parent else {}))
+            if (parent := self._parents.get(socket_id)) is not None:
+                data["parent"] = parent
+            self._node("n", socket_id, box, " ".join(classes), **data)
 
     def _add_signs(self) -> None:
         for key, box in self.placed.signs.items():
@@ -235,11 +242,11 @@ class Scene:
         entry = " · entry" if socket.id == self.graph.entry else ""
         count = f"  {count_words(visits)}" if visits else ""
         room = inner - text_width(before, LABEL_SIZE)
-        kind, *more = kind_words(socket)
+        more = kind_words(socket)[1:]
         lines = [
             f"{before}{fit(part(socket.id), LABEL_SIZE, room)}",
             fit(part(socket.materia.label), LABEL_SIZE, inner - text_width(count, LABEL_SIZE)) + count,
-            kind + entry,
+            fit(answer_words(socket, marks), LABEL_SIZE, inner - text_width(entry, LABEL_SIZE)) + entry,
             *([" · ".join(more)] if more else []),
             *(fit(part(note, 120), SMALL_SIZE, inner) for note in socket_notes(socket)),
         ]

@@ -226,12 +226,13 @@ def _sought(cast: Cast, step: StepRecord) -> str:
 def _words(cast: Cast, step: StepRecord, edited: bool) -> str:
     item = f" · {step.item_key} {part(step.item_label or '', 40)}" if step.item_key else ""
     corrected = " · corrected" if any(turn.mode == "correction" for turn in step.turns) else ""
+    pinned = " · pinned" if step.pinned else ""
     drafts = sum(turn.mode == "draft" for turn in step.turns)
     drafted = f" · {drafts} draft{'s' * (drafts > 1)}" if drafts else ""
     then = " · edited" if edited else ""
     told = f" · {_events_words(step)}" if step.events else ""
     label = part(cast.graph.sockets[step.socket].materia.label, 40)
-    return f"{step.number} · {part(step.socket)} {label}{item} → {part(way_words(step), 60)}{drafted}{corrected}{told}{then}"
+    return f"{step.number} · {part(step.socket)} {label}{item} → {part(way_words(step), 60)}{drafted}{pinned}{corrected}{told}{then}"
 
 
 def _events_words(step: StepRecord) -> str:

@@ -259,7 +259,7 @@ def test_the_keyboard_does_what_the_mouse_does(cast: Lab):
     cast.page.keyboard.press("Space")
     picture.wait_for_class("n:Socket-3", "selected")
     wait_for_text(cast, 2, "Eval")
-    assert cast.cell(2).locator("select").input_value() == "Socket-3 · Eval · agent"
+    assert cast.cell(2).locator("select").input_value() == "Socket-3 · Eval · agent, loop consumer"
 
 
 def test_a_step_in_another_cell_shows_at_once(cast: Lab):

@@ -16,6 +16,7 @@ from materia_nb.loadout.facts import (
     is_condition,
     is_object,
     is_text,
+    materia_group,
     materia_kind,
     whole,
 )
@@ -108,6 +109,7 @@ def _materia(facts: Facts, id_: str) -> Materia:
         timeout_ms=DEFAULT_TIMEOUT_MS,
         owner=None,
         raw=raw,
+        group=materia_group(raw),
     )
 
 

@@ -1,4 +1,4 @@
-"""Verbs about loadouts and who answers: load, loadouts, use, copy, grid, check, loadout, agent, utility."""
+"""Verbs about loadouts and who answers: load, loadouts, use, copy, grid, check, loadout, agent, pin, unpin, utility."""
 
 from __future__ import annotations
 
@@ -167,6 +167,40 @@ def agent(call: Call) -> Any:
     else:
         call.bench.agent(name, who)
     return tables.agents_view(call.bench.agents)
+
+
+@verb(
+    "pin",
+    Argument("name", "a socket or materia, utilities too; none to list", completes="materia"),
+    Argument("--visit", "the one visit whose output is meant", "option", whole=True),
+    Argument(
+        "to",
+        "the text that answers, a $variable (text, a dict, a function, a cast), or recorded:CAST for what was said "
+        "there; left out, its latest output in this cast",
+        "rest",
+    ),
+    cell="may",
+    example='%materia pin Detect-VCS {"state": {"vcs": "git"}}',
+)
+def pin(call: Call) -> Any:
+    """Choose what answers a socket or materia, in this cast and later ones; a pinned utility starts no process."""
+    name = call.get("name")
+    if name is not None:
+        call.bench.pin(name, call.body_or("to"), visit=call.get("visit"))
+    elif call.body is not None:
+        raise MateriaError("Say what the cell is pinned to: a socket or materia.", kind="usage")
+    return tables.pins_view(call.bench)
+
+
+@verb(
+    "unpin",
+    Argument("name", "a pinned socket or materia", required=True, completes="pin"),
+    example="%materia unpin Detect-VCS",
+)
+def unpin(call: Call) -> Any:
+    """Let a socket or materia be answered as usual again."""
+    call.bench.unpin(call.get("name"))
+    return tables.pins_view(call.bench)
 
 
 def _model(text: str, call: Call) -> ModelAgent:

@@ -1,0 +1,369 @@
+"""Pins (R40): a person chooses the answer of a socket or materia, utilities too."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cast_helpers import agent, at, config, lines_of, python, start, types_of
+from materia_nb import MateriaError, Workbench
+from materia_nb.cast import Cast
+from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
+from materia_nb.magics.complete import candidates
+from materia_nb.magics.registry import Call, find_verb
+
+REAL = "import sys; open('ran', 'a').write('x'); print('{\"state\": {\"by\": \"process\"}}')"
+PIN = {"state": {"by": "pin"}}
+
+
+@pytest.fixture
+def bench(project):
+    """A utility, then an agent that is told what the utility left in the state."""
+    made = Workbench(project, bundled=False)
+    made.load(
+        config(
+            {"Socket-1": at("Count", ("always", "Socket-2")), "Socket-2": at("Tell")},
+            {"Count": python(REAL, parse="json"), "Tell": agent("Tell {{state.by}}")},
+        )
+    )
+    made.agent("Tell", lambda prompt: f"told: {prompt.splitlines()[0]}")
+    yield made
+    made.close()
+
+
+def test_a_pinned_utility_starts_no_process_and_its_text_is_its_stdout(bench):
+    cast = bench.cast("go", pins={"Count": json.dumps(PIN)})
+    assert cast.run() == "complete"
+    assert cast.state["by"] == "pin"
+    assert not (bench.project / "ran").exists()
+    assert "utility_command" not in types_of(cast)
+    assert cast.steps[0].output == json.dumps(PIN)
+
+
+def test_a_pinned_text_that_is_no_json_fails_as_a_stdout_would(bench):
+    cast = bench.cast("go", pins={"Count": "no json"})
+    assert cast.run() == "failed"
+    assert cast.failure.kind == "invalid_output"
+
+
+def test_the_socket_goes_before_its_materia(bench):
+    cast = bench.cast("go", pins={"Tell": "by materia", "Socket-2": "by socket"})
+    cast.run()
+    assert cast.steps[1].output == "by socket"
+
+
+def test_a_function_is_given_what_the_process_would_read(bench):
+    cast = bench.cast("go", pins={"Count": lambda prompt: {"state": {"by": json.loads(prompt)["request"]}}})
+    cast.run()
+    assert cast.state["by"] == "go"
+    assert not (bench.project / "ran").exists()
+
+
+def test_a_function_that_raises_fails_the_cast_and_names_itself(bench):
+    def broken():
+        raise ValueError("nothing there")
+
+    cast = bench.cast("go", pins={"Count": broken})
+    assert cast.run() == "failed"
+    assert "broken" in cast.failure.message
+    cast.pin("Count", PIN)
+    cast.recast()
+    assert cast.state["by"] == "pin"
+
+
+def test_a_function_that_returns_nothing_fails_the_cast(bench):
+    cast = bench.cast("go", pins={"Count": lambda: None})
+    assert cast.run() == "failed"
+
+
+def test_the_latest_output_of_this_cast_is_pinned_when_nothing_is_given(bench):
+    cast = bench.cast("go")
+    cast.run()
+    cast.back_to(0)
+    pin = cast.pin("Count")
+    (bench.project / "ran").unlink()
+    cast.run()
+    assert pin.words == "its output of step 1"
+    assert cast.state["by"] == "process"
+    assert not (bench.project / "ran").exists()
+
+
+def test_an_earlier_visit_is_chosen_by_its_number(bench):
+    cast = bench.cast("go")
+    cast.run()
+    with pytest.raises(MateriaError, match="visit 2"):
+        cast.pin("Socket-1", visit=2)
+    assert cast.pin("Socket-1", visit=1).words == "its output of step 1"
+
+
+def test_a_socket_without_an_output_cannot_be_pinned_to_it(bench):
+    with pytest.raises(MateriaError) as caught:
+        bench.cast("go").pin("Count")
+    assert caught.value.kind == "no_output"
+
+
+def test_another_cast_answers_visit_by_visit(bench):
+    earlier = bench.cast("go", pins={"Count": PIN})
+    earlier.run()
+    cast = bench.cast("again", pins={"Count": earlier, "Socket-2": f"recorded:{earlier.id}"})
+    cast.run()
+    assert [step.output for step in cast.steps] == [step.output for step in earlier.steps]
+    assert cast.steps[1].pinned == f"the cast {earlier.id}"
+
+
+def test_a_visit_that_the_other_cast_did_not_have_fails_and_says_so(bench):
+    earlier = bench.cast("go", pins={"Count": PIN})
+    earlier.run()
+    cast = bench.cast("again", pins={"Socket-1": earlier})
+    cast.run()
+    cast.back_to(0)
+    loop = start(
+        bench.project,
+        config({"Socket-1": at("M", ("always", "Socket-1", 1))}, {"M": agent()}),
+    )
+    loop.pin("Socket-1", earlier)
+    assert loop.run() == "failed"
+    assert loop.failure.kind == "pin_exhausted"
+    assert "visit 2" in loop.failure.message
+
+
+def test_a_recording_file_can_be_pinned(bench, project):
+    earlier = bench.cast("go", pins={"Count": PIN})
+    earlier.run()
+    earlier.save_recording(project / "r.json")
+    cast = bench.cast("again", pins={"Count": PIN, "Tell": "recorded:r.json"})
+    cast.run()
+    assert cast.steps[1].output == earlier.steps[1].output
+    assert cast.steps[1].pinned == "the recording r.json"
+
+
+def test_journal_and_record_say_what_it_was_pinned_to(bench):
+    cast = bench.cast("go", pins={"Count": PIN})
+    cast.run()
+    pinned = next(line["data"] for line in lines_of(cast) if line["type"] == "pinned")
+    assert (pinned["name"], pinned["to"], pinned["by"]) == ("Count", "a text", "person")
+    done = next(line["data"] for line in lines_of(cast) if line["type"] == "socket_complete")
+    assert done["pinned"] == "a text"
+    assert cast.steps[0].pinned == "a text"
+    assert cast.steps[1].pinned is None
+
+
+def test_why_status_and_steps_say_it_was_pinned(bench):
+    from materia_nb.views import status_lines, steps_view
+
+    cast = bench.cast("go", pins={"Count": PIN})
+    assert "pinned: Count to a text" in status_lines(cast)
+    cast.run()
+    assert "It was pinned to a text; no process was started." in cast.why(1).lines
+    table = steps_view(cast)
+    assert table.headers[-1] == "pinned to"
+    assert [row[-1] for row in table.rows] == ["a text", ""]
+
+
+def test_a_cast_without_pins_has_no_column_for_them(bench):
+    from materia_nb.views import steps_view
+
+    cast = bench.cast("go")
+    cast.run()
+    assert "pinned to" not in steps_view(cast).headers
+
+
+def test_unpinned_the_process_runs_again(bench):
+    cast = bench.cast("go", pins={"Count": PIN})
+    cast.unpin("Count")
+    cast.run()
+    assert cast.state["by"] == "process"
+    assert "unpinned" in types_of(cast)
+    with pytest.raises(MateriaError, match="not pinned"):
+        cast.unpin("Count")
+
+
+def test_resumed_a_pinned_text_still_answers(bench):
+    cast = bench.cast("go", pins={"Count": PIN, "Tell": "told"})
+    cast.unpin("Tell")
+    cast.close()
+    other = Cast.resume(cast.run_dir, bench.agents)
+    assert dict(other.pins) == dict(cast.pins)
+    other.run()
+    assert other.steps[0].pinned == "a text"
+    assert not (bench.project / "ran").exists()
+    other.close()
+
+
+def test_resumed_a_pinned_function_is_gone_and_no_process_stands_in_for_it(bench):
+    from materia_nb.views import status_lines
+
+    def mock():
+        return PIN
+
+    cast = bench.cast("go", pins={"Count": mock})
+    cast.close()
+    other = Cast.resume(cast.run_dir, bench.agents)
+    assert other.pins_gone == ("Count",)
+    assert any("mock" in line and "gone" in line for line in status_lines(other))
+    with pytest.raises(MateriaError) as caught:
+        other.step()
+    assert caught.value.kind == "pin_gone"
+    assert not (bench.project / "ran").exists()
+    other.pin("Count", mock)
+    other.run()
+    assert other.state["by"] == "pin"
+    other.close()
+
+
+def test_opened_to_be_looked_at_the_pins_are_those_of_the_journal(bench):
+    cast = bench.cast("go", pins={"Count": PIN})
+    cast.run()
+    seen = Cast.open(cast.run_dir)
+    assert [step.pinned for step in seen.steps] == ["a text", None]
+    assert list(seen.pins) == ["Count"]
+
+
+def test_a_fork_keeps_the_pins_functions_too(bench):
+    cast = bench.cast("go", pins={"Count": lambda: PIN, "Tell": "told"})
+    cast.run()
+    fork = cast.fork(1)
+    assert fork.pins == cast.pins
+    fork.back_to(0)
+    fork.run()
+    assert [step.output for step in fork.steps][1] == "told"
+    assert fork.pins_gone == ()
+    fork.close()
+
+
+def test_going_back_keeps_the_pins(bench):
+    cast = bench.cast("go")
+    cast.run()
+    cast.pin("Tell", "other")
+    cast.back_to(1)
+    cast.run()
+    assert cast.steps[1].output == "other"
+
+
+def test_the_past_shows_the_pins_of_then(bench):
+    cast = bench.cast("go", pins={"Count": PIN})
+    cast.run(steps=1)
+    cast.unpin("Count")
+    cast.run()
+    assert list(cast.as_of(1).pins) == ["Count"]
+    assert not cast.as_of(2).pins
+
+
+def test_an_unknown_name_is_refused_with_the_nearest_one(bench):
+    with pytest.raises(MateriaError, match="Cuont") as caught:
+        bench.cast("go", pins={"Cuont": "x"})
+    assert "Count" in caught.value.hint
+
+
+def test_what_cannot_be_pinned_to_is_refused(bench):
+    with pytest.raises(MateriaError) as caught:
+        bench.cast("go", pins={"Count": 7})
+    assert caught.value.kind == "bad_pin"
+
+
+def test_a_cast_that_is_refused_for_its_pins_leaves_nothing_behind(bench):
+    before = len(bench.casts())
+    with pytest.raises(MateriaError):
+        bench.cast("go", pins={"Count": 7})
+    assert len(bench.casts()) == before
+
+
+# -- the workbench ------------------------------------------------------------------------
+
+
+def test_a_pin_of_the_workbench_is_for_this_cast_and_those_to_come(bench):
+    cast = bench.cast("go")
+    bench.pin("Count", PIN)
+    cast.run()
+    other = bench.cast("again")
+    other.run()
+    assert [cast.state["by"], other.state["by"]] == ["pin", "pin"]
+    bench.unpin("Count")
+    assert not bench.pins
+    third = bench.cast("once more")
+    third.run()
+    assert third.state["by"] == "process"
+
+
+def test_a_pinned_socket_belongs_to_its_loadout(bench):
+    bench.pin("Socket-2", "told")
+    bench.define_loadout("Other", {"sockets": {"Socket-2": {"materia": "Tell"}}, "entry": "Socket-2"})
+    assert not bench.cast("go").pins
+    assert list(bench.cast("go", loadout="T").pins) == ["Socket-2"]
+
+
+def test_what_was_said_in_a_complete_cast_is_pinned_for_the_next(bench):
+    bench.cast("go").run()
+    bench.pin("Count")
+    (bench.project / "ran").unlink()
+    cast = bench.cast("again")
+    cast.run()
+    assert cast.steps[0].pinned == "its output of step 1"
+    assert not (bench.project / "ran").exists()
+
+
+# -- the magics ------------------------------------------------------------------------------
+
+
+def magic(bench, verb, body=None, /, **given):
+    """Call a verb as the magic does."""
+    return find_verb(verb).handler(Call(bench, given, body, {}))
+
+
+def test_the_verb_pins_a_cell_and_shows_what_is_pinned(bench):
+    bench.cast("go")
+    shown = magic(bench, "pin", json.dumps(PIN), name="Count")
+    assert shown.rows == [("Count", "a text", "this cast and later ones", json.dumps(PIN))]
+    assert bench.current.step().pinned == "a text"
+    assert repr(magic(bench, "unpin", name="Count")) == "nothing is pinned"
+
+
+def test_the_verb_alone_pins_the_latest_output_of_this_cast(bench):
+    bench.cast("go").run()
+    magic(bench, "pin", name="Socket-1")
+    assert magic(bench, "pin").rows[0][:3] == ("Socket-1", "its output of step 1", "later casts, of T")
+
+
+def test_what_is_pinned_is_offered_for_unpin(bench):
+    bench.pin("Count", PIN)
+    assert candidates(lambda: bench, ["unpin"]) == ["Count"]
+
+
+# -- an agent set for a utility --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["Count", "Socket-1"])
+def test_an_agent_for_a_utility_is_an_error_with_the_hint_to_pin(bench, name):
+    with pytest.raises(MateriaError) as caught:
+        bench.agent(name, lambda: PIN)
+    assert caught.value.kind == "not_an_agent"
+    assert "pin" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["Count", "Socket-1"])
+def test_an_agent_for_a_utility_is_an_error_for_one_cast_too(bench, name):
+    with pytest.raises(MateriaError) as caught:
+        bench.cast("go", agents={name: lambda: PIN})
+    assert caught.value.kind == "not_an_agent"
+    assert "pins=" in caught.value.hint
+
+
+def test_a_script_that_answers_a_utility_is_an_error(bench):
+    with pytest.raises(MateriaError) as caught:
+        bench.cast("go", agents={"*": {"Count": "x", "Tell": "y"}})
+    assert caught.value.kind == "not_an_agent"
+
+
+def test_an_agent_set_for_a_materia_that_became_a_utility_is_told(bench):
+    bench.agent("Tell", lambda: "told")
+    bench.define_materia("Tell", python("print('told')"))
+    with pytest.raises(MateriaError) as caught:
+        bench.cast("go")
+    assert caught.value.kind == "not_an_agent"
+
+
+def test_a_misspelt_name_in_the_agents_of_a_cast_is_told(bench):
+    with pytest.raises(MateriaError) as caught:
+        bench.cast("go", agents={"Tel": lambda: "told"})
+    assert caught.value.kind == "unknown_materia"
