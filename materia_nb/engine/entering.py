@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from materia_nb.engine.cast_layer import CastLayer
 from materia_nb.engine.decision import Decision
 from materia_nb.engine.facts import agent_id, given_to
 from materia_nb.engine.items import find_item, with_aliases, without_aliases
@@ -106,9 +107,10 @@ def _visit(rules: Rules, here: SocketRules, draft: Draft, item: Item | None, pas
     visit = Visit(socket.id, number, step, item, here.first_mode)
     draft.visits = {**draft.visits, socket.id: number}
     draft.steps, draft.status, draft.next, draft.at = step, "waiting", None, visit
-    prompt = None if socket.is_utility else first_prompt(rules, here, draft, visit)
+    state = draft.done()
+    prompt = None if socket.is_utility else first_prompt(rules, here, state, visit)
     started = Event("socket_start", {**about_visit(here, visit), "visit": number})
-    return Step(draft.done(), (started,), _passed_over(step, passed, socket.id), prompt)
+    return Step(state, (started,), _passed_over(step, passed, socket.id), prompt)
 
 
 def _no_advance(rules: Rules, state: View, socket: str, item: Item, limit: int) -> Failure:
@@ -130,9 +132,10 @@ def prompt_for(rules: Rules, state: CastState) -> Prompt:
     return first_prompt(rules, rules.sockets[visit.socket], state, visit)
 
 
-def first_prompt(rules: Rules, here: SocketRules, state: View, visit: Visit) -> Prompt:
+def first_prompt(rules: Rules, here: SocketRules, state: CastState, visit: Visit) -> Prompt:
     """Assemble what the agent of a visit is asked first."""
     given = given_to(rules, here, state)
+    cast = CastLayer(here.socket, rules.graph.name, state, visit.item) if here.tells_cast else None
     return work_prompt(
         here.socket.materia.prompt,
         here.ask_in(here.first_mode),
@@ -141,4 +144,5 @@ def first_prompt(rules: Rules, here: SocketRules, state: View, visit: Visit) -> 
         visit.item,
         given={"agent_id": agent_id(state.request, visit.socket), **given} if given else {},
         draft=visit.mode == "draft",
+        cast=cast,
     )

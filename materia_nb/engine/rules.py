@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from materia_nb.engine.cast_layer import tells_anything
 from materia_nb.engine.state import Mode
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol, requirements
 from materia_nb.handoff.protocol import HasSchema, Learns, TellsTheTask
@@ -20,7 +21,8 @@ class SocketRules:
     """One socket, what its output must be, what its agent is asked for, and its exit routes in order.
 
     ``schema`` is what its answer must fit, None where that is no single JSON object. ``teller`` and
-    ``learner`` are its protocol, if that hands over tasks and keeps what was learned.
+    ``learner`` are its protocol, if that hands over tasks and keeps what was learned. ``tells_cast``
+    says whether the cast layer has anything to tell its agent (R32).
     """
 
     socket: Socket
@@ -35,6 +37,7 @@ class SocketRules:
     schema: dict[str, JSON] | None
     teller: TellsTheTask | None
     learner: Learns | None
+    tells_cast: bool
 
     @property
     def first_mode(self) -> Mode:
@@ -104,5 +107,6 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         schema=spoken.schema(wanted) if isinstance(spoken, HasSchema) and not socket.is_utility else None,
         teller=spoken if isinstance(spoken, TellsTheTask) else None,
         learner=spoken if isinstance(spoken, Learns) else None,
+        tells_cast=tells_anything(socket),
         about={"socket": socket.id, "materia": socket.materia.id, "materiaLabel": socket.materia.label},
     )

@@ -161,6 +161,7 @@ class CastState(NamedTuple):
         data: the JSON state that sockets share.
         counts: uses of edges outside items; of edges inside an item its record keeps them.
         bounded_at: the step at which an edge with ``maxTraversals`` was last chosen.
+        last_socket: the socket that ``last_output`` is of; ``last_artifact`` where it is kept, once that is known.
         aliases: paths in ``data`` that show the current item, removed at the next entry (R12).
         hold: what a held cast waits for.
         detours: where to come back to after each detour that is under way, the innermost last.
@@ -180,6 +181,8 @@ class CastState(NamedTuple):
     bounded_at: int = 0
     last_output: str | None = None
     last_json: JSON = MISSING
+    last_socket: str | None = None
+    last_artifact: str | None = None
     usage: Usage = Usage()
     warned: bool = False
     budget: Budget = Budget()
@@ -216,6 +219,8 @@ class Draft:
     bounded_at: int
     last_output: str | None
     last_json: JSON
+    last_socket: str | None
+    last_artifact: str | None
     usage: Usage
     warned: bool
     budget: Budget
@@ -245,6 +250,8 @@ class Draft:
             self.bounded_at,
             self.last_output,
             self.last_json,
+            self.last_socket,
+            self.last_artifact,
             self.usage,
             self.warned,
             self.budget,

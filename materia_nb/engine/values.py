@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from materia_nb.engine.state import Item, View
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.sources import reader
 from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty
-
-VARIABLE: Final = re.compile(r"\{\{([^}]+)\}\}")
+from materia_nb.loadout.facts import VARIABLE
 
 Source: TypeAlias = Callable[[View, Item | None, JSON], JSON]
 """Reads a value from the state, the current item and a parsed output; MISSING when nothing is there."""

@@ -16,6 +16,8 @@ from materia_nb.loadout.graph import CONDITIONS, Condition
 
 WORK_ITEMS: Final = "workItems"
 WORK_ITEMS_SOURCE: Final = "$.workItems"
+VARIABLE: Final = re.compile(r"\{\{([^}]+)\}\}")
+"""A variable in the prompt of a materia (R31)."""
 SOCKET_ID: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")
 SCRIPT_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\.(?:py|mjs)")
 CANONICAL_ID: Final = re.compile(r"Socket-[1-9][0-9]*")

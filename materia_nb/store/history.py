@@ -113,7 +113,7 @@ class History:
         self.ending: Decision | None = None
         self.mode_asked: Mode = "work"
         self.message: str | None = None
-        self.said: list[Message] = []
+        self.spoken: list[TurnRecord] = []
         self.calls: tuple[ToolCall, ...] = ()
         self.asking: tuple[ToolCall, ...] = ()
         self.noted_before = 0
@@ -125,11 +125,16 @@ class History:
         self.kept: list[JSON] = []
 
     @property
-    def asked(self) -> str:
-        """The text that the waiting agent is to answer: the person's last message, else the prompt."""
+    def asked(self) -> str | Prompt:
+        """What the waiting agent is to answer: the person's last message, else the prompt."""
         if self.message is not None:
             return self.message
-        return self.prompt.text if self.prompt else ""
+        return self.prompt or ""
+
+    @property
+    def said(self) -> list[Message]:
+        """What was said in the conversation of the visit, before what is asked now."""
+        return [message for turn in self.spoken for message in _said(turn)]
 
     def entered(self, step: Step, ts: int) -> None:
         """Keep the outcome of entering a socket, or of coming to the end."""
@@ -187,7 +192,7 @@ class History:
         record.turns.append(turn)
         record.missing = ()
         if self.prompt is not None:
-            self.said += _said(turn)
+            self.spoken.append(turn)
         self.message = None
         self.calls = self.asking = ()
         self._spent = ()
@@ -296,17 +301,19 @@ class History:
 
     def _forget(self) -> None:
         self.message = None
-        self.said = []
+        self.spoken = []
         self.calls = self.asking = ()
 
     def moved(self, step: Step, ts: int) -> None:
         """Keep a transition that is no output: a failure, an abort, a request for the final result."""
-        self.state = step.state
+        self.state = state = step.state
         if self.steps:
             record = self.steps[-1]
-            record.after = step.state
+            if any(event.type == "socket_complete" for event in step.events):
+                self.state = state = state._replace(last_artifact=record.artifact)
+            record.after = state
             record.decision = step.decision or record.decision
-            record.ended = None if step.state.status == "waiting" else ts
+            record.ended = None if state.status == "waiting" else ts
         if step.prompt is not None:
             self.prompt = step.prompt
             self.message = None
@@ -322,7 +329,7 @@ def history_to(start: CastState, steps: Sequence[StepRecord], number: int) -> Hi
     if number:
         last = history.steps[-1]
         history.state, history.prompt = last.after, last.prompt
-        history.said = [said for turn in last.turns if turn.prompt is not None for said in _said(turn)]
+        history.spoken = [turn for turn in last.turns if turn.prompt is not None]
     return history
 
 

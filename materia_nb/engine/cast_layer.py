@@ -1,0 +1,212 @@
+"""The first layer of a first turn: what the cast is about, for an agent whose prompt does not say it (R32)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from materia_nb.engine.followup import cut
+from materia_nb.engine.items import without_aliases
+from materia_nb.engine.state import CastState, Item
+from materia_nb.jsonvalue import JSON, compact, pretty, remove_path
+from materia_nb.loadout.facts import VARIABLE
+from materia_nb.loadout.graph import Socket
+
+STRING_CHARS: Final = 2_000
+STATE_CHARS: Final = 24_000
+OUTPUT_CHARS: Final = 8_000
+LABEL_CHARS: Final = 200
+NOTICE_CHARS: Final = 120
+"""Room in which it can be said that entries are left out."""
+JOURNAL: Final = "events.jsonl"
+"""The artifact that has the whole state: every output and every edit that made it stands or is named there."""
+
+
+class Expanded(NamedTuple):
+    """What a materia's own prompt tells already: the request, the output before, paths in the state.
+
+    The empty path stands for the whole state.
+    """
+
+    request: bool = False
+    output: bool = False
+    paths: tuple[tuple[str, ...], ...] = ()
+
+
+@lru_cache(maxsize=1024)
+def expanded_by(prompt: str) -> Expanded:
+    """Look up which parts of the cast layer the variables of a materia prompt tell (R31, R32)."""
+    names = {name.strip() for name in VARIABLE.findall(prompt)} - {""}
+    return Expanded(
+        "request" in names,
+        bool(names & {"lastOutput", "lastJson"}),
+        tuple(sorted(path for name in names if (path := _state_path(name)) is not None)),
+    )
+
+
+def _state_path(name: str) -> tuple[str, ...] | None:
+    """The path in the state that a variable shows; None for one that shows something else."""
+    head, *rest = name.split(".")
+    if name == "stateJson":
+        return ()
+    if head == "state":
+        return tuple(rest)
+    if name in ("request", "lastOutput", "itemJson") or head in ("item", "lastJson"):
+        return None
+    return None if head == "cursor" and rest else (head, *rest)
+
+
+def tells_anything(socket: Socket) -> bool:
+    """Whether the agent of a socket is told what the cast is about, beside what its own prompt tells."""
+    if socket.is_utility or socket.cast_context == "none":
+        return False
+    return socket.cast_context == "full" or not expanded_by(socket.materia.prompt).request
+
+
+class CastLayer(NamedTuple):
+    """What the layer tells. It is written only when somebody reads it, since many agents never do."""
+
+    socket: Socket
+    loadout: str
+    state: CastState
+    item: Item | None
+
+    @property
+    def text(self) -> str:
+        """Write the layer; empty when there is nothing to tell.
+
+        Raises nothing, whatever the state holds, and takes time for what it tells, not for what there is.
+        """
+        mode, told = self.socket.cast_context, expanded_by(self.socket.materia.prompt)
+        parts = []
+        if not told.request and self.state.request.strip():
+            parts.append(f"The request:\n{self.state.request}")
+        if mode == "full":
+            parts.append(self._place())
+            parts += self._state(told) + ([] if told.output else self._output())
+        return "\n\n".join(parts)
+
+    def _place(self) -> str:
+        materia = self.socket.materia
+        label = cut(" ".join(materia.label.split()), LABEL_CHARS)
+        named = label if label == materia.id else f"{label} (materia {materia.id})"
+        place = f"Your place: {self.socket.id}, {named}, in the loadout {self.loadout}."
+        return place if self.item is None else f"{place} The item is {self.item.key}."
+
+    def _state(self, told: Expanded) -> list[str]:
+        if () in told.paths:
+            return []
+        data: JSON = dict(without_aliases(self.state))
+        for path in told.paths:
+            data = remove_path(data, list(path))
+        return [f"The state so far, as JSON:\n{state_json(data)}"] if data else []
+
+    def _output(self) -> list[str]:
+        output = self.state.last_output
+        if output is None or not output.strip():
+            return []
+        source = f"The output of {self.state.last_socket or 'the socket'}, completed just before:"
+        return [f"{source}\n{shortened(output, OUTPUT_CHARS, self.state.last_artifact)}"]
+
+
+def shortened(text: str, most: int, artifact: str | None) -> str:
+    """Cut ``text`` to ``most`` characters, saying so, how long it was, and where all of it is."""
+    if len(text) <= most:
+        return text
+    where = f"; whole in {artifact}" if artifact else ""
+    notice = f"… (cut: {len(text)} characters{where})"
+    return text[: max(most - len(notice), 0)] + notice
+
+
+def state_json(data: Mapping[str, JSON], most: int = STATE_CHARS) -> str:
+    """Write the state as JSON of at most ``most`` characters; its work items are what is cut last.
+
+    Where they alone are too long, the rest has up to a quarter.
+    """
+    whole = _whole(data, "", most)
+    if whole is not None:
+        return whole
+    if "workItems" not in data:
+        return _within(data, "", most)
+    items, rest = (
+        {"workItems": data["workItems"]},
+        {key: value for key, value in data.items() if key != "workItems"},
+    )
+    if not rest:
+        return _within(items, "", most)
+    shown = _whole(items, "", most)
+    room = most // 4 if shown is None else max(most - len(shown), NOTICE_CHARS)
+    beside = _within(rest, "", room)
+    shown = _within(items, "", most - len(beside))
+    return f"{shown[:-2]},\n{beside[2:]}"  # one object of two
+
+
+def _whole(value: JSON, pad: str, room: int) -> str | None:
+    """Write a value whole, but for long strings; None when it does not fit, found out without writing the rest."""
+    if isinstance(value, str):
+        text = compact(shortened(value, STRING_CHARS, JOURNAL))
+    elif not isinstance(value, (dict, list)) or not value:
+        text = pretty(value)
+    else:
+        inner, lines, left = f"{pad}  ", [], room - 2 * len(pad) - 4
+        for head, child in _children(value):
+            text_of = _whole(child, inner, left - len(head) - 2)
+            if text_of is None:
+                return None
+            lines.append(head + text_of)
+            left -= len(inner) + len(head) + len(text_of) + 2
+        text = _enclosed(value, lines, pad)
+    return text if len(text) <= room else None
+
+
+def _within(value: JSON, pad: str, room: int) -> str:
+    """Write as much of a value as fits, still as JSON; empty where not even a notice does."""
+    whole = _whole(value, pad, room)
+    if whole is not None:
+        return whole
+    if isinstance(value, str):
+        return _short_string(value, room)
+    if not isinstance(value, (dict, list)):
+        return ""
+    inner, lines = f"{pad}  ", list[str]()
+    left = room - 2 * len(pad) - NOTICE_CHARS
+    for head, child in _children(value):
+        space = left - len(inner) - len(head) - 2
+        text = _whole(child, inner, space)
+        if text is None:
+            text = _within(child, inner, space) if space >= NOTICE_CHARS else ""
+            lines += [head + text] if text else []
+            break
+        lines.append(head + text)
+        left = space - len(text)
+    missing = len(value) - len(lines)
+    if missing:
+        notice = f"{missing} of {len(value)} entries are left out; whole in {JOURNAL}"
+        lines.append(f'"…": "{notice}"' if isinstance(value, dict) else f'"… {notice}"')
+    text = _enclosed(value, lines, pad)
+    return text if len(text) <= room else ""
+
+
+def _children(value: JSON) -> Iterator[tuple[str, JSON]]:
+    """Yield what stands before each member, and the member."""
+    if isinstance(value, dict):
+        yield from ((f"{compact(key)}: ", child) for key, child in value.items())
+    else:
+        yield from (("", child) for child in value)
+
+
+def _enclosed(value: JSON, lines: list[str], pad: str) -> str:
+    start, end = "{}" if isinstance(value, dict) else "[]"
+    return f"{start}\n{pad}  " + f",\n{pad}  ".join(lines) + f"\n{pad}{end}"
+
+
+def _short_string(text: str, room: int) -> str:
+    """Write a string cut to fit; written as JSON, a character may take several."""
+    most = min(room - 2, STRING_CHARS)
+    while most >= NOTICE_CHARS:
+        written = compact(shortened(text, most, JOURNAL))
+        if len(written) <= room:
+            return written
+        most //= 2
+    return ""
