@@ -16,6 +16,8 @@ from materia_nb.loadout.graph import Socket
 STRING_CHARS: Final = 2_000
 STATE_CHARS: Final = 24_000
 OUTPUT_CHARS: Final = 8_000
+BRIEF_CHARS: Final = 1_500
+"""What state and output may each take where the layer is kept or shown for a person, not told an agent."""
 LABEL_CHARS: Final = 200
 NOTICE_CHARS: Final = 120
 """Room in which it can be said that entries are left out."""
@@ -74,6 +76,15 @@ class CastLayer(NamedTuple):
 
     @property
     def text(self) -> str:
+        """The layer as an agent reads it."""
+        return self.written(STATE_CHARS, OUTPUT_CHARS)
+
+    @property
+    def brief(self) -> str:
+        """The layer with less of the state and of the output before."""
+        return self.written(BRIEF_CHARS, BRIEF_CHARS)
+
+    def written(self, state_chars: int, output_chars: int) -> str:
         """Write the layer; empty when there is nothing to tell.
 
         Raises nothing, whatever the state holds, and takes time for what it tells, not for what there is.
@@ -84,7 +95,8 @@ class CastLayer(NamedTuple):
             parts.append(f"The request:\n{self.state.request}")
         if mode == "full":
             parts.append(self._place())
-            parts += self._state(told) + ([] if told.output else self._output())
+            parts += self._state(told, state_chars)
+            parts += [] if told.output else self._output(output_chars)
         return "\n\n".join(parts)
 
     def _place(self) -> str:
@@ -94,20 +106,20 @@ class CastLayer(NamedTuple):
         place = f"Your place: {self.socket.id}, {named}, in the loadout {self.loadout}."
         return place if self.item is None else f"{place} The item is {self.item.key}."
 
-    def _state(self, told: Expanded) -> list[str]:
+    def _state(self, told: Expanded, most: int) -> list[str]:
         if () in told.paths:
             return []
         data: JSON = dict(without_aliases(self.state))
         for path in told.paths:
             data = remove_path(data, list(path))
-        return [f"The state so far, as JSON:\n{state_json(data)}"] if data else []
+        return [f"The state so far, as JSON:\n{state_json(data, most)}"] if data else []
 
-    def _output(self) -> list[str]:
+    def _output(self, most: int) -> list[str]:
         output = self.state.last_output
         if output is None or not output.strip():
             return []
         source = f"The output of {self.state.last_socket or 'the socket'}, completed just before:"
-        return [f"{source}\n{shortened(output, OUTPUT_CHARS, self.state.last_artifact)}"]
+        return [f"{source}\n{shortened(output, most, self.state.last_artifact)}"]
 
 
 def shortened(text: str, most: int, artifact: str | None) -> str:

@@ -59,6 +59,11 @@ class Layer(NamedTuple):
         return self.tells if isinstance(self.tells, str) else self.tells.text
 
     @property
+    def brief(self) -> str:
+        """The text, of the cast layer with less of the state and of the output before."""
+        return self.tells if isinstance(self.tells, str) else self.tells.brief
+
+    @property
     def heading(self) -> str:
         """What people read above it."""
         return HEADINGS[self.name]

@@ -53,7 +53,7 @@ def build_graph(
     derivation = derive(facts)
     used = dict.fromkeys(placed_materia(facts))
     materia = {id_: _materia(id_, facts.materia[id_], (owners or {}).get(id_)) for id_ in used}
-    told = facts.raw.get("castContext") or document.get("castContext") or "full"
+    told: CastContext = facts.raw.get("castContext") or document.get("castContext") or "full"
     sockets = {
         id_: _socket(derivation, id_, raw, materia[raw["materia"]], told)
         for id_, raw in facts.sockets.items()
