@@ -59,20 +59,36 @@ def _state_path(name: str) -> tuple[str, ...] | None:
     return None if head == "cursor" and rest else (head, *rest)
 
 
-def tells_anything(socket: Socket) -> bool:
-    """Whether the agent of a socket is told what the cast is about, beside what its own prompt tells."""
-    if socket.is_utility or socket.cast_context == "none":
-        return False
-    return socket.cast_context == "full" or not expanded_by(socket.materia.prompt).request
+class Placed(NamedTuple):
+    """What the layer of a socket's agent holds at every visit: its place, whether it tells all, what it leaves out."""
+
+    place: str
+    full: bool
+    told: Expanded
+
+
+def placed(socket: Socket, loadout: str) -> Placed | None:
+    """Work out what the agent of a socket is told of the cast; None for one that is told nothing (R32)."""
+    materia, told = socket.materia, expanded_by(socket.materia.prompt)
+    full = socket.cast_context == "full"
+    if socket.is_utility or not (full or (socket.cast_context == "request" and not told.request)):
+        return None
+    label = cut(" ".join(materia.label.split()), LABEL_CHARS)
+    named = label if label == materia.id else f"{label} (materia {materia.id})"
+    return Placed(f"Your place: {socket.id}, {named}, in the loadout {loadout}.", full, told)
 
 
 class CastLayer(NamedTuple):
     """What the layer tells. It is written only when somebody reads it, since many agents never do."""
 
-    socket: Socket
-    loadout: str
-    state: CastState
-    item: Item | None
+    here: Placed
+    item_key: str | None
+    request: str
+    data: Mapping[str, JSON]
+    aliases: tuple[tuple[str, ...], ...]
+    output: str | None
+    output_of: str | None
+    artifact: str | None
 
     @property
     def text(self) -> str:
@@ -89,37 +105,44 @@ class CastLayer(NamedTuple):
 
         Raises nothing, whatever the state holds, and takes time for what it tells, not for what there is.
         """
-        mode, told = self.socket.cast_context, expanded_by(self.socket.materia.prompt)
         parts = []
-        if not told.request and self.state.request.strip():
-            parts.append(f"The request:\n{self.state.request}")
-        if mode == "full":
-            parts.append(self._place())
-            parts += self._state(told, state_chars)
-            parts += [] if told.output else self._output(output_chars)
+        if not self.here.told.request and self.request.strip():
+            parts.append(f"The request:\n{self.request}")
+        if self.here.full:
+            item = "" if self.item_key is None else f" The item is {self.item_key}."
+            parts.append(f"{self.here.place}{item}")
+            parts += self._state(state_chars)
+            parts += self._output(output_chars)
         return "\n\n".join(parts)
 
-    def _place(self) -> str:
-        materia = self.socket.materia
-        label = cut(" ".join(materia.label.split()), LABEL_CHARS)
-        named = label if label == materia.id else f"{label} (materia {materia.id})"
-        place = f"Your place: {self.socket.id}, {named}, in the loadout {self.loadout}."
-        return place if self.item is None else f"{place} The item is {self.item.key}."
-
-    def _state(self, told: Expanded, most: int) -> list[str]:
-        if () in told.paths:
+    def _state(self, most: int) -> list[str]:
+        told = self.here.told.paths
+        if () in told:
             return []
-        data: JSON = dict(without_aliases(self.state))
-        for path in told.paths:
+        data: JSON = dict(without_aliases(CastState("", self.data, aliases=self.aliases)))
+        for path in told:
             data = remove_path(data, list(path))
         return [f"The state so far, as JSON:\n{state_json(data, most)}"] if data else []
 
     def _output(self, most: int) -> list[str]:
-        output = self.state.last_output
-        if output is None or not output.strip():
+        if self.here.told.output or self.output is None or not self.output.strip():
             return []
-        source = f"The output of {self.state.last_socket or 'the socket'}, completed just before:"
-        return [f"{source}\n{shortened(output, most, self.state.last_artifact)}"]
+        source = f"The output of {self.output_of or 'the socket'}, completed just before:"
+        return [f"{source}\n{shortened(self.output, most, self.artifact)}"]
+
+
+def cast_layer(here: Placed, state: CastState, item: Item | None) -> CastLayer:
+    """Gather what the layer of a visit tells."""
+    return CastLayer(
+        here,
+        item.key if item else None,
+        state.request,
+        state.data,
+        state.aliases,
+        state.last_output,
+        state.last_socket,
+        state.last_artifact,
+    )
 
 
 def shortened(text: str, most: int, artifact: str | None) -> str:

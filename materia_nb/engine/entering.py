@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from materia_nb.engine.cast_layer import CastLayer
+from materia_nb.engine.cast_layer import cast_layer
 from materia_nb.engine.decision import Decision
 from materia_nb.engine.facts import agent_id, given_to
 from materia_nb.engine.items import find_item, with_aliases, without_aliases
@@ -135,7 +135,7 @@ def prompt_for(rules: Rules, state: CastState) -> Prompt:
 def first_prompt(rules: Rules, here: SocketRules, state: CastState, visit: Visit) -> Prompt:
     """Assemble what the agent of a visit is asked first."""
     given = given_to(rules, here, state)
-    cast = CastLayer(here.socket, rules.graph.name, state, visit.item) if here.tells_cast else None
+    cast = cast_layer(here.placed, state, visit.item) if here.placed else None
     return work_prompt(
         here.socket.materia.prompt,
         here.ask_in(here.first_mode),

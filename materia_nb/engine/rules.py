@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from materia_nb.engine.cast_layer import tells_anything
+from materia_nb.engine.cast_layer import Placed, placed
 from materia_nb.engine.state import Mode
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol, requirements
 from materia_nb.handoff.protocol import HasSchema, Learns, TellsTheTask
@@ -21,8 +21,8 @@ class SocketRules:
     """One socket, what its output must be, what its agent is asked for, and its exit routes in order.
 
     ``schema`` is what its answer must fit, None where that is no single JSON object. ``teller`` and
-    ``learner`` are its protocol, if that hands over tasks and keeps what was learned. ``tells_cast``
-    says whether the cast layer has anything to tell its agent (R32).
+    ``learner`` are its protocol, if that hands over tasks and keeps what was learned. ``placed``
+    is what its agent is told of the cast at every visit, None if nothing (R32).
     """
 
     socket: Socket
@@ -37,7 +37,7 @@ class SocketRules:
     schema: dict[str, JSON] | None
     teller: TellsTheTask | None
     learner: Learns | None
-    tells_cast: bool
+    placed: Placed | None
 
     @property
     def first_mode(self) -> Mode:
@@ -107,6 +107,6 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         schema=spoken.schema(wanted) if isinstance(spoken, HasSchema) and not socket.is_utility else None,
         teller=spoken if isinstance(spoken, TellsTheTask) else None,
         learner=spoken if isinstance(spoken, Learns) else None,
-        tells_cast=tells_anything(socket),
+        placed=placed(socket, graph.name),
         about={"socket": socket.id, "materia": socket.materia.id, "materiaLabel": socket.materia.label},
     )
