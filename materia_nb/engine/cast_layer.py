@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from json.encoder import encode_basestring
 from typing import Final, NamedTuple
 
 from materia_nb.engine.followup import cut
 from materia_nb.engine.items import without_aliases
 from materia_nb.engine.state import CastState, Item
-from materia_nb.jsonvalue import JSON, compact, pretty, remove_path
+from materia_nb.jsonvalue import JSON, pretty, remove_path
 from materia_nb.loadout.facts import VARIABLE
 from materia_nb.loadout.graph import Socket
 
@@ -164,23 +165,23 @@ def state_json(data: Mapping[str, JSON], most: int = STATE_CHARS) -> str:
         return whole
     if "workItems" not in data:
         return _within(data, "", most)
-    items, rest = (
-        {"workItems": data["workItems"]},
-        {key: value for key, value in data.items() if key != "workItems"},
-    )
+    items = {"workItems": data["workItems"]}
+    rest = {key: value for key, value in data.items() if key != "workItems"}
     if not rest:
         return _within(items, "", most)
     shown = _whole(items, "", most)
     room = most // 4 if shown is None else max(most - len(shown), NOTICE_CHARS)
-    beside = _within(rest, "", room)
-    shown = _within(items, "", most - len(beside))
+    beside = _whole(rest, "", room) or _within(rest, "", room)
+    left = most - len(beside)
+    if shown is None or len(shown) > left:
+        shown = _within(items, "", left)
     return f"{shown[:-2]},\n{beside[2:]}"  # one object of two
 
 
 def _whole(value: JSON, pad: str, room: int) -> str | None:
     """Write a value whole, but for long strings; None when it does not fit, found out without writing the rest."""
     if isinstance(value, str):
-        text = compact(shortened(value, STRING_CHARS, JOURNAL))
+        text = encode_basestring(shortened(value, STRING_CHARS, JOURNAL))
     elif not isinstance(value, (dict, list)) or not value:
         text = pretty(value)
     else:
@@ -196,10 +197,7 @@ def _whole(value: JSON, pad: str, room: int) -> str | None:
 
 
 def _within(value: JSON, pad: str, room: int) -> str:
-    """Write as much of a value as fits, still as JSON; empty where not even a notice does."""
-    whole = _whole(value, pad, room)
-    if whole is not None:
-        return whole
+    """Write as much of a value as fits that does not fit whole, still as JSON; empty where not even a notice does."""
     if isinstance(value, str):
         return _short_string(value, room)
     if not isinstance(value, (dict, list)):
@@ -226,7 +224,7 @@ def _within(value: JSON, pad: str, room: int) -> str:
 def _children(value: JSON) -> Iterator[tuple[str, JSON]]:
     """Yield what stands before each member, and the member."""
     if isinstance(value, dict):
-        yield from ((f"{compact(key)}: ", child) for key, child in value.items())
+        yield from ((f"{encode_basestring(key)}: ", child) for key, child in value.items())
     else:
         yield from (("", child) for child in value)
 
@@ -240,7 +238,7 @@ def _short_string(text: str, room: int) -> str:
     """Write a string cut to fit; written as JSON, a character may take several."""
     most = min(room - 2, STRING_CHARS)
     while most >= NOTICE_CHARS:
-        written = compact(shortened(text, most, JOURNAL))
+        written = encode_basestring(shortened(text, most, JOURNAL))
         if len(written) <= room:
             return written
         most //= 2
