@@ -10,6 +10,7 @@ import cast_helpers as h
 from display_hostile import HOSTILE
 from materia_nb.agents import Turn
 from materia_nb.cast import Cast
+from materia_nb.display.html import html_fold
 from materia_nb.handoff_view import HandoffView
 from materia_nb.views import PromptView, StatusView, StepView, cast_page_html
 
@@ -38,6 +39,16 @@ def test_the_auto_plan_of_the_specification_is_shown_the_request_once(tmp_path):
     assert "What the cast is about [cast]\nThe request:\na guide to moss" in repr(view)
     assert "Instructions [materia]\nReturn compact JSON" in repr(view)
     assert "What to return [return]" in repr(view)
+
+
+def test_where_the_prompt_is_a_part_of_what_is_shown_the_layer_is_folded(tmp_path):
+    cast = auto_plan(tmp_path)
+    cast.run()
+    folded = str(html_fold("What the cast is about [cast]", "")).partition("</summary>")[0]
+    shown = [StatusView(cast), StepView(cast), HandoffView(cast, cast.steps[-1])]
+    assert all(folded in html(view) for view in shown)
+    assert folded not in html(PromptView(cast.steps[-1], cast.prompt))
+    assert "<h3>What the cast is about</h3>" in cast_page_html(cast)
 
 
 def test_a_function_is_told_the_request_once(tmp_path):
