@@ -22,6 +22,7 @@ from materia_nb.display.html import (
     html_pre,
     html_table,
 )
+from materia_nb.display.prompt import layers_html
 from materia_nb.display.sections import FindFile, Section, sections_html, sections_text
 from materia_nb.engine.said import ToolCall
 from materia_nb.handoff.contract.fields import plan_status
@@ -106,6 +107,8 @@ class HandoffView(Shown):
             parts.append(html_table(("assigned to", "from", "there"), rows))
         if not self.step.turns:
             parts.insert(0, html_lines(["no output yet"]))
+        if self.step.prompt is not None:
+            parts.append(html_fold("what was asked", html_join(layers_html(self.step.prompt, folded=True))))
         return bundle(repr(self), html=html_panel(self.title, html_join(parts)))
 
     def _turn_html(self, turn: TurnRecord, *, whole: bool) -> list[Html]:

@@ -24,6 +24,7 @@ from materia_nb.display.html import (
 )
 from materia_nb.display.marks import Marks
 from materia_nb.display.page import CastPage, PageStep, cast_page
+from materia_nb.display.prompt import layers_html, layers_text
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text, table
 from materia_nb.engine.items import list_at
@@ -231,7 +232,7 @@ class StatusView(Shown):
         if self.draft:
             lines += ["", "draft:", _bounded(self.draft)]
         if self.prompt is not None:
-            lines += ["", _bounded(self.prompt.text)]
+            lines += ["", "\n\n".join(layers_text(self.prompt, brief=True))]
         return "\n".join(plain(line) for line in lines)
 
     def _show(self) -> dict[str, Any]:
@@ -243,7 +244,7 @@ class StatusView(Shown):
         if self.draft:
             parts += [_heading("draft"), html_pre(self.draft, SHOWN_CHARS)]
         if self.prompt is not None:
-            parts += _layers(self.prompt)
+            parts += layers_html(self.prompt, folded=True)
         return bundle(repr(self), html=html_panel("cast", html_join(parts)))
 
 
@@ -260,7 +261,7 @@ class StepView(Shown):
     def __repr__(self) -> str:
         lines = self._lines()
         if self.prompt is not None:
-            lines += ["", _bounded(self.prompt.text)]
+            lines += ["", "\n\n".join(layers_text(self.prompt, brief=True))]
         return "\n".join(plain(line) for line in lines)
 
     def _lines(self) -> list[str]:
@@ -286,7 +287,7 @@ class StepView(Shown):
             if self.why.rows:
                 parts.append(html_table(HEADERS, self.why.rows))
         if self.prompt is not None:
-            parts += _layers(self.prompt)
+            parts += layers_html(self.prompt, folded=True)
         if self.asking:
             status.append(calls_html(self.asking, opened=True))
         return bundle(repr(self), html=html_panel(self.why.title, html_join(parts + status)))
@@ -296,10 +297,12 @@ class PromptView(Shown):
     """A prompt with each layer named.
 
     Of a step that is done, also what its agent was asked in later turns; ``later`` are kind and text of these.
+    ``folded`` shuts the layer about the cast.
     """
 
-    def __init__(self, step: StepRecord, prompt: Prompt) -> None:
+    def __init__(self, step: StepRecord, prompt: Prompt, *, folded: bool = False) -> None:
         self.prompt = prompt
+        self._folded = folded
         self.title = f"Prompt of step {step.number}: {step.socket}, visit {step.visit}"
         turns = step.turns[1:] if prompt is step.prompt else []
         asked = [
@@ -310,7 +313,7 @@ class PromptView(Shown):
         self.later = [(f"turn {number}, {mode}", text) for number, (mode, text) in enumerate(asked, start=2)]
 
     def __repr__(self) -> str:
-        parts = [self.title, *(f"[{layer.name}]\n{_bounded(layer.text)}" for layer in self.prompt.layers)]
+        parts = [self.title, *layers_text(self.prompt)]
         parts += [f"[{name}]\n{_bounded(text)}" for name, text in self.later]
         return plain("\n\n".join(parts))
 
@@ -322,7 +325,7 @@ class PromptView(Shown):
 
     def _parts(self) -> list[Html]:
         later = [(_heading(name), html_pre(text, SHOWN_CHARS)) for name, text in self.later]
-        return [*_layers(self.prompt), *(part for pair in later for part in pair)]
+        return [*layers_html(self.prompt, folded=self._folded), *(part for pair in later for part in pair)]
 
 
 class WhyView(Shown):
@@ -591,7 +594,7 @@ def _page_step(cast: Snapshot, step: StepRecord) -> PageStep:
         output=step.output or "",
         parsed=parsed,
         decision_lines=cast.why(step.number).lines,
-        prompt=step.prompt.text if step.prompt else None,
+        prompt=tuple((layer.heading, layer.brief) for layer in step.prompt.layers) if step.prompt else (),
         artifact=step.artifact,
         events=[
             f"{one.severity}: {one.type}" + (f": {one.message}" if one.message else "") for one in step.events
@@ -623,11 +626,6 @@ def steps_view(cast: Snapshot) -> Table:
         rows.append((*row, step.pinned or "") if pinned else row)
     headers = ("step", "socket", "materia", "visit", "item", "output", "next")
     return Table((*headers, "pinned to") if pinned else headers, rows, "no steps yet")
-
-
-def _layers(prompt: Prompt) -> list[Html]:
-    parts = [(_heading(layer.name), html_pre(layer.text, SHOWN_CHARS)) for layer in prompt.layers]
-    return [part for pair in parts for part in pair]
 
 
 def _heading(text: str) -> Html:

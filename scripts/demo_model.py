@@ -1,7 +1,8 @@
 """Cast the loadout of the quickstart with a language model on this machine and show what came of it: ``make demo-model``.
 
 The model has a quarter of a billion parameters: it shows how a model is asked, held to the form of the
-handoff and asked again, and seldom says anything sensible.
+handoff and asked again, and seldom says anything sensible. No prompt of the loadout names the request: what it is
+about is told by the layer about the cast.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ def show(cast: Cast) -> None:
         print(f"  {number:>3}. {step.socket}: {handoff}")
     if cast.failure is not None:
         print(f"Stopped: {cast.failure.message}")
+    told = [step for step in cast.steps if step.prompt and cast.request in step.prompt.text]
+    print(f"Told the request: {len(told)} of {len(cast.steps)}")
     used = cast.now.usage
     print(f"Tokens: {used.input} in, {used.output} out")
     print(f"Artifacts: {cast.run_dir.relative_to(ROOT)}")

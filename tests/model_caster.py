@@ -17,7 +17,7 @@ def main(url: str, project: str) -> None:
     cast = (
         Cast.resume(earlier[-1], agents)
         if earlier
-        else Cast.start(h.plan(root, h.loop_config()), "thirty things", agents)
+        else Cast.start(h.plan(root, h.loop_config(castContext="none")), "thirty things", agents)
     )
     while cast.status in ("ready", "waiting"):
         try:

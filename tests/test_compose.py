@@ -214,7 +214,7 @@ def test_cursors_are_kept_apart_and_prompts_follow():
     play = Play(made.document, items("a", "b"), "1", "2", items("c", "d"), "3")
     assert play.state.cursors == {"workItemIndex": 2, "workItemIndex-2": 1}
     assert made.copies == {"C-2": "C"}
-    assert play.prompt.text.startswith("at 1")
+    assert play.prompt.instruction == "at 1"
 
 
 def test_a_list_of_rows_is_gone_through_by_both_parts():
@@ -236,11 +236,18 @@ def test_handoff_defaults_stay_with_their_loadout():
     assert [socket.handoff for socket in graph.sockets.values()] == ["sparse", "envelope", "sparse"]
 
 
+def test_what_a_loadout_tells_its_agents_of_the_cast_stays_with_it():
+    one, other = config({"X": at("P")}), config({"Y": at("P"), "Z": at("P", castContext="full")})
+    other["loadouts"]["T"]["castContext"] = "request"
+    graph = build_graph(linked(both(one, other)).document)
+    assert [socket.cast_context for socket in graph.sockets.values()] == ["full", "request", "full"]
+
+
 def test_what_the_first_part_leaves_is_what_the_second_finds():
     made = linked(
         both(config({"X": at("U")}), config({"Y": at("R")}, materia={"R": agent("{{state.found}}")}))
     )
-    assert Play(made.document, say(state={"found": "gold"})).prompt.text.startswith("gold")
+    assert Play(made.document, say(state={"found": "gold"})).prompt.instruction == "gold"
 
 
 # -- whatever the loadouts ------------------------------------------------------------------

@@ -146,7 +146,7 @@ def step(text="ok", **more):
         "output": text,
         "parsed": {text: text},
         "decision_lines": (text,),
-        "prompt": text,
+        "prompt": [(text, text)],
         "artifact": text,
     }
     return PageStep(**(fields | more))

@@ -303,6 +303,7 @@ def test_a_prompt_is_reworded_for_one_turn_only(bench, cast):
     assert first.instruction == "Build it in one file."
     assert cast.prompt is first
     cast.edit_prompt("work item", "")
+    cast.edit_prompt("cast", "")
     same_as_journal(bench, cast)
     cast.run(steps=1)
     assert asked == ["Build it in one file."]

@@ -155,18 +155,18 @@ def test_layers_are_in_order_and_only_those_that_apply():
         ),
     }
     play = Play(config(sockets, {"L": loop("Do")}, materia=materia), request="R")
-    assert [layer.name for layer in play.prompt.layers] == ["materia", "return"]
+    assert [layer.name for layer in play.prompt.layers] == ["cast", "materia", "return"]
     play.go(items("a"))
-    assert list(layers(play)) == ["materia", "work item", "return"]
+    assert list(layers(play)) == ["cast", "materia", "work item", "return"]
     assert play.prompt.instruction == "Do a for R."
     play.go(say(satisfied=False, context="again"))
-    assert list(layers(play)) == ["materia", "work item", "follow-up", "return"]
+    assert list(layers(play)) == ["cast", "materia", "work item", "follow-up", "return"]
     assert play.prompt.text == "\n\n".join(layer.text for layer in play.prompt.layers)
 
 
 def test_a_text_socket_is_not_told_about_json():
     play = Play(config({"A": at("P")}))
-    assert list(layers(play)) == ["materia"]
+    assert list(layers(play)) == ["cast", "materia"]
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_r19_reviving_grants_one_more_repair_turn_that_says_what_was_wrong():
     assert play.at == "repair_exhausted"
     step = play.revive()
     assert (play.at, play.visit.mode, play.state.visits["Ask"]) == ("Ask", "repair", 1)
-    assert names(step.prompt.layers) == ["materia", "repair", "return"]
+    assert names(step.prompt.layers) == ["cast", "materia", "repair", "return"]
     assert "$.odd" in step.prompt.text
     assert "the last answer" in step.prompt.text
     assert play.go("bad again").at == "repair_exhausted"
@@ -116,7 +116,7 @@ def test_r19_recasting_asks_again_from_the_first_prompt_with_fresh_repairs():
     play = Play(config(CHAIN), "bad", "bad")
     step = play.recast()
     assert (play.at, play.visit.mode, play.visit.repairs, play.visit.visit) == ("Ask", "work", 0, 1)
-    assert names(step.prompt.layers) == ["materia", "return"]
+    assert names(step.prompt.layers) == ["cast", "materia", "return"]
     assert play.go("bad").at == "Ask"
 
 
@@ -213,7 +213,7 @@ TALK = {"Talk": asks(edge("Next"), materia="M"), "Next": at("P")}
 
 def test_a_draft_stays_a_draft_even_when_it_is_valid():
     play = Play(config(TALK))
-    assert (play.visit.mode, names(play.prompt.layers)) == ("draft", ["materia", "multi-turn"])
+    assert (play.visit.mode, names(play.prompt.layers)) == ("draft", ["cast", "materia", "multi-turn"])
     for count in (1, 2):
         step = play.answer(say(context="final?"))
         assert (play.at, play.visit.drafts, play.decision.by) == ("Talk", count, "draft")

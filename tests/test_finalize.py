@@ -37,7 +37,7 @@ def names(prompt):
 
 def test_the_first_prompt_does_not_say_what_must_be_returned():
     play = Play(config(FIRST))
-    assert (play.visit.mode, names(play.prompt)) == ("work", ["materia", "return"])
+    assert (play.visit.mode, names(play.prompt)) == ("work", ["cast", "materia", "return"])
     assert "satisfied" not in play.prompt.text
     assert "in whatever form" in play.prompt.text
 
@@ -71,7 +71,7 @@ def test_r19_only_the_handoff_is_repaired():
 
 def test_recasting_begins_with_the_work():
     play = Play(config(FIRST), "work", "no json", "none")
-    assert names(play.recast().prompt) == ["materia", "return"]
+    assert names(play.recast().prompt) == ["cast", "materia", "return"]
     assert play.visit.mode == "work"
     assert play.go("work again").visit.mode == "final"
 

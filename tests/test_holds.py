@@ -494,8 +494,13 @@ def test_the_agent_is_given_its_id_its_task_and_what_is_known(tmp_path):
         surfaces=["code", 3],
     )
     cast.run()
-    assert [layer.name for layer in cast.steps[1].prompt.layers] == ["materia", "assignment", "return"]
-    told = json.loads(cast.steps[1].prompt.layers[1].text.partition("\n")[2])
+    assert [layer.name for layer in cast.steps[1].prompt.layers] == [
+        "cast",
+        "materia",
+        "assignment",
+        "return",
+    ]
+    told = json.loads(cast.steps[1].prompt.layers[2].text.partition("\n")[2])
     assert told["agent_contract_handoff"]["goal"] == "Find out"
     assert told["agent_contract_handoff"]["acceptance_criteria"] == ["all named"]
     assert told["surface_routing"]["surfaces"] == ["code"]

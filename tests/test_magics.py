@@ -220,7 +220,7 @@ def test_a_dict_is_an_answer_too(shell):
 def test_agents_are_defined_in_cells(shell):
     cell(shell, "loadout Ask", ASK)
     shell.user_ns["verdict"] = True
-    cell(shell, "agent Judge", "return {'satisfied': verdict, 'context': prompt[:5]}")
+    cell(shell, "agent Judge", "return {'satisfied': verdict, 'context': 'Judge x' in prompt and 'Judge'}")
     shown = text(cell(shell, "agent Teller", "import asyncio\nawait asyncio.sleep(0)\nreturn turn.socket_id"))
     assert "Judge" in shown
     cast = line(shell, "cast x")

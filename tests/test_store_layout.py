@@ -106,7 +106,7 @@ def test_r29_a_loop_over_items(tmp_path):
     assert start["itemLabel"] == start["itemLabelShort"] == "Part 1"
     context = (cast.run_dir / "contexts/Socket-2-WI-1-2.md").read_text()
     assert "once more" in context  # the follow-up is part of the prompt
-    assert cast.steps[3].prompt.layers[0].text in context
+    assert all(layer.text in context for layer in cast.steps[3].prompt.layers)
 
 
 def test_r29_an_item_outside_work_items_is_known_by_its_index(tmp_path):
@@ -222,9 +222,9 @@ def sizes(tmp_path, count: int) -> tuple[int, int, int]:
 
 @pytest.mark.parametrize("count", [40])
 def test_r30_what_a_visit_costs_does_not_grow(tmp_path, count):
-    """Prompts that show the growing context are outputs shown again; this loop's prompts are small."""
+    """Prompts that show the growing context are outputs shown again; of the state each keeps a part only."""
     visits, _, overhead = sizes(tmp_path, count)
     twice, _, overhead_twice = sizes(tmp_path, 2 * count)
-    assert overhead / visits < 2_000
-    assert overhead_twice / twice < 2_000
+    assert overhead / visits < 5_000
+    assert overhead_twice / twice < 5_000
     assert overhead_twice < 2.2 * overhead

@@ -661,6 +661,23 @@ def test_the_prompt_is_shown_before_it_is_asked_and_reworded_for_this_turn(cast,
     assert wording.view.layout.display == "none"
 
 
+def test_every_layer_can_be_reworded_also_that_of_a_handoff_asked_for_later(bench, make):
+    sockets = {"Socket-1": {"materia": "M", "parse": "json", "finalize": True}}
+    bench.load(
+        {
+            "loadouts": {"Work": {"entry": "Socket-1", "sockets": sockets}},
+            "materia": {"M": {"tools": "none", "prompt": "p"}},
+        }
+    )
+    cast = bench.cast("it", loadout="Work")
+    cast.enter()
+    fields = make(ReplyPanel, cast).wording.fields
+    assert fields["cast"].value.startswith("The request:\nit")
+    cast.reply("the work")
+    assert [layer.name for layer in cast.prompt.layers] == ["finalize", "return"]
+    assert make(ReplyPanel, cast).wording.fields["finalize"].value
+
+
 def test_runs_stop_when_a_watched_path_changes(cast, make):
     panel = make(CastPanel, cast)
     state, toolbar = panel.state, panel.toolbar

@@ -106,7 +106,28 @@ def _nobody(_: Telling) -> None:
     """Take what an agent tells when nobody listens."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """The field of a turn that holds its prompt: a text, or what writes it when an agent reads it."""
+
+    def __get__(self, turn: Turn | None, _: type[Turn]) -> str:
+        if turn is None:
+            raise AttributeError  # so the field has no default
+        asked: str | HasText = turn.__dict__["prompt"]
+        return asked if isinstance(asked, str) else asked.text
+
+    def __set__(self, turn: Turn, asked: str | HasText) -> None:
+        turn.__dict__["prompt"] = asked
+
+
+class HasText(Protocol):
+    """What knows its text, such as a prompt in layers."""
+
+    @property
+    def text(self) -> str:
+        """The text."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Turn:
     """One question to an agent.
 
@@ -147,7 +168,7 @@ class Turn:
     materia_label: str
     visit: int
     kind: TurnKind
-    prompt: str
+    prompt: _Asked = _Asked()
     conversation: tuple[Message, ...] = ()
     item_key: str | None = None
     item_label: str | None = None

@@ -718,7 +718,7 @@ class Cast(Snapshot):
         asks with the materia's own wording again. Returns the prompt as it is then.
 
         Args:
-            layer: its name, such as ``materia``, ``work item`` or ``return``.
+            layer: its name, such as ``cast``, ``materia``, ``work item`` or ``return``.
             text: the new text; empty leaves the layer out.
 
         Raises:

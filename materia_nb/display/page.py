@@ -13,6 +13,7 @@ from materia_nb.display.html import Html, html_json, html_pre, html_table, html_
 from materia_nb.jsonvalue import JSON, MISSING
 
 _LONGEST_OUTPUT: Final = 8000
+_LONGEST_LAYER: Final = 4000
 _STYLE: Final = """
 :root{color-scheme:light dark;--fg:#1f2630;--bg:#fff;--soft:#5c6672;--rule:#d5dae0}
 @media (prefers-color-scheme:dark){:root{--fg:#e4e8ed;--bg:#14181d;--soft:#9aa5b1;--rule:#333b45}}
@@ -32,7 +33,7 @@ class PageStep:
     """One step as the page shows it. ``parsed`` is ``MISSING`` where nothing was parsed.
 
     ``decision_lines`` say in words why the next socket was chosen; ``artifact`` is a path relative to
-    the page.
+    the page. ``prompt`` are its layers: heading and text.
     """
 
     number: int
@@ -45,7 +46,7 @@ class PageStep:
     output: str = ""
     parsed: JSON = MISSING
     decision_lines: tuple[str, ...] = ()
-    prompt: str | None = None
+    prompt: Sequence[tuple[str, str]] = ()
     artifact: str | None = None
     events: Sequence[str] = ()
 
@@ -150,8 +151,9 @@ def _step(step: PageStep) -> str:
     if step.decision_lines:
         lines = "".join(f"<li>{html_text(line)}</li>" for line in step.decision_lines)
         parts.append(f"<h3>Why it went on so</h3><ol>{lines}</ol>")
-    if step.prompt is not None:
-        parts.append(f"<details><summary>Prompt</summary>{html_pre(step.prompt, _LONGEST_OUTPUT)}</details>")
+    if step.prompt:
+        layers = (f"<h3>{esc(name)}</h3>{html_pre(text, _LONGEST_LAYER)}" for name, text in step.prompt)
+        parts.append(f"<details><summary>Prompt</summary>{''.join(layers)}</details>")
     parts.append(f"<h3>Output</h3>{html_pre(step.output, _LONGEST_OUTPUT)}")
     if step.parsed is not MISSING and not isinstance(step.parsed, str):
         parts.append(f"<h3>Parsed</h3>{html_json(step.parsed, 2)}")

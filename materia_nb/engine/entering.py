@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from materia_nb.engine.cast_layer import cast_layer
 from materia_nb.engine.decision import Decision, Passed
 from materia_nb.engine.facts import agent_id, given_to
 from materia_nb.engine.items import begin_item, show_only
@@ -108,9 +109,10 @@ def _visit(rules: Rules, here: SocketRules, draft: Draft, item: Item | None, pas
     draft.visits = {**draft.visits, socket.id: number}
     draft.steps, draft.status, draft.next, draft.at = step, "waiting", None, visit
     draft.trail = (*draft.trail[-max(TRAIL, len(rules.sockets)) :], socket.id)
-    prompt = None if socket.is_utility else first_prompt(rules, here, draft, visit)
+    state = draft.done()
+    prompt = None if socket.is_utility else first_prompt(rules, here, state, visit)
     started = Event("socket_start", {**about_visit(here, visit), "visit": number})
-    return Step(draft.done(), (started,), _passed_over(step, passed, socket.id), prompt)
+    return Step(state, (started,), _passed_over(step, passed, socket.id), prompt)
 
 
 def _no_advance(rules: Rules, state: View, socket: str, item: Item, limit: int, step: int) -> Failure:
@@ -138,9 +140,10 @@ def prompt_for(rules: Rules, state: CastState) -> Prompt:
     return first_prompt(rules, rules.sockets[visit.socket], state, visit)
 
 
-def first_prompt(rules: Rules, here: SocketRules, state: View, visit: Visit) -> Prompt:
+def first_prompt(rules: Rules, here: SocketRules, state: CastState, visit: Visit) -> Prompt:
     """Assemble what the agent of a visit is asked first."""
     given = given_to(rules, here, state)
+    cast = cast_layer(here.placed, state, visit.item) if here.placed else None
     return work_prompt(
         here.socket.materia.prompt,
         here.ask_in(here.first_mode),
@@ -149,4 +152,5 @@ def first_prompt(rules: Rules, here: SocketRules, state: View, visit: Visit) -> 
         visit.item,
         given={"agent_id": agent_id(state.request, visit.socket), **given} if given else {},
         draft=visit.mode == "draft",
+        cast=cast,
     )

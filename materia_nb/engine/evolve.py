@@ -17,7 +17,7 @@ from materia_nb.engine.pins import Pin
 from materia_nb.engine.prompt import reworded
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.said import ToolCall, told_events
-from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord, said_by, turns_in
+from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord, turns_in
 from materia_nb.engine.state import CastState, Failure, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract.approval import Grant
@@ -112,7 +112,7 @@ def keep_entry(session: Session, step: engine.Step, ts: int) -> Session:
         prompt=step.prompt,
         mode=visit.mode,
         wish=None,
-        said=(),
+        spoken=(),
         calls=(),
         asking=(),
         noted_before=0,
@@ -161,7 +161,7 @@ def keep_output(rules: Rules, session: Session, step: engine.Step, answer: Answe
             turns[key] = turns.get(key, 0) + 1
     session = session._replace(
         steps=session.steps.ending_in(record),
-        said=(*session.said, *said_by(turn)) if prompt is not None else session.said,
+        spoken=(*session.spoken, turn) if prompt is not None else session.spoken,
         wish=None,
         calls=(),
         asking=(),
@@ -178,6 +178,8 @@ def moved(session: Session, step: engine.Step, ts: int) -> Session:
     changes: dict[str, Any] = {"state": state}
     if session.steps:
         record = session.steps[-1]
+        if any(event.type == "socket_complete" for event in step.events):
+            changes["state"] = state = state._replace(last_artifact=record.artifact)
         record = record._replace(
             after=state, decision=step.decision or record.decision, ended=None if waits else ts
         )
@@ -191,7 +193,7 @@ def moved(session: Session, step: engine.Step, ts: int) -> Session:
 
 def _forgetting(session: Session) -> Session:
     """Begin another conversation."""
-    return session._replace(wish=None, said=(), calls=(), asking=())
+    return session._replace(wish=None, spoken=(), calls=(), asking=())
 
 
 # -- stopping, and going on --------------------------------------------------------------

@@ -152,6 +152,11 @@ def without_aliases(state: View) -> Mapping[str, JSON]:
     return _without(state.data, state.shown)
 
 
+def without_item(data: Mapping[str, JSON], shown: tuple[Shown, ...]) -> Mapping[str, JSON]:
+    """Return data without what shows the current item; those that it lies within stay."""
+    return _without(data, shown[-1:])
+
+
 def _without(data: Mapping[str, JSON], gone: tuple[Shown, ...]) -> Mapping[str, JSON]:
     if not gone:
         return data

@@ -53,7 +53,7 @@ def output(
     if usage is not None:
         draft.usage = draft.usage.plus(usage)
     if here.any_text(visit.mode):
-        asked = prompt or first_prompt(rules, here, draft, visit)
+        asked = prompt or first_prompt(rules, here, draft.done(), visit)
         return _worked(here, draft, visit, asked) if here.works(visit.mode) else _drafted(here, draft, visit)
     reading = _read(rules, here, draft, visit, text)
     if refused is not None and reading.error is None:
@@ -65,7 +65,9 @@ def output(
     if reading.action == "detour":
         return detoured(rules, here, draft, visit, text, reading)
     if reading.action == "reissue":
-        return continued(here, draft, visit, reading, prompt or first_prompt(rules, here, draft, visit))
+        return continued(
+            here, draft, visit, reading, prompt or first_prompt(rules, here, draft.done(), visit)
+        )
     return held(here, draft, visit, text, reading)
 
 
@@ -158,7 +160,7 @@ def _refused(
         return stop_cast(draft, failure, visit, reading, first=exhausted)
     visit = visit._replace(mode="repair", repairs=visit.repairs + 1, turn=visit.turn + 1)
     draft.at = visit
-    before = prompt or first_prompt(rules, here, draft, visit)
+    before = prompt or first_prompt(rules, here, draft.done(), visit)
     kind = "json_parse" if reading.error == "not_json" else "handoff_validation"
     most = MOST_REFUSED if asks else allowed
     facts = {**refused.data, "attempt": visit.repairs, "maxAttempts": most, "validationKind": kind}

@@ -1,4 +1,4 @@
-"""What an agent is told: the materia's prompt, the item, the follow-up, and what it must return (R31).
+"""What an agent is told: what the cast is about, its own instructions, the item, the follow-up, what to return (R31, R32).
 
 The layers are in this order and each has a name, so that a person can see where every line comes from.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from materia_nb.engine.cast_layer import CastLayer
 from materia_nb.engine.followup import cut, shown_to
 from materia_nb.engine.state import FollowUp, Item, View
 from materia_nb.engine.values import template
@@ -17,18 +18,55 @@ from materia_nb.handoff.wording import WORK_IS_OVER
 from materia_nb.jsonvalue import JSON, pretty, without_points
 
 LayerName: TypeAlias = Literal[
-    "materia", "work item", "follow-up", "assignment", "multi-turn", "repair", "resume", "finalize", "return"
+    "cast",
+    "materia",
+    "work item",
+    "follow-up",
+    "assignment",
+    "multi-turn",
+    "repair",
+    "resume",
+    "finalize",
+    "return",
 ]
+HEADINGS: Final[Mapping[LayerName, str]] = {
+    "cast": "What the cast is about",
+    "materia": "Instructions",
+    "work item": "The work item",
+    "follow-up": "Why it came back",
+    "assignment": "What the protocol hands over",
+    "multi-turn": "Working with a person",
+    "repair": "What was wrong with the answer",
+    "resume": "Going on",
+    "finalize": "Handing over",
+    "return": "What to return",
+}
+"""What people read above each layer; the names stay the keys by which a layer is changed."""
 EXCERPT_CHARS: Final = 600
 ISSUES_TOLD: Final = 40
 ISSUE_CHARS: Final = 300
 
 
 class Layer(NamedTuple):
-    """One named part of a prompt."""
+    """One named part of a prompt: a text, or the cast layer, which is written when it is read."""
 
     name: LayerName
-    text: str
+    tells: str | CastLayer
+
+    @property
+    def text(self) -> str:
+        """What the agent reads."""
+        return self.tells if isinstance(self.tells, str) else self.tells.text
+
+    @property
+    def brief(self) -> str:
+        """The text, of the cast layer with less of the state and of the output before."""
+        return self.tells if isinstance(self.tells, str) else self.tells.brief
+
+    @property
+    def heading(self) -> str:
+        """What people read above it."""
+        return HEADINGS[self.name]
 
 
 class Prompt(NamedTuple):
@@ -46,7 +84,7 @@ class Prompt(NamedTuple):
     @property
     def text(self) -> str:
         """The layers as the agent reads them; one that a person emptied is left out."""
-        return "\n\n".join(layer.text for layer in self.layers if layer.text)
+        return "\n\n".join(text for layer in self.layers if (text := layer.text))
 
 
 def work_prompt(
@@ -58,10 +96,12 @@ def work_prompt(
     *,
     draft: bool,
     given: Mapping[str, JSON] | None = None,
+    cast: CastLayer | None = None,
 ) -> Prompt:
     """Assemble the prompt of a first turn; ``given`` is the envelope that some protocols hand over before it."""
     instruction = template(materia)(state, item)
-    layers = [Layer("materia", instruction)]
+    layers = [Layer("cast", cast)] if cast is not None else []
+    layers.append(Layer("materia", instruction))
     if item is not None:
         layers.append(Layer("work item", _item_text(item)))
     entries = shown_to(state.follow_up, socket, item) if state.follow_up else []
@@ -89,7 +129,7 @@ def reworded(prompt: Prompt, name: str, text: str) -> Prompt:
             hint=did_you_mean(name, names) + f" (there are {', '.join(names)})",
             kind="unknown_layer",
         )
-    layers = tuple(layer._replace(text=text) if layer.name == name else layer for layer in prompt.layers)
+    layers = tuple(layer._replace(tells=text) if layer.name == name else layer for layer in prompt.layers)
     return prompt._replace(layers=layers, instruction=text if name == "materia" else prompt.instruction)
 
 

@@ -6,6 +6,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Final
 
+from materia_nb.engine.cast_layer import Placed, placed
 from materia_nb.engine.state import Mode
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol, requirements
 from materia_nb.handoff.protocol import (
@@ -31,7 +32,8 @@ class SocketRules:
     ``schema`` is what its answer must fit, None where that is no single JSON object. ``teller`` and
     ``learner`` are its protocol, if that hands over tasks and keeps what was learned; ``naming`` and ``filing`` are it
     too, if it names what was made and has files of its own. ``needs_facts`` and
-    ``sees_changes`` say whether it wants to know anything of the turn, and which files changed.
+    ``sees_changes`` say whether it wants to know anything of the turn, and which files changed. ``placed``
+    is what its agent is told of the cast at every visit, None if nothing (R32).
     """
 
     socket: Socket
@@ -50,6 +52,7 @@ class SocketRules:
     filing: HasFile | None
     needs_facts: bool
     sees_changes: bool
+    placed: Placed | None
 
     @property
     def first_mode(self) -> Mode:
@@ -130,5 +133,6 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         filing=spoken if isinstance(spoken, HasFile) else None,
         needs_facts=not (isinstance(spoken, ReadsTextAlone) and spoken.reads_text_alone),
         sees_changes=isinstance(spoken, SeesChanges) and spoken.sees_changes,
+        placed=placed(socket, graph.name),
         about={"socket": socket.id, "materia": socket.materia.id, "materiaLabel": socket.materia.label},
     )

@@ -201,7 +201,7 @@ class Session(NamedTuple):
         prompt: what an agent is, or was last, asked.
         mode: what the turn that is owed, or came last, is for.
         wish: what the person wants changed in a draft, asked in place of the prompt.
-        said: the conversation of the current visit.
+        spoken: the turns of the conversation of the current visit, before what is asked now.
         calls: the tool calls of the turn that waits, so far.
         asking: those that wait for approval, or were approved and have not run.
         noted_before: how many notes of the latest step belong to turns before the one that waits.
@@ -221,7 +221,7 @@ class Session(NamedTuple):
     prompt: Prompt | None = None
     mode: Mode = "work"
     wish: str | None = None
-    said: tuple[Message, ...] = ()
+    spoken: tuple[TurnRecord, ...] = ()
     calls: tuple[ToolCall, ...] = ()
     asking: tuple[ToolCall, ...] = ()
     noted_before: int = 0
@@ -235,11 +235,14 @@ class Session(NamedTuple):
     ending: Decision | None = None
 
     @property
-    def asked(self) -> str:
-        """The text that the waiting agent is to answer: the person's last message, else the prompt."""
-        if self.wish is not None:
-            return self.wish
-        return self.prompt.text if self.prompt else ""
+    def asked(self) -> str | Prompt:
+        """What the waiting agent is to answer: the person's last message, else the prompt."""
+        return self.wish if self.wish is not None else self.prompt or ""
+
+    @property
+    def said(self) -> tuple[Message, ...]:
+        """What was said in the conversation of the visit, before what is asked now."""
+        return tuple(message for turn in self.spoken for message in said_by(turn))
 
     def at(self, rules: Rules, steps: Steps) -> Session:
         """Return the cast as it was right after the last of ``steps``, which lead to it from the start."""
@@ -251,7 +254,7 @@ class Session(NamedTuple):
             self.start,
             steps,
             last.prompt,
-            said=said_in(last),
+            spoken=tuple(turn for turn in last.turns if turn.prompt is not None),
             allowed=self.allowed,
             turns=turns_in(rules, steps),
             pins=last.pins,
@@ -265,11 +268,6 @@ def remarks_of(rules: Rules, session: Session) -> tuple[Remark, ...]:
         return ()
     story = (one for step in session.steps for one in (step.entry, step.decision))
     return remarks(rules, [one for one in (*story, session.ending) if one is not None])
-
-
-def said_in(step: StepRecord) -> tuple[Message, ...]:
-    """Return the conversation of a visit."""
-    return tuple(message for turn in step.turns if turn.prompt is not None for message in said_by(turn))
 
 
 def said_by(turn: TurnRecord) -> tuple[Message, Message]:

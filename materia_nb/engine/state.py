@@ -183,6 +183,7 @@ class CastState(NamedTuple):
         within: for the cursor of a nested list, the outer items that it was last walked for (R34).
         trail: the sockets entered last, in order.
         told: how many events the outputs told so far (R39).
+        last_socket: the socket that ``last_output`` is of; ``last_artifact`` where it is kept, once that is known.
         hold: what a held cast waits for.
         detours: where to come back to after each detour that is under way, the innermost last.
         knowledge: what is kept about the project, by section, as this cast knows it.
@@ -201,6 +202,8 @@ class CastState(NamedTuple):
     bounded_at: int = 0
     last_output: str | None = None
     last_json: JSON = MISSING
+    last_socket: str | None = None
+    last_artifact: str | None = None
     usage: Usage = Usage()
     warned: bool = False
     budget: Budget = Budget()
@@ -240,6 +243,8 @@ class Draft:
     bounded_at: int
     last_output: str | None
     last_json: JSON
+    last_socket: str | None
+    last_artifact: str | None
     usage: Usage
     warned: bool
     budget: Budget
@@ -272,6 +277,8 @@ class Draft:
             self.bounded_at,
             self.last_output,
             self.last_json,
+            self.last_socket,
+            self.last_artifact,
             self.usage,
             self.warned,
             self.budget,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -10,6 +10,7 @@ from materia_nb.engine.state import Item, View
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.sources import reader
 from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty, without_points
+from materia_nb.loadout.facts import variables
 
 Source: TypeAlias = Callable[[View, Item | None, JSON], JSON]
 """Reads a value from the state, the current item and a parsed output; MISSING when nothing is there."""
@@ -51,8 +52,7 @@ def template(text: str) -> Template:
     """Compile a materia prompt; what is put in for a variable is not expanded again (R31)."""
     parts: list[str | Source] = []
     done = 0
-    for start, end in _braces(text):
-        name = text[start + 2 : end - 2].strip()
+    for start, end, name in variables(text):
         if name:
             parts += [text[done:start], _variable(name)]
             done = end
@@ -64,19 +64,6 @@ def template(text: str) -> Template:
         return "".join([p if isinstance(p, str) else as_text(p(state, item, MISSING)) for p in parts])
 
     return fill
-
-
-def _braces(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where each ``{{...}}`` begins and ends; every character is looked at once.
-
-    The first brace that closes decides: unless it is one of two, nothing that was opened before it is a variable.
-    """
-    place = 0
-    while (start := text.find("{{", place)) >= 0 and (close := text.find("}", start + 2)) >= 0:
-        place = close + 1
-        if close > start + 2 and text.startswith("}", place):
-            place += 1
-            yield start, place
 
 
 def _variable(name: str) -> Source:

@@ -14,7 +14,7 @@ from materia_nb.loadout.facts import (
     is_text,
     whole,
 )
-from materia_nb.loadout.graph import CONDITIONS, END
+from materia_nb.loadout.graph import CAST_CONTEXTS, CONDITIONS, END
 from materia_nb.loadout.report import (
     INVALID_CONDITION,
     INVALID_EDGE,
@@ -139,6 +139,15 @@ def _check_socket(findings: Findings, facts: Facts, id_: str, raw: Object) -> No
         if raw.get(field) is not None and not is_object(raw[field]):
             _not_an_object(findings, f"{id_}.{field}", raw[field], example)
     _check_handoff(findings, id_, raw)
+    check_cast_context(findings, INVALID_SOCKET, f"{id_}.castContext", raw)
+
+
+def check_cast_context(findings: Findings, code: str, source: str, raw: Object) -> None:
+    """Note a ``castContext`` that is none of the three words (R32)."""
+    given = raw.get("castContext")
+    if given is not None and given not in CAST_CONTEXTS:
+        advice = "write one of: " + ", ".join(f'"{word}"' for word in CAST_CONTEXTS)
+        findings.problem(code, source, f"castContext is {shown(given)}", advice)
 
 
 def _check_handoff(findings: Findings, id_: str, raw: Object) -> None:

@@ -176,8 +176,9 @@ def _socket(
     for name in ("advance", "foreach"):
         if is_object(raw.get(name)):
             made[name] = _walk(raw[name], ids, cursors)
-    if not raw.get("handoff") and facts.raw.get("handoff"):
-        made["handoff"] = facts.raw["handoff"]
+    for name in ("handoff", "castContext"):  # what the loadout says for all its sockets
+        if not raw.get(name) and facts.raw.get(name):
+            made[name] = facts.raw[name]
     return made
 
 

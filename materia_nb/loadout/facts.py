@@ -270,3 +270,17 @@ def _loop(id_: str, raw: Object) -> LoopFacts:
         consumes=consumes if is_object(consumes) else None,
         iterator=iterator if is_object(iterator) else None,
     )
+
+
+def variables(prompt: str) -> Iterating[tuple[int, int, str]]:
+    """Yield where each ``{{name}}`` of a materia prompt begins and ends, and its name, which may be blank (R31).
+
+    Every character is looked at once. The first brace that closes decides: unless it is one of two, nothing
+    that was opened before it is a variable.
+    """
+    place = 0
+    while (start := prompt.find("{{", place)) >= 0 and (close := prompt.find("}", start + 2)) >= 0:
+        place = close + 1
+        if close > start + 2 and prompt.startswith("}", place):
+            place += 1
+            yield start, place, prompt[start + 2 : close].strip()

@@ -15,6 +15,9 @@ from materia_nb.jsonvalue import JSON
 Condition: TypeAlias = Literal["always", "satisfied", "not_satisfied"]
 CONDITIONS: Final[tuple[Condition, ...]] = ("always", "satisfied", "not_satisfied")
 END: Final = "end"
+CastContext: TypeAlias = Literal["full", "request", "none"]
+CAST_CONTEXTS: Final[tuple[CastContext, ...]] = ("full", "request", "none")
+"""How much of the cast its agents are told, beside their own prompts (R32)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,8 @@ class Socket:
     ``assign`` is ordered (target, source) pairs. ``loops`` are the ids of the loops that list the socket,
     in the loadout's order. ``handoff`` names the protocol that its agent speaks, ``assignment``
     holds what such a protocol tells the agent of its task. ``finalize`` says that the agent works
-    first and is asked for its handoff in a turn of its own.
+    first and is asked for its handoff in a turn of its own. ``cast_context`` is how much its agent is
+    told of the cast (R32).
     """
 
     id: str
@@ -131,6 +135,7 @@ class Socket:
     handoff: str = "sparse"
     parse_derived: bool = False
     finalize: bool = False
+    cast_context: CastContext = "full"
     assignment: Mapping[str, JSON] = field(default_factory=dict, compare=False)
     layout: Mapping[str, JSON] | None = field(default=None, compare=False)
 

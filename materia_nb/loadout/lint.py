@@ -17,6 +17,7 @@ from materia_nb.loadout.facts import (
     materia_kind,
     script_file,
     source_head,
+    variables,
 )
 from materia_nb.loadout.lint_fields import hint_fields
 from materia_nb.loadout.lint_lists import hint_lists
@@ -55,6 +56,7 @@ def find_hints(document: JSON, loadout: str | None = None) -> list[Problem]:
         hint_loops(findings, facts)
         hint_lists(findings, facts)
         hint_protocols(findings, facts)
+        _hint_told_nothing(findings, facts, document.get("castContext"))
         findings.loadout = None
     for id_, raw in materia.items():
         if loadout is None or id_ in used:
@@ -111,6 +113,23 @@ def _hint_sockets(findings: Findings, facts: Facts) -> None:
         _hint_assign(findings, facts, id_, raw)
         _hint_text_guards(findings, facts, id_, raw)
         _hint_utility_placement(findings, facts, id_, raw)
+
+
+def _hint_told_nothing(findings: Findings, facts: Facts, config: JSON) -> None:
+    """Point out agents that are told nothing of the cast and whose prompts ask for nothing of it (R32)."""
+    around = facts.raw.get("castContext") or config
+    for id_, raw in facts.sockets.items():
+        prompt = facts.materia_of(id_).get("prompt")
+        if (raw.get("castContext") or around) != "none" or not isinstance(prompt, str):
+            continue
+        if not facts.is_utility(id_) and not any(name for _, _, name in variables(prompt)):
+            findings.hint(
+                "told-nothing",
+                f"{id_}.castContext",
+                f"castContext is none and the prompt of {raw.get('materia')!r} names no variable, "
+                "so its agent knows neither the request nor what came before",
+                "write {{request}} or {{lastOutput}} into the prompt, or castContext full or request",
+            )
 
 
 def _reached(facts: Facts) -> set[str]:

@@ -91,6 +91,10 @@ def _on_utility(findings: Findings, id_: str, raw: Object) -> None:
         )
     if raw.get("finalize") is True:
         findings.hint("no-effect", f"{id_}.finalize", "a utility works here, which answers once", "remove it")
+    if raw.get("castContext") is not None:
+        findings.hint(
+            "no-effect", f"{id_}.castContext", "a utility works here, which reads its document", "remove it"
+        )
 
 
 def _on_agent(findings: Findings, facts: Facts, id_: str, name: str) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.graph import CastContext
 from materia_nb.loadout.model_base import Model, known
 from materia_nb.loadout.models_graph import (
     Advance,
@@ -99,6 +100,11 @@ class Config(Model):
     materia: dict[str, AnyMateria] | None = known("Id -> materia.", "object", "R26")
     budget: Budget | None = known("How much a cast may use.", "object", "R20")
     limits: Limits | None = known("Bounds of a cast.", "object", "R18", "R19")
+    cast_context: CastContext | None = known(
+        "How much of the cast agents are told, where neither socket nor loadout says; left out, `full`.",
+        "full, request or none",
+        "R32",
+    )
     active_loadout_id: JSON = known("Kept for the reference's editor.", "text")
     compaction: JSON = known(
         "Compaction in the reference's host.", "object", ignored="it belongs to another host"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.graph import Condition
+from materia_nb.loadout.graph import CastContext, Condition
 from materia_nb.loadout.model_base import Model, known
 
 
@@ -208,6 +208,12 @@ class Socket(Model):
         "its own in the same conversation. For agents whose output is json.",
         "true or false",
     )
+    cast_context: CastContext | None = known(
+        "How much of the cast its agent is told beside its own prompt: all (`full`), the `request` alone, or `none`; "
+        "left out, the loadout's, else the config's, else `full`.",
+        "full, request or none",
+        "R32",
+    )
     limits: SocketLimits | None = known("Bounds of other versions; accepted and ignored.", "object", "R21")
     layout: JSON = known("Where it is drawn; the loadout's layout comes first.", "object with x and y")
     socket_kind: JSON = known("Kept for the reference's editor.", "entry or normal")
@@ -224,6 +230,11 @@ class Loadout(Model):
     )
     loops: dict[str, Loop] | None = known("Loop id -> loop region.", "object", "R15", "R27")
     handoff: str | None = known("The protocol of its agents; left out, `sparse`.", "name of a protocol")
+    cast_context: CastContext | None = known(
+        "How much of the cast its agents are told, where their sockets do not say; left out, the config's.",
+        "full, request or none",
+        "R32",
+    )
     layout: JSON = known("Where its sockets are drawn.", "object")
     description: JSON = known("What it is for.", "text")
     label: JSON = known("A name for people.", "text")

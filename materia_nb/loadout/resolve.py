@@ -23,7 +23,7 @@ from materia_nb.loadout.facts import (
     materia_kind,
     whole,
 )
-from materia_nb.loadout.graph import Budget, Edge, Graph, Limits, Materia, Socket
+from materia_nb.loadout.graph import Budget, CastContext, Edge, Graph, Limits, Materia, Socket
 from materia_nb.loadout.protocol_names import DEFAULT_HANDOFF
 from materia_nb.loadout.report import INVALID_CONFIG, LoadoutError, Problem, Report
 from materia_nb.loadout.validate import find_problems, placed_materia
@@ -54,8 +54,10 @@ def build_graph(
     derivation = derive(facts)
     used = dict.fromkeys(placed_materia(facts))
     materia = {id_: _materia(id_, facts.materia[id_], (owners or {}).get(id_)) for id_ in used}
+    told: CastContext = facts.raw.get("castContext") or document.get("castContext") or "full"
     sockets = {
-        id_: _socket(derivation, id_, raw, materia[raw["materia"]]) for id_, raw in facts.sockets.items()
+        id_: _socket(derivation, id_, raw, materia[raw["materia"]], told)
+        for id_, raw in facts.sockets.items()
     }
     consumers: dict[str, tuple[str, ...]] = {}
     for loop in derivation.loops.values():
@@ -83,7 +85,7 @@ def active_loadout(document: JSON) -> str | None:
 _NO_LOADOUT = Problem(INVALID_CONFIG, "loadouts", "the config has no loadouts", "add one")
 
 
-def _socket(derivation: Derivation, id_: str, raw: Object, materia: Materia) -> Socket:
+def _socket(derivation: Derivation, id_: str, raw: Object, materia: Materia, told: CastContext) -> Socket:
     facts = derivation.facts
     loadout_layout = as_object(as_object(facts.raw.get("layout")).get("sockets")).get(id_)
     layout = loadout_layout if is_object(loadout_layout) else raw.get("layout")
@@ -103,6 +105,7 @@ def _socket(derivation: Derivation, id_: str, raw: Object, materia: Materia) -> 
         handoff=raw.get("handoff") or facts.raw.get("handoff") or DEFAULT_HANDOFF,
         parse_derived=id_ in derivation.json_sources,
         finalize=raw.get("finalize") is True and parse == "json" and _finalizes_alone(materia),
+        cast_context=raw.get("castContext") or told,
         assignment=as_object(raw.get("assignment")),
         layout=layout if is_object(layout) else None,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.check_loops import check_loops
 from materia_nb.loadout.check_materia import check_materia
-from materia_nb.loadout.check_sockets import check_sockets
+from materia_nb.loadout.check_sockets import check_cast_context, check_sockets
 from materia_nb.loadout.facts import Facts, Object, as_object, is_number, is_object, is_text, whole
 from materia_nb.loadout.report import INVALID_CONFIG, Findings, Problem, Report, shown
 
@@ -62,6 +62,7 @@ def find_problems(document: JSON, loadout: str | None = None) -> list[Problem]:
                 f"handoff is {shown(raw['handoff'])}",
                 "write the name of a protocol",
             )
+        check_cast_context(findings, INVALID_CONFIG, "castContext", raw)
         findings.loadout = None
         used.update(placed_materia(facts))
     for name, raw in as_object(document.get("materia")).items():
@@ -101,6 +102,7 @@ def _check_top(findings: Findings, document: Object, loadout: str | None) -> Non
         value = document.get(field)
         if value is not None and not is_object(value):
             findings.problem(INVALID_CONFIG, field, f"{field} is {shown(value)}", "write an object: { ... }")
+    check_cast_context(findings, INVALID_CONFIG, "castContext", document)
     directory = document.get("artifactDir")
     if directory is not None and (not is_text(directory) or "\0" in directory):
         findings.problem(

@@ -57,7 +57,7 @@ def _write_step(files: RunDir, rules: Rules, step: StepRecord) -> None:
             f"item: {short(step.item_label) if step.item_label else '-'}",
             f"visit: {step.visit}",
         ]
-        body = [part for layer in step.prompt.layers for part in ("", f"## {layer.name}", "", layer.text)]
+        body = [part for layer in step.prompt.layers for part in ("", f"## {layer.heading}", "", layer.brief)]
         files.write_text(
             context_name(step.socket, step.visit, step.item_key, step.branch), "\n".join([*head, *body, ""])
         )

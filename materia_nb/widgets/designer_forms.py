@@ -94,6 +94,8 @@ class SocketForm(Form):
         self.handoff = text_field(panel, "handoff", "the protocol of its agent", self._set("handoff"))
         turns = [("with its work", ""), ("in a turn of its own", True)]
         self.finalize = buttons_field(panel, turns, self._set("finalize"))
+        told = [("as its loadout says", ""), ("all", "full"), ("the request", "request"), ("nothing", "none")]
+        self.told = buttons_field(panel, told, self._set("castContext"))
         self.to = choice_field(panel, "to", "a socket, or end", enter=self._connect)
         self.when = condition_field(panel)
         self.most = text_field(panel, "at most", "times for each item; empty: no limit", lambda _: None)
@@ -106,7 +108,17 @@ class SocketForm(Form):
         self._more = False
         self.more = self.button("More fields", "show or hide the fields that are seldom set", self._fold)
         handed = named("handed over", self.finalize)
-        seldom = [self.label, self.assign, self.advance, self.foreach, self.handoff, handed, self.place]
+        told_of = named("told of the cast", self.told)
+        seldom = [
+            self.label,
+            self.assign,
+            self.advance,
+            self.foreach,
+            self.handoff,
+            handed,
+            told_of,
+            self.place,
+        ]
         self.fields = ui.VBox(seldom)
         connecting = ui.VBox(
             [title("Connect it"), self.to, named("when", self.when), self.most, row(self.connect)]
@@ -133,6 +145,7 @@ class SocketForm(Form):
             fill(getattr(self, name), socket.get(name) if name in socket else _nothing(name))
         fill(self.parse, socket.get("parse", ""))
         fill(self.finalize, socket.get("finalize") or "")
+        fill(self.told, socket.get("castContext") or "")
         spot = as_object(as_object(as_object(document.get("layout")).get("sockets")).get(id_))
         fill(self.place, ", ".join(str(spot[axis]) for axis in ("x", "y") if axis in spot))
         self.more.description = "Fewer fields" if self._more else "More fields"

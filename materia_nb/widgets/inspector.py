@@ -9,6 +9,7 @@ from materia_nb.display.escape import part
 from materia_nb.display.html import Html, html_join, html_json, html_panel, html_pre, html_table, html_text
 from materia_nb.display.links import Link, links
 from materia_nb.display.marks import Marks
+from materia_nb.display.prompt import layers_html
 from materia_nb.display.words import advance_words, kind_words, loop_words, state_words, who_words
 from materia_nb.engine import step as engine
 from materia_nb.engine.decision import Decision
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 HANDOFFS: Final = 3
 """How many of a socket's latest handoffs are shown."""
 _CHARS: Final = 1_500
-_LAYER_CHARS: Final = 4_000
 
 
 class Inspector:
@@ -138,12 +138,12 @@ class Inspector:
         """The prompt that is waiting here, or a preview of what would be asked now."""
         cast = self.cast
         if cast is not None and cast.prompt is not None and cast.waiting_at and cast.waiting_at.socket == key:
-            return [_heading("Prompt: it is waiting for an answer"), *_layers(cast.prompt)]
+            return [_heading("Prompt: it is waiting for an answer"), *layers_html(cast.prompt, folded=True)]
         state = cast.now if cast is not None else engine.begin(self.rules, "(the request)")
         prompt, why_not = preview(self.rules, state, key)
         if prompt is None:
             return [_heading("Prompt"), _note(why_not)]
-        return [_heading("Prompt, a preview: if it were entered now"), *_layers(prompt)]
+        return [_heading("Prompt, a preview: if it were entered now"), *layers_html(prompt, folded=True)]
 
     def _handoffs(self, key: str) -> list[Html]:
         steps = [step for step in self._steps() if step.socket == key and step.turns]
@@ -286,13 +286,6 @@ def _chose(decision: Decision, link: Link) -> bool:
 
 def _definition(value: JSON) -> list[Html]:
     return [_heading("Definition, as it takes effect"), html_json(value, 3)]
-
-
-def _layers(prompt: Prompt) -> list[Html]:
-    parts: list[Html] = []
-    for layer in prompt.layers:
-        parts += [_note(layer.name), html_pre(layer.text, _LAYER_CHARS)]
-    return parts
 
 
 def _facts(facts: Sequence[tuple[str, str]]) -> Html:

@@ -151,7 +151,7 @@ class ReplyPanel(Panel):
         cast, prompt = self.cast, self.cast.prompt or self.cast.prompt_cut_short
         if prompt is None:
             return lines_html(["No agent is asked now.", *status_lines(cast)])
-        parts = [Html(PromptView(cast.steps[-1], prompt)._repr_mimebundle_()["text/html"])]
+        parts = [Html(PromptView(cast.steps[-1], prompt, folded=True)._repr_mimebundle_()["text/html"])]
         if cast.conversation:
             parts.append(heading("the conversation so far"))
             for said in cast.conversation:

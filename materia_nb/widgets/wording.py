@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import ipywidgets as ui
 
+from materia_nb.engine.prompt import HEADINGS
 from materia_nb.widgets.base import Panel
 from materia_nb.widgets.controls import button, row, show_if
 from materia_nb.widgets.runs import runs_of
@@ -14,16 +15,6 @@ if TYPE_CHECKING:
     from materia_nb.cast import Cast
     from materia_nb.engine.prompt import LayerName, Prompt
 
-_LAYERS: Final[tuple[LayerName, ...]] = (
-    "materia",
-    "work item",
-    "follow-up",
-    "assignment",
-    "multi-turn",
-    "repair",
-    "resume",
-    "return",
-)
 _LINE: Final = 70
 """Letters in a line of half a panel, about."""
 
@@ -38,18 +29,20 @@ class WordingPanel(Panel):
         super().__init__("prompt")
         self.cast = cast
         self._shown: Prompt | None = None
-        self.fields = {
+        self.fields: dict[LayerName, ui.Textarea] = {
             name: ui.Textarea(
                 rows=4,
-                placeholder=f"{name}: nothing, so it is left out",
-                tooltip=f"the layer {name} of the prompt",
+                placeholder="nothing, so it is left out",
+                tooltip=f"{HEADINGS[name]}: the layer {name} of the prompt",
                 layout=ui.Layout(width="auto"),
             )
-            for name in _LAYERS
+            for name in HEADINGS
         }
         for field in self.fields.values():
             field.observe(self.guarded(lambda _: self.refresh()), names="value")
-        self._titled = {name: ui.VBox([ui.Label(value=name), field]) for name, field in self.fields.items()}
+        self._titled = {
+            name: ui.VBox([ui.Label(value=HEADINGS[name]), field]) for name, field in self.fields.items()
+        }
         self.apply_button = button(
             "Apply to this turn",
             "ask with this wording, this time only",

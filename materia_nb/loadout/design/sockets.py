@@ -28,6 +28,7 @@ SOCKET_FIELDS: Final = (
     "parse",
     "assign",
     "advance",
+    "castContext",
     "finalize",
     "foreach",
     "handoff",
@@ -162,12 +163,12 @@ def set_entry(document: Object, id_: str) -> Change:
 
 
 def set_loadout(document: Object, field: str, value: JSON) -> Change:
-    """Set ``description``, ``label`` or ``handoff`` of the loadout, or take it away with None.
+    """Set ``description``, ``label``, ``handoff`` or ``castContext`` of the loadout, or take it away with None.
 
     Raises:
         MateriaError: there is no such field, or the value is not JSON.
     """
-    fields = ("description", "label", "handoff")
+    fields = ("description", "label", "handoff", "castContext")
     if field not in fields:
         raise refused(f"{field!r} is not set here", field, did_you_mean(field, fields))
     changed = with_field(document, field, as_json(value, field))

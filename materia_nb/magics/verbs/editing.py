@@ -74,7 +74,7 @@ def recommit(call: Call) -> Any:
     "reword",
     Argument(
         "layer",
-        "materia, work item, follow-up, assignment, multi-turn, repair, resume or return",
+        "cast, materia, work item, follow-up, assignment, multi-turn, repair, resume, finalize or return",
         "rest",
         required=True,
     ),

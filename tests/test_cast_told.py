@@ -1,0 +1,128 @@
+"""R32 in a cast: what reaches an agent, what is shown of it, and where all of what was cut is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import cast_helpers as h
+from display_hostile import HOSTILE
+from materia_nb.agents import Turn
+from materia_nb.cast import Cast
+from materia_nb.display.html import html_fold
+from materia_nb.handoff_view import HandoffView
+from materia_nb.views import PromptView, StatusView, StepView, cast_page_html
+
+AUTO_PLAN = {
+    "tools": "readOnly",
+    "prompt": "Return compact JSON with ordered workItems. Each item has title and context strings.",
+    "generator": True,
+}
+LONG = "It was long. " * 900
+
+
+def auto_plan(tmp_path, agents=None):
+    document = h.config({"Socket-1": h.at("Auto-Plan", parse="json")}, {"Auto-Plan": AUTO_PLAN})
+    return h.start(tmp_path, document, agents, request="a guide to moss")
+
+
+def html(view):
+    return view._repr_mimebundle_()["text/html"]
+
+
+def test_the_auto_plan_of_the_specification_is_shown_the_request_once(tmp_path):
+    cast = auto_plan(tmp_path)
+    cast.run()
+    view = PromptView(cast.steps[-1], cast.prompt)
+    assert repr(view).count("a guide to moss") == html(view).count("a guide to moss") == 1
+    assert "What the cast is about [cast]\nThe request:\na guide to moss" in repr(view)
+    assert "Instructions [materia]\nReturn compact JSON" in repr(view)
+    assert "What to return [return]" in repr(view)
+
+
+def test_where_the_prompt_is_a_part_of_what_is_shown_the_layer_is_folded(tmp_path):
+    cast = auto_plan(tmp_path)
+    cast.run()
+    folded = str(html_fold("What the cast is about [cast]", "")).partition("</summary>")[0]
+    shown = [StatusView(cast), StepView(cast), HandoffView(cast, cast.steps[-1])]
+    assert all(folded in html(view) for view in shown)
+    assert folded not in html(PromptView(cast.steps[-1], cast.prompt))
+    assert "<h3>What the cast is about</h3>" in cast_page_html(cast)
+
+
+def test_a_function_is_told_the_request_once(tmp_path):
+    asked = []
+    cast = auto_plan(tmp_path, lambda turn: asked.append(turn.prompt) or {"workItems": []})
+    assert cast.run() == "complete"
+    assert [prompt.count("a guide to moss") for prompt in asked] == [1]
+
+
+def told(cast, number=-1):
+    return cast.at_step(number).prompt.layers[0].text
+
+
+def chain(tmp_path, first):
+    document = h.config(
+        {"Socket-1": h.at("A", ("always", "Socket-2")), "Socket-2": h.at("B")},
+        {"A": h.agent("Begin."), "B": h.agent("Go on.")},
+    )
+    cast = h.start(tmp_path, document, {"Socket-1": first, "Socket-2": lambda: "done"})
+    cast.run()
+    return cast
+
+
+def test_what_was_cut_of_the_output_before_is_whole_in_the_artifact_that_is_named(tmp_path):
+    cast = chain(tmp_path, lambda: LONG)
+    notice = f"… (cut: {len(LONG.strip())} characters; whole in sockets/Socket-1/1.md)"
+    assert told(cast).endswith(notice)
+    assert (cast.run_dir / "sockets/Socket-1/1.md").read_text().strip() == LONG.strip()
+
+
+def test_an_artifact_of_another_branch_is_named_after_a_resume_too(tmp_path):
+    cast = chain(tmp_path, lambda: LONG)
+    cast.back_to(0)
+    cast.run()
+    assert "whole in sockets/Socket-1/1.branch-1.md)" in told(cast)
+    cast.close()
+    with_journal = Cast.open(cast.run_dir)
+    assert told(with_journal) == told(cast)
+
+
+def test_a_person_changes_the_layer_for_one_turn(tmp_path):
+    cast = auto_plan(tmp_path)
+    cast.run()
+    cast.edit_prompt("cast", "It is about moss.")
+    assert cast.prompt.text.startswith("It is about moss.\n\nReturn compact JSON")
+    assert Cast.open(cast.run_dir).prompt == cast.prompt
+
+
+def test_a_prompt_is_written_only_when_an_agent_reads_it():
+    class Written:
+        times = 0
+
+        @property
+        def text(self):
+            self.times += 1
+            return "the prompt"
+
+    prompt = Written()
+    turn = Turn(socket_id="S", materia_id="M", materia_label="M", visit=1, kind="work", prompt=prompt)
+    assert prompt.times == 0
+    assert (turn.prompt, prompt.times) == ("the prompt", 1)
+
+
+@pytest.mark.parametrize("text", HOSTILE[:8])
+def test_what_a_request_a_state_and_an_output_say_is_only_text(tmp_path, text):
+    document = h.config(
+        {"Socket-1": h.at("A", ("always", "Socket-2"), assign={"kept": "$"}), "Socket-2": h.at("B")},
+        {"A": h.agent("Begin."), "B": h.agent("Go on.")},
+    )
+    cast = h.start(tmp_path, document, {"Socket-1": lambda: f"out {text}"}, request=f"ask {text}")
+    cast.run()
+    step = cast.steps[-1]
+    views = [PromptView(step, cast.prompt), StatusView(cast), StepView(cast), HandoffView(cast, step)]
+    for shown in [*map(html, views), cast_page_html(cast)]:
+        assert not any(sign in shown for sign in ("<img src=x", "<script", "onload='", 'onmouseover="'))
+    assert f"The request:\nask {text}" in cast.prompt.text
+    assert json.dumps(f"out {text}".strip(), ensure_ascii=False) in cast.prompt.text
