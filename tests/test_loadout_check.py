@@ -213,6 +213,26 @@ def test_a_materia_without_type_is_what_it_has():
 
 
 @pytest.mark.parametrize(
+    "runs", [{"command": ["true"]}, {"script": {"kind": "shippedUtility", "name": "detect-vcs.py"}}]
+)
+def test_a_materia_that_could_be_either_must_say_which_it_is_r38(runs):
+    document = config({"Socket-1": {"materia": "A"}})
+    document["materia"]["A"] = {"tools": "none", "prompt": "p", **runs}
+    assert found(document) == {("invalid-materia", "A")}
+    document["materia"]["A"]["type"] = "agent"
+    assert found(document) == set()
+
+
+def test_without_an_entry_a_cast_starts_at_the_first_socket_r36():
+    document = config(
+        {"Socket-2": {"materia": "P", "edges": [edge("Socket-1")]}, "Socket-1": {"materia": "P"}}
+    )
+    del document["loadouts"]["T"]["entry"]
+    assert build_graph(document).entry == "Socket-2"
+    assert ("missing-entry", "entry") in {(hint.code, hint.source) for hint in check_config(document).hints}
+
+
+@pytest.mark.parametrize(
     "socket, problem",
     [
         ({"parse": "text"}, "parse"),

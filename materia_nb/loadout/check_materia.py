@@ -48,10 +48,24 @@ def check_materia(findings: Findings, name: str, raw: JSON) -> None:
         findings.problem(
             INVALID_MATERIA, f"{here}.parse", f"parse is {shown(raw['parse'])}", 'write "json" or "text"'
         )
+    if _is_ambiguous(raw):
+        findings.problem(
+            INVALID_MATERIA,
+            name,  # the source that the conformance vectors give
+            f"the materia {name!r} has both a prompt and something to run, and does not say which it is",
+            'write "type": "agent" or "type": "utility"',
+        )
+        return
     if materia_kind(raw) == "utility":
         _check_utility(findings, here, name, raw)
     else:
         _check_agent(findings, here, name, raw)
+
+
+def _is_ambiguous(raw: Object) -> bool:
+    """Whether it could be an agent as well as a utility: no program may start for want of a field (R38)."""
+    runs = raw.get("command") is not None or raw.get("script") is not None
+    return raw.get("type") is None and raw.get("prompt") is not None and runs
 
 
 def _check_agent(findings: Findings, here: str, name: str, raw: Object) -> None:

@@ -41,7 +41,7 @@ def check_sockets(findings: Findings, facts: Facts) -> None:
         wrong = f"sockets is {shown(sockets)}" if "sockets" in facts.raw else "the loadout has no sockets"
         findings.problem(INVALID_SOCKET, "sockets", wrong, 'write {"Socket-1": {"materia": "..."}, ...}')
         return
-    check_endpoint(findings, facts, facts.raw.get("entry"), "entry", end=False)
+    check_endpoint(findings, facts, facts.entry, "entry", end=False)
     for id_, raw in sockets.items():
         if not is_socket_id(id_):
             reserved = " is reserved for the end of a cast" if id_ == END else " is not a socket id"

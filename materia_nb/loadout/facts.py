@@ -169,6 +169,12 @@ class Facts:
             for member in loop.members:
                 self.loops_of.setdefault(member, []).append(loop)
 
+    @property
+    def entry(self) -> JSON:
+        """Where a cast starts: as written, else the first socket (R36)."""
+        named = self.raw.get("entry")
+        return next(iter(as_object(self.raw.get("sockets"))), None) if named is None else named
+
     def materia_of(self, socket: str) -> Object:
         """Return the definition of the materia placed in ``socket``, empty when there is none."""
         named = self.sockets.get(socket, {}).get("materia")

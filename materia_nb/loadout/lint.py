@@ -82,6 +82,13 @@ def _hint_script(findings: Findings, here: str, raw: Object) -> None:
 
 
 def _hint_sockets(findings: Findings, facts: Facts) -> None:
+    if facts.raw.get("entry") is None and facts.sockets:
+        findings.hint(
+            "missing-entry",
+            "entry",
+            f"no entry is written, so a cast starts at {facts.entry!r}, the first socket",
+            f'write "entry": "{facts.entry}"',
+        )
     reached = _reached(facts)
     moved = {facts.advance_cursor(id_) for id_ in facts.sockets}
     for id_, raw in facts.sockets.items():
@@ -113,7 +120,7 @@ def _hint_sockets(findings: Findings, facts: Facts) -> None:
 
 def _reached(facts: Facts) -> set[str]:
     """Return the sockets that a cast may come to; empty when there is no entry to start from."""
-    entry = facts.raw.get("entry")
+    entry = facts.entry
     if not isinstance(entry, str) or entry not in facts.sockets:
         return set()
     routes: dict[str, list[JSON]] = {}
