@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
 
 from materia_nb.agents.base import Agent
 from materia_nb.agents.recorded import RecordedAgent
@@ -28,7 +28,9 @@ from materia_nb.loadout import (
 )
 from materia_nb.loadout.compose import Composition, compose
 from materia_nb.loadout.copies import add_definitions, placed_materia
-from materia_nb.loadout.layers import PROJECT_FILE, profile_directory
+from materia_nb.loadout.facts import as_object
+from materia_nb.loadout.files import expanded, is_there, resolved
+from materia_nb.loadout.layers import PROJECT_FILE, profile_directory, whole_over
 from materia_nb.recordings import agent_of, read_recording, recording_of
 from materia_nb.store.catalogue import CastEntry, find_cast, list_casts
 from materia_nb.store.files import disk, replace_file
@@ -56,7 +58,7 @@ class Workbench:
     """
 
     def __init__(self, project: str | Path = ".", *, sync: bool = False, bundled: bool = True) -> None:
-        self.project = Path(project).resolve()
+        self.project = resolved(project)
         self.sync = sync
         self.agents = AgentTable()
         self.cast_: Cast | None = None
@@ -93,8 +95,13 @@ class Workbench:
         """
         given = path if isinstance(path, Mapping) else self._find(Path(path))
         config = self._read(given)
+        before = self._given, self._config, self._chosen
         self._given, self._config, self._chosen = given, config, config.active
-        return self.loadout()
+        try:
+            return self.loadout()
+        except MateriaError:  # there is no loadout in it, nor below
+            self._given, self._config, self._chosen = before
+            raise
 
     def reload(self) -> LoadoutView:
         """Read every layer again, after a file was changed."""
@@ -102,9 +109,9 @@ class Workbench:
         return self.loadout()
 
     def _find(self, path: Path) -> Path:
-        path = path.expanduser()
+        path = expanded(path)
         inside = self.project / path
-        return inside if inside.exists() or not path.exists() else path.resolve()
+        return inside if is_there(inside) or not is_there(path) else resolved(path)
 
     @property
     def loadouts(self) -> Mapping[str, str]:
@@ -152,6 +159,8 @@ class Workbench:
         materia = document.pop("materia", {})
         if not isinstance(materia, dict):
             raise MateriaError("materia must be an object of definitions.", where=f"{name}.materia")
+        if "sockets" in document:  # a loadout of its own, not a change of the one below
+            document = self._whole("loadout", name, document)
         self._notebook["loadouts"][name] = document
         self._notebook["materia"].update(materia)
         self._config = None
@@ -203,7 +212,7 @@ class Workbench:
         if to == "notebook" or (to is None and design.home.path is None):
             refuse_problems(design, anyway=anyway)
             _check_name(design.name, "loadout")
-            self._notebook["loadouts"][design.name] = design.document
+            self._notebook["loadouts"][design.name] = self._whole("loadout", design.name, design.document)
             self._config, self._chosen = None, design.name
             design.saved()
             return "saved in this notebook"
@@ -226,7 +235,7 @@ class Workbench:
         return words
 
     def define_materia(self, name: str, definition: Mapping[str, JSON]) -> None:
-        """Define a materia in this notebook."""
+        """Define a materia in this notebook; of one that other layers have, the fields given here are changed (R33)."""
         _check_name(name, "materia")
         self._notebook["materia"][name] = dict(definition)
         self._config = None
@@ -260,8 +269,13 @@ class Workbench:
         }
         if generator:
             definition["generator"] = True
-        self.define_materia(name, {**definition, **fields})
+        self.define_materia(name, self._whole("materia", name, {**definition, **fields}))
         return path
+
+    def _whole(
+        self, kind: Literal["loadout", "materia"], name: str, definition: Mapping[str, JSON]
+    ) -> dict[str, JSON]:
+        return whole_over(definition, self.config.below(kind, name, "notebook"))
 
     def copy_loadout(self, name: str, new: str | None = None, *, materia: bool = False) -> LoadoutView:
         """Copy a loadout into the project's ``.pi/pi-materia.json``, to be edited there, and choose it.
@@ -327,8 +341,8 @@ class Workbench:
         Raises:
             MateriaError: there is no such file or cast, or it is no recording (``bad_recording``).
         """
-        path = self.project / reference
-        if path.is_file() or path.suffix == ".json":
+        path = self.project / expanded(reference)
+        if path.suffix == ".json" or (is_there(path) and path.is_file()):
             return read_recording(path)
         cast = Cast.open(find_cast(self.artifact_root, str(reference)))
         return agent_of(recording_of(cast), f"recorded:{cast.id}")
@@ -356,12 +370,12 @@ class Workbench:
         """Raise MateriaError (``unknown_materia``) unless a name is ``*`` or that of a materia or socket."""
         if name == "*":
             return
-        materia = self.config.document.get("materia", {})
+        document = self.config.document
+        materia = as_object(document.get("materia"))
         sockets = {
             socket
-            for loadout in self.config.document.get("loadouts", {}).values()
-            if isinstance(loadout, dict)
-            for socket in loadout.get("sockets", {})
+            for loadout in as_object(document.get("loadouts")).values()
+            for socket in as_object(as_object(loadout).get("sockets"))
         }
         if name not in materia and name not in sockets:
             raise MateriaError(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import time
 import tracemalloc
 from contextlib import suppress
-import os
-import stat
 
 import pytest
 from hypothesis import given

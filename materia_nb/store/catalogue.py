@@ -152,15 +152,15 @@ def _counted(root: Path, back: int) -> Path:
 def _as_path(reference: str) -> Path | None:
     if not reference or "\0" in reference:
         return None
-    path = Path(reference).expanduser()
     try:
+        path = Path(reference).expanduser()
         if path.is_file() and path.name == "events.jsonl":
             path = path.parent
         # A bare word that names some directory here is taken only if a cast is in it.
         meant = reference.startswith((".", "~")) or os.sep in reference
         if path.is_dir() and (meant or _is_run_dir(path)):
             return path.resolve()
-    except OSError:
+    except (OSError, RuntimeError):  # a name that is too long; a home that there is not
         pass
     return None
 
