@@ -77,7 +77,7 @@ def test_only_the_lines_that_must_change_do():
     draft.add_socket("Build")
     draft.add_edge("Socket-5", "Socket-6")
     draft.move_edge("Socket-3", 0, 1)
-    draft.add_exit("items", "Socket-4", "always", "end")
+    draft.add_exit("items", "Socket-3", "always", "end")
     draft.rename_socket("Socket-2", "Make")
     after = rewritten(text, draft.whole)
     assert json.loads(after) == draft.whole
@@ -102,8 +102,8 @@ def test_only_the_lines_that_must_change_do():
         '+ "sockets": ["Make", "Socket-3", "Socket-4"],',
         "+ },",
         "+ {",
-        '+ "id": "exit:Socket-4:always",',
-        '+ "from": "Socket-4",',
+        '+ "id": "exit:Socket-3:always",',
+        '+ "from": "Socket-3",',
         '+ "condition": "always",',
         '+ "targetSocketId": "end"',
         '- "Socket-2": { "x": 1, "y": 0 },',

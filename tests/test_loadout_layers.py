@@ -46,7 +46,7 @@ def test_every_bundled_loadout_can_be_built(project, env):
     assert {config.graph(name).name for name in config.loadout_names} == set(config.loadout_names)
     assert config.active in config.loadout_names
     graph = config.graph("Plan-Build-Eval")
-    assert graph.sockets["Socket-4"].advance.derived
+    assert graph.sockets["Socket-4"].advance.when == "satisfied"
     assert graph.sockets["Socket-3"].edges[1].max_traversals == 3
 
 
