@@ -446,3 +446,12 @@ def test_checking_never_raises_on_a_config_with_one_thing_replaced(data, value):
     node[last] = value
     if check_config(document).ok:
         build_graph(document)
+
+
+@pytest.mark.parametrize("source", ['$.a[?(@.b =~ "(a+)+$")]', "$..a..a..a", "$.a.`sub(/(a+)+$/, x)`"])
+def test_expressions_that_an_output_can_keep_busy_for_ever_are_refused(source):
+    document = config({"Socket-1": {"materia": "P", "parse": "json", "assign": {"x": source}}})
+    assert found(document) == {("invalid-socket", "Socket-1.assign.x")}
+    document = config({"Socket-1": {"materia": "U"}})
+    document["materia"]["U"]["assign"] = {"x": source}
+    assert found(document) == {("invalid-materia", "materia.U.assign.x")}

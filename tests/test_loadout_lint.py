@@ -228,6 +228,14 @@ def test_an_assignment_to_nothing_fails_only_when_it_runs_r11():
     assert hints(plain(parse="json", assign={".": "$.x"})) == {("assign-target", "Socket-1.assign..")}
 
 
+@pytest.mark.parametrize("assign", [{"a": "state"}, {"a.b": "state.a"}])
+def test_a_state_that_is_put_into_itself_in_a_cycle_doubles_r11(assign):
+    document = plain(assign=assign, edges=[edge("Socket-1")])
+    assert hints(document) == {("state-doubles", f"Socket-1.assign.{next(iter(assign))}")}
+    assert hints(plain(assign=assign)) == set()
+    assert hints(plain(assign={"b": "state.a"}, edges=[edge("Socket-1")])) == set()
+
+
 def test_several_loadouts_and_none_active():
     document = plain()
     document["loadouts"]["S"] = document["loadouts"]["T"]

@@ -197,7 +197,7 @@ def _hint_exhausted(findings: Findings, facts: Facts, loop: LoopFacts, id_: str,
 
 def _hint_lone_guard(findings: Findings, facts: Facts, id_: str, moved: set[Condition]) -> None:
     """Hint at a socket whose edges wait for one of the two results only, so that the other ends the cast (R3)."""
-    found = {edge.get("when") for _, edge in facts.edges(id_)}
+    found = {when for _, edge in facts.edges(id_) if is_condition(when := edge.get("when"))}
     missing = [when for when in _GUARDS if when not in found]
     if not facts.targets(id_):
         return  # it ends either way
