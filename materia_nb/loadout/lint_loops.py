@@ -19,7 +19,6 @@ from materia_nb.loadout.facts import (
 from materia_nb.loadout.graph import END, Condition
 from materia_nb.loadout.report import Findings
 
-
 _GUARDS: Final[tuple[Condition, ...]] = ("satisfied", "not_satisfied")
 
 
@@ -181,7 +180,12 @@ def _hint_exhausted(findings: Findings, facts: Facts, loop: LoopFacts, id_: str,
     loops = facts.loops_of.get(id_, ())
     if not any(one.raw.get("exits") for one in loops) or as_object(loop.raw.get("exit")):
         return
-    found = {route.get("condition") for one in loops for _, route in _routes(one) if route.get("from") == id_}
+    found = {
+        condition
+        for one in loops
+        for _, route in _routes(one)
+        if route.get("from") == id_ and is_condition(condition := route.get("condition"))
+    }
     if "always" in found or (found and facts.gives_text(id_)):
         return
     missing = [when for when in _GUARDS if how in ("always", when) and when not in found]
