@@ -98,7 +98,7 @@ class Workbench:
         before = self._given, self._config, self._chosen
         self._given, self._config, self._chosen = given, config, config.active
         try:
-            return self.loadout()
+            return self._taken()
         except MateriaError:  # there is no loadout in it, nor below
             self._given, self._config, self._chosen = before
             raise
@@ -106,7 +106,14 @@ class Workbench:
     def reload(self) -> LoadoutView:
         """Read every layer again, after a file was changed."""
         self._config = self._read(self._given)
-        return self.loadout()
+        return self._taken()
+
+    def _taken(self) -> LoadoutView:
+        """Show the chosen loadout, with its shipped scripts copied to the profile."""
+        shown = self.loadout()
+        if shown.graph is not None:
+            _copy_scripts(shown.graph)
+        return shown
 
     def _find(self, path: Path) -> Path:
         path = expanded(path)
@@ -129,7 +136,7 @@ class Workbench:
         """Choose the loadout to cast."""
         self._needs_loadout(name)
         self._chosen = name
-        return self.loadout()
+        return self._taken()
 
     def loadout(self, name: str | None = None) -> LoadoutView:
         """Show a loadout, the chosen one by default, with its problems if it has some."""
@@ -518,8 +525,8 @@ class Workbench:
 
     def take(self, cast: Cast) -> Cast:
         """Make a cast the one that verbs are about."""
-        if cast.writable and any(socket.materia.script for socket in cast.graph.sockets.values()):
-            scripts.synchronize(_utility_folder())
+        if cast.writable:
+            _copy_scripts(cast.graph)
         self.cast_ = cast
         self._open[cast.run_dir.resolve()] = cast
         return cast
@@ -564,6 +571,11 @@ def _check_request(request: object) -> None:
             f"The request must be text, not {type(request).__name__}.",
             hint="say what is asked for in words",
         )
+
+
+def _copy_scripts(graph: Graph) -> None:
+    if any(socket.materia.script for socket in graph.sockets.values()):
+        scripts.synchronize(_utility_folder())
 
 
 def _utility_folder() -> Path:

@@ -212,6 +212,21 @@ def test_the_environment_is_read_at_each_load(project, profile, monkeypatch):
     assert "Mine" in load_layers(project=project).loadout_names
 
 
+def test_a_pi_profile_is_read_when_there_is_none_of_our_own(tmp_path, project, profile, env):
+    write(tmp_path / "pi/config.json", {"loadouts": {"FromPi": loadout()}})
+    env["PI_MATERIA_PROFILE_DIR"] = str(tmp_path / "pi")
+    assert load_layers(project=project, env=env).origin("loadout", "FromPi").name == "profile"
+    write(profile / "config.json", {"loadouts": {"Mine": loadout()}})
+    assert "FromPi" not in load_layers(project=project, env=env).loadout_names
+
+
+def test_without_any_variable_the_pi_profile_is_where_pi_keeps_it(tmp_path, project, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = write(tmp_path / "xdg/pi/pi-materia/config.json", {"loadouts": {"FromPi": loadout()}})
+    config = load_layers(project=project, env={"XDG_CONFIG_HOME": str(tmp_path / "xdg")})
+    assert config.origin("loadout", "FromPi").path == path
+
+
 def test_without_a_variable_the_profile_is_the_platforms(project, monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.loadout.facts import (
+    ASSIGNMENT_SHAPES,
     WORK_ITEMS_SOURCE,
     Facts,
     Object,
     assigns_work_items,
+    has_shape,
     is_condition,
     is_object,
     is_socket_id,
     is_text,
+    replacement,
+    told_in,
     whole,
 )
 from materia_nb.loadout.graph import CONDITIONS, END
@@ -138,7 +142,17 @@ def _check_socket(findings: Findings, facts: Facts, id_: str, raw: Object) -> No
     for field, example in (("limits", "{ ... }"), ("assignment", '{"goal": "..."}')):
         if raw.get(field) is not None and not is_object(raw[field]):
             _not_an_object(findings, f"{id_}.{field}", raw[field], example)
+    _check_assignment(findings, id_, raw.get("assignment"))
     _check_handoff(findings, id_, raw)
+
+
+def _check_assignment(findings: Findings, id_: str, assignment: JSON) -> None:
+    for name, shape in ASSIGNMENT_SHAPES.items() if is_object(assignment) else ():
+        spelt, value = told_in(assignment, name)
+        if value is not None and not has_shape(value, shape):
+            findings.problem(
+                INVALID_SOCKET, f"{id_}.assignment.{spelt}", f"{spelt} is {shown(value)}", f"write {shape}"
+            )
 
 
 def _check_handoff(findings: Findings, id_: str, raw: Object) -> None:
@@ -171,11 +185,12 @@ def _check_placement(findings: Findings, facts: Facts, id_: str, raw: Object) ->
         wrong = f"materia is {shown(named)}" if "materia" in raw else "the socket names no materia"
         findings.problem(UNKNOWN_MATERIA, f"{id_}.materia", wrong, findings.near("", facts.materia))
     elif named not in facts.materia:
+        now = replacement(named)
         findings.problem(
             UNKNOWN_MATERIA,
             f"{id_}.materia",
             f"there is no materia {shown(named)}",
-            findings.near(named, facts.materia),
+            f"it is called {now!r} now" if now else findings.near(named, facts.materia),
         )
 
 

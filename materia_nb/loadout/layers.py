@@ -1,7 +1,7 @@
 """Configs in layers: what is bundled, the user's profile, the project's file, and what is loaded on top.
 
 Lowest first: bundled, profile (``MATERIA_PROFILE_DIR``, else the platform's config
-directory), project (``.pi/pi-materia.json``), environment (``MATERIA_CONFIG``), given.
+directory, else the reference engine's), project (``.pi/pi-materia.json``), environment (``MATERIA_CONFIG``), given.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ Kind: TypeAlias = Literal["loadout", "materia", "setting"]
 BUNDLED: Final = Path(__file__).with_name("bundled") / "default.json"
 PROJECT_FILE: Final = Path(".pi") / "pi-materia.json"
 PROFILE_VARIABLE: Final = "MATERIA_PROFILE_DIR"
+PI_PROFILE_VARIABLE: Final = "PI_MATERIA_PROFILE_DIR"
+"""Where the profile of the reference engine is; its config is read when there is none of our own."""
+
 CONFIG_VARIABLE: Final = "MATERIA_CONFIG"
 
 _NAMED: Final = ("loadouts", "materia")
@@ -204,9 +207,9 @@ def is_config_text(source: str) -> bool:
 
 
 def profile_file(env: Mapping[str, str]) -> Path | None:
-    """Return the config file of the user's profile, None when there is none."""
-    directory = profile_directory(env)
-    found = (directory / f"config{ending}" for ending in ENDINGS)
+    """Return the config file of the user's profile, else that of the reference engine's; None when there is none."""
+    directories = (profile_directory(env), pi_profile_directory(env))
+    found = (one / f"config{ending}" for one in directories if one is not None for ending in ENDINGS)
     return next((path for path in found if _is_there(path)), None)
 
 
@@ -218,6 +221,16 @@ def profile_directory(env: Mapping[str, str]) -> Path:
     from platformdirs import user_config_path
 
     return user_config_path("materia-nb", appauthor=False)
+
+
+def pi_profile_directory(env: Mapping[str, str]) -> Path | None:
+    """Return the directory of the reference engine's profile; None when one of our own is named and it is not."""
+    named = env.get(PI_PROFILE_VARIABLE)
+    if named:
+        return expanded(named).absolute()
+    if env.get(PROFILE_VARIABLE):
+        return None
+    return expanded(env.get("XDG_CONFIG_HOME") or "~/.config") / "pi" / "pi-materia"
 
 
 def _is_there(path: Path) -> bool:

@@ -15,6 +15,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.model_base import Model, known
 from materia_nb.loadout.models_graph import (
     Advance,
+    Assignment,
     Consumes,
     Edge,
     ExitRoute,
@@ -33,6 +34,7 @@ __all__ = [
     "Advance",
     "AgentMateria",
     "AnyMateria",
+    "Assignment",
     "Budget",
     "Config",
     "Consumes",
@@ -123,6 +125,7 @@ MODELS: tuple[type[Model], ...] = (
     Edge,
     Advance,
     Foreach,
+    Assignment,
     SocketLimits,
     Loop,
     Consumes,
