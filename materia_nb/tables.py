@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from materia_nb.display.escape import shorten
 from materia_nb.engine.step import short
@@ -26,12 +26,13 @@ GROUPS: Final = {"socket": "bySocket", "materia": "byMateria", "item": "byTask"}
 
 def loadouts_view(loadouts: Mapping[str, str], chosen: str | None, config: LayeredConfig) -> Table:
     """The loadouts, where each comes from, which is chosen; and what was left out because it is faulty."""
+    found = as_object(config.document.get("loadouts"))
     rows = [
         (
             "*" if name == chosen else "",
             name,
-            origin,
-            str(len(config.document["loadouts"][name].get("sockets", {}))),
+            _layers(config, "loadout", name) or origin,
+            str(len(as_object(as_object(found.get(name)).get("sockets")))),
         )
         for name, origin in loadouts.items()
     ]
@@ -42,7 +43,7 @@ def loadouts_view(loadouts: Mapping[str, str], chosen: str | None, config: Layer
 def materia_view(config: LayeredConfig, agents: AgentTable) -> Table:
     """The materia: what each is, the layer that it comes from, and who answers."""
     rows = []
-    for name, raw in config.document.get("materia", {}).items():
+    for name, raw in as_object(config.document.get("materia")).items():
         given = as_object(raw)
         utility = materia_kind(given) == "utility"
         kind = ("utility" if utility else "agent") + (", generator" if given.get("generator") is True else "")
@@ -52,12 +53,35 @@ def materia_view(config: LayeredConfig, agents: AgentTable) -> Table:
                 name,
                 kind,
                 materia_group(given),
-                config.origin("materia", name).name,
+                _layers(config, "materia", name) or config.origin("materia", name).name,
                 who,
                 shorten(str(given.get("description", "")), 80),
             )
         )
     return Table(("materia", "kind", "group", "from", "answered by", "description"), rows, "no materia")
+
+
+def fields_view(config: LayeredConfig, kind: Literal["loadout", "materia"], name: str) -> Table:
+    """The fields of a loadout or a materia, and the layer that each came from (R33).
+
+    Raises:
+        MateriaError: no layer has it.
+    """
+    config.origin(kind, name)
+    group = "loadouts" if kind == "loadout" else kind
+    merged = as_object(as_object(config.document.get(group)).get(name))
+    origins = config.origins(kind, name)
+    rows = [
+        (key, shorten(value if isinstance(value, str) else pretty(value), 120), str(origins[key]))
+        for key, value in merged.items()
+    ]
+    return Table(("field", "value", "from"), rows, "no fields")
+
+
+def _layers(config: LayeredConfig, kind: Literal["loadout", "materia"], name: str) -> str:
+    """Name the layers that the fields came from, the lowest first."""
+    came = {layer.name for layer in config.origins(kind, name).values()}
+    return ", ".join(layer.name for layer in config.layers if layer.name in came)
 
 
 def agents_view(agents: AgentTable) -> Table:

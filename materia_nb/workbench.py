@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, overload
 
 from materia_nb.agents.base import Agent
 from materia_nb.agents.recorded import RecordedAgent
@@ -32,7 +32,8 @@ from materia_nb.loadout import (
 from materia_nb.loadout.compose import Composition, compose
 from materia_nb.loadout.copies import add_definitions, placed_materia
 from materia_nb.loadout.facts import as_object, materia_kind
-from materia_nb.loadout.layers import PROJECT_FILE, profile_directory
+from materia_nb.loadout.files import expanded, is_there, resolved
+from materia_nb.loadout.layers import PROJECT_FILE, profile_directory, whole_over
 from materia_nb.recordings import agent_of, read_recording, recording_of
 from materia_nb.store.catalogue import CastEntry, find_cast, is_file, list_casts
 from materia_nb.store.files import disk, replace_file
@@ -72,7 +73,7 @@ class Workbench:
     """
 
     def __init__(self, project: str | Path = ".", *, sync: bool = False, bundled: bool = True) -> None:
-        self.project = Path(project).resolve()
+        self.project = resolved(project)
         self.sync = sync
         self.agents = AgentTable()
         self.pins: dict[str, BenchPin] = {}
@@ -110,18 +111,30 @@ class Workbench:
         """
         given = path if isinstance(path, Mapping) else self._find(Path(path))
         config = self._read(given)
+        before = self._given, self._config, self._chosen
         self._given, self._config, self._chosen = given, config, config.active
-        return self.loadout()
+        try:
+            return self._taken()
+        except MateriaError:  # there is no loadout in it, nor below
+            self._given, self._config, self._chosen = before
+            raise
 
     def reload(self) -> LoadoutView:
         """Read every layer again, after a file was changed."""
         self._config = self._read(self._given)
-        return self.loadout()
+        return self._taken()
+
+    def _taken(self) -> LoadoutView:
+        """Show the chosen loadout, with its shipped scripts copied to the profile."""
+        shown = self.loadout()
+        if shown.graph is not None:
+            _copy_scripts(shown.graph)
+        return shown
 
     def _find(self, path: Path) -> Path:
-        path = path.expanduser()
+        path = expanded(path)
         inside = self.project / path
-        return inside if inside.exists() or not path.exists() else path.resolve()
+        return inside if is_there(inside) or not is_there(path) else resolved(path)
 
     @property
     def loadouts(self) -> Mapping[str, str]:
@@ -139,7 +152,7 @@ class Workbench:
         """Choose the loadout to cast."""
         self._needs_loadout(name)
         self._chosen = name
-        return self.loadout()
+        return self._taken()
 
     def loadout(self, name: str | None = None) -> LoadoutView:
         """Show a loadout, the chosen one by default, with its problems if it has some."""
@@ -169,6 +182,8 @@ class Workbench:
         materia = document.pop("materia", {})
         if not isinstance(materia, dict):
             raise MateriaError("materia must be an object of definitions.", where=f"{name}.materia")
+        if "sockets" in document:  # a loadout of its own, not a change of the one below
+            document = self._whole("loadout", name, document)
         self._notebook["loadouts"][name] = document
         self._notebook["materia"].update(materia)
         self._config = None
@@ -220,7 +235,7 @@ class Workbench:
         if to == "notebook" or (to is None and design.home.path is None):
             refuse_problems(design, anyway=anyway)
             _check_name(design.name, "loadout")
-            self._notebook["loadouts"][design.name] = design.document
+            self._notebook["loadouts"][design.name] = self._whole("loadout", design.name, design.document)
             self._config, self._chosen = None, design.name
             design.saved()
             return "saved in this notebook"
@@ -243,7 +258,7 @@ class Workbench:
         return words
 
     def define_materia(self, name: str, definition: Mapping[str, JSON]) -> None:
-        """Define a materia in this notebook."""
+        """Define a materia in this notebook; of one that other layers have, the fields given here are changed (R33)."""
         _check_name(name, "materia")
         self._notebook["materia"][name] = dict(definition)
         self._config = None
@@ -285,8 +300,13 @@ class Workbench:
         }
         if generator:
             definition["generator"] = True
-        self.define_materia(name, {**definition, **fields})
+        self.define_materia(name, self._whole("materia", name, {**definition, **fields}))
         return path
+
+    def _whole(
+        self, kind: Literal["loadout", "materia"], name: str, definition: Mapping[str, JSON]
+    ) -> dict[str, JSON]:
+        return whole_over(definition, self.config.below(kind, name, "notebook"))
 
     def copy_loadout(self, name: str, new: str | None = None, *, materia: bool = False) -> LoadoutView:
         """Copy a loadout into the project's ``.pi/pi-materia.json``, to be edited there, and choose it.
@@ -392,8 +412,8 @@ class Workbench:
         if not isinstance(to, str) or not to.startswith(_RECORDED):
             return to
         reference = to.removeprefix(_RECORDED)
-        path = self.project / reference
-        if path.is_file() or path.suffix == ".json":
+        path = self.project / expanded(reference)
+        if path.suffix == ".json" or is_file(path):
             return read_recording(path)
         path = find_cast(self.artifact_root, reference)
         return self._open.get(path.resolve()) or Cast.open(path)
@@ -407,8 +427,8 @@ class Workbench:
         Raises:
             MateriaError: there is no such file or cast, or it is no recording (``bad_recording``).
         """
-        path = self.project / reference
-        if is_file(path) or path.suffix == ".json":
+        path = self.project / expanded(reference)
+        if path.suffix == ".json" or is_file(path):
             return read_recording(path)
         cast = Cast.open(find_cast(self.artifact_root, str(reference)))
         return agent_of(recording_of(cast), f"recorded:{cast.id}")
@@ -437,12 +457,12 @@ class Workbench:
         """Raise MateriaError (``unknown_materia``) unless a name is ``*`` or that of a materia or socket."""
         if name == "*":
             return
-        materia = self.config.document.get("materia", {})
+        document = self.config.document
+        materia = as_object(document.get("materia"))
         sockets = {
             socket
-            for loadout in self.config.document.get("loadouts", {}).values()
-            if isinstance(loadout, dict)
-            for socket in loadout.get("sockets", {})
+            for loadout in as_object(document.get("loadouts")).values()
+            for socket in as_object(as_object(loadout).get("sockets"))
         }
         if name not in materia and name not in sockets:
             raise MateriaError(
@@ -632,8 +652,8 @@ class Workbench:
 
     def take(self, cast: Cast) -> Cast:
         """Make a cast the one that verbs are about."""
-        if cast.writable and any(socket.materia.script for socket in cast.graph.sockets.values()):
-            scripts.synchronize(_utility_folder())
+        if cast.writable:
+            _copy_scripts(cast.graph)
         self.cast_ = cast
         self._open[cast.run_dir.resolve()] = cast
         return cast
@@ -700,6 +720,11 @@ def _check_request(request: object) -> None:
             f"The request must be text, not {type(request).__name__}.",
             hint="say what is asked for in words",
         )
+
+
+def _copy_scripts(graph: Graph) -> None:
+    if any(socket.materia.script for socket in graph.sockets.values()):
+        scripts.synchronize(_utility_folder())
 
 
 def _utility_folder() -> Path:

@@ -209,6 +209,7 @@ def bench() -> Iterator[Workbench]:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["MATERIA_PROFILE_DIR"] = folder
         os.environ.pop("MATERIA_CONFIG", None)
+        os.environ.pop("PI_MATERIA_PROFILE_DIR", None)
         with closing(Workbench(folder)) as wb:
             yield wb
 

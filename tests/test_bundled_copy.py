@@ -160,3 +160,20 @@ def test_the_verb_copies_and_completes(shell, file):
     assert {"Full-Auto", "My-Auto", "--materia"} <= set(candidates(lambda: wb, ["copy"]))
     assert candidates(lambda: wb, ["copy", "Full-Auto"]) == ["--materia"]
     assert ".pi/pi-materia.json" in repr(shell.run_line_magic("materia", "help copy"))
+
+
+def test_the_verbs_tell_where_each_field_came_from_r33(shell, project):
+    (project / ".pi").mkdir(exist_ok=True)
+    (project / ".pi/pi-materia.json").write_text(
+        '{"materia": {"Build": {"model": "x"}}, "loadouts": {"Ask": {"label": "A"}}}'
+    )
+    rows = {row[0]: row for row in shell.run_line_magic("materia", "materia Build").rows}
+    assert rows["model"][:2] == ("model", "x")
+    assert rows["model"][2].startswith("project (")
+    assert rows["prompt"][2].startswith("bundled (")
+    assert {row[0]: row[3] for row in shell.run_line_magic("materia", "materia").rows}[
+        "Build"
+    ] == "bundled, project"
+    fields = {row[0]: row[2] for row in shell.run_line_magic("materia", "loadouts Ask").rows}
+    assert fields["label"].startswith("project (")
+    assert fields["sockets"].startswith("bundled (")

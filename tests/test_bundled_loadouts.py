@@ -136,9 +136,12 @@ def test_full_auto_gives_up_on_an_item_and_can_be_revived(wb):
     assert cast.run() == "complete"
 
 
-def test_full_auto_with_nothing_to_do_ends_in_the_loop(wb):
-    replies = {**LOOP, "Auto-Plan": {"workItems": []}}
-    assert play(wb, "Full-Auto", replies)[1] == "123"
+@pytest.mark.parametrize(
+    "name, route", [("Plan-Build-Eval", "15"), ("Full-Auto", "1237"), ("Teach-Exits", "15")]
+)
+def test_an_empty_plan_still_reaches_what_is_behind_the_loop_r16(wb, name, route):
+    replies = {**LOOP, "Plan": {"workItems": []}, "Auto-Plan": {"workItems": []}}
+    assert play(wb, name, replies)[1] == route
 
 
 def test_planning_consult(wb):

@@ -317,3 +317,12 @@ def test_a_composition_visits_what_its_parts_visit(one, other, seed):
             state.failure and state.failure.kind,
         )
         assert dict(end.data) == dict(state.data)
+
+
+@pytest.mark.parametrize("text", ["{{cursor." * 100_000, "{{cursor.x" + " " * 1_000_000, "{" * 1_000_000])
+def test_prompts_with_many_braces_are_linked_soon(text):
+    document = {
+        **BUNDLED.document,
+        "materia": {**BUNDLED.document["materia"], "Odd": {"prompt": text, "tools": "none"}},
+    }
+    assert compose(document, ["Odd", "Ask"]).document["materia"]["Odd"]["prompt"] == text

@@ -115,7 +115,7 @@ def test_removing_the_source_the_entry_and_the_last_member_is_told(draft):
     assert "loop L has no source of items now; the loadout has no entry now" in draft.remove_socket(
         "Socket-1"
     )
-    assert ("missing-endpoint", "entry") in codes(draft)
+    assert ("missing-entry", "entry") in {(hint.code, hint.source) for hint in draft.report.hints}
     assert ("missing-endpoint", "loops.L.consumes.from") in codes(draft)
     draft.remove_socket("Socket-3")
     assert "loop L goes, having no member left" in draft.remove_socket("Socket-2")
@@ -300,6 +300,14 @@ def test_what_a_loop_goes_over_is_changed_and_the_rest_kept(draft):
             "label": "Items",
         }
     }
+
+
+def test_a_socket_that_is_no_member_any_more_takes_its_exits_with_it(draft):
+    assert draft.set_members("L", ["Socket-2"]).endswith("; 1 exit of dropped members went")
+    assert "exits" not in draft.document["loops"]["L"]
+    draft.undo()
+    assert draft.set_members("L", ["Socket-3"]) == "loop L is made of Socket-3"
+    assert draft.document["loops"]["L"]["exits"] == [route("Socket-3", "satisfied", "Socket-4")]
 
 
 def test_r15_the_older_exit_can_be_taken_away():

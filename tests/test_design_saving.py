@@ -77,7 +77,7 @@ def test_only_the_lines_that_must_change_do():
     draft.add_socket("Build")
     draft.add_edge("Socket-5", "Socket-6")
     draft.move_edge("Socket-3", 0, 1)
-    draft.add_exit("items", "Socket-4", "always", "end")
+    draft.add_exit("items", "Socket-3", "always", "end")
     draft.rename_socket("Socket-2", "Make")
     after = rewritten(text, draft.whole)
     assert json.loads(after) == draft.whole
@@ -102,8 +102,8 @@ def test_only_the_lines_that_must_change_do():
         '+ "sockets": ["Make", "Socket-3", "Socket-4"],',
         "+ },",
         "+ {",
-        '+ "id": "exit:Socket-4:always",',
-        '+ "from": "Socket-4",',
+        '+ "id": "exit:Socket-3:always",',
+        '+ "from": "Socket-3",',
         '+ "condition": "always",',
         '+ "targetSocketId": "end"',
         '- "Socket-2": { "x": 1, "y": 0 },',
@@ -303,7 +303,7 @@ def test_an_unfinished_loadout_is_saved_only_if_that_is_meant(wb, project):
     draft.remove_socket("Socket-1")
     before = path.read_bytes()
     for to in (None, "notebook", "copy.json"):
-        with pytest.raises(MateriaError, match="problems: nothing is named at entry"):
+        with pytest.raises(MateriaError, match="problems: nothing is named at loops"):
             wb.save_design(draft, to)
     assert path.read_bytes() == before
     assert not (project / "copy.json").exists()
@@ -442,3 +442,21 @@ def test_a_running_cast_keeps_the_loadout_that_it_started_with(bench):
     assert cast.route[-1][0] == "Socket-5"
     assert cast.graph.sockets["Socket-5"].materia.id == "Narrate"
     assert "Socket-4" not in bench.cast("the next one").graph.sockets
+
+
+@pytest.mark.parametrize("to", ["notebook", None])
+def test_what_was_taken_out_of_a_loadout_does_not_shine_through_from_below_r33(wb, to):
+    design = wb.design("Plan-Build-Eval")
+    design.delete_loop("items")
+    wb.save_design(design, to, anyway=True)
+    assert "loops" not in wb.config.document["loadouts"]["Plan-Build-Eval"]
+    assert wb.config.origin("loadout", "Plan-Build-Eval").name == ("notebook" if to else "project")
+
+
+def test_a_loadout_that_a_file_changes_in_part_is_designed_as_a_whole_r33(wb, project):
+    (project / PROJECT_FILE).parent.mkdir()
+    (project / PROJECT_FILE).write_text('{"loadouts": {"Ask": {"description": "mine"}}}')
+    wb.reload()
+    design = wb.design("Ask")
+    assert set(design.document) >= {"entry", "sockets", "description"}
+    assert "saved in" in wb.save_design(design)

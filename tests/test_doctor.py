@@ -273,3 +273,17 @@ def test_the_verb_shows_it_as_text_and_as_a_table(programs, project, monkeypatch
     assert "command:claude: if you want it" in bundle["text/plain"]
     assert "<table" in bundle["text/html"]
     shell.user_ns["wb"].close()
+
+
+def test_the_copies_of_shipped_scripts_are_told(programs, wb, tmp_path, monkeypatch):
+    monkeypatch.setenv("MATERIA_PROFILE_DIR", str(tmp_path / "mine"))
+    pi = tmp_path / "pi" / "utilities"
+    pi.mkdir(parents=True)
+    (pi / ".pi-materia-shipped-utilities.json").write_text('{"scripts": {"detect-vcs.mjs": {}}}')
+    monkeypatch.setenv("PI_MATERIA_PROFILE_DIR", str(pi.parent))
+    assert one(checkup(wb), "detect-vcs.py").found.startswith("not there")
+    wb.use("Full-Auto")
+    (tmp_path / "mine/utilities/detect-vcs.py").write_text("mine")
+    found = checkup(wb)
+    assert (one(found, "detect-vcs.py").status, one(found, "commit-sigil.py").status) == ("hint", "ok")
+    assert "detect-vcs.mjs" in one(found, "Pi profile").found

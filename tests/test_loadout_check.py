@@ -213,6 +213,26 @@ def test_a_materia_without_type_is_what_it_has():
 
 
 @pytest.mark.parametrize(
+    "runs", [{"command": ["true"]}, {"script": {"kind": "shippedUtility", "name": "detect-vcs.py"}}]
+)
+def test_a_materia_that_could_be_either_must_say_which_it_is_r38(runs):
+    document = config({"Socket-1": {"materia": "A"}})
+    document["materia"]["A"] = {"tools": "none", "prompt": "p", **runs}
+    assert found(document) == {("invalid-materia", "A")}
+    document["materia"]["A"]["type"] = "agent"
+    assert found(document) == set()
+
+
+def test_without_an_entry_a_cast_starts_at_the_first_socket_r36():
+    document = config(
+        {"Socket-2": {"materia": "P", "edges": [edge("Socket-1")]}, "Socket-1": {"materia": "P"}}
+    )
+    del document["loadouts"]["T"]["entry"]
+    assert build_graph(document).entry == "Socket-2"
+    assert ("missing-entry", "entry") in {(hint.code, hint.source) for hint in check_config(document).hints}
+
+
+@pytest.mark.parametrize(
     "socket, problem",
     [
         ({"parse": "text"}, "parse"),
@@ -426,3 +446,49 @@ def test_checking_never_raises_on_a_config_with_one_thing_replaced(data, value):
     node[last] = value
     if check_config(document).ok:
         build_graph(document)
+
+
+@pytest.mark.parametrize("source", ['$.a[?(@.b =~ "(a+)+$")]', "$..a..a..a", "$.a.`sub(/(a+)+$/, x)`"])
+def test_expressions_that_an_output_can_keep_busy_for_ever_are_refused(source):
+    document = config({"Socket-1": {"materia": "P", "parse": "json", "assign": {"x": source}}})
+    assert found(document) == {("invalid-socket", "Socket-1.assign.x")}
+    document = config({"Socket-1": {"materia": "U"}})
+    document["materia"]["U"]["assign"] = {"x": source}
+    assert found(document) == {("invalid-materia", "materia.U.assign.x")}
+
+
+@pytest.mark.parametrize("field", ["parallel", "parallelPlanner"])
+def test_a_loadout_that_needs_streams_has_one_problem_that_says_so(field):
+    document = looped(
+        Socket_1={"edges": [edge("Socket-4")]}, Socket_4={"materia": "W", "edges": [edge("Socket-2")]}
+    )
+    document["loadouts"]["T"]["loops"]["L"]["parallel"] = {"maxConcurrency": 2}
+    document["materia"]["G"][field] = True
+    document["materia"]["W"] = {"type": "utility", "utility": "vcs.spawnJjWorkspace", "parallelSafe": True}
+    document["parallelism"] = {"maxConcurrency": 2}
+    assert found(document, "T") == {("parallel-generation", "Socket-1.materia")}
+    assert not [hint for hint in check_config(document, "T").hints if hint.code == "unknown-field"]
+
+
+def test_only_a_generator_is_parallel():
+    document = config({"Socket-1": {"materia": "P"}})
+    document["materia"]["P"]["parallel"] = True
+    assert found(document) == {("invalid-materia", "materia.P.parallel")}
+
+
+@pytest.mark.parametrize(
+    "alias, now",
+    [("vcs.detect", "Detect-VCS"), ("project.ensureIgnored", "Ignore-Artifacts"), ("echo", "command")],
+)
+def test_what_is_built_into_the_reference_is_refused_with_what_to_place_instead(alias, now):
+    document = config({"Socket-1": {"materia": "U"}})
+    document["materia"]["U"] = {"type": "utility", "utility": alias}
+    (problem,) = check_config(document).problems
+    assert problem.source == "materia.U.utility"
+    assert now in problem.hint
+
+
+@pytest.mark.parametrize("old", ["detectVcs", "currentUtilityVcsDetect1a2b"])
+def test_an_id_of_earlier_versions_is_answered_with_the_one_of_now(old):
+    (problem,) = check_config(config({"Socket-1": {"materia": old}})).problems
+    assert problem.hint == "it is called 'Detect-VCS' now"

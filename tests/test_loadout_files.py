@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import stat
+import time
+import tracemalloc
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -270,3 +273,54 @@ def _where(path):
     with pytest.raises(MateriaError) as caught:
         read_config(path)
     return caught.value.where
+
+
+def test_yaml_merge_keys_are_refused_before_they_can_double():
+    lines = ["a0: &a0 {k: v}", *(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}" for n in range(1, 40))]
+    error = fault("\n".join(lines), "yaml")
+    assert "merge key" in error.what
+    assert error.where == "cell:2:10"
+    assert read_text("'<<': x", "yaml") == {"<<": "x"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"' + "k" * 500_000 + '": [' + "1," * 250_000 + "1]}",
+        "// a comment\n[" + "[]," * 300_000 + "[],]",
+        "[" * 400 + '"' + "\\\\" * 400_000 + '"' + "]" * 400,
+        '"' + '\\"' * 500_000,
+        "/*" * 500_000,
+        "[1" + ", " * 300_000 + "]",
+        "['x', " + "1," * 400_000 + "]",
+        "- a\n" * 250_000,
+    ],
+    ids=["long-key", "empties", "deep", "open-string", "open-comments", "commas", "json5", "yaml"],
+)
+@pytest.mark.parametrize("format_", ["json", "jsonc", "yaml"])
+def test_a_text_of_one_megabyte_is_read_or_refused_soon(text, format_):
+    began = time.process_time()
+    with suppress(MateriaError):
+        read_text(text, format_)
+    assert time.process_time() - began < 5
+
+
+def test_the_paths_of_long_keys_take_no_memory():
+    text = '{"' + "k" * 50_000 + '": [' + "1," * 25_000 + "1]}"
+    tracemalloc.start()
+    read_text(text, "json")
+    assert tracemalloc.get_traced_memory()[1] < 100 * len(text)
+    tracemalloc.stop()
+
+
+def test_comments_are_read_at_any_length_and_their_places_kept():
+    text = "{ // first\n" + "/* x */\n" * 20_000 + '"a": "// no comment", /* , */ "b": [1, ], }'
+    assert read_text(text, "jsonc") == {"a": "// no comment", "b": [1]}
+    assert fault("// x\n" * 20_000 + '{"a": nothing}', "jsonc").where == "cell:20001:7"
+
+
+def test_halves_of_a_character_are_joined_as_in_json():
+    escaped = r'{"a": "\ud83d\udc69", "\ud83d\udc69": ["\ud83d"]}'
+    document = {"a": "\U0001f469", "\U0001f469": ["\ud83d"]}
+    assert [read_text(escaped, format_) for format_ in ("json", "yaml")] == [document, document]
+    assert read_text(escaped.replace('"a"', "a"), "jsonc") == document

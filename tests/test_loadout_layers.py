@@ -46,7 +46,7 @@ def test_every_bundled_loadout_can_be_built(project, env):
     assert {config.graph(name).name for name in config.loadout_names} == set(config.loadout_names)
     assert config.active in config.loadout_names
     graph = config.graph("Plan-Build-Eval")
-    assert graph.sockets["Socket-4"].advance.derived
+    assert graph.sockets["Socket-4"].advance.when == "satisfied"
     assert graph.sockets["Socket-3"].edges[1].max_traversals == 3
 
 
@@ -71,19 +71,48 @@ def test_higher_layers_win_by_name(tmp_path, project, profile, env):
     ]
 
 
-def test_a_materia_is_replaced_whole_and_null_removes_it(project, profile, env):
-    write(
-        profile / "config.json",
-        {"materia": {"P": {**AGENT, "label": "old"}, "Q": AGENT}, "loadouts": {"A": {}}},
-    )
-    config = load_layers(
-        {"materia": {"P": AGENT, "Q": None}, "loadouts": {"A": None}}, project=project, env=env, bundled=False
-    )
+def test_null_removes_a_materia_and_a_loadout(project, profile, env):
+    write(profile / "config.json", {"materia": {"P": AGENT, "Q": AGENT}, "loadouts": {"A": {}}})
+    given = {"materia": {"Q": None}, "loadouts": {"A": None}}
+    config = load_layers(given, project=project, env=env, bundled=False)
     assert config.document["materia"] == {"P": AGENT}
     assert config.loadout_names == ()
-    assert config.origin("materia", "P").name == "given"
     assert "Q" not in config.owners
-    assert "P" not in config.owners  # a document has no directory to run scripts from
+
+
+def test_a_materia_is_merged_field_by_field_and_null_takes_a_field_away_r33(project, profile, env):
+    write(profile / "config.json", {"materia": {"P": {**AGENT, "label": "old", "thinking": "high"}}})
+    write(project / ".pi/pi-materia.json", {"materia": {"P": {"model": "x", "label": None}}})
+    config = load_layers(project=project, env=env, bundled=False)
+    assert config.document["materia"] == {"P": {**AGENT, "thinking": "high", "model": "x"}}
+    origins = {name: layer.name for name, layer in config.origins("materia", "P").items()}
+    assert origins == {"prompt": "profile", "tools": "profile", "thinking": "profile", "model": "project"}
+    assert config.origin("materia", "P").name == "project"
+
+
+def test_a_bundled_materia_gets_a_model_from_one_line_r33(project, env):
+    write(project / ".pi/pi-materia.json", {"materia": {"Build": {"model": "x"}}})
+    config = load_layers(project=project, env=env)
+    assert config.check("Full-Auto").ok
+    assert config.graph("Full-Auto").sockets["Socket-4"].materia.model == "x"
+
+
+def test_a_loadout_without_sockets_keeps_those_below_r33(project, profile, env):
+    write(profile / "config.json", {"loadouts": {"A": loadout("p1", description="d", handoff="envelope")}})
+    over = {"loadouts": {"A": {"description": "mine", "handoff": None}}}
+    config = load_layers(over, project=project, env=env, bundled=False)
+    assert config.document["loadouts"]["A"] == loadout("p1", description="mine")
+    config = load_layers(
+        {"loadouts": {"A": {"sockets": {"Socket-9": {}}}}}, project=project, env=env, bundled=False
+    )
+    assert config.document["loadouts"]["A"]["sockets"] == {"Socket-9": {}}
+
+
+def test_a_script_is_beside_the_file_that_says_the_command_r24(tmp_path, project, profile, env):
+    write(profile / "config.json", {"materia": {"A": {"command": ["./a.sh"]}, "B": {"command": ["./b.sh"]}}})
+    write(tmp_path / "mine.json", {"materia": {"A": {"timeoutMs": 5}, "B": {"command": ["./c.sh"]}}})
+    config = load_layers(tmp_path / "mine.json", project=project, env=env, bundled=False)
+    assert config.owners == {"A": profile, "B": tmp_path}
 
 
 def test_budget_and_limits_are_merged_by_key_and_settings_are_replaced(project, profile, env):
@@ -181,6 +210,21 @@ def test_the_environment_is_read_at_each_load(project, profile, monkeypatch):
     assert "Mine" not in load_layers(project=project).loadout_names
     write(profile / "config.json5", "{loadouts: {Mine: {}}}")
     assert "Mine" in load_layers(project=project).loadout_names
+
+
+def test_a_pi_profile_is_read_when_there_is_none_of_our_own(tmp_path, project, profile, env):
+    write(tmp_path / "pi/config.json", {"loadouts": {"FromPi": loadout()}})
+    env["PI_MATERIA_PROFILE_DIR"] = str(tmp_path / "pi")
+    assert load_layers(project=project, env=env).origin("loadout", "FromPi").name == "profile"
+    write(profile / "config.json", {"loadouts": {"Mine": loadout()}})
+    assert "FromPi" not in load_layers(project=project, env=env).loadout_names
+
+
+def test_without_any_variable_the_pi_profile_is_where_pi_keeps_it(tmp_path, project, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = write(tmp_path / "xdg/pi/pi-materia/config.json", {"loadouts": {"FromPi": loadout()}})
+    config = load_layers(project=project, env={"XDG_CONFIG_HOME": str(tmp_path / "xdg")})
+    assert config.origin("loadout", "FromPi").path == path
 
 
 def test_without_a_variable_the_profile_is_the_platforms(project, monkeypatch, tmp_path):

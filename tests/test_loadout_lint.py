@@ -26,7 +26,9 @@ def plain(**fields):
 
 def reached(document):
     """The loop config with its last socket reached, so that only what a test is about is left."""
-    document["loadouts"]["T"]["loops"]["L"].setdefault("exits", [route("Socket-3", "satisfied", "Socket-4")])
+    loadout = document["loadouts"]["T"]
+    loadout["loops"]["L"].setdefault("exits", [route("Socket-3", "always", "Socket-4")])
+    loadout["sockets"]["Socket-3"].setdefault("advance", ADVANCE)
     return document
 
 
@@ -46,7 +48,7 @@ def test_unknown_fields_with_the_nearest_known_one_r28(field, near):
 
 
 def test_unknown_fields_everywhere():
-    document = reached(looped({"exits": [route("Socket-3", "satisfied", "Socket-4", x=1)], "x": 1}))
+    document = reached(looped({"exits": [route("Socket-3", "always", "Socket-4", x=1)], "x": 1}))
     loadout = document["loadouts"]["T"]
     for place in (
         document,
@@ -140,13 +142,14 @@ def test_an_advance_and_a_route_that_wait_for_a_text():
     assert hints(document) == {
         ("guard-on-text", "Socket-2.advance.when"),
         ("guard-on-text", "loops.L.exits[0].condition"),
+        ("empty-list-ends", "loops.L.exits"),
     }
 
 
 def test_a_guarded_legacy_exit_makes_its_source_json_r15():
     document = looped({"exit": {"from": "Socket-3", "when": "satisfied", "to": "Socket-4"}})
     del document["loadouts"]["T"]["sockets"]["Socket-3"]["parse"]
-    assert hints(document) == {("legacy-exit", "loops.L.exit")}
+    assert hints(document) == {("legacy-exit", "loops.L.exit"), ("empty-list-ends", "loops.L.exits")}
 
 
 def test_an_edge_that_leaves_from_the_exit_socket():
@@ -179,11 +182,41 @@ def test_loops_and_lists_that_never_move_on():
 
 def test_routes_that_are_never_taken():
     other = looped({"exits": [route("Socket-2", "always", "Socket-4")]}, Socket_3={"advance": ADVANCE})
-    assert hints(other) == {("idle-route", "loops.L.exits[0]")}
+    assert hints(other) == {("idle-route", "loops.L.exits[0]"), ("exhausted-unmatched", "loops.L.exits")}
     opposite = looped(
         {"exits": [route("Socket-3", "not_satisfied", "Socket-4")]}, Socket_3={"advance": ADVANCE}
     )
-    assert hints(opposite) == {("idle-route", "loops.L.exits[0]")}
+    assert ("idle-route", "loops.L.exits[0]") in hints(opposite)
+
+
+def test_an_empty_list_that_no_exit_waits_for_ends_the_cast_r16():
+    document = looped({"exits": [route("Socket-3", "satisfied", "Socket-4")]})
+    assert hints(document) == {("empty-list-ends", "loops.L.exits")}
+    document["loadouts"]["T"]["loops"]["L"]["exits"].append(route("Socket-3", "always", "Socket-4"))
+    document["loadouts"]["T"]["sockets"]["Socket-3"]["advance"] = ADVANCE
+    assert hints(document) == set()
+    assert hints(looped({"exits": [route("Socket-3", "satisfied", "end")]})) == {
+        ("unreachable-socket", "Socket-4")
+    }
+
+
+def test_a_last_item_that_no_exit_waits_for_ends_the_cast_r16():
+    loop = {"exits": [route("Socket-3", "satisfied", "Socket-4"), route("Socket-2", "always", "Socket-4")]}
+    document = looped(loop, Socket_3={"advance": {}})
+    assert ("exhausted-unmatched", "loops.L.exits") in hints(document)
+    loop["exits"].append(route("Socket-3", "not_satisfied", "Socket-4"))
+    assert ("exhausted-unmatched", "loops.L.exits") not in hints(looped(loop, Socket_3={"advance": {}}))
+
+
+@pytest.mark.parametrize("when, other", [("satisfied", "not_satisfied"), ("not_satisfied", "satisfied")])
+def test_a_guarded_edge_alone_leaves_the_other_result_to_the_end_r3(when, other):
+    sockets = {
+        "Socket-1": {"materia": "P", "parse": "json", "edges": [edge("Socket-2", when)]},
+        "Socket-2": {"materia": "P"},
+    }
+    assert hints(config(sockets)) == {("lone-guard", "Socket-1.edges")}
+    sockets["Socket-1"]["edges"].append(edge("end", other))
+    assert hints(config(sockets)) == set()
 
 
 def test_lists_and_members_said_twice():
@@ -202,6 +235,14 @@ def test_obsolete_names_in_what_agents_hand_over(source):
 
 def test_an_assignment_to_nothing_fails_only_when_it_runs_r11():
     assert hints(plain(parse="json", assign={".": "$.x"})) == {("assign-target", "Socket-1.assign..")}
+
+
+@pytest.mark.parametrize("assign", [{"a": "state"}, {"a.b": "state.a"}])
+def test_a_state_that_is_put_into_itself_in_a_cycle_doubles_r11(assign):
+    document = plain(assign=assign, edges=[edge("Socket-1")])
+    assert hints(document) == {("state-doubles", f"Socket-1.assign.{next(iter(assign))}")}
+    assert hints(plain(assign=assign)) == set()
+    assert hints(plain(assign={"b": "state.a"}, edges=[edge("Socket-1")])) == set()
 
 
 def test_several_loadouts_and_none_active():

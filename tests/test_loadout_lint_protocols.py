@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 
 from loadout_samples import AGENT, config, edge
+from materia_nb.handoff.contract.given import assignment_of
+from materia_nb.handoff.protocol import Task
 from materia_nb.loadout import check_config
 
 
 def report(document, loadout=None):
     found = check_config(document, loadout)
     assert found.ok, str(found)
-    return [hint for hint in found.hints if hint.code != "unused-materia"]
+    return [hint for hint in found.hints if hint.code not in ("unused-materia", "not-finalized")]
 
 
 def hints(document):
@@ -118,3 +120,36 @@ def test_whatever_stands_there_nothing_is_raised(value):
         document = one()
         document["loadouts"]["T"]["handoff"] = value
         check_config(document)
+
+
+def test_an_assignment_has_two_spellings_and_what_is_wrong_has_its_path():
+    given = {"acceptance_criteria": ["x"], "writableSections": ["y"], "gaol": "z"}
+    document = one(handoff="agent-contract", parse="json", assignment=given)
+    assert hints(document) == {("unknown-field", "Socket-1.assignment.gaol")}
+    wrong = one(assignment={"acceptance_criteria": "x", "primary": "no", "scope": ["a"], "surfaces": ["b"]})
+    found = {problem.source for problem in check_config(wrong).problems}
+    assert found == {f"Socket-1.assignment.{name}" for name in ("acceptance_criteria", "primary", "scope")}
+
+
+@pytest.mark.parametrize("spelling", ["writable_sections", "writableSections"])
+def test_an_agent_is_told_its_assignment_in_either_spelling(spelling):
+    told = assignment_of(Task("g", "Socket-1", "T", {spelling: ["stack"]}))
+    assert told.envelope()["write_permissions"]["writable_sections"] == ["stack"]
+
+
+def test_an_agent_that_writes_its_envelope_while_it_works():
+    document = one(parse="json", handoff="envelope")
+    assert [hint.source for hint in check_config(document).hints if hint.code == "not-finalized"] == [
+        "Socket-1.finalize"
+    ]
+    for said in (True, False):
+        document = one(parse="json", handoff="envelope", finalize=said)
+        assert not [hint for hint in check_config(document).hints if hint.code == "not-finalized"]
+
+
+def test_a_text_in_a_loadout_that_hands_over_envelopes():
+    document = one()
+    document["loadouts"]["T"]["handoff"] = "envelope"
+    assert hints(document) == {("text-handoff", "Socket-1.parse")}
+    document["loadouts"]["T"]["sockets"]["Socket-1"]["handoff"] = "sparse"
+    assert hints(document) == set()

@@ -68,7 +68,13 @@ def test_an_empty_directory_becomes_a_repository(project, jj):
         "newWorkingCommit": False,
         "emptyHead": True,
     }
-    assert jj.calls() == [ROOT, ["git", "init"], ROOT, DIFF]
+    assert jj.calls() == [ROOT, ["git", "init", "--no-colocate"], ROOT, DIFF]
+
+
+def test_a_jj_that_does_not_know_colocation_makes_a_repository_too(project, jj):
+    code, found, _ = bootstrap(project, jj, env={"JJ_OLD": "1"})
+    assert (code, found["initialized"]) == (0, True)
+    assert jj.calls()[2] == ["git", "init"]
 
 
 def test_content_is_left_in_a_commit_of_its_own(project, jj):

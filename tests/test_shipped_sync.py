@@ -16,7 +16,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.loadout.facts import SHIPPED_SCRIPTS
 from materia_nb.utilities import scripts
 from materia_nb.utilities.command import resolve_command
-from materia_nb.utilities.scripts import MANIFEST, PACKAGED, find_script, synchronize
+from materia_nb.utilities.scripts import MANIFEST, PACKAGED, copies, find_script, synchronize
 
 NAME = "detect-vcs.py"
 
@@ -233,6 +233,25 @@ def test_a_resumed_cast_runs_it_too(project, profile):
     assert again.run() == "complete"
     assert again.state["vcs"] == "mine"
     again.close()
+
+
+def test_loading_or_choosing_a_loadout_copies_its_scripts_r25(project, profile):
+    wb = Workbench(project)
+    wb.use("Ask")
+    assert not profile.exists()
+    wb.load(DETECT)
+    assert names(profile) == sorted([MANIFEST, *SHIPPED_SCRIPTS])
+    (profile / NAME).unlink()
+    wb.use("Full-Auto")
+    assert (profile / NAME).exists()
+
+
+def test_how_the_copies_stand(folder):
+    assert {one.stands for one in copies(folder)} == {"not there"}
+    synchronize(folder)
+    assert {one.stands for one in copies(folder)} == {"as shipped"}
+    (folder / NAME).write_text("mine")
+    assert [one.script for one in copies(folder) if one.stands == "changed"] == [NAME]
 
 
 def test_a_profile_is_not_made_for_casts_that_need_none(project, profile):

@@ -10,7 +10,8 @@ from materia_nb.display.text import table
 from materia_nb.doctor import loadout, machine
 from materia_nb.doctor.findings import Finding, Status
 from materia_nb.errors import MateriaError
-from materia_nb.loadout.layers import profile_directory
+from materia_nb.loadout.layers import pi_profile_directory, profile_directory
+from materia_nb.utilities import scripts
 from materia_nb.views import Table
 from materia_nb.workbench import Workbench
 
@@ -47,6 +48,7 @@ def checkup(wb: Workbench) -> Checkup:
         machine.keys(os.environ),
         *machine.programs(wb.project),
         *machine.folders(_folders(wb)),
+        *machine.shipped(profile_directory(os.environ) / scripts.FOLDER, pi_profile_directory(os.environ)),
         *loadout.config(wb),
     ])  # fmt: skip
 

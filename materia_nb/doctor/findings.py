@@ -14,7 +14,7 @@ class Finding:
     """One thing that was looked at.
 
     Attributes:
-        area: what it belongs to: software, keys, programs, folders, config, agents.
+        area: what it belongs to: software, keys, programs, folders, scripts, config, agents.
         what: its name.
         status: how it stands.
         found: what was found, in a few words.

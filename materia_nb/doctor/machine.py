@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from materia_nb.agents.presets import PREFIX, PRESETS
-from materia_nb.doctor.findings import Finding
+from materia_nb.doctor.findings import Finding, Status
 from materia_nb.interrupts import Stop
+from materia_nb.utilities import scripts
 from materia_nb.utilities.process import ProcessResult, run_process, summarize
 
 KEYS: Final = (
@@ -159,3 +160,21 @@ def folders(named: Iterable[tuple[str, Path]]) -> Iterator[Finding]:
             yield Finding(
                 "folders", what, "missing", f"{folder} cannot be written: {why}", f"look at {there}"
             )
+
+
+def shipped(folder: Path, pi_profile: Path | None) -> Iterator[Finding]:
+    """Tell how the profile's copies of the shipped utility scripts stand, and what a Pi profile has."""
+    todo = {
+        "changed": "it is run as it is; remove it to get the shipped one",
+        "of another version": "the next load of a loadout that uses it replaces it",
+        "not there": "the first load of a loadout that uses it makes the copy",
+    }
+    for copy in scripts.copies(folder):
+        status: Status = "ok" if copy.stands in ("as shipped", "not there") else "hint"
+        found = f"{copy.stands}: {copy.path}"
+        yield Finding(
+            "scripts", copy.script, status, found, todo.get(copy.stands, "") if status != "ok" else ""
+        )
+    if pi_profile is not None and (foreign := scripts.foreign_scripts(pi_profile)):
+        found = f"{len(foreign)} scripts for Node, which are not run here: {', '.join(foreign)}"
+        yield Finding("scripts", "Pi profile", "ok", summarize(found, 200))

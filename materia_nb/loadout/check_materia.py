@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import (
+    LANE_UTILITIES,
     TOOL_SCOPES,
     Object,
     as_list,
@@ -11,6 +12,7 @@ from materia_nb.loadout.facts import (
     is_object,
     is_text,
     materia_kind,
+    replacement,
     script_file,
 )
 from materia_nb.loadout.report import INVALID_MATERIA, Findings, shown
@@ -36,7 +38,14 @@ def check_materia(findings: Findings, name: str, raw: JSON) -> None:
             f"materia {name!r} has the type {shown(kind)}",
             'write "agent" or "utility"',
         )
-    for flag in ("generator", "multiTurn"):
+    if raw.get("parallel") is True and raw.get("generator") is not True:
+        findings.problem(
+            INVALID_MATERIA,
+            f"{here}.parallel",
+            f"materia {name!r} is parallel and no generator, so it has no items to hand to streams",
+            'write "generator": true too, or remove parallel',
+        )
+    for flag in ("generator", "multiTurn", "parallel"):
         if flag in raw and not isinstance(raw[flag], bool):
             findings.problem(
                 INVALID_MATERIA,
@@ -48,10 +57,24 @@ def check_materia(findings: Findings, name: str, raw: JSON) -> None:
         findings.problem(
             INVALID_MATERIA, f"{here}.parse", f"parse is {shown(raw['parse'])}", 'write "json" or "text"'
         )
+    if _is_ambiguous(raw):
+        findings.problem(
+            INVALID_MATERIA,
+            name,  # the source that the conformance vectors give
+            f"the materia {name!r} has both a prompt and something to run, and does not say which it is",
+            'write "type": "agent" or "type": "utility"',
+        )
+        return
     if materia_kind(raw) == "utility":
         _check_utility(findings, here, name, raw)
     else:
         _check_agent(findings, here, name, raw)
+
+
+def _is_ambiguous(raw: Object) -> bool:
+    """Whether it could be an agent as well as a utility: no program may start for want of a field (R38)."""
+    runs = raw.get("command") is not None or raw.get("script") is not None
+    return raw.get("type") is None and raw.get("prompt") is not None and runs
 
 
 def _check_agent(findings: Findings, here: str, name: str, raw: Object) -> None:
@@ -96,11 +119,14 @@ def _check_tools(findings: Findings, here: str, name: str, raw: Object) -> None:
 def _check_utility(findings: Findings, here: str, name: str, raw: Object) -> None:
     command, script = raw.get("command"), raw.get("script")
     if command is None and script is None:
+        alias = raw.get("utility")
         findings.problem(
             INVALID_MATERIA,
-            f"{here}.command",
-            f"the utility {name!r} has nothing to run",
-            'write "command": ["program", "argument", ...] or "script": {"kind": "shippedUtility", "name": "....py"}',
+            f"{here}.command" if alias is None else f"{here}.utility",
+            f"the utility {name!r} has nothing to run"
+            + ("" if alias is None else f": {shown(alias)} is built into another engine"),
+            _instead(alias)
+            or 'write "command": ["program", "argument", ...] or "script": {"kind": "shippedUtility", "name": "....py"}',
         )
     if command is not None:
         _check_command(findings, f"{here}.command", command)
@@ -120,6 +146,14 @@ def _check_utility(findings: Findings, here: str, name: str, raw: Object) -> Non
             INVALID_MATERIA, f"{here}.params", f"params is {shown(raw['params'])}", "write an object: { ... }"
         )
     check_assign(findings, INVALID_MATERIA, f"{here}.assign", raw.get("assign"))
+
+
+def _instead(alias: JSON) -> str | None:
+    """Say what to write in place of a utility that is built into the reference engine."""
+    if alias in LANE_UTILITIES:
+        return "it belongs to streams side by side, which are not run here: remove the materia"
+    now = replacement(alias)
+    return f"place the bundled materia {now} in its stead" if now else None
 
 
 def _check_command(findings: Findings, here: str, command: JSON) -> None:

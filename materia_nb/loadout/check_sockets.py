@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.loadout.facts import (
+    ASSIGNMENT_SHAPES,
     WORK_ITEMS_SOURCE,
     Facts,
     Object,
     assigns_work_items,
+    has_shape,
     is_condition,
     is_object,
     is_socket_id,
     is_text,
+    replacement,
+    told_in,
     whole,
 )
 from materia_nb.loadout.graph import CAST_CONTEXTS, CONDITIONS, END
@@ -41,7 +45,7 @@ def check_sockets(findings: Findings, facts: Facts) -> None:
         wrong = f"sockets is {shown(sockets)}" if "sockets" in facts.raw else "the loadout has no sockets"
         findings.problem(INVALID_SOCKET, "sockets", wrong, 'write {"Socket-1": {"materia": "..."}, ...}')
         return
-    check_endpoint(findings, facts, facts.raw.get("entry"), "entry", end=False)
+    check_endpoint(findings, facts, facts.entry, "entry", end=False)
     for id_, raw in sockets.items():
         if not is_socket_id(id_):
             reserved = " is reserved for the end of a cast" if id_ == END else " is not a socket id"
@@ -138,6 +142,7 @@ def _check_socket(findings: Findings, facts: Facts, id_: str, raw: Object) -> No
     for field, example in (("limits", "{ ... }"), ("assignment", '{"goal": "..."}')):
         if raw.get(field) is not None and not is_object(raw[field]):
             _not_an_object(findings, f"{id_}.{field}", raw[field], example)
+    _check_assignment(findings, id_, raw.get("assignment"))
     _check_handoff(findings, id_, raw)
     check_cast_context(findings, INVALID_SOCKET, f"{id_}.castContext", raw)
 
@@ -148,6 +153,15 @@ def check_cast_context(findings: Findings, code: str, source: str, raw: Object) 
     if given is not None and given not in CAST_CONTEXTS:
         advice = "write one of: " + ", ".join(f'"{word}"' for word in CAST_CONTEXTS)
         findings.problem(code, source, f"castContext is {shown(given)}", advice)
+
+
+def _check_assignment(findings: Findings, id_: str, assignment: JSON) -> None:
+    for name, shape in ASSIGNMENT_SHAPES.items() if is_object(assignment) else ():
+        spelt, value = told_in(assignment, name)
+        if value is not None and not has_shape(value, shape):
+            findings.problem(
+                INVALID_SOCKET, f"{id_}.assignment.{spelt}", f"{spelt} is {shown(value)}", f"write {shape}"
+            )
 
 
 def _check_handoff(findings: Findings, id_: str, raw: Object) -> None:
@@ -180,11 +194,12 @@ def _check_placement(findings: Findings, facts: Facts, id_: str, raw: Object) ->
         wrong = f"materia is {shown(named)}" if "materia" in raw else "the socket names no materia"
         findings.problem(UNKNOWN_MATERIA, f"{id_}.materia", wrong, findings.near("", facts.materia))
     elif named not in facts.materia:
+        now = replacement(named)
         findings.problem(
             UNKNOWN_MATERIA,
             f"{id_}.materia",
             f"there is no materia {shown(named)}",
-            findings.near(named, facts.materia),
+            f"it is called {now!r} now" if now else findings.near(named, facts.materia),
         )
 
 

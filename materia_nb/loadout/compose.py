@@ -21,7 +21,9 @@ from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.resolve import build_graph
 
 PREFIXES: Final = ("loadout", "materia")
-_CURSOR: Final = re.compile(r"(\{\{\s*cursor\.)([^}]+?)(\s*\}\})")
+_CURSOR: Final = re.compile(
+    r"(\{\{\s*cursor\.)([^{}]+)\}\}"
+)  # no brace inside: every character is looked at once
 _DRAWN: Final = ("layout", "socketKind")  # where the editor had a socket, alone
 
 
@@ -227,7 +229,9 @@ def _materia(whole: _Whole, name: str, cursors: Mapping[str, str]) -> str:
     prompt: JSON = raw.get("prompt")
     if materia_kind(raw) != "agent" or not isinstance(prompt, str):
         return name
-    changed = _CURSOR.sub(lambda m: f"{m[1]}{cursors.get(m[2], m[2])}{m[3]}", prompt)
+    changed = _CURSOR.sub(
+        lambda m: m[0].replace(m[2].strip(), cursors.get(m[2].strip(), m[2].strip())), prompt
+    )
     if changed == prompt:
         return name
     made: Object = {"label": name, **raw, "prompt": changed}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator as Iterating
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeGuard
 
@@ -27,6 +28,17 @@ SHIPPED_SCRIPTS: Final = (
     "ensure-ignored.py",
 )
 """The utility scripts that come with the package (R25)."""
+
+_REPLACED: Final = {
+    "ensureartifactsignored": "Ignore-Artifacts",
+    "project.ensureignored": "Ignore-Artifacts",
+    "currentutilityprojectensureignored": "Ignore-Artifacts",
+    "detectvcs": "Detect-VCS",
+    "vcs.detect": "Detect-VCS",
+    "currentutilityvcsdetect": "Detect-VCS",
+}
+LANE_UTILITIES: Final = ("vcs.spawnJjWorkspace", "vcs.integrateJjWorkspaces", "vcs.finalizeJjWorkspace")
+"""Built into the reference engine for its streams; no script of ours does what they do."""
 
 TOOL_SCOPES: Final = ("none", "readOnly", "coding")
 DEFAULT_TIMEOUT_MS: Final = 30_000
@@ -97,6 +109,48 @@ def script_file(name: JSON) -> str | None:
     if not isinstance(name, str) or not SCRIPT_NAME.fullmatch(name):
         return None
     return name.removesuffix(".mjs") + ".py" if name.endswith(".mjs") else name
+
+
+def replacement(name: JSON) -> str | None:
+    """Return the bundled materia that an id or alias of earlier versions means, None when it is none."""
+    folded = name.casefold() if isinstance(name, str) else ""
+    if folded.startswith("currentutility"):  # such ids were generated, with something behind
+        return next((now for old, now in _REPLACED.items() if folded.startswith(old)), None)
+    return _REPLACED.get(folded)
+
+
+def is_parallel(raw: Object) -> bool:
+    """Whether a materia is a generator whose items go to streams side by side."""
+    return raw.get("generator") is True and (
+        raw.get("parallel") is True or raw.get("parallelPlanner") is True
+    )
+
+
+ASSIGNMENT_SHAPES: Final = {
+    "goal": "text",
+    "acceptance_criteria": "list of texts",
+    "scope": "text",
+    "surfaces": "list of texts",
+    "adjacent_agents": "list of texts",
+    "primary": "true or false",
+    "writable_sections": "list of texts",
+    "readable_sections": "list of texts",
+}
+"""The fields of an ``assignment``, spelt as in an agent's contract; configs may also write acceptanceCriteria."""
+
+
+def told_in(assignment: Mapping[str, JSON], name: str) -> tuple[str, JSON]:
+    """Return how a field of an ``assignment`` is spelt there, and its value, None when it is not there."""
+    first, *rest = name.split("_")
+    camel = first + "".join(word.capitalize() for word in rest)
+    return (camel, assignment[camel]) if camel in assignment else (name, assignment.get(name))
+
+
+def has_shape(value: JSON, shape: str) -> bool:
+    """Whether a value is what :data:`ASSIGNMENT_SHAPES` says of it."""
+    if shape == "list of texts":
+        return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, str if shape == "text" else bool)
 
 
 def assigns_work_items(target: str) -> bool:
@@ -176,6 +230,12 @@ class Facts:
         for loop in self.loops:
             for member in loop.members:
                 self.loops_of.setdefault(member, []).append(loop)
+
+    @property
+    def entry(self) -> JSON:
+        """Where a cast starts: as written, else the first socket (R36)."""
+        named = self.raw.get("entry")
+        return next(iter(as_object(self.raw.get("sockets"))), None) if named is None else named
 
     def materia_of(self, socket: str) -> Object:
         """Return the definition of the materia placed in ``socket``, empty when there is none."""

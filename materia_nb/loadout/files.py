@@ -125,6 +125,27 @@ def expanded(path: str | Path) -> Path:
         raise MateriaError(str(error), where=str(path), hint="write the path in full", kind=KIND) from error
 
 
+def resolved(path: str | Path) -> Path:
+    """Return the path in full, with ``~`` filled in and links followed; raises MateriaError for what is none."""
+    try:
+        return expanded(path).resolve()
+    except (OSError, ValueError, RuntimeError) as error:  # links in a circle; a NUL in the name
+        raise MateriaError(
+            f"this is no path: {error}",
+            where=repr(str(path))[:200],
+            hint="name a file or a directory",
+            kind=KIND,
+        ) from error
+
+
+def is_there(path: Path) -> bool:
+    """Whether something of that name is there; a name that nothing can have is not."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
 def dumps(document: JSON, *, indent: int | str | None = None) -> str:
     """Write JSON that UTF-8 can hold, readable where it can be; raises ValueError for what is not JSON."""
     text = json.dumps(document, ensure_ascii=False, indent=indent, allow_nan=False)

@@ -6,12 +6,16 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Iterator
+from functools import cache
 from typing import Any, Final, NoReturn
 
 from materia_nb.jsonvalue import JSON
 
-MOST_SLOW: Final = 2_000_000
-"""Characters that the parsers for JSON with comments and YAML, which are slow, are given at most."""
+MOST_YAML: Final = 150_000
+"""Characters of YAML that are read; its parser takes some 20 microseconds for each."""
+MOST_JSON5: Final = 50_000
+"""Characters that the parser for all of JSON5 is given; comments and trailing commas need no such bound."""
 MOST_VALUES: Final = 2_000_000
 MOST_DEPTH: Final = 500
 
@@ -50,9 +54,9 @@ def parse_json(text: str) -> JSON:
         raise ParseError(f"this is not JSON that can be kept: {error}", "shorten the number") from error
     if repeated:
         owner, key = repeated[0]
-        path = _path_to(document, owner)
+        place = next((_path(keys) for keys, value in _walk(document) if value is owner), "the config")
         raise ParseError(
-            f"the key {key!r} is there twice in {path or 'the config'}",
+            f"the key {key!r} is there twice in {place}",
             "keep one of the two: of equal keys, all but the last would be lost",
             *_second_place(text, key, only=len(repeated) == 1),
         )
@@ -62,15 +66,15 @@ def parse_json(text: str) -> JSON:
 def parse_jsonc(text: str) -> JSON:
     """Parse JSON that may have comments, trailing commas and the rest of JSON5. Raises ParseError."""
     try:
-        return parse_json(text)
+        return parse_json(_without_comments(text))
     except ParseError as error:
         strict = error
     if "twice" in strict.what:
         raise strict
-    if len(text) > MOST_SLOW:
+    if len(text) > MOST_JSON5:
         raise ParseError(
             strict.what,
-            f"JSON with comments is read up to {MOST_SLOW:,} characters",
+            f"of JSON5, a text of more than {MOST_JSON5:,} characters may have comments and trailing commas only",
             strict.line,
             strict.column,
         )
@@ -82,20 +86,23 @@ def parse_jsonc(text: str) -> JSON:
         raise ParseError("the JSON is nested too deeply", "a config has a few levels only") from error
     except ValueError as error:
         raise _json5_error(str(error)) from error
-    return bounded(document)
+    return _with_whole_characters(text, bounded(document))
 
 
 def parse_yaml(text: str) -> JSON:
     """Parse YAML 1.2 (``on`` and ``yes`` are text) that holds JSON values only. Raises ParseError."""
-    if len(text) > MOST_SLOW:
+    if len(text) > MOST_YAML:
         raise ParseError(
-            f"the YAML has more than {MOST_SLOW:,} characters", "write so large a config as JSON"
+            f"the YAML has more than {MOST_YAML:,} characters", "write so large a config as JSON"
         )
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+    reader = YAML(typ="safe", pure=True)
+    reader.Constructor = _constructor()
+    reader.composer.warn_double_anchors = False  # a warning for each, on stderr
     try:
-        document = YAML(typ="safe", pure=True).load(text)
+        document = reader.load(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark
         what = str(error.problem or error.context or "it cannot be parsed").splitlines()[0]
@@ -113,7 +120,24 @@ def parse_yaml(text: str) -> JSON:
         # the library lets errors of its constructors through, such as that of an impossible date
         what = next(iter(str(error).splitlines()), type(error).__name__)
         raise ParseError(f"this is not YAML: {what}", "put unusual values into quotes") from error
-    return bounded(document)
+    return _with_whole_characters(text, bounded(document))
+
+
+@cache
+def _constructor() -> type:
+    """A constructor that refuses merge keys, which YAML 1.2 does not have and which can double at every line."""
+    from ruamel.yaml.constructor import ConstructorError, SafeConstructor
+
+    class Constructor(SafeConstructor):
+        def flatten_mapping(self, node: Any) -> None:
+            for key, _ in node.value:
+                if key.tag == "tag:yaml.org,2002:merge":
+                    raise ConstructorError(
+                        problem="YAML 1.2 has no merge key (<<): write the fields out",
+                        problem_mark=key.start_mark,
+                    )
+
+    return Constructor
 
 
 def bounded(document: JSON) -> JSON:
@@ -121,38 +145,82 @@ def bounded(document: JSON) -> JSON:
 
     YAML can say the same node in many places, even inside itself: what counts is the size written out.
     """
-    count = 0
-    waiting: list[tuple[str, JSON, int]] = [("", document, 0)]
-    while waiting:
-        path, value, depth = waiting.pop()
-        count += 1
-        if depth > MOST_DEPTH:
+    for count, (keys, value) in enumerate(_walk(document)):
+        if len(keys) > MOST_DEPTH:
             raise ParseError("the config is nested too deeply", "a config has a few levels only")
-        if count > MOST_VALUES:
+        if count >= MOST_VALUES:
             raise ParseError(
                 f"the config has more than {MOST_VALUES:,} values",
                 "a config is much smaller: is it the right text?",
             )
         if isinstance(value, dict):
-            for key, child in value.items():
-                if not isinstance(key, str):
-                    raise ParseError(
-                        f"the key {key!r} in {path or 'the config'} is not text",
-                        f"put it into quotes: {str(key)!r}",
-                    )
-                waiting.append((f"{path}.{key}" if path else key, child, depth + 1))
-        elif isinstance(value, list):
-            waiting.extend((f"{path}[{place}]", child, depth + 1) for place, child in enumerate(value))
+            wrong = next((key for key in value if not isinstance(key, str)), None)
+            if wrong is not None:
+                raise ParseError(
+                    f"the key {wrong!r} in {_path(keys)} is not text", f"put it into quotes: {str(wrong)!r}"
+                )
         elif isinstance(value, float) and not math.isfinite(value):
+            raise ParseError(f"{_path(keys)} is {value}, which JSON does not have", "write a finite number")
+        elif value is not None and not isinstance(value, list | str | bool | int | float):
             raise ParseError(
-                f"{path or 'the config'} is {value}, which JSON does not have", "write a finite number"
-            )
-        elif value is not None and not isinstance(value, str | bool | int | float):
-            raise ParseError(
-                f"{path or 'the config'} is a {type(value).__name__}, which JSON does not have",
+                f"{_path(keys)} is a {type(value).__name__}, which JSON does not have",
                 f"put it into quotes to make it text: {str(value)!r}",
             )
     return document
+
+
+def _walk(document: JSON) -> Iterator[tuple[list[Any], JSON]]:
+    """Yield every value with the keys that lead to it, in order; the list of keys is the same one each time."""
+    keys: list[Any] = []
+    levels: list[Iterator[tuple[Any, JSON]]] = []
+    value = document
+    while True:
+        yield keys, value
+        if isinstance(value, dict | list):
+            levels.append(iter(value.items() if isinstance(value, dict) else enumerate(value)))
+            keys.append(None)
+        while levels:
+            found = next(levels[-1], None)
+            if found is not None:
+                keys[-1], value = found
+                break
+            levels.pop()
+            keys.pop()
+        else:
+            return
+
+
+def _path(keys: list[Any]) -> str:
+    """Write the way to a value, such as ``loadouts.T.sockets[0]``; made for an error only, since it may be long."""
+    steps = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
+    return "".join(steps).removeprefix(".") or "the config"
+
+
+_COMMENT: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|//[^\n\r]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_LAST_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|,(?=\s*[}\]])', re.DOTALL)
+
+
+def _without_comments(text: str) -> str:
+    """Put spaces in place of comments and trailing commas, so that every place in the text stays where it is."""
+    text = _COMMENT.sub(lambda found: _blank(found[0], "/"), text)
+    return _LAST_COMMA.sub(lambda found: _blank(found[0], ","), text)
+
+
+def _blank(found: str, first: str) -> str:
+    return re.sub(r"[^\n\r]", " ", found) if found.startswith(first) else found
+
+
+def _with_whole_characters(text: str, document: JSON) -> JSON:
+    """Join the halves of characters that the text escapes one by one, as JSON does."""
+    return _joined(document) if re.search(r"\\u", text, re.IGNORECASE) else document
+
+
+def _joined(value: JSON) -> JSON:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    if isinstance(value, dict):
+        return {_joined(key): _joined(one) for key, one in value.items()}
+    return [_joined(one) for one in value] if isinstance(value, list) else value
 
 
 def _finite(digits: str) -> float:
@@ -202,20 +270,6 @@ def _json5_error(message: str) -> ParseError:
     return ParseError(
         f"this is not JSON: {what}", "look at this place and just before it", int(line), int(column or 1)
     )
-
-
-def _path_to(document: JSON, wanted: dict[str, Any]) -> str:
-    """Return the path of one object of a document, found by identity."""
-    waiting: list[tuple[str, JSON]] = [("", document)]
-    while waiting:
-        path, value = waiting.pop()
-        if value is wanted:
-            return path
-        if isinstance(value, dict):
-            waiting.extend((f"{path}.{key}" if path else key, child) for key, child in value.items())
-        elif isinstance(value, list):
-            waiting.extend((f"{path}[{place}]", child) for place, child in enumerate(value))
-    return ""
 
 
 def _second_place(text: str, key: str, *, only: bool) -> tuple[int, int]:

@@ -1,13 +1,13 @@
 """Configs in layers: what is bundled, the user's profile, the project's file, and what is loaded on top.
 
 Lowest first: bundled, profile (``MATERIA_PROFILE_DIR``, else the platform's config
-directory), project (``.pi/pi-materia.json``), environment (``MATERIA_CONFIG``), given.
+directory, else the reference engine's), project (``.pi/pi-materia.json``), environment (``MATERIA_CONFIG``), given.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -27,6 +27,9 @@ Kind: TypeAlias = Literal["loadout", "materia", "setting"]
 BUNDLED: Final = Path(__file__).with_name("bundled") / "default.json"
 PROJECT_FILE: Final = Path(".pi") / "pi-materia.json"
 PROFILE_VARIABLE: Final = "MATERIA_PROFILE_DIR"
+PI_PROFILE_VARIABLE: Final = "PI_MATERIA_PROFILE_DIR"
+"""Where the profile of the reference engine is; its config is read when there is none of our own."""
+
 CONFIG_VARIABLE: Final = "MATERIA_CONFIG"
 
 _NAMED: Final = ("loadouts", "materia")
@@ -44,6 +47,7 @@ class Layer:
         loadouts: the names of the loadouts that it defines.
         materia: the ids of the materia that it defines.
         settings: its other top-level fields; of budget and limits, each key as ``budget.maxTokens``.
+        document: what it says.
         fault: why it could not be used, None when it was.
     """
 
@@ -53,6 +57,7 @@ class Layer:
     loadouts: tuple[str, ...] = ()
     materia: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
+    document: Mapping[str, JSON] = field(default_factory=dict, compare=False, repr=False)
     fault: MateriaError | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
@@ -105,6 +110,31 @@ class LayeredConfig:
             f"no layer has the {kind} {name!r}", hint=did_you_mean(name, set(known)), kind=KIND
         )
 
+    def origins(self, kind: Literal["loadout", "materia"], name: str) -> Mapping[str, Layer]:
+        """Return the layer that each field of a loadout or a materia came from (R33); empty when there is none."""
+        return self._merged(kind, name, self.layers)[1]
+
+    def below(self, kind: Literal["loadout", "materia"], name: str, layer: LayerName) -> Object:
+        """Return a loadout or a materia as it would be without ``layer`` and the layers above it."""
+        names = [one.name for one in self.layers]
+        return self._merged(kind, name, self.layers[: names.index(layer)] if layer in names else self.layers)[
+            0
+        ]
+
+    def _merged(
+        self, kind: Literal["loadout", "materia"], name: str, layers: Sequence[Layer]
+    ) -> tuple[Object, dict[str, Layer]]:
+        group = "loadouts" if kind == "loadout" else kind
+        merged: JSON = None
+        origins: dict[str, Layer] = {}
+        for layer in layers:
+            given = as_object(layer.document.get(group))
+            if name in given:
+                merged = _over(merged, given[name])
+                origins |= dict.fromkeys(as_object(given[name]), layer)
+                origins = {key: origins[key] for key in as_object(merged)}
+        return as_object(merged), origins
+
     def check(self, loadout: str | None = None) -> Report:
         """Check the merged config, or one loadout of it."""
         return check_config(self.document, loadout)
@@ -125,8 +155,9 @@ def load_layers(
 ) -> LayeredConfig:
     """Read and merge the layers of a config.
 
-    A loadout or materia of a higher layer replaces the whole one of that name below it, and null removes it;
-    budget and limits are merged key by key; every other field is replaced.
+    A loadout or materia of a higher layer is put field by field over the one of that name below it: a field that
+    it does not write stays, null takes a field away, and null in place of the whole removes it (R33). budget and
+    limits are merged key by key; every other field is replaced.
 
     Args:
         path: what is loaded on top: a path, a document, or, as text with a line break or a brace, the config
@@ -165,15 +196,20 @@ def load_layers(
     return merge.result()
 
 
+def whole_over(definition: Mapping[str, JSON], below: Mapping[str, JSON]) -> Object:
+    """Return what a layer has to say for a definition to be exactly this one, whatever the layers below say (R33)."""
+    return {**definition, **dict.fromkeys(key for key in below if key not in definition)}
+
+
 def is_config_text(source: str) -> bool:
     """Whether text is a config rather than a path: it has a brace or a line break."""
     return "{" in source or "\n" in source
 
 
 def profile_file(env: Mapping[str, str]) -> Path | None:
-    """Return the config file of the user's profile, None when there is none."""
-    directory = profile_directory(env)
-    found = (directory / f"config{ending}" for ending in ENDINGS)
+    """Return the config file of the user's profile, else that of the reference engine's; None when there is none."""
+    directories = (profile_directory(env), pi_profile_directory(env))
+    found = (one / f"config{ending}" for one in directories if one is not None for ending in ENDINGS)
     return next((path for path in found if _is_there(path)), None)
 
 
@@ -185,6 +221,16 @@ def profile_directory(env: Mapping[str, str]) -> Path:
     from platformdirs import user_config_path
 
     return user_config_path("materia-nb", appauthor=False)
+
+
+def pi_profile_directory(env: Mapping[str, str]) -> Path | None:
+    """Return the directory of the reference engine's profile; None when one of our own is named and it is not."""
+    named = env.get(PI_PROFILE_VARIABLE)
+    if named:
+        return expanded(named).absolute()
+    if env.get(PROFILE_VARIABLE):
+        return None
+    return expanded(env.get("XDG_CONFIG_HOME") or "~/.config") / "pi" / "pi-materia"
 
 
 def _is_there(path: Path) -> bool:
@@ -233,7 +279,7 @@ class _Merge:
                     kind=KIND,
                 )
         loadouts, materia = (tuple(_names(document.get(group))) for group in _NAMED)
-        self.layers.append(Layer(name, label, path, loadouts, materia, _settings(document)))
+        self.layers.append(Layer(name, label, path, loadouts, materia, _settings(document), document))
         self._merge(document, path)
         if name == "given":
             self._activate(document)
@@ -242,13 +288,18 @@ class _Merge:
         for key, value in document.items():
             below = self.document.get(key)
             if key in _NAMED and is_object(value) and isinstance(below, dict | None):
-                merged = {**(below or {}), **value}
+                merged = {
+                    **(below or {}),
+                    **{id_: _over((below or {}).get(id_), raw) for id_, raw in value.items()},
+                }
                 self.document[key] = {id_: raw for id_, raw in merged.items() if raw is not None}
             elif key in _MERGED and is_object(value) and is_object(below):
                 self.document[key] = {**below, **value}
             else:
                 self.document[key] = value
         for id_, raw in as_object(document.get("materia")).items():
+            if is_object(raw) and id_ in self.owners and "command" not in raw:
+                continue  # its command is still that of a file below, beside which its scripts are (R24)
             self.owners.pop(id_, None)
             if path is not None and raw is not None:
                 self.owners[id_] = path.parent
@@ -262,6 +313,14 @@ class _Merge:
     def result(self) -> LayeredConfig:
         """Return what came out."""
         return LayeredConfig(self.document, tuple(self.layers), self.owners)
+
+
+def _over(below: JSON, raw: JSON) -> JSON:
+    """Put a definition over the one below it, field by field; null takes a field away (R33)."""
+    if not is_object(raw):
+        return raw
+    merged = {**as_object(below), **raw}
+    return {key: value for key, value in merged.items() if value is not None}
 
 
 def _settings(document: Object) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 
 from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.loadout.facts import (
@@ -86,6 +87,13 @@ def _hint_script(findings: Findings, here: str, raw: Object) -> None:
 
 
 def _hint_sockets(findings: Findings, facts: Facts) -> None:
+    if facts.raw.get("entry") is None and facts.sockets:
+        findings.hint(
+            "missing-entry",
+            "entry",
+            f"no entry is written, so a cast starts at {facts.entry!r}, the first socket",
+            f'write "entry": "{facts.entry}"',
+        )
     reached = _reached(facts)
     moved = {facts.advance_cursor(id_) for id_ in facts.sockets}
     for id_, raw in facts.sockets.items():
@@ -134,7 +142,7 @@ def _hint_told_nothing(findings: Findings, facts: Facts, config: JSON) -> None:
 
 def _reached(facts: Facts) -> set[str]:
     """Return the sockets that a cast may come to; empty when there is no entry to start from."""
-    entry = facts.raw.get("entry")
+    entry = facts.entry
     if not isinstance(entry, str) or entry not in facts.sockets:
         return set()
     routes: dict[str, list[JSON]] = {}
@@ -145,7 +153,13 @@ def _reached(facts: Facts) -> set[str]:
         ]
         for member in loop.members:
             routes.setdefault(member, []).extend([*targets, legacy.get("to")])
-    reached, waiting = {entry}, deque([entry])
+    return {entry} | _behind(facts, entry, routes)
+
+
+def _behind(facts: Facts, start: str, routes: Mapping[str, list[JSON]]) -> set[str]:
+    """Return the sockets that ways from ``start`` lead to, ``start`` only if one leads back."""
+    reached: set[str] = set()
+    waiting = deque([start])
     while waiting:
         id_ = waiting.popleft()
         for to in [*facts.targets(id_), *routes.get(id_, ())]:
@@ -160,6 +174,13 @@ def _hint_assign(findings: Findings, facts: Facts, id_: str, raw: Object) -> Non
     owner = facts.materia_of(id_) if utility else raw
     here = f"materia.{raw.get('materia')}.assign" if utility else f"{id_}.assign"
     for target, source in as_object(owner.get("assign")).items():
+        if _holds_itself(target, source) and id_ in _behind(facts, id_, {}):
+            findings.hint(
+                "state-doubles",
+                f"{here}.{target}",
+                f"{source} is put into itself, so the state doubles each time that a cast comes back here",
+                "assign the part that is needed, such as state.plan",
+            )
         if not split_path(target):
             findings.hint(
                 "assign-target",
@@ -175,6 +196,14 @@ def _hint_assign(findings: Findings, facts: Facts, id_: str, raw: Object) -> Non
                 f"agents hand over {OBSOLETE_SOURCES[head]}, not {head}",
                 f"read $.{OBSOLETE_SOURCES[head]} instead",
             )
+
+
+def _holds_itself(target: str, source: JSON) -> bool:
+    """Whether an assignment puts a part of the state into that part (R11)."""
+    if not isinstance(source, str) or not (source == "state" or source.startswith("state.")):
+        return False
+    inner, outer = split_path(target), split_path(source)[1:]
+    return len(inner) > len(outer) and inner[: len(outer)] == outer
 
 
 def _hint_text_guards(findings: Findings, facts: Facts, id_: str, raw: Object) -> None:

@@ -52,6 +52,7 @@ def _loadout(findings: Findings, raw: Object, used: set[JSON]) -> None:
         _fields(findings, f"{id_}.advance", socket.get("advance"), models.Advance)
         _fields(findings, f"{id_}.foreach", socket.get("foreach"), models.Foreach)
         _fields(findings, f"{id_}.limits", socket.get("limits"), models.SocketLimits)
+        _fields(findings, f"{id_}.assignment", socket.get("assignment"), models.Assignment)
         for place, edge in enumerate(as_list(socket.get("edges"))):
             _fields(findings, f"{id_}.edges[{place}]", edge, models.Edge)
     for id_, loop in as_object(raw.get("loops")).items():
@@ -117,7 +118,12 @@ def _says_something(value: JSON) -> bool:
 @cache
 def _known(model: type[models.Model]) -> dict[str, str | None]:
     """Return the fields of a model, each with why it has no effect, if it has none."""
-    return {row.field: row.ignored for row in models.model_fields(model)}
+    known = {row.field: row.ignored for row in models.model_fields(model)}
+    if model is models.Assignment:
+        known |= dict.fromkeys(
+            model.model_fields
+        )  # a contract spells them acceptance_criteria, and so may a config
+    return known
 
 
 _WORDS: dict[type[models.Model], str] = {
@@ -129,6 +135,7 @@ _WORDS: dict[type[models.Model], str] = {
     models.Edge: "an edge",
     models.Advance: "an advance",
     models.Foreach: "a foreach",
+    models.Assignment: "an assignment",
     models.SocketLimits: "the limits of a socket",
     models.Loop: "a loop",
     models.Consumes: "consumes",

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.derive import combined_condition
-from materia_nb.loadout.facts import Facts, LoopFacts, Object, as_list, as_object, is_condition, is_object
+from materia_nb.loadout.facts import (
+    Facts,
+    LoopFacts,
+    Object,
+    as_list,
+    as_object,
+    is_condition,
+    is_object,
+    is_text,
+)
 from materia_nb.loadout.graph import END, Condition
 from materia_nb.loadout.report import Findings
 
+_GUARDS: Final[tuple[Condition, ...]] = ("satisfied", "not_satisfied")
+
 
 def hint_loops(findings: Findings, facts: Facts) -> None:
-    """Hint on the loops of a loadout."""
+    """Hint on the loops of a loadout, and on edges that leave a verdict without an answer."""
+    moved: dict[str, set[Condition]] = {}
     for loop in facts.loops:
         _hint_shape(findings, loop)
         if not loop.iterates:
             continue
         advancing = _advancing(facts, loop)
+        for id_, how in advancing.items():
+            moved.setdefault(id_, set()).add(how)
         ways_out = loop.raw.get("exits") or loop.raw.get("exit")
         if not advancing and not (ways_out and loop.consumes is not None):
             findings.hint(
@@ -29,6 +45,10 @@ def hint_loops(findings: Findings, facts: Facts) -> None:
         _hint_routes(findings, loop, advancing)
         for id_, how in advancing.items():
             _hint_next_item(findings, facts, id_, how)
+            _hint_exhausted(findings, facts, loop, id_, how)
+        _hint_empty(findings, loop, advancing)
+    for id_ in facts.sockets:
+        _hint_lone_guard(findings, facts, id_, moved.get(id_, set()))
 
 
 def _hint_shape(findings: Findings, loop: LoopFacts) -> None:
@@ -134,6 +154,65 @@ def _hint_next_item(findings: Findings, facts: Facts, id_: str, how: Condition) 
             f"{id_!r} moves on when it is {how} and has no edge for that: with items left, the cast ends",
             f"add an edge for {how} to the member that begins the next item",
         )
+
+
+def _hint_empty(findings: Findings, loop: LoopFacts, advancing: dict[str, Condition]) -> None:
+    """Hint at a loop that an empty list leaves by the end of the cast, though its exits lead on (R16)."""
+    ways = [(way.get("from"), way.get("condition"), way.get("targetSocketId")) for _, way in _routes(loop)]
+    legacy = as_object(loop.raw.get("exit"))
+    if legacy and legacy.get("to") != END:
+        ways.append((legacy.get("from"), legacy.get("when"), legacy.get("to")))
+    behind = [str(to) for _, _, to in ways if is_text(to) and to != END]
+    if not behind or any(condition == "always" for _, condition, _ in ways):
+        return
+    source = ways[0][0]
+    how = advancing.get(str(source), "satisfied")
+    findings.hint(
+        "empty-list-ends",
+        f"loops.{loop.id}.exits",
+        f"with an empty list the cast ends as complete, and {' and '.join(dict.fromkeys(behind))} never runs",
+        f'write "advance": {{"when": "{how}"}} at {source!r} and give it an exit for always too',
+    )
+
+
+def _hint_exhausted(findings: Findings, facts: Facts, loop: LoopFacts, id_: str, how: Condition) -> None:
+    """Hint at a member that may exhaust the list with a result that no exit from it waits for (R16)."""
+    loops = facts.loops_of.get(id_, ())
+    if not any(one.raw.get("exits") for one in loops) or as_object(loop.raw.get("exit")):
+        return
+    found = {
+        condition
+        for one in loops
+        for _, route in _routes(one)
+        if route.get("from") == id_ and is_condition(condition := route.get("condition"))
+    }
+    if "always" in found or (found and facts.gives_text(id_)):
+        return
+    missing = [when for when in _GUARDS if how in ("always", when) and when not in found]
+    if missing:
+        findings.hint(
+            "exhausted-unmatched",
+            f"loops.{loop.id}.exits",
+            f"{id_!r} may end the last item when it is {' or '.join(missing)}, and no exit from it waits for that: "
+            "the cast ends as complete",
+            f"give {id_!r} an exit for {' and '.join(missing)}, or for always",
+        )
+
+
+def _hint_lone_guard(findings: Findings, facts: Facts, id_: str, moved: set[Condition]) -> None:
+    """Hint at a socket whose edges wait for one of the two results only, so that the other ends the cast (R3)."""
+    found = {when for _, edge in facts.edges(id_) if is_condition(when := edge.get("when"))}
+    missing = [when for when in _GUARDS if when not in found]
+    if not facts.targets(id_):
+        return  # it ends either way
+    if len(missing) != 1 or "always" in found or facts.gives_text(id_) or missing[0] in moved:
+        return
+    findings.hint(
+        "lone-guard",
+        f"{id_}.edges",
+        f"when {id_!r} is {missing[0]}, none of its edges matches, and the cast ends as complete",
+        f'add an edge for {missing[0]}, to "end" if that is meant',
+    )
 
 
 def _hint_routes(findings: Findings, loop: LoopFacts, advancing: dict[str, Condition]) -> None:

@@ -115,7 +115,21 @@ def _on_agent(findings: Findings, facts: Facts, id_: str, name: str) -> None:
                 f"the output of {id_!r} is text, which is taken whatever the protocol",
                 'write "parse": "json", or remove it',
             )
+        elif name != DEFAULT_HANDOFF:
+            findings.hint(
+                "text-handoff",
+                f"{id_}.parse",
+                f"the output of {id_!r} is text, so it hands over nothing in the protocol {name} of this loadout",
+                'write "parse": "json", or "handoff": "sparse" where text is meant',
+            )
         return
+    if name == "envelope" and "finalize" not in raw and facts.materia_of(id_).get("multiTurn") is not True:
+        findings.hint(
+            "not-finalized",
+            f"{id_}.finalize",
+            f"{id_!r} does its work and writes its envelope in one turn",
+            'write "finalize": true, so that it is asked for the envelope when the work is done, or false',
+        )
     _assigned(findings, facts, id_, name)
     prompt = facts.materia_of(id_).get("prompt")
     if name == "envelope" and _sends_back(facts, id_) and is_text(prompt) and _CAN_HELP not in str(prompt):

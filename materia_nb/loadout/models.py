@@ -16,6 +16,7 @@ from materia_nb.loadout.graph import CastContext
 from materia_nb.loadout.model_base import Model, known
 from materia_nb.loadout.models_graph import (
     Advance,
+    Assignment,
     Consumes,
     Edge,
     ExitRoute,
@@ -34,6 +35,7 @@ __all__ = [
     "Advance",
     "AgentMateria",
     "AnyMateria",
+    "Assignment",
     "Budget",
     "Config",
     "Consumes",
@@ -129,6 +131,7 @@ MODELS: tuple[type[Model], ...] = (
     Edge,
     Advance,
     Foreach,
+    Assignment,
     SocketLimits,
     Loop,
     Consumes,

@@ -224,7 +224,9 @@ class Socket(Model):
 class Loadout(Model):
     """A workflow: sockets, the edges between them, and loop regions."""
 
-    entry: str | None = known("The socket where a cast starts. Required.", "socket id", "R26")
+    entry: str | None = known(
+        "The socket where a cast starts; left out, the first.", "socket id", "R26", "R36"
+    )
     sockets: dict[str, Socket] | None = known(
         "Socket id -> socket. `Socket-1`, `Socket-2`, ... are the canonical ids. Required.", "object", "R26"
     )

@@ -36,8 +36,13 @@ class _Materia(Model):
     )
     lock_state: JSON = known("Kept for the reference's editor.", "locked or unlocked")
     catalog_origin: JSON = known("Kept for the reference's editor.", "object")
-    parallel_safe: JSON = known("Kept for the reference engine's lanes.", "true or false")
-    parallel_planner: JSON = known("Kept for the reference engine's lanes.", "true or false")
+    parallel: JSON = known(
+        "Whether a generator hands its items to streams that run side by side. They are not run here: a loadout that "
+        "places such a materia is not cast (`parallel-generation`).",
+        "true or false",
+    )
+    parallel_safe: JSON = known("Kept: whether it may work in a stream beside others.", "true or false")
+    parallel_planner: JSON = known("An older name of `parallel`.", "true or false")
 
 
 class AgentMateria(_Materia):
@@ -93,7 +98,7 @@ class UtilityMateria(_Materia):
     )
     timeout_ms: float | None = known("How long it may run; left out, 30000.", "milliseconds above 0", "R23")
     utility: JSON = known(
-        "Obsolete aliases of the reference engine.", "text", ignored="write command or script"
+        "What is built into the reference engine.", "text", ignored="write command or script"
     )
 
 

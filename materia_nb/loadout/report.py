@@ -21,6 +21,7 @@ INVALID_MATERIA: Final = "invalid-materia"
 INVALID_GENERATOR: Final = "invalid-generator"
 INVALID_SOCKET: Final = "invalid-socket"
 INVALID_CONFIG: Final = "invalid-config"
+PARALLEL_GENERATION: Final = "parallel-generation"
 
 _SHOWN_IN_ERROR = 5
 _CLOSE_MATCHES = 40

@@ -65,7 +65,7 @@ def build_graph(
             consumers[loop.generator] = (*consumers.get(loop.generator, ()), loop.id)
     return Graph(
         name=name,
-        entry=facts.raw["entry"],
+        entry=str(facts.entry),
         sockets=sockets,
         loops=derivation.loops,
         limits=_limits(as_object(document.get("limits"))),

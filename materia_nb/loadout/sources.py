@@ -39,14 +39,32 @@ def check_assign(findings: Findings, code: str, here: str, assign: JSON, *, in_e
 
 def check_source(findings: Findings, code: str, here: str, source: str) -> None:
     """Note a ``$`` source that is not JSONPath; other sources are state paths and always readable."""
-    fault = jsonpath_fault(source) if source.startswith("$") else None
-    if fault is not None:
+    if not source.startswith("$"):
+        return
+    if (endless := _may_run_long(source)) is not None:
+        findings.problem(code, here, f"{shown(source)} {endless[0]}", endless[1])
+    elif (fault := jsonpath_fault(source)) is not None:
         findings.problem(
             code,
             here,
             f"{shown(source)} is not a JSONPath expression ({fault})",
             "write $, a dotted path such as $.plan.name, or JSONPath such as $.items[*].title",
         )
+
+
+def _may_run_long(source: str) -> tuple[str, str] | None:
+    """Say what makes an expression that an output can keep busy for ever, and what to write; None for nothing."""
+    if "=~" in source or "`sub(" in source:
+        return (
+            "holds a regular expression, which an output can keep busy for ever",
+            "compare with ==, or use a utility",
+        )
+    if source.count("..") > 1:
+        return (
+            "searches all levels more than once, which takes too long in a deep output",
+            "write .. once at most",
+        )
+    return None
 
 
 @lru_cache(maxsize=1024)

@@ -6,8 +6,18 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.check_loops import check_loops
 from materia_nb.loadout.check_materia import check_materia
 from materia_nb.loadout.check_sockets import check_cast_context, check_sockets
-from materia_nb.loadout.facts import Facts, Object, as_object, is_number, is_object, is_text, whole
-from materia_nb.loadout.report import INVALID_CONFIG, Findings, Problem, Report, shown
+from materia_nb.loadout.facts import (
+    LANE_UTILITIES,
+    Facts,
+    Object,
+    as_object,
+    is_number,
+    is_object,
+    is_parallel,
+    is_text,
+    whole,
+)
+from materia_nb.loadout.report import INVALID_CONFIG, PARALLEL_GENERATION, Findings, Problem, Report, shown
 
 LEAST_LIMITS = {"repairAttempts": 0, "maxNoAdvanceCycles": 0, "maxEdgeTraversals": 1}
 
@@ -54,7 +64,9 @@ def find_problems(document: JSON, loadout: str | None = None) -> list[Problem]:
         facts = Facts(name, raw, as_object(document.get("materia")))
         findings.loadout = name
         check_sockets(findings, facts)
-        check_loops(findings, facts)
+        streams = _check_streams(findings, facts)
+        if not streams:  # else its loops have another shape than ours
+            check_loops(findings, facts)
         if "handoff" in raw and not is_text(raw["handoff"]):
             findings.problem(
                 INVALID_CONFIG,
@@ -64,11 +76,32 @@ def find_problems(document: JSON, loadout: str | None = None) -> list[Problem]:
             )
         check_cast_context(findings, INVALID_CONFIG, "castContext", raw)
         findings.loadout = None
-        used.update(placed_materia(facts))
+        used.update(
+            id_ for id_ in placed_materia(facts) if not (streams and _of_lanes(facts.materia.get(id_)))
+        )
     for name, raw in as_object(document.get("materia")).items():
         if loadout is None or name in used:
             check_materia(findings, name, raw)
     return findings.found
+
+
+def _check_streams(findings: Findings, facts: Facts) -> bool:
+    """Note generators whose items go to streams side by side, which are not run here."""
+    found = [id_ for id_ in facts.sockets if is_parallel(facts.materia_of(id_))]
+    for id_ in found:
+        findings.problem(
+            PARALLEL_GENERATION,
+            f"{id_}.materia",
+            f"{id_!r} hands its work items to streams that run side by side, and Materia NB works on one item after another: "
+            "it runs no schedule, no prelude of a stream and no workspaces",
+            'place a generator without "parallel", with an edge into the loop',
+        )
+    return bool(found)
+
+
+def _of_lanes(raw: JSON) -> bool:
+    """Whether a materia is one of the utilities that only streams need."""
+    return as_object(raw).get("utility") in LANE_UTILITIES
 
 
 def placed_materia(facts: Facts) -> list[str]:

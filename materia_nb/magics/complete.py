@@ -9,6 +9,7 @@ from typing import Any, Final
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
 from materia_nb.agents.presets import PREFIX, PRESETS
+from materia_nb.loadout.facts import as_object
 from materia_nb.magics.registry import VERBS, Argument, Verb
 from materia_nb.workbench import Workbench
 
@@ -86,14 +87,14 @@ def _names(bench: Callable[[], Workbench], argument: Argument | None) -> list[st
 
 
 def _materia(wb: Workbench) -> list[str]:
-    return [*map(_quoted, wb.config.document.get("materia", {})), *_sockets(wb)]
+    return [*map(_quoted, as_object(wb.config.document.get("materia"))), *_sockets(wb)]
 
 
 def _parts(wb: Workbench) -> list[str]:
     """Loadouts and materia; where a name means both, the two that can be chosen."""
     groups = {
-        "loadout": wb.config.document.get("loadouts", {}),
-        "materia": wb.config.document.get("materia", {}),
+        "loadout": as_object(wb.config.document.get("loadouts")),
+        "materia": as_object(wb.config.document.get("materia")),
     }
     twice = set(groups["loadout"]) & set(groups["materia"])
     return [

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path, PurePath
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
@@ -22,7 +22,18 @@ FOLDER: Final = "utilities"
 
 MANIFEST: Final = ".materia-shipped-utilities.json"
 
+PI_MANIFEST: Final = ".pi-materia-shipped-utilities.json"
+"""What the reference engine keeps beside its own copies, which are scripts for Node."""
+
 _HASH_SHOWN: Final = 8
+
+
+class Copy(NamedTuple):
+    """The copy of a shipped script in a profile: where it is, and how it stands."""
+
+    script: str
+    path: Path
+    stands: Literal["as shipped", "changed", "of another version", "not there"]
 
 
 def find_script(name: str, folders: Sequence[Path] = ()) -> Path | None:
@@ -45,6 +56,36 @@ def script_names(folders: Sequence[Path] = ()) -> list[str]:
     """List the scripts that can be named."""
     own = {path.name for folder in folders if folder.is_dir() for path in folder.glob("*.py")}
     return sorted({*SHIPPED_SCRIPTS, *own})
+
+
+def copies(folder: Path) -> list[Copy]:
+    """Tell how the copies of the shipped scripts in ``folder`` stand; nothing is changed."""
+    entries = _manifest(folder)
+    return [_stands(folder, name, entries.get(name)) for name in SHIPPED_SCRIPTS]
+
+
+def _stands(folder: Path, name: str, entry: JSON) -> Copy:
+    new = _hash(_packaged(name))
+    made_from = as_object(entry).get("sha256")
+    path = _copy(folder, entry, made_from) if isinstance(made_from, str) else None
+    path = path or folder / name
+    try:
+        now = _hash(path.read_bytes())
+    except OSError:
+        return Copy(name, path, "not there")
+    if now == new:
+        return Copy(name, path, "as shipped")
+    return Copy(name, path, "of another version" if now == made_from else "changed")
+
+
+def foreign_scripts(folder: Path) -> list[str]:
+    """List the scripts that a profile of the reference engine has copies of."""
+    try:
+        document = as_object(read_config(folder / FOLDER / PI_MANIFEST))
+    except MateriaError:
+        return []
+    listed = document.get("scripts", document)
+    return sorted(listed) if isinstance(listed, dict) else []
 
 
 def synchronize(folder: Path) -> bool:

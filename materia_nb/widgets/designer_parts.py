@@ -45,7 +45,7 @@ def parts(document: Object, graph: Graph) -> list[tuple[str, Pick]]:
         what = (
             f"{part(socket.materia.label)} · {', '.join(kind_words(socket))}" if socket else part(shown(raw))
         )
-        entry = " · entry" if id_ == document.get("entry") else ""
+        entry = " · entry" if id_ == graph.entry else ""
         named.append((f"{part(id_)} · {what}{entry}", ("socket", id_)))
         for place, edge in enumerate(as_list(as_object(raw).get("edges"))):
             way = _way(edge, "when", "to")

@@ -19,7 +19,9 @@ def main(words):
     if fail and words[: len(fail)] == fail:
         refuse(1, "the disk is on fire")
     match words:
-        case ["git", "init"]:
+        case ["git", "init", "--no-colocate"] if "JJ_OLD" not in os.environ:
+            init()
+        case ["git", "init"] if "JJ_OLD" in os.environ:
             init()
         case ["root"]:
             print(repository())

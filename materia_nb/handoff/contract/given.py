@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from materia_nb.handoff.contract.fields import part
 from materia_nb.handoff.protocol import Task
 from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.facts import told_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +75,22 @@ class Assignment:
 
 
 def assignment_of(task: Task) -> Assignment:
-    """Read what the loadout says of a task; anything of the wrong type is left out."""
-    told = task.assignment
-    readable = told.get("readableSections")
+    """Read what the loadout says of a task, in either spelling; anything of the wrong type is left out."""
+
+    def told(name: str) -> JSON:
+        return told_in(task.assignment, name)[1]
+
+    readable = told("readable_sections")
     wanted = _texts(readable) if isinstance(readable, list) else list(task.knowledge)
     return Assignment(
-        goal=_text(told.get("goal")) or task.goal,
-        acceptance_criteria=_texts(told.get("acceptanceCriteria")),
-        scope=_text(told.get("scope")),
+        goal=_text(told("goal")) or task.goal,
+        acceptance_criteria=_texts(told("acceptance_criteria")),
+        scope=_text(told("scope")),
         project_knowledge={name: task.knowledge[name] for name in wanted if name in task.knowledge},
-        surfaces=_texts(told.get("surfaces")),
-        adjacent_agents=_texts(told.get("adjacentAgents")),
-        primary=told.get("primary") is not False,
-        writable_sections=_texts(told.get("writableSections")),
+        surfaces=_texts(told("surfaces")),
+        adjacent_agents=_texts(told("adjacent_agents")),
+        primary=told("primary") is not False,
+        writable_sections=_texts(told("writable_sections")),
         readable_sections=wanted,
         session_id=task.session or task.agent_id,
         provider=task.provider,

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from materia_nb.loadout.facts import Object
+
 
 @dataclass(frozen=True, slots=True)
 class Home:
@@ -15,11 +17,14 @@ class Home:
         path: the file; None for this notebook.
         seen: what the file held when it was read; None when it was not there.
         why: why it is saved here and not where it came from; empty when it came from here.
+        below: the loadout as the layers below this place have it: a field of it that is not wanted is saved as
+            null, or it would shine through (R33).
     """
 
     path: Path | None
     seen: str | None = field(default=None, repr=False)
     why: str = ""
+    below: Object = field(default_factory=dict, repr=False, compare=False)
 
     def __str__(self) -> str:
         return "this notebook" if self.path is None else str(self.path)

@@ -21,7 +21,7 @@ from materia_nb.loadout.design.change import (
     without,
 )
 from materia_nb.loadout.facts import WORK_ITEMS, Object, as_list, as_object, is_object, is_text
-from materia_nb.loadout.report import shown
+from materia_nb.loadout.report import counted, shown
 
 Source = Literal["consumes", "iterator"]
 SOURCES: Final[tuple[Source, ...]] = ("consumes", "iterator")
@@ -70,15 +70,25 @@ def rename_loop(document: Object, old: str, new: str) -> Change:
 
 
 def set_members(document: Object, id_: str, sockets: Iterable[str]) -> Change:
-    """Choose the members of a loop; its exits stay as they are, and the report tells those that no longer fit.
+    """Choose the members of a loop; the exits of a socket that is no member any more go with it.
 
     Raises:
         MateriaError: there is no such loop or socket, or no member is named.
     """
     loop = loop_in(document, id_)
     members = _members(document, sockets, id_)
-    changed = with_loop(document, id_, {**loop, "sockets": members})
-    return Change(changed, f"loop {id_} is made of {', '.join(members)}")
+    dropped = [one for one in as_list(loop.get("sockets")) if one not in members]
+    changed: Object = {**loop, "sockets": members}
+    exits = as_list(loop.get("exits"))
+    kept = [route for route in exits if as_object(route).get("from") not in dropped]
+    gone = len(exits) - len(kept)
+    if gone:
+        changed = {**changed, "exits": kept} if kept else without(changed, "exits")
+    if is_object(loop.get("exit")) and loop["exit"].get("from") in dropped:
+        changed, gone = without(changed, "exit"), gone + 1
+    words = f"loop {id_} is made of {', '.join(members)}"
+    told = f"{words}; {counted(gone, 'exit')} of dropped members went" if gone else words
+    return Change(with_loop(document, id_, changed), told)
 
 
 def set_source(

@@ -58,10 +58,9 @@ def sketch(name: str, document: Object, materia: Object) -> Graph:
     for loop in loops.values():
         if loop.generator is not None:
             consumers[loop.generator] = (*consumers.get(loop.generator, ()), loop.id)
-    entry = document.get("entry")
     return Graph(
         name=name,
-        entry=entry if isinstance(entry, str) else "",
+        entry=facts.entry if isinstance(facts.entry, str) else "",
         sockets={id_: _socket(facts, id_) for id_ in facts.sockets},
         loops=loops,
         limits=Limits(),

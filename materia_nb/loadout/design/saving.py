@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +14,7 @@ from materia_nb.loadout.design.draft import Design
 from materia_nb.loadout.design.home import NOTEBOOK, Home
 from materia_nb.loadout.facts import Object, as_object, is_object
 from materia_nb.loadout.files import ENDINGS, dumps, expanded, read_text, text_of, write_text
-from materia_nb.loadout.layers import PROJECT_FILE, LayeredConfig
+from materia_nb.loadout.layers import PROJECT_FILE, LayeredConfig, whole_over
 from materia_nb.loadout.report import counted, shown
 
 _WRITTEN: Final = ("given", "environment", "project")
@@ -36,16 +37,18 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
             kind=KIND,
         )
     layer = config.origin("loadout", name)
+    below = config.below("loadout", name, layer.name)
     if layer.path is None:
         home = NOTEBOOK
     elif layer.name in _WRITTEN:
         home = home_at(layer.path)
         kept = as_object(as_object(_read(layer.path, home.seen or "{}")).get("loadouts")).get(name)
-        if written(kept) != written(document):
+        if written(kept) != written(as_object(layer.document.get("loadouts")).get(name)):
             raise _changed(layer.path)
     else:
         home = project_home(project, f"a copy, since {layer.name} loadouts are not written to")
-    return Design(name, document, config.document, home)
+        below = document
+    return Design(name, document, config.document, replace(home, below=below))
 
 
 def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
@@ -97,10 +100,10 @@ def save(design: Design, to: str | Path | None = None, *, anyway: bool = False) 
     now = text_of(path) if path.exists() else None
     if now != home.seen:
         raise _changed(path)
-    text = _text_with(path, now, design, replace=anyway or not copied, lose_comments=anyway)
+    text = _text_with(path, now, design, again=anyway or not copied, lose_comments=anyway)
     write_text(path, text)
     if not copied:
-        design.saved(Home(path, text))
+        design.saved(replace(home, seen=text, why=""))
     return path
 
 
@@ -123,7 +126,7 @@ def refuse_problems(design: Design, *, anyway: bool) -> None:
         )
 
 
-def _text_with(path: Path, text: str | None, design: Design, *, replace: bool, lose_comments: bool) -> str:
+def _text_with(path: Path, text: str | None, design: Design, *, again: bool, lose_comments: bool) -> str:
     """Return what the file is to hold."""
     format_ = ENDINGS[path.suffix.lower()]
     if text is None:
@@ -134,8 +137,11 @@ def _text_with(path: Path, text: str | None, design: Design, *, replace: bool, l
                 hint=f"choose {path.with_suffix('.json').name}",
                 kind=KIND,
             )
-        return dumps({"loadouts": {design.name: design.document}}, indent=2) + "\n"
-    whole = _with_loadout(_read_strictly(path, text), path, design, replace=replace)
+        return (
+            dumps({"loadouts": {design.name: whole_over(design.document, design.home.below)}}, indent=2)
+            + "\n"
+        )
+    whole = _with_loadout(_read_strictly(path, text), path, design, again=again)
     if format_ == "yaml":
         made = yamltext.rewritten(text, whole, str(path))
         lost = yamltext.lost_comments(text, made)
@@ -170,20 +176,20 @@ def _read_strictly(path: Path, text: str) -> JSON:
     return document
 
 
-def _with_loadout(document: JSON, path: Path, design: Design, *, replace: bool) -> Object:
+def _with_loadout(document: JSON, path: Path, design: Design, *, again: bool) -> Object:
     loadouts = as_object(document).get("loadouts", {})
     if not is_object(document) or not is_object(loadouts):
         raise MateriaError(
             "The file holds no config with loadouts.", where=str(path), hint="choose another file", kind=KIND
         )
-    if design.name in loadouts and not replace:
+    if design.name in loadouts and not again:
         raise MateriaError(
             f"The file has a loadout {design.name!r} already.",
             where=str(path),
             hint="choose another file, load that one to edit it, or save anyway to replace it",
             kind=KIND,
         )
-    return {**document, "loadouts": {**loadouts, design.name: design.document}}
+    return {**document, "loadouts": {**loadouts, design.name: whole_over(design.document, design.home.below)}}
 
 
 def _changed(path: Path) -> MateriaError:

@@ -30,15 +30,30 @@ def load(call: Call) -> Any:
     return call.bench.load(call.get("file"))
 
 
-@verb("loadouts")
+@verb(
+    "loadouts",
+    Argument(
+        "name", "one of them: its fields, and the layer that each comes from", "rest", completes="loadout"
+    ),
+)
 def loadouts(call: Call) -> Any:
-    """List the loadouts and the layer that each comes from."""
+    """List the loadouts and the layers that they come from, or the fields of one."""
+    if (name := call.get("name")) is not None:
+        return tables.fields_view(call.bench.config, "loadout", name)
     return tables.loadouts_view(call.bench.loadouts, call.bench.chosen, call.bench.config)
 
 
-@verb("materia")
+@verb(
+    "materia",
+    Argument(
+        "name", "one of them: its fields, and the layer that each comes from", "rest", completes="materia"
+    ),
+    example="%materia materia Build",
+)
 def materia(call: Call) -> Any:
-    """List the materia, the layer that each comes from, and who answers."""
+    """List the materia, the layers that they come from, and who answers; or the fields of one."""
+    if (name := call.get("name")) is not None:
+        return tables.fields_view(call.bench.config, "materia", name)
     return tables.materia_view(call.bench.config, call.bench.agents)
 
 

@@ -4,8 +4,8 @@ stdin   {"cwd": ..., "castId": ..., "runDir": ..., "params": {"bookmarkName": op
 stdout  {"state": {"blackbeltBootstrap": {"ok", "root", "available", "initialized", "newWorkingCommit",
                                           "emptyHead", "bookmarkName"}}}
 
-Where there is no jj repository, jj git init makes one in the project, with jj's own settings. When the
-working commit has content (emptyHead is false), jj new opens a fresh one, so that what the cast does is
+Where there is no jj repository, jj git init --no-colocate makes one in the project. When the working
+commit has content (emptyHead is false), jj new opens a fresh one, so that the work of the cast is kept
 apart from what was there; else nothing is changed. Blackbelt-Maintain moves the bookmark.
 
 Without jj, or when a command of it fails, the utility fails: "ok" is false, "error" says why, and the
@@ -71,7 +71,7 @@ def prepare(project: str, found: dict[str, Any]) -> None:
     try:
         root = jj(project, "root")
     except Failed:  # it is no repository yet
-        jj(project, "git", "init")
+        init(project)
         found["initialized"] = True
         root = jj(project, "root")
     found["root"] = root.rstrip("\n")
@@ -79,6 +79,16 @@ def prepare(project: str, found: dict[str, Any]) -> None:
     if not found["emptyHead"]:
         jj(project, "new")
         found["newWorkingCommit"] = True
+
+
+def init(project: str) -> None:
+    """Make a repository that is not colocated; a jj that does not know the option has no other kind by default."""
+    try:
+        jj(project, "git", "init", "--no-colocate")
+    except Failed as error:
+        if "unexpected argument" not in str(error):
+            raise
+        jj(project, "git", "init")
 
 
 def jj(project: str, *arguments: str) -> str:
