@@ -5,18 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import (
-    Magics,
-    line_cell_magic,
-    magics_class,
-    no_var_expand,
-    output_can_be_silenced,
-)
+from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 
 from materia_nb.errors import MateriaError
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
 from materia_nb.magics.help import help_text
-from materia_nb.magics.parsing import parse, split_verb
+from materia_nb.magics.parsing import is_silenced, parse, split_verb
 from materia_nb.magics.registry import Call, find_verb
 from materia_nb.workbench import Workbench
 
@@ -54,10 +48,11 @@ class MateriaMagics(Magics):
 
     @line_cell_magic
     @no_var_expand
-    @output_can_be_silenced
     def materia(self, line: str, cell: str | None = None) -> Any:
         """Run a verb of Materia NB."""
-        return self.run(line, cell)
+        # IPython's output_can_be_silenced reads the text as Python to find the semicolon, and prose is none.
+        value = self.run(line, cell)
+        return None if is_silenced(line, cell) else value
 
     def run(self, line: str, cell: str | None) -> Any:
         """Find the verb, parse, and return what its handler returns."""
