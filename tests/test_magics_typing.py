@@ -75,3 +75,30 @@ def test_a_cell_that_is_no_prose_gives_our_error_or_none(asked, verb, prose):
 def test_a_semicolon_hides_the_value_of_a_line_only(asked):
     assert run(asked, "%materia status;") is None
     assert run(asked, "%materia status") is not None
+
+
+@pytest.mark.parametrize("request_", ["is it done?", "why 'this' (and that)?", "really??", "x ; y?"])
+def test_a_request_may_be_a_question(asked, request_):
+    assert run(asked, f"%materia cast {request_}").request == request_
+    assert run(asked, f"if True:\n    made = %materia cast {request_}\nmade").request == request_
+
+
+def test_help_is_still_asked_for_with_a_question_mark(asked, capsys):
+    run(asked, "%materia?")
+    assert "load a loadout" in capsys.readouterr().out
+    assert "Start a cast" in text(run(asked, "%materia cast?"))
+
+
+def test_a_question_inside_a_text_stays_as_it_is(asked):
+    run(asked, 's = """\n%materia cast is it?\n"""')
+    assert asked.user_ns["s"] == "\n%materia cast is it?\n"
+    with pytest.raises(MateriaError, match="no verb"):
+        run(asked, "%materia is it done?")
+
+
+def test_unloading_takes_the_questions_out_too(shell):
+    before = len(shell.input_transformer_manager.token_transformers)
+    materia_nb.load_ipython_extension(shell)
+    assert len(shell.input_transformer_manager.token_transformers) == before
+    materia_nb.unload_ipython_extension(shell)
+    assert len(shell.input_transformer_manager.token_transformers) == before - 1

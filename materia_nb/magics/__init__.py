@@ -13,6 +13,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     from materia_nb.magics.complete import make_matcher
     from materia_nb.magics.live import show_casts_live
     from materia_nb.magics.magic import MateriaMagics
+    from materia_nb.magics.questions import take_questions
 
     unload_ipython_extension(shell)
     magics = MateriaMagics(shell)
@@ -21,14 +22,17 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     if completer is not None:
         completer.custom_matchers.append(make_matcher(lambda: magics.bench))
     show_casts_live(shell, lambda: magics.bench)
+    take_questions(shell)
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
     """Take all of that out again; variables stay as they are."""
     from materia_nb.magics.complete import IDENTIFIER
     from materia_nb.magics.live import show_casts_still
+    from materia_nb.magics.questions import leave_questions
 
     show_casts_still(shell)
+    leave_questions(shell)
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("materia", None)
     shell.magics_manager.registry.pop("MateriaMagics", None)

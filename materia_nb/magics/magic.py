@@ -59,7 +59,8 @@ class MateriaMagics(Magics):
         name, rest = split_verb(line)
         if name in ("", "-h", "--help"):
             name, rest = "help", ""
-        if rest in ("-h", "--help"):
+        if rest in ("-h", "--help") or (name.endswith("?") and not rest):
+            name = name.rstrip("?")
             name, rest = "help", name
         verb = find_verb(name)
         if cell is None and verb.cell == "must":
