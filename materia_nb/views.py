@@ -14,6 +14,7 @@ from materia_nb.display.calls import call_words
 from materia_nb.display.escape import plain, shorten
 from materia_nb.display.html import (
     Html,
+    html_alert,
     html_join,
     html_json,
     html_lines,
@@ -125,8 +126,15 @@ def _finding(one: Any) -> str:
 class LoadoutView(Shown):
     """A loadout: its graph, or its problems when it cannot be cast."""
 
-    def __init__(self, name: str, origin: str, graph: Graph | None, report: Report) -> None:
+    def __init__(
+        self, name: str, origin: str, graph: Graph | None, report: Report, notes: Sequence[str] = ()
+    ) -> None:
         self.name, self.origin, self.graph, self.report = name, origin, graph, report
+        self.notes = tuple(notes)
+
+    def noting(self, *notes: str) -> LoadoutView:
+        """Return the same view with lines that a person must not overlook."""
+        return LoadoutView(self.name, self.origin, self.graph, self.report, (*self.notes, *notes))
 
     @property
     def picture(self) -> GraphPicture:
@@ -139,17 +147,23 @@ class LoadoutView(Shown):
         return GraphPicture(self.graph)
 
     def __repr__(self) -> str:
+        notes = [plain(note) for note in self.notes]
         if self.graph is None:
-            return repr(ReportView(self.name, self.report))
-        lines = [f"{plain(self.name)} (from {plain(self.origin)})", graph_text(self.graph, Marks())]
+            return "\n".join([*notes, repr(ReportView(self.name, self.report))])
+        lines = [f"{plain(self.name)} (from {plain(self.origin)})", *notes, graph_text(self.graph, Marks())]
         if self.report.hints:
             lines.append(f"{_count(len(self.report.hints), 'hint')}: %materia check shows them")
         return "\n".join(lines)
 
     def _show(self) -> dict[str, Any]:
         if self.graph is None:
-            return ReportView(self.name, self.report)._repr_mimebundle_()
-        return bundle(repr(self), svg=graph_svg(self.graph, Marks()))
+            report = ReportView(self.name, self.report)._repr_mimebundle_()
+            alert = html_alert(self.notes) if self.notes else Html()
+            return bundle(repr(self), html=f"{alert}{report.get('text/html', '')}")
+        svg = graph_svg(self.graph, Marks())
+        # Where there is HTML the picture beside it is not drawn, so it stands in it.
+        html = f"{html_alert(self.notes)}{svg}" if self.notes else None
+        return bundle(repr(self), svg=svg, html=html)
 
 
 class CastView(Shown):

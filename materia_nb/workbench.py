@@ -64,6 +64,7 @@ class Workbench:
         self._given: str | Path | Mapping[str, JSON] | None = None
         self._notebook: dict[str, dict[str, JSON]] = {"loadouts": {}, "materia": {}}
         self._chosen: str | None = None
+        self._gone: dict[str, str] = {}  # loadouts of files loaded earlier, and the file
         self._config: LayeredConfig | None = None
         self._open: dict[Path, Cast] = {}
         self._quests: QuestBoard | None = None
@@ -92,12 +93,18 @@ class Workbench:
             MateriaError: the file cannot be read; what was loaded before stays.
         """
         given = path if isinstance(path, Mapping) else self._find(Path(path))
-        config = self._read(given)
+        before, config = self._config, self._read(given)
+        gone = {} if before is None else _gone(before, config)
+        self._gone = {
+            name: label for name, label in {**self._gone, **gone}.items() if name not in config.loadout_names
+        }
         self._given, self._config, self._chosen = given, config, config.active
-        return self.loadout()
+        return self.loadout().noting(
+            *(f"{name} of {label} is no longer loaded: one file at a time is" for name, label in gone.items())
+        )
 
     def reload(self) -> LoadoutView:
-        """Read every layer again, after a file was changed."""
+        """Read every layer again, after a file was changed. A cast keeps the loadout that it started with."""
         self._config = self._read(self._given)
         return self.loadout()
 
@@ -143,7 +150,7 @@ class Workbench:
         """Define a loadout in this notebook, from a mapping or from JSON or YAML text.
 
         The body is a loadout (``entry``, ``sockets``, ``loops``); beside these it may hold
-        ``materia``, which are then defined in this notebook too.
+        ``materia``, which are then defined in this notebook too. It is chosen, unless it has problems.
         """
         _check_name(name, "loadout")
         document = read_text(body, where=name) if isinstance(body, str) else dict(body)
@@ -154,9 +161,14 @@ class Workbench:
             raise MateriaError("materia must be an object of definitions.", where=f"{name}.materia")
         self._notebook["loadouts"][name] = document
         self._notebook["materia"].update(materia)
-        self._config = None
-        self._chosen = name
-        return self.loadout()
+        before, self._config = self.chosen, None
+        shown = self.loadout(name)
+        if not shown.report.problems:
+            self._chosen = name
+            return shown
+        self._chosen = before if before != name else None
+        stays = f"; {self.chosen} stays chosen" if self.chosen not in (None, name) else ""
+        return shown.noting(f"{name} is kept but cannot be cast, so it is not chosen{stays}")
 
     def design(self, name: str | None = None, *, new: bool = False) -> Design:
         """Begin to edit a loadout, the chosen one by default, as its file has it now.
@@ -387,6 +399,9 @@ class Workbench:
             request: what is asked for; prompts and utilities read it.
             loadout: which loadout; the chosen one by default.
             agents: who answers in this cast only, by socket or materia (``*`` for everyone else).
+
+        Raises:
+            MateriaError: there is no such loadout, or no materia or socket of a name in ``agents``.
         """
         _check_request(request)
         name = self._needs_loadout(loadout or self.chosen)
@@ -394,6 +409,7 @@ class Workbench:
         if agents is not None:
             table = self.agents.copy()
             for key, agent in agents.items():
+                self._needs_answerer(key)
                 if key == "*":
                     table.default = self._answerer(agent)
                 else:
@@ -520,11 +536,28 @@ class Workbench:
         names = self.config.loadout_names
         if name is None:
             raise MateriaError("No loadout is loaded.", hint="load a file", kind="no_loadout")
+        if name in self._gone and name not in names:
+            label = self._gone[name]
+            raise MateriaError(
+                f"The loadout {name!r} of {label} is no longer loaded.",
+                hint=f"load {label} again; one file at a time is loaded",
+                kind="unknown_loadout",
+            )
         if name not in names:
             raise MateriaError(
                 f"There is no loadout {name!r}.", hint=did_you_mean(name, names), kind="unknown_loadout"
             )
         return name
+
+
+def _gone(before: LayeredConfig, now: LayeredConfig) -> dict[str, str]:
+    """The loadouts that the loaded file had and that are there no more, each with its file's name."""
+    lost = {name: before.origin("loadout", name) for name in before.loadout_names}
+    return {
+        name: layer.path.name if layer.path else layer.label
+        for name, layer in lost.items()
+        if name not in now.loadout_names
+    }
 
 
 def _own_document(document: Mapping[str, JSON], name: str, graph: Graph) -> dict[str, JSON]:

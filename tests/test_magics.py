@@ -284,8 +284,8 @@ def test_a_loadout_with_problems_shows_all_of_them(shell):
     assert "unknown-endpoint" in shown
     assert "invalid-edge-condition" in shown
     with pytest.raises(MateriaError):
-        line(shell, "cast x")
-    report = line(shell, "check").report
+        line(shell, "cast --loadout Bad x")
+    report = line(shell, "check Bad").report
     assert {problem.code for problem in report.problems} >= {"unknown-endpoint", "unknown-materia"}
 
 

@@ -1,4 +1,4 @@
-"""Verbs about loadouts and who answers: load, loadouts, use, copy, grid, check, loadout, agent, utility."""
+"""Verbs about loadouts and who answers: load, reload, loadouts, use, copy, grid, check, loadout, agent, utility."""
 
 from __future__ import annotations
 
@@ -28,6 +28,12 @@ _NAMED = Argument("loadout", "a loadout, the chosen one if left out", "rest", co
 def load(call: Call) -> Any:
     """Load a config file and choose its active loadout."""
     return call.bench.load(call.get("file"))
+
+
+@verb("reload")
+def reload(call: Call) -> Any:
+    """Read the config files again after one was changed; a cast that runs keeps its copy (see take)."""
+    return call.bench.reload()
 
 
 @verb("loadouts")
