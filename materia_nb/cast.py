@@ -29,7 +29,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 from materia_nb.memories import Memories
 from materia_nb.steps import turn_counts
-from materia_nb.stops import Pause
+from materia_nb.stops import Pause, Stopping
 from materia_nb.store.context import read_context
 from materia_nb.store.files import disk, sync_folder, to_bytes
 from materia_nb.store.history import History, StepRecord
@@ -90,8 +90,7 @@ class Cast(Edits, Consults, Memories):
         self.agents = agents or AgentTable()
         self.differences = tuple(differences)
         self.messages = list(messages)
-        self.breakpoints = {}
-        self.watchpoints = {}
+        self._stopping = Stopping()
         self.stop = threading.Event()
         self._files = run_dir
         self._history = history

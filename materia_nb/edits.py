@@ -275,6 +275,7 @@ class Edits(Steps):
         except BaseException:
             shutil.rmtree(path, ignore_errors=True)  # nothing of the fork has happened yet
             raise
+        made.stops_as(self._stopping)
         if kept < len(made.steps):
             made.back_to(kept)
         return made

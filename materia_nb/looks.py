@@ -32,12 +32,16 @@ class Looks:
     rules: Rules
     differences: tuple[Difference, ...]
     messages: list[str]
-    breakpoints: dict[str, Callable[[Self], bool] | None]
     _history: History
     _journal: Journal | None
     _watchers: list[Callable[[Self], None]]
     _listeners: list[Callable[[], None]]
     _saying: list[str]
+
+    @property
+    def breakpoints(self) -> Mapping[str, object]:
+        """The sockets that runs stop in front of; a moment of the past has none."""
+        return {}
 
     @property
     def graph(self) -> Graph:
@@ -304,7 +308,7 @@ class Past(Looks):
         """Show ``history``, which is that of ``cast`` up to some step."""
         self.run_dir, self.id, self.rules = cast.run_dir, cast.id, cast.rules
         self.project = cast.project
-        self.differences, self.messages, self.breakpoints = (), [], {}
+        self.differences, self.messages = (), []
         self._history, self._journal, self._watchers = history, None, []
         self._listeners, self._saying = [], []
 

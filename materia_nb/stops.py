@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Final, Literal, Self, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Self, TypeAlias
 
 from materia_nb.engine.state import Status
 from materia_nb.errors import MateriaError, did_you_mean
@@ -23,20 +24,47 @@ _OVER: Final[Mapping[Status, Pause]] = {"complete": "complete", "failed": "faile
 _LOOK_AGAIN_S: Final = 0.002
 
 
-class Stops(Looks):
-    """The part of a cast that knows where runs stop; ``Cast`` is the class to use.
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """Where runs stop: what the casts of one loadout share in a workbench, forked and resumed ones too.
 
     Attributes:
         breakpoints: the sockets that runs stop in front of, each with its condition if it has one.
         watchpoints: the paths in the state that stop a run when a step changes what is there.
+    """
+
+    breakpoints: dict[str, Callable[[Any], bool] | None] = field(default_factory=dict)
+    watchpoints: dict[str, list[str]] = field(default_factory=dict)
+
+
+class Stops(Looks):
+    """The part of a cast that knows where runs stop; ``Cast`` is the class to use.
+
+    Attributes:
         stop: set it to stop a run after, or if it can be stopped within, the step that runs.
     """
 
-    breakpoints: dict[str, Callable[[Self], bool] | None]
-    watchpoints: dict[str, list[str]]
+    _stopping: Stopping
     stop: threading.Event
     _writer: threading.Lock
     _holder: int
+
+    @property
+    def breakpoints(self) -> dict[str, Callable[[Any], bool] | None]:
+        """The sockets that runs stop in front of, each with its condition if it has one."""
+        return self._stopping.breakpoints
+
+    @property
+    def watchpoints(self) -> dict[str, list[str]]:
+        """The paths in the state that stop a run when a step changes what is there."""
+        return self._stopping.watchpoints
+
+    def stops_as(self, shared: Stopping) -> None:
+        """Share where runs stop with other casts; what this one was told already is shared too."""
+        if shared is not self._stopping:
+            shared.breakpoints.update(self._stopping.breakpoints)
+            shared.watchpoints.update(self._stopping.watchpoints)
+            self._stopping = shared
 
     def break_at(self, socket: str, condition: Callable[[Self], bool] | None = None) -> None:
         """Make runs stop in front of ``socket``, whenever ``condition`` holds if one is given.

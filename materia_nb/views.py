@@ -507,8 +507,21 @@ def steps_view(cast: Looks) -> Table:
         materia = cast.graph.sockets[step.socket].materia.label
         item = f"{step.item_key} {short(step.item_label or '', 40)}" if step.item_key else ""
         output = shorten(step.output, 60) if step.output is not None else ""
-        rows.append((str(step.number), step.socket, materia, str(step.visit), item, output, way_words(step)))
-    return Table(("step", "socket", "materia", "visit", "item", "output", "next"), rows, "no steps yet")
+        way, took = way_words(step), took_words(step)
+        rows.append((str(step.number), step.socket, materia, str(step.visit), item, output, way, took))
+    return Table(STEP_COLUMNS, rows, "no steps yet")
+
+
+STEP_COLUMNS: Final = ("step", "socket", "materia", "visit", "item", "output", "next", "took")
+
+
+def took_words(step: StepRecord) -> str:
+    """How long a step took, from entering its socket to its end, waiting for a person included; empty before that."""
+    if step.ended is None:
+        return ""
+    seconds = max(0, step.ended - step.started) / 1000
+    digits = next((digits for digits, most in ((2, 9.995), (1, 99.95)) if seconds < most), 0)
+    return f"{seconds:.{digits}f} s"  # as long for short steps as for others, since notebooks are compared
 
 
 def _layers(prompt: Prompt) -> list[Html]:

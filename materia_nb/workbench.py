@@ -30,6 +30,7 @@ from materia_nb.loadout.compose import Composition, compose
 from materia_nb.loadout.copies import add_definitions, placed_materia
 from materia_nb.loadout.layers import PROJECT_FILE, profile_directory
 from materia_nb.recordings import agent_of, read_recording, recording_of
+from materia_nb.stops import Stopping
 from materia_nb.store.catalogue import CastEntry, find_cast, list_casts
 from materia_nb.store.files import disk, replace_file
 from materia_nb.utilities import scripts
@@ -64,6 +65,7 @@ class Workbench:
         self._given: str | Path | Mapping[str, JSON] | None = None
         self._notebook: dict[str, dict[str, JSON]] = {"loadouts": {}, "materia": {}}
         self._chosen: str | None = None
+        self._stops: dict[str, Stopping] = {}  # by loadout
         self._gone: dict[str, str] = {}  # loadouts of files loaded earlier, and the file
         self._config: LayeredConfig | None = None
         self._open: dict[Path, Cast] = {}
@@ -519,9 +521,10 @@ class Workbench:
         return self._quests
 
     def take(self, cast: Cast) -> Cast:
-        """Make a cast the one that verbs are about."""
+        """Make a cast the one that verbs are about; it stops where casts of its loadout were told to stop."""
         if cast.writable and any(socket.materia.script for socket in cast.graph.sockets.values()):
             scripts.synchronize(_utility_folder())
+        cast.stops_as(self._stops.setdefault(cast.graph.name, Stopping()))
         self.cast_ = cast
         self._open[cast.run_dir.resolve()] = cast
         return cast

@@ -34,7 +34,7 @@ def test_loading_another_file_says_what_is_no_longer_loaded(shell, project):
     shown = line(shell, "load other.json")
     assert "Hello of hello.json is no longer loaded" in text(shown)
     assert "no longer loaded" in shown._repr_mimebundle_()["text/html"]
-    with pytest.raises(MateriaError, match="'Hello' of hello.json is no longer loaded") as caught:
+    with pytest.raises(MateriaError, match=r"'Hello' of hello\.json is no longer loaded") as caught:
         line(shell, "use Hello")
     assert "load hello.json again" in caught.value.hint
     assert "no longer" not in text(line(shell, "load other.json"))

@@ -10,7 +10,7 @@ import ipywidgets as ui
 from materia_nb.display.escape import part
 from materia_nb.display.html import Html, html_join, html_json
 from materia_nb.display.svg import graph_svg
-from materia_nb.views import marks_of, steps_view, way_words
+from materia_nb.views import marks_of, steps_view, took_words, way_words
 from materia_nb.widgets.base import Panel, show_html
 from materia_nb.widgets.choices import Choices
 from materia_nb.widgets.controls import button, lines_html, row, show_if
@@ -229,7 +229,9 @@ def _words(cast: Cast, step: StepRecord, edited: bool) -> str:
     drafted = f" · {drafts} draft{'s' * (drafts > 1)}" if drafts else ""
     then = " · edited" if edited else ""
     label = part(cast.graph.sockets[step.socket].materia.label, 40)
-    return f"{step.number} · {part(step.socket)} {label}{item} → {part(way_words(step), 60)}{drafted}{corrected}{then}"
+    took = f" · {took_words(step)}" if step.ended is not None else ""
+    way = part(way_words(step), 60)
+    return f"{step.number} · {part(step.socket)} {label}{item} → {way}{took}{drafted}{corrected}{then}"
 
 
 def _moment_words(moment: Moment, record: StepRecord | None) -> str:
