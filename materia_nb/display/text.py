@@ -110,7 +110,9 @@ def _fitted(columns: dict[int, list[str]], room: int) -> dict[int, int]:
     """How wide each column is: the widest ones narrower until all have room, words kept whole if that can be."""
     widths = {n: max(map(display_width, cells)) for n, cells in columns.items()}
     least = {
-        n: min(max((display_width(word) for cell in cells for word in cell.split()), default=0), _LONGEST_WORD)
+        n: min(
+            max((display_width(word) for cell in cells for word in cell.split()), default=0), _LONGEST_WORD
+        )
         for n, cells in columns.items()
     }
     while (over := sum(widths.values()) + 2 * (len(widths) - 1) - room) > 0:

@@ -10,6 +10,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from materia_nb.errors import MateriaError
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
 from materia_nb.magics.help import help_text
+from materia_nb.magics.live import CastDisplay
 from materia_nb.magics.parsing import is_silenced, parse, split_verb
 from materia_nb.magics.registry import Call, find_verb
 from materia_nb.workbench import Workbench
@@ -30,6 +31,7 @@ class MateriaMagics(Magics):
         super().__init__(shell)
         self.namespace = shell.user_ns
         self._push = shell.push
+        self.shown: CastDisplay | None = None
 
     @property
     def bench(self) -> Workbench:
