@@ -19,6 +19,7 @@ from materia_nb.store.history import History, StepRecord, history_to
 from materia_nb.store.journal import Journal
 
 if TYPE_CHECKING:
+    from materia_nb.insight.ask import Found
     from materia_nb.insight.why import Why
     from materia_nb.store.differences import Difference
 
@@ -232,6 +233,18 @@ class Looks:
         latest = record is self.steps[-1] and self.now.status == "failed"
         after = self.now if latest else record.after
         return explain(self.rules, title, record.decision, after, record.entry)
+
+    def ask(self, expression: str) -> list[Found]:
+        """Look through the outputs of all steps with JSONPath, or a dotted path; each match with its step::
+
+            cast.ask("$.workItems[*].title")
+
+        Raises:
+            MateriaError: it is no JSONPath (``question``).
+        """
+        from materia_nb.insight.ask import ask
+
+        return ask(self.steps, expression)
 
     def __repr__(self) -> str:
         """Say how the cast stands; stable from run to run, since notebooks are compared by it."""
