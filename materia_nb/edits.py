@@ -6,27 +6,36 @@ or fork touches them.
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from materia_nb.agents.sound import sound
 from materia_nb.engine import edit
 from materia_nb.engine import step as engine
 from materia_nb.engine.prompt import Prompt, reworded
 from materia_nb.engine.replacing import replaced
+from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import JSON, same, split_path
+from materia_nb.loadout import build_graph
 from materia_nb.steps import Steps
 from materia_nb.store.files import to_bytes
 from materia_nb.store.fork import fork_files
 from materia_nb.store.history import Edit, StepRecord
 from materia_nb.store.rundir import branch_suffix, output_name
+from materia_nb.utilities.command import beside_config
 
 if TYPE_CHECKING:
     from materia_nb.agents.registry import AgentTable
+
+
+CONFIG: Final = "config.resolved.json"
+REDEFINED: Final = frozenset({"command", "description", "model", "script", "thinking", "timeoutMs", "tools"})
+"""The fields of a materia that may change in a running cast: what is run or asked, nothing that decides."""
 
 
 class Edits(Steps):
@@ -141,6 +150,55 @@ class Edits(Steps):
                     Edit(ts, before.steps, tuple(patch), tuple(inverse), before, after), prompt
                 ),
             )
+            self._told()
+
+    def redefine(self, materia: str, definition: Mapping[str, JSON], owner: Path | None = None) -> None:
+        """Take a changed definition of a materia into this cast, which keeps a copy of its loadout otherwise.
+
+        From then on its socket runs, or asks, what the new one says; ``recast`` does so where the cast failed. What
+        earlier steps were decided by cannot change under them: only :data:`REDEFINED` may differ.
+
+        Args:
+            materia: its id.
+            definition: as in a config.
+            owner: the directory of its config file, where its scripts are looked for (R24).
+
+        Raises:
+            MateriaError: the cast has no such materia (``unknown_materia``), other fields changed or none
+                (``redefine``), it is invalid, or a step is running (``busy``). Nothing was changed then.
+        """
+        self._refuse_while_running()
+        with self._hold():
+            self._begin()
+            before = self._files.read_text(CONFIG)
+            document = json.loads(before)
+            known = document["materia"]
+            if materia not in known:
+                raise MateriaError(
+                    f"The cast has no materia {materia!r}.",
+                    hint=did_you_mean(materia, known),
+                    kind="unknown_materia",
+                )
+            previous = known[materia]
+            _check_redefined(materia, previous, definition)
+            made = beside_config(definition, owner)
+            known[materia] = made
+            owners = {m.id: m.owner for s in self.graph.sockets.values() if (m := s.materia).owner}
+            rules = Rules(build_graph(document, self.graph.name, owners))
+            self._files.replace_json(CONFIG, document)
+            event: dict[str, JSON] = {
+                "materia": materia,
+                "definition": made,
+                "previous": previous,
+                "by": "person",
+                "step": self.now.steps,
+            }
+            try:
+                self._commit([("materia_redefined", event)], lambda _: None)
+            except BaseException:
+                self._files.replace_json(CONFIG, json.loads(before))
+                raise
+            self.rules = rules
             self._told()
 
     def edit_prompt(self, layer: str, text: str) -> Prompt:
@@ -287,6 +345,26 @@ class Edits(Steps):
                 hint="pause, then edit",
                 kind="busy",
             )
+
+
+def _check_redefined(materia: str, old: JSON, new: Mapping[str, JSON]) -> None:
+    """Refuse a definition that is the same, or that earlier steps would have been decided otherwise by."""
+    was = old if isinstance(old, dict) else {}
+    changed = {
+        key for key in {*was, *new} if key not in was or key not in new or not same(was[key], new[key])
+    }
+    if not changed:
+        raise MateriaError(
+            f"The cast has this very definition of {materia} already.",
+            hint="recast runs it once more; a script is read from its file each time",
+            kind="redefine",
+        )
+    if other := sorted(changed - REDEFINED):
+        raise MateriaError(
+            f"{materia} differs in {', '.join(other)}, which earlier steps of this cast went by.",
+            hint=f"cast anew; into a running cast can be taken: {', '.join(sorted(REDEFINED))}",
+            kind="redefine",
+        )
 
 
 def _ending(step: engine.Step) -> list[tuple[str, Mapping[str, JSON]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from materia_nb.engine import step as engine
 from materia_nb.engine.prompt import Prompt
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from materia_nb.insight.ask import Found
     from materia_nb.insight.why import Why
     from materia_nb.store.differences import Difference
+
+
+LIMITS: Final = frozenset(
+    {"repair_exhausted", "edge_traversals_exhausted", "no_advance_cycles_exhausted", "budget"}
+)
+"""The kinds of failure in which a limit was reached (R18, R19, R20)."""
 
 
 class Looks:
@@ -89,6 +95,12 @@ class Looks:
     def failure(self) -> Failure | None:
         """Why the cast stopped, when it failed or was aborted."""
         return self.now.failure
+
+    @property
+    def at_limit(self) -> bool:
+        """Whether a limit stopped the cast, which ``revive`` grants once more."""
+        failure = self.failure
+        return failure is not None and (failure.kind in LIMITS or bool(failure.blocked))
 
     @property
     def prompt(self) -> Prompt | None:
@@ -235,9 +247,9 @@ class Looks:
         return explain(self.rules, title, record.decision, after, record.entry)
 
     def ask(self, expression: str) -> list[Found]:
-        """Look through the outputs of all steps with JSONPath, or a dotted path; each match with its step::
+        """Look through the outputs of all steps with JSONPath, or a dotted path; each match with its step.
 
-            cast.ask("$.workItems[*].title")
+        Such as ``cast.ask("$.workItems[*].title")``.
 
         Raises:
             MateriaError: it is no JSONPath (``question``).

@@ -128,7 +128,7 @@ class Steps(Stops):
         if result.failure is None:
             self._arrived(SoundReply(result.stdout, None, {}))
         elif result.failure.kind != "interrupted":
-            self._fail(result.failure.kind, result.failure.message, "correct the utility, then recast")
+            self._fail(result.failure.kind, result.failure.message, engine.CORRECT_THE_UTILITY)
 
     def _ask(self) -> None:
         """Ask the agent until the visit is done or a person must answer.

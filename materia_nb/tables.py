@@ -11,8 +11,8 @@ from materia_nb.jsonvalue import compact, pretty
 from materia_nb.views import Table, loop_progress
 
 if TYPE_CHECKING:
-    from materia_nb.insight.ask import Found
     from materia_nb.agents.registry import AgentTable
+    from materia_nb.insight.ask import Found
     from materia_nb.loadout.layers import LayeredConfig
     from materia_nb.looks import Looks
     from materia_nb.permits import Permits

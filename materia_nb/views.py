@@ -327,6 +327,8 @@ def status_lines(cast: Looks, pause: str | None = None, changed: Sequence[str] =
     failure = now.failure
     if failure is not None:
         lines.append(f"{failure.kind}: {failure.message}")
+        if tried := tried_words(cast):
+            lines.append(tried)
         if failure.hint:
             lines.append(f"to go on: {failure.hint}")
     elif now.hold is not None and now.at is not None:
@@ -341,6 +343,12 @@ def status_lines(cast: Looks, pause: str | None = None, changed: Sequence[str] =
             f"next: {now.next}{because}" if now.next != END else "next: end (step or run completes the cast)"
         )
     return tuple(lines)
+
+
+def tried_words(cast: Looks) -> str:
+    """Say how often the socket was tried where a cast failed; empty when once."""
+    step = cast.steps[-1] if cast.steps and cast.now.failure is not None and cast.now.at is not None else None
+    return f"tried {step.tries} times" if step is not None and step.tries > 1 else ""
 
 
 def _remarked(cast: Looks) -> Iterator[str]:

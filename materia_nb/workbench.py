@@ -479,6 +479,22 @@ class Workbench:
         )
         return self.take(Cast.start(plan, request, agents))
 
+    def redefine(self, materia: str) -> None:
+        """Take the definition that a materia has now, in files and cells, into the current cast; see there.
+
+        Raises:
+            MateriaError: there is no such materia (``unknown_materia``), or as :meth:`Cast.redefine`.
+        """
+        self._config = self._read(self._given)
+        known = self.config.document.get("materia", {})
+        if materia not in known:
+            raise MateriaError(
+                f"There is no materia {materia!r}.",
+                hint=did_you_mean(materia, known),
+                kind="unknown_materia",
+            )
+        self.current.redefine(materia, known[materia], self.config.owners.get(materia))
+
     @property
     def current(self) -> Cast:
         """The cast that verbs are about: the one started or opened last."""

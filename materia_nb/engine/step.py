@@ -8,9 +8,10 @@ from materia_nb.engine.again import abort, fail, recast, resend, revive, set_bud
 from materia_nb.engine.entering import begin, enter, prompt_for
 from materia_nb.engine.holds import answered, decided
 from materia_nb.engine.outputs import finalize, output
-from materia_nb.engine.transition import Event, Step, about, short
+from materia_nb.engine.transition import CORRECT_THE_UTILITY, Event, Step, about, short
 
 __all__ = [
+    "CORRECT_THE_UTILITY",
     "Event",
     "Step",
     "abort",

@@ -147,7 +147,9 @@ SYNONYMS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("lint", "validate", "verify"), "check shows the problems of a loadout"),
     **dict.fromkeys(("input", "output", "result"), "handoff shows what a step was given and handed on"),
     **dict.fromkeys(("refresh", "reread"), "reload reads the config files again"),
-    **dict.fromkeys(("update", "replace"), "take brings a changed definition into the running cast"),
+    **dict.fromkeys(
+        ("update", "replace", "take"), "redefine takes a changed definition into the running cast"
+    ),
 }
 """What people type for a verb that has another name, and what to do instead."""
 

@@ -50,7 +50,8 @@ class StepRecord:
 
     ``calls`` are all tool calls of the visit, also those of turns that gave no output, ``notes``
     what its agent told a person, and ``spent`` what turns without an output cost. ``left`` is how many
-    of ``turns`` the last recast left behind.
+    of ``turns`` the last recast left behind, ``tries`` how often the socket was run in this visit: 1 and every recast,
+    revival and turn that was sent again.
     """
 
     number: int
@@ -72,6 +73,7 @@ class StepRecord:
     notes: list[str] = field(default_factory=list)
     spent: list[Usage] = field(default_factory=list)
     left: int = 0
+    tries: int = 1
 
     @property
     def output(self) -> str | None:
@@ -219,6 +221,7 @@ class History:
     def resent(self, step: Step, ts: int) -> None:
         """Keep that a turn which was cut short is asked once more; what it noted then is of the past."""
         self.noted_before = len(self.steps[-1].notes)
+        self.steps[-1].tries += 1
         self.moved(step, ts)
 
     def spent(self, usage: Usage, state: CastState) -> None:
@@ -290,6 +293,8 @@ class History:
         if step.state.status != "waiting" or (step.prompt is not None and step.prompt.begins):
             self._forget()
         self.noted_before = len(self.steps[-1].notes) if self.steps else 0
+        if self.steps and step.state.status == "waiting":
+            self.steps[-1].tries += 1
         if any(event.type == "cast_recast" for event in step.events):
             self.steps[-1].left = len(self.steps[-1].turns)
         self.moved(step, ts)

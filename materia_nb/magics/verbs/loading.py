@@ -32,7 +32,7 @@ def load(call: Call) -> Any:
 
 @verb("reload")
 def reload(call: Call) -> Any:
-    """Read the config files again after one was changed; a cast that runs keeps its copy (see take)."""
+    """Read the config files again after one was changed; a cast that runs keeps its copy (see redefine)."""
     return call.bench.reload()
 
 
