@@ -50,7 +50,10 @@ class Steps(Stops):
     Attributes:
         project: the directory that utilities and agents work in.
         agents: who answers.
+        raised: what an agent raised last in this kernel, None when none did.
     """
+
+    raised: Exception | None = None
 
     project: Path
     agents: AgentTable
@@ -149,6 +152,7 @@ class Steps(Stops):
                     return
                 reply = None if answer is None else sound(answer, f"The agent {agent.name}")
             except Exception as error:  # noqa: BLE001 - agents are other people's code
+                self.raised = error.__cause__ if isinstance(error.__cause__, Exception) else error
                 if self.stop.is_set() and getattr(error, "kind", None) == "interrupted":
                     return
                 self._fail(*agent_failure(agent, visit.socket, error))

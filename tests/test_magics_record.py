@@ -34,24 +34,24 @@ def texts(cell):
 
 def test_a_later_cell_that_runs_the_cast_brings_the_record_up_to_date(executed):
     _, cast, *_ = executed(LOAD, HELLO, "%materia run", "1 + 1")
-    panel, picture, record = texts(cast)
+    panel, record, picture = texts(cast)
     assert "below is its record" in panel
     assert picture.startswith("<picture of cast 20")
     assert "Hello-Utility: complete after 1 step" in record
-    assert "data-record" in cast.outputs[1]["data"]["image/svg+xml"]
+    assert "data-record" in cast.outputs[2]["data"]["image/svg+xml"]
     assert "%materia open 20" in record
 
 
 def test_a_cast_that_did_not_end_tells_how_to_go_on(executed):
     _, cast = executed(LOAD, HELLO)
-    assert "ready after 0 steps" in texts(cast)[-1]
-    assert "%materia resume 20" in texts(cast)[-1]
+    assert "ready after 0 steps" in texts(cast)[1]
+    assert "%materia resume 20" in texts(cast)[1]
 
 
 def test_a_cast_shown_twice_has_the_same_record_twice(executed):
     _, cast, shown, _ = executed(LOAD, HELLO, "wb.current", "%materia step")
-    assert texts(cast)[-1] == texts(shown)[-1]
-    assert "after 1 step" in texts(cast)[-1]
+    assert texts(cast)[1] == texts(shown)[1]
+    assert "after 1 step" in texts(cast)[1]
 
 
 def test_a_long_cast_tells_its_latest_steps(cast, monkeypatch):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register the magics, the completion and how casts are shown; doing so again replaces them."""
+    from materia_nb.magics.cells import name_cells
     from materia_nb.magics.complete import make_matcher
     from materia_nb.magics.live import CastDisplay
     from materia_nb.magics.magic import MateriaMagics
@@ -22,6 +23,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     if completer is not None:
         completer.custom_matchers.append(make_matcher(lambda: magics.bench))
     magics.shown = CastDisplay(shell, lambda: magics.bench)
+    magics.names = name_cells(shell)
     take_questions(shell)
 
 
@@ -33,6 +35,7 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
     magics: Any = shell.magics_manager.registry.get("MateriaMagics")
     if getattr(magics, "shown", None) is not None:
         magics.shown.close()
+        magics.names()
         magics.shown = None
     leave_questions(shell)
     for kind in ("line", "cell"):

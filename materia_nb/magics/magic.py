@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -32,6 +33,7 @@ class MateriaMagics(Magics):
         self.namespace = shell.user_ns
         self._push = shell.push
         self.shown: CastDisplay | None = None
+        self.names: Callable[[], None] = lambda: None
 
     @property
     def bench(self) -> Workbench:

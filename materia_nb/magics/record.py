@@ -74,7 +74,7 @@ class RecordPicture(Shown):
 
 
 class Record:
-    """The two outputs of a cast, picture and text, wherever in the notebook they were shown.
+    """The two outputs of a cast, text and picture, wherever in the notebook they were shown.
 
     Args:
         cast: which.
@@ -133,7 +133,7 @@ class Record:
         if update and told == self._told:
             return
         self._told = told
-        for name, one in (("picture", picture), ("text", text)):
+        for name, one in (("text", text), ("picture", picture)):
             self._display(one, display_id=f"materia-{self.cast.id}-{name}", update=update)
 
 

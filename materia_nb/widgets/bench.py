@@ -35,7 +35,7 @@ _log = logging.getLogger("materia_nb.widgets")
 _OUTPUT: Final = ".jp-OutputArea-child"
 _LIVES: Final = f"{_OUTPUT}:has(.mnb-recorded:not(.jupyter-widgets-disconnected))"
 RECORD_RULES: Final = (
-    # The record is for readers who do not have the panel: picture and text, the two outputs below it.
+    # The record is for readers who do not have the panel: text and picture, the two outputs below it.
     f"{_LIVES}+{_OUTPUT},{_LIVES}+{_OUTPUT}+{_OUTPUT}{{display:none!important}}"
     # Of a kernel that is gone a panel would leave its bare widgets.
     f"{_OUTPUT}:has(.mnb-recorded.jupyter-widgets-disconnected){{display:none!important}}"

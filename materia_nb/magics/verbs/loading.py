@@ -8,6 +8,7 @@ from typing import Any
 
 from materia_nb import tables, views
 from materia_nb.agents.model.agent import ModelAgent
+from materia_nb.agents.places import AGENT_CELL
 from materia_nb.agents.presets import PREFIX
 from materia_nb.agents.registry import is_model
 from materia_nb.display.bundle import GraphPicture
@@ -205,7 +206,7 @@ def _function(name: str, body: str, names: dict[str, Any]) -> Any:
         source = "async " + source
     made: dict[str, Any] = {}
     try:
-        exec(compile(source, f"<agent {name}>", "exec"), names, made)  # noqa: S102 - the person's own cell
+        exec(compile(source, f"{AGENT_CELL}{name}>", "exec"), names, made)  # noqa: S102 - the person's own cell
     except SyntaxError as error:
         raise MateriaError(
             f"The body of the agent is not Python: {error.msg}.",

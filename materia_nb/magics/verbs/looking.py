@@ -1,4 +1,4 @@
-"""Verbs that only look: status, state, ask, steps, handoff, translate, prompt, why."""
+"""Verbs that only look: status, state, ask, steps, handoff, translate, prompt, why, traceback."""
 
 from __future__ import annotations
 
@@ -100,3 +100,14 @@ def prompt(call: Call) -> Any:
 def why(call: Call) -> Any:
     """Explain why a step went where it went."""
     return views.WhyView(call.bench.current.why(call.get("step")))
+
+
+@verb("traceback")
+def traceback(call: Call) -> Any:
+    """Show where in your code the agent of the cast raised what made it fail."""
+    from traceback import format_exception
+
+    raised = call.bench.current.raised
+    if raised is None:
+        raise MateriaError("No agent of this cast raised anything in this kernel.", kind="no_traceback")
+    return views.Text("".join(format_exception(raised)).rstrip())
