@@ -51,13 +51,16 @@ class MateriaError(Exception):
 def close_match(name: str, known: Iterable[str]) -> str | None:
     """Return the known name nearest to ``name``, or None when nothing is near.
 
-    A name with another number is never near: whoever wrote Socket-77 did not mean Socket-5.
+    One with another number is near only with a digit too many or too few: whoever wrote Socket-77 did not mean
+    Socket-5.
     """
     names = list(known)
     for found in difflib.get_close_matches(name, names, n=3, cutoff=0.6):
-        if _NUMBER.findall(name) != _NUMBER.findall(found):
-            continue
         a, b = name.casefold(), found.casefold()
+        if _NUMBER.findall(a) != _NUMBER.findall(b):
+            if len(a) != len(b) and _a_slip(a, b):
+                return found
+            continue
         long = min(len(a), len(b)) > _SHORT or (max(len(a), len(b)) > _SHORT and a[0] == b[0])
         if long or _a_slip(a, b):
             return found

@@ -8,6 +8,7 @@ The panel hides it while it lives itself, see ``widgets/bench.py``.
 from __future__ import annotations
 
 import logging
+import re
 import textwrap
 import threading
 from base64 import b64encode
@@ -30,11 +31,14 @@ MOST_STEPS: Final = 30
 QUIET_S: Final = 0.6
 """A cast that did not change for so long has stopped, or is at work on a long step."""
 
+_SIZE: Final = re.compile(r'width="(\d+)" height="(\d+)"')
 _log = logging.getLogger("materia_nb.magics")
 
 
 class RecordText(Shown):
     """The outcome of a cast as text: how it stands, its latest steps, and how to go on with it."""
+
+    metadata: Final[dict[str, dict[str, int]]] = {}
 
     def __init__(self, cast: Cast) -> None:
         steps = steps_view(cast)
@@ -63,6 +67,9 @@ class RecordPicture(Shown):
         # The attribute is for programs that compare notebooks: what is in here differs from run to run.
         self.svg = graph_svg(cast.graph, marks_of(cast)).replace("<svg ", '<svg data-record="" ', 1)
         self.text = f"<picture of cast {cast.id}>"
+        size = _SIZE.search(self.svg)
+        # A PNG has more pixels than the picture is to be wide.
+        self.metadata = {"image/png": {"width": int(size[1]), "height": int(size[2])}} if size else {}
 
     def __repr__(self) -> str:
         return self.text
@@ -134,7 +141,13 @@ class Record:
             return
         self._told = told
         for name, one in (("text", text), ("picture", picture)):
-            self._display(one, display_id=f"materia-{self.cast.id}-{name}", update=update)
+            self._display(
+                one._repr_mimebundle_(),
+                raw=True,
+                metadata=one.metadata,
+                display_id=f"materia-{self.cast.id}-{name}",
+                update=update,
+            )
 
 
 def _timer(due: Callable[[], None]) -> threading.Timer:
