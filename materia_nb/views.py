@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.display.bundle import GraphPicture, Shown, bundle
+from materia_nb.display.bundle import GraphPicture, Shown, bundle, picture
 from materia_nb.display.calls import call_words
 from materia_nb.display.escape import plain, shorten
 from materia_nb.display.html import (
@@ -163,7 +163,7 @@ class LoadoutView(Shown):
         svg = graph_svg(self.graph, Marks())
         # Where there is HTML the picture beside it is not drawn, so it stands in it.
         html = f"{html_alert(self.notes)}{svg}" if self.notes else None
-        return bundle(repr(self), svg=svg, html=html)
+        return picture(repr(self), svg, html=html)
 
 
 class CastView(Shown):
@@ -177,7 +177,7 @@ class CastView(Shown):
         return "\n".join(plain(line) for line in self.lines)
 
     def _show(self) -> dict[str, Any]:
-        return bundle(repr(self), svg=graph_svg(self.graph, self.marks))
+        return picture(repr(self), graph_svg(self.graph, self.marks))
 
 
 class StatusView(Shown):

@@ -45,7 +45,7 @@ def test_where_everything_comes_from_can_be_seen(shell, project):
     assert "bundled" in shown
     assert "notebook" in shown
     assert "left out" in shown
-    assert "materia.json" in shown
+    assert "pi-materia.json:1" in "".join(shown.split()), "folded where it is too long"
     shown = text(line(shell, "materia"))
     assert "hi" in shown
     assert "a process" in shown
