@@ -375,7 +375,7 @@ class Workbench:
             socket
             for loadout in self.config.document.get("loadouts", {}).values()
             if isinstance(loadout, dict)
-            for socket in loadout.get("sockets", {})
+            for socket in loadout.get("sockets") or {}
         }
         if name not in materia and name not in sockets:
             raise MateriaError(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from materia_nb.workbench import Workbench
 
 _CAST: Final = ("materia_nb.cast", "Cast")
+_log = logging.getLogger("materia_nb.magics")
 _PANEL: Final = ("materia_nb.widgets.bench", "CastPanel")
 
 
@@ -54,8 +55,8 @@ class CastDisplay:
             from materia_nb.widgets import bench
 
             panel = bench.show(cast, lambda made: self._workbench().take(made))
-        except Exception:
-            logging.getLogger("materia_nb.magics").warning("no panels; a picture is shown", exc_info=True)
+        except Exception:  # noqa: BLE001 - a cast can be shown without them
+            _log.warning("no panels; a picture is shown", exc_info=True)
             raise NotImplementedError from None
         self._show_panel(panel)
 
@@ -82,7 +83,10 @@ class CastDisplay:
     def _ran(self, _: object = None) -> None:
         """A cell has ended: tell in the records what it did."""
         for record in self._records.values():
-            record.refresh()
+            try:
+                record.refresh()
+            except Exception:  # noqa: BLE001 - the cell has done its work
+                _log.warning("the record of a cast cannot be brought up to date", exc_info=True)
 
 
 def _formatter(shell: InteractiveShell) -> Any:

@@ -95,5 +95,6 @@ def test_after_a_restart_the_record_stands_in_place_of_the_panel(lab: Lab, cast:
     assert pictures(lab) == 1
     assert "beside it" in lab.cell_text(3)
     lab.screenshot("record-restarted")
+    lab.run_cell(3)
     # JupyterLab's own: messages to the kernel that went are not answered.
     lab.page_errors[:] = [error for error in lab.page_errors if "Canceled future" not in error]
