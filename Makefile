@@ -41,6 +41,7 @@ unit: env-test ## the tests that need no browser; PYTEST_ARGS="-k word" narrows 
 
 lab: env-lab ## open JupyterLab on notebooks/
 	@mkdir -p notebooks
+	@$(BIN)/jupyter trust $(NOTEBOOKS) >/dev/null  # else Lab shows no pictures in them
 	$(BIN)/jupyter lab --ServerApp.root_dir=notebooks
 
 notebooks: env-lab ## execute notebooks/ and store them with their outputs, in the one way that is stored

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import Final
 
 _COMPARED: Final = 200  # characters of a name: comparing takes the square of it
 _SHORT: Final = 6
-"""Words of up to so many letters are soon alike by chance, as pause and use are."""
+"""Words of up to so many letters are soon alike by chance, as pause and use are, or edit and predict."""
+
+_NUMBER: Final = re.compile(r"\d+")
 
 
 class MateriaError(Exception):
@@ -47,10 +50,20 @@ class MateriaError(Exception):
 
 
 def close_match(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name nearest to ``name``, or None when nothing is near."""
+    """Return the known name nearest to ``name``, or None when nothing is near.
+
+    One with another number is near only with a digit too many or too few: whoever wrote Socket-77 did not mean
+    Socket-5.
+    """
     names, name = list(known), name[:_COMPARED]
     for found in difflib.get_close_matches(name, names, n=3, cutoff=0.6):
-        if max(len(name), len(found)) > _SHORT or _a_slip(name.casefold(), found.casefold()):
+        a, b = name.casefold(), found.casefold()
+        if _NUMBER.findall(a) != _NUMBER.findall(b):
+            if len(a) != len(b) and _a_slip(a, b):
+                return found
+            continue
+        long = min(len(a), len(b)) > _SHORT or (max(len(a), len(b)) > _SHORT and a[0] == b[0])
+        if long or _a_slip(a, b):
             return found
     folded = {candidate.casefold(): candidate for candidate in names}
     return folded.get(name.casefold())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from materia_nb.display.escape import shorten
 from materia_nb.engine.step import short
-from materia_nb.jsonvalue import pretty
+from materia_nb.jsonvalue import compact, pretty
 from materia_nb.loadout.facts import as_object, materia_group, materia_kind
 from materia_nb.views import Table, loop_progress
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from materia_nb.agents.registry import AgentTable
     from materia_nb.cast import Cast
     from materia_nb.cast.snapshot import Snapshot
+    from materia_nb.insight.ask import Found
     from materia_nb.loadout.layers import LayeredConfig
     from materia_nb.store.catalogue import CastEntry
     from materia_nb.store.quests import Quest
@@ -147,6 +148,20 @@ def casts_view(entries: Sequence[CastEntry]) -> Table:
         for one in entries
     ]
     return Table(("cast", "loadout", "status", "steps", "request"), rows, "no casts yet")
+
+
+def found_view(found: Sequence[Found]) -> Table:
+    """What a question found in the outputs of the steps, one match a row."""
+    rows = [
+        (
+            str(one.step),
+            one.socket,
+            one.item or "",
+            shorten(one.value if isinstance(one.value, str) else compact(one.value), 200),
+        )
+        for one in found
+    ]
+    return Table(("step", "socket", "item", "value"), rows, "nothing found")
 
 
 QUEST_COLUMNS: Final = ("quest", "status", "request", "loadout", "cast", "note")

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.display.bundle import GraphPicture, Shown, bundle
+from materia_nb.display.bundle import GraphPicture, Shown, bundle, picture
 from materia_nb.display.calls import call_words, calls_html, judged_words
 from materia_nb.display.escape import plain, shorten
 from materia_nb.display.html import (
     Html,
+    html_alert,
     html_join,
     html_json,
     html_lines,
@@ -176,8 +177,15 @@ def _finding(one: Any) -> str:
 class LoadoutView(Shown):
     """A loadout: its graph, or its problems when it cannot be cast."""
 
-    def __init__(self, name: str, origin: str, graph: Graph | None, report: Report) -> None:
+    def __init__(
+        self, name: str, origin: str, graph: Graph | None, report: Report, notes: Sequence[str] = ()
+    ) -> None:
         self.name, self.origin, self.graph, self.report = name, origin, graph, report
+        self.notes = tuple(notes)
+
+    def noting(self, *notes: str) -> LoadoutView:
+        """Return the same view with lines that a person must not overlook."""
+        return LoadoutView(self.name, self.origin, self.graph, self.report, (*self.notes, *notes))
 
     @property
     def picture(self) -> GraphPicture:
@@ -190,17 +198,23 @@ class LoadoutView(Shown):
         return GraphPicture(self.graph)
 
     def __repr__(self) -> str:
+        notes = [plain(note) for note in self.notes]
         if self.graph is None:
-            return repr(ReportView(self.name, self.report))
-        lines = [f"{plain(self.name)} (from {plain(self.origin)})", graph_text(self.graph, Marks())]
+            return "\n".join([*notes, repr(ReportView(self.name, self.report))])
+        lines = [f"{plain(self.name)} (from {plain(self.origin)})", *notes, graph_text(self.graph, Marks())]
         if self.report.hints:
             lines.append(f"{_count(len(self.report.hints), 'hint')}: %materia check shows them")
         return "\n".join(lines)
 
     def _show(self) -> dict[str, Any]:
         if self.graph is None:
-            return ReportView(self.name, self.report)._repr_mimebundle_()
-        return bundle(repr(self), svg=graph_svg(self.graph, Marks()))
+            report = ReportView(self.name, self.report)._repr_mimebundle_()
+            alert = html_alert(self.notes) if self.notes else Html()
+            return bundle(repr(self), html=f"{alert}{report.get('text/html', '')}")
+        svg = graph_svg(self.graph, Marks())
+        # Where there is HTML the picture beside it is not drawn, so it stands in it.
+        html = f"{html_alert(self.notes)}{svg}" if self.notes else None
+        return picture(repr(self), svg, html=html)
 
 
 class CastView(Shown):
@@ -214,7 +228,7 @@ class CastView(Shown):
         return "\n".join(plain(line) for line in self.lines)
 
     def _show(self) -> dict[str, Any]:
-        return bundle(repr(self), svg=graph_svg(self.graph, self.marks))
+        return picture(repr(self), graph_svg(self.graph, self.marks))
 
 
 class StatusView(Shown):
@@ -365,6 +379,8 @@ def status_lines(cast: Snapshot, pause: str | None = None, changed: Sequence[str
     failure = now.failure
     if failure is not None:
         lines.append(f"{failure.kind}: {failure.message}")
+        if tried := tried_words(cast):
+            lines.append(tried)
         if failure.hint:
             lines.append(f"to go on: {failure.hint}")
     elif now.hold is not None and now.at is not None:
@@ -423,6 +439,12 @@ def _pinned(cast: Snapshot) -> Iterator[str]:
     for name, pin in cast.pins.items():
         lost = ", which is gone with its kernel: pin it again, or unpin it" if name in gone else ""
         yield f"pinned: {name} to {pin.words}{lost}"
+
+
+def tried_words(cast: Snapshot) -> str:
+    """Say how often the socket was tried where a cast failed; empty when once."""
+    step = cast.steps[-1] if cast.steps and cast.now.failure is not None and cast.now.at is not None else None
+    return f"tried {step.tries} times" if step is not None and step.tries > 1 else ""
 
 
 def _remarked(cast: Snapshot) -> Iterator[str]:
@@ -622,10 +644,23 @@ def steps_view(cast: Snapshot) -> Table:
         materia = cast.graph.sockets[step.socket].materia.label
         item = f"{step.item_key} {short(step.item_label or '', 40)}" if step.item_key else ""
         output = shorten(step.output, 60) if step.output is not None else ""
-        row = (str(step.number), step.socket, materia, str(step.visit), item, output, way_words(step))
+        way, took = way_words(step), took_words(step)
+        row = (str(step.number), step.socket, materia, str(step.visit), item, output, way, took)
         rows.append((*row, step.pinned or "") if pinned else row)
-    headers = ("step", "socket", "materia", "visit", "item", "output", "next")
-    return Table((*headers, "pinned to") if pinned else headers, rows, "no steps yet")
+    headers = (*STEP_COLUMNS, "pinned to") if pinned else STEP_COLUMNS
+    return Table(headers, rows, "no steps yet")
+
+
+STEP_COLUMNS: Final = ("step", "socket", "materia", "visit", "item", "output", "next", "took")
+
+
+def took_words(step: StepRecord) -> str:
+    """How long a step took, from entering its socket to its end, waiting for a person included; empty before that."""
+    if step.ended is None:
+        return ""
+    seconds = max(0, step.ended - step.started) / 1000
+    digits = next((digits for digits, most in ((2, 9.995), (1, 99.95)) if seconds < most), 0)
+    return f"{seconds:.{digits}f} s"  # as long for short steps as for others, since notebooks are compared
 
 
 def _heading(text: str) -> Html:

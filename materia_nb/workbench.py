@@ -14,7 +14,7 @@ from materia_nb.agents.base import Agent
 from materia_nb.agents.recorded import RecordedAgent
 from materia_nb.agents.registry import AgentTable
 from materia_nb.agents.scripted import ScriptedAgent
-from materia_nb.cast import Cast, Plan
+from materia_nb.cast import Breakpoints, Cast, Plan
 from materia_nb.cast.pins import Chosen, choose, names_of, needs_name, needs_pinned
 from materia_nb.engine.earlier import PREVIOUS, told_to_the_next
 from materia_nb.engine.pins import Pin
@@ -82,6 +82,8 @@ class Workbench:
         self._given: str | Path | Mapping[str, JSON] | None = None
         self._notebook: dict[str, dict[str, JSON]] = {"loadouts": {}, "materia": {}}
         self._chosen: str | None = None
+        self._stops: dict[str, Breakpoints] = {}  # by loadout
+        self._gone: dict[str, str] = {}  # loadouts of files loaded earlier, and the file
         self._config: LayeredConfig | None = None
         self._open: dict[Path, Cast] = {}
         self._quests: QuestBoard | None = None
@@ -112,15 +114,22 @@ class Workbench:
         given = path if isinstance(path, Mapping) else self._find(Path(path))
         config = self._read(given)
         before = self._given, self._config, self._chosen
+        gone = {} if self._config is None else _gone(self._config, config)
         self._given, self._config, self._chosen = given, config, config.active
         try:
-            return self._taken()
+            taken = self._taken()
         except MateriaError:  # there is no loadout in it, nor below
             self._given, self._config, self._chosen = before
             raise
+        self._gone = {
+            name: label for name, label in {**self._gone, **gone}.items() if name not in config.loadout_names
+        }
+        return taken.noting(
+            *(f"{name} of {label} is no longer loaded: one file at a time is" for name, label in gone.items())
+        )
 
     def reload(self) -> LoadoutView:
-        """Read every layer again, after a file was changed."""
+        """Read every layer again, after a file was changed. A cast keeps the loadout that it started with."""
         self._config = self._read(self._given)
         return self._taken()
 
@@ -173,7 +182,7 @@ class Workbench:
         """Define a loadout in this notebook, from a mapping or from JSON or YAML text.
 
         The body is a loadout (``entry``, ``sockets``, ``loops``); beside these it may hold
-        ``materia``, which are then defined in this notebook too.
+        ``materia``, which are then defined in this notebook too. It is chosen, unless it has problems.
         """
         _check_name(name, "loadout")
         document = read_text(body, where=name) if isinstance(body, str) else dict(body)
@@ -186,9 +195,14 @@ class Workbench:
             document = self._whole("loadout", name, document)
         self._notebook["loadouts"][name] = document
         self._notebook["materia"].update(materia)
-        self._config = None
-        self._chosen = name
-        return self.loadout()
+        before, self._config = self.chosen, None
+        shown = self.loadout(name)
+        if not shown.report.problems:
+            self._chosen = name
+            return shown
+        self._chosen = before if before != name else None
+        stays = f"; {self.chosen} stays chosen" if self.chosen not in (None, name) else ""
+        return shown.noting(f"{name} is kept but cannot be cast, so it is not chosen{stays}")
 
     def design(self, name: str | None = None, *, new: bool = False) -> Design:
         """Begin to edit a loadout, the chosen one by default, as its file has it now.
@@ -522,6 +536,7 @@ class Workbench:
         if agents is not None:
             table = self.agents.copy()
             for key, agent in agents.items():
+                self._needs_answerer(key)
                 if key == "*":
                     table.default = self._answerer(agent)
                     continue
@@ -609,6 +624,22 @@ class Workbench:
             cast.put_pin(key, chosen)
         return self.take(cast)
 
+    def redefine(self, materia: str) -> None:
+        """Take the definition that a materia has now, in files and cells, into the current cast; see there.
+
+        Raises:
+            MateriaError: there is no such materia (``unknown_materia``), or as :meth:`Cast.redefine`.
+        """
+        self._config = self._read(self._given)
+        known = self.config.document.get("materia", {})
+        if materia not in known:
+            raise MateriaError(
+                f"There is no materia {materia!r}.",
+                hint=did_you_mean(materia, known),
+                kind="unknown_materia",
+            )
+        self.current.redefine(materia, known[materia], self.config.owners.get(materia))
+
     @property
     def current(self) -> Cast:
         """The cast that verbs are about: the one started or opened last."""
@@ -651,9 +682,10 @@ class Workbench:
         return self._quests
 
     def take(self, cast: Cast) -> Cast:
-        """Make a cast the one that verbs are about."""
+        """Make a cast the one that verbs are about; it stops where casts of its loadout were told to stop."""
         if cast.writable:
             _copy_scripts(cast.graph)
+        cast.stops_as(self._stops.setdefault(cast.graph.name, Breakpoints()))
         self.cast_ = cast
         self._open[cast.run_dir.resolve()] = cast
         return cast
@@ -668,6 +700,13 @@ class Workbench:
         names = self.config.loadout_names
         if name is None:
             raise MateriaError("No loadout is loaded.", hint="load a file", kind="no_loadout")
+        if name in self._gone and name not in names:
+            label = self._gone[name]
+            raise MateriaError(
+                f"The loadout {name!r} of {label} is no longer loaded.",
+                hint=f"load {label} again; one file at a time is loaded",
+                kind="unknown_loadout",
+            )
         if name not in names:
             raise MateriaError(
                 f"There is no loadout {name!r}.", hint=did_you_mean(name, names), kind="unknown_loadout"
@@ -695,6 +734,16 @@ def _refuse_agents_of_utilities(graph: Graph, agents: AgentTable) -> None:
         told |= set(agents.default.names)
     for name in sorted(utilities & told):
         raise _no_agent(name, name)
+
+
+def _gone(before: LayeredConfig, now: LayeredConfig) -> dict[str, str]:
+    """The loadouts that the loaded file had and that are there no more, each with its file's name."""
+    lost = {name: before.origin("loadout", name) for name in before.loadout_names}
+    return {
+        name: layer.path.name if layer.path else layer.label
+        for name, layer in lost.items()
+        if name not in now.loadout_names
+    }
 
 
 def _own_document(document: Mapping[str, JSON], name: str, graph: Graph) -> dict[str, JSON]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING, Final
 
@@ -9,12 +10,15 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import cast_helpers as h
+import materia_nb
+from magics_helpers import HELLO
 from materia_nb import Workbench
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from IPython.core.interactiveshell import InteractiveShell
     from xdist.scheduler import LoadScopeScheduling
 
     from materia_nb.cast import Cast
@@ -86,3 +90,18 @@ def bench(project: Path) -> Iterator[Workbench]:
 def cast(bench: Workbench) -> Cast:
     """A cast of :func:`bench` that has not taken a step."""
     return bench.cast("edit me")
+
+
+@pytest.fixture
+def shell(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
+    """An IPython shell with the magics, in the project folder, where ``hello.json`` lies."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    monkeypatch.chdir(project)
+    (project / "hello.json").write_text(json.dumps(HELLO))
+    made = InteractiveShell()
+    materia_nb.load_ipython_extension(made)
+    yield made
+    bench = made.user_ns.get("wb")
+    if isinstance(bench, Workbench):
+        bench.close()

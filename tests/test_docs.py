@@ -352,6 +352,7 @@ def varied_casts(wb: Workbench) -> list[Any]:
     repaired.set_budget(9)
     repaired.run()  # the repair turns are used up
     repaired.revive()
+    repaired.redefine("Plan", {**materia["Plan"], "model": "test:small"})
 
     talked = wb.cast("t", loadout="T-Talk", agents={"*": lambda turn: turn.kind})
     talked.run()

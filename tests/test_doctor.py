@@ -261,6 +261,7 @@ def test_a_config_that_cannot_be_read_stops_nothing_else(programs, wb, monkeypat
 
 def test_a_loadout_with_problems_is_told(programs, wb):
     wb.define_loadout("L", {"entry": "Socket-9", "sockets": {}})
+    wb.use("L")
     assert one(checkup(wb), "loadout L").status == "missing"
 
 

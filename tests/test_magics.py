@@ -2,60 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 
 import materia_nb
+from magics_helpers import ASK, cell, line, text
 from materia_nb.errors import MateriaError
 from materia_nb.magics.registry import VERBS
 from model_server import says, serving
-
-HELLO = {
-    "activeLoadout": "Hello",
-    "loadouts": {"Hello": {"entry": "hello", "sockets": {"hello": {"materia": "hi"}}}},
-    "materia": {
-        "hi": {
-            "type": "utility",
-            "command": ["python3", "-c", 'print(\'{"state": {"greeting": "hi"}}\')'],
-            "parse": "json",
-        }
-    },
-}
-ASK = """
-entry: Socket-1
-sockets:
-  Socket-1: {materia: Judge, parse: json, edges: [{when: satisfied, to: Socket-2}, {when: always, to: end}]}
-  Socket-2: {materia: Teller}
-materia:
-  Judge: {tools: none, prompt: "Judge {{request}}"}
-  Teller: {tools: none, prompt: "Tell {{state.context}}"}
-"""
-
-
-@pytest.fixture
-def shell(project, monkeypatch):
-    monkeypatch.chdir(project)
-    (project / "hello.json").write_text(json.dumps(HELLO))
-    made = InteractiveShell()
-    materia_nb.load_ipython_extension(made)
-    yield made
-    bench = made.user_ns.get("wb")
-    if isinstance(bench, materia_nb.Workbench):
-        bench.close()
-
-
-def line(shell, text):
-    return shell.run_line_magic("materia", text)
-
-
-def cell(shell, first, body):
-    return shell.run_cell_magic("materia", first, body)
-
-
-def text(value):
-    return value._repr_mimebundle_()["text/plain"]
 
 
 def test_a_cast_from_load_to_state(shell, project, capsys):
@@ -92,7 +45,7 @@ def test_where_everything_comes_from_can_be_seen(shell, project):
     assert "bundled" in shown
     assert "notebook" in shown
     assert "left out" in shown
-    assert "pi-materia.json" in shown
+    assert "pi-materia.json:1" in "".join(shown.split()), "folded where it is too long"
     shown = text(line(shell, "materia"))
     assert "hi" in shown
     assert "a process" in shown
@@ -331,8 +284,8 @@ def test_a_loadout_with_problems_shows_all_of_them(shell):
     assert "unknown-endpoint" in shown
     assert "invalid-edge-condition" in shown
     with pytest.raises(MateriaError):
-        line(shell, "cast x")
-    report = line(shell, "check").report
+        line(shell, "cast --loadout Bad x")
+    report = line(shell, "check Bad").report
     assert {problem.code for problem in report.problems} >= {"unknown-endpoint", "unknown-materia"}
 
 

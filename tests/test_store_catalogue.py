@@ -71,7 +71,7 @@ def test_what_an_entry_tells(tmp_path, root):
     entry = only(root)
     lines = h.lines_of(cast)
     assert (entry.id, entry.path, entry.loadout, entry.ours) == (cast.id, cast.run_dir, "T", True)
-    assert entry.request.startswith("make it long long")
+    assert entry.request.startswith("make / it long long")
     assert len(entry.request) == 200
     assert entry.started == entry.last_event == lines[0]["ts"]
     assert entry.locked_by.startswith("this very kernel")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
 from materia_nb.agents.background import run_awaitable
 from materia_nb.agents.base import AgentError, Reply, Turn, reply_from
+from materia_nb.agents.places import place
 from materia_nb.errors import MateriaError
 
 _FIELDS: Final = frozenset(field.name for field in dataclasses.fields(Turn))
@@ -55,7 +55,7 @@ class FunctionAgent:
             raise AgentError(
                 f"Function {self.name} failed for {turn.socket_id} with {text}",
                 where=_where(self.function, error),
-                hint="the exception itself is the cause of this one",
+                hint="put it right, then resend the turn or recast; traceback shows how it came there",
             ) from error
         return reply_from(value, f"Function {self.name}")
 
@@ -108,4 +108,4 @@ def _where(function: Callable[..., Any], error: BaseException | None = None) -> 
         if trace.tb_frame.f_code.co_filename == code.co_filename:
             line = trace.tb_lineno
         trace = trace.tb_next
-    return f"{Path(code.co_filename)}:{line}"
+    return place(code.co_filename, line)

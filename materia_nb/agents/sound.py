@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from materia_nb.agents.base import Agent, AgentError, reply_from
+from materia_nb.agents.places import place
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
@@ -73,4 +73,4 @@ def _where(error: Exception) -> str:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return f" ({Path(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno})" if trace is not None else ""
+    return f" ({place(trace.tb_frame.f_code.co_filename, trace.tb_lineno)})" if trace is not None else ""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import MISSING, get_path, same, split_path
-from materia_nb.loadout.graph import END
+from materia_nb.loadout.graph import END, Graph
 
 if TYPE_CHECKING:
     from materia_nb.cast.cast import Cast
@@ -24,23 +23,22 @@ OVER: Final[Mapping[str, Pause]] = {"complete": "complete", "failed": "failed", 
 
 
 class Breakpoints:
-    """Where the runs of one cast stop.
+    """Where runs stop: what the casts of one loadout share in a workbench, forked and resumed ones too.
 
     Attributes:
         sockets: those that runs stop in front of, each with its condition if it has one.
         paths: those in the state that stop a run when a step changes what is there.
     """
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self) -> None:
         """Begin with none."""
-        self._graph = rules.graph
         self.sockets: dict[str, Callable[[Cast], bool] | None] = {}
         self.paths: dict[str, list[str]] = {}
 
-    def at(self, socket: str, condition: Callable[[Cast], bool] | None = None) -> None:
-        """Stop in front of a socket; raises MateriaError (``unknown_socket``)."""
-        self.check(socket)
-        self.sockets[socket] = condition
+    def take_over(self, other: Breakpoints) -> None:
+        """Add those of another cast."""
+        self.sockets.update(other.sockets)
+        self.paths.update(other.paths)
 
     def on(self, path: str) -> None:
         """Stop behind a step that changes what stands at a dotted path; raises MateriaError (``bad_path``)."""
@@ -76,14 +74,15 @@ class Breakpoints:
             if not _unchanged(get_path(before, segments), get_path(after, segments))
         ]
 
-    def check(self, socket: str, *, also_end: bool = False) -> None:
-        """Raise MateriaError (``unknown_socket``) when the loadout has no such socket."""
-        if socket not in self._graph.sockets and not (also_end and socket == END):
-            raise MateriaError(
-                f"The loadout {self._graph.name!r} has no socket {socket!r}.",
-                hint=did_you_mean(socket, self._graph.sockets),
-                kind="unknown_socket",
-            )
+
+def check_socket(graph: Graph, socket: str, *, also_end: bool = False) -> None:
+    """Raise MateriaError (``unknown_socket``) when a loadout has no such socket."""
+    if socket not in graph.sockets and not (also_end and socket == END):
+        raise MateriaError(
+            f"The loadout {graph.name!r} has no socket {socket!r}.",
+            hint=did_you_mean(socket, graph.sockets),
+            kind="unknown_socket",
+        )
 
 
 def _unchanged(before: object, after: object) -> bool:

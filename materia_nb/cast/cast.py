@@ -18,8 +18,9 @@ from materia_nb.agents.base import Agent
 from materia_nb.agents.registry import AgentTable
 from materia_nb.agents.sound import sound
 from materia_nb.cast.accepted import Suggestion, suggestion, with_entry
-from materia_nb.cast.breakpoints import OVER, Breakpoints, Pause
+from materia_nb.cast.breakpoints import OVER, Breakpoints, Pause, check_socket
 from materia_nb.cast.pins import Chosen, choose, needs_name, needs_pinned
+from materia_nb.cast.redefining import CONFIG, redefined
 from materia_nb.cast.runner import Runner, clean, let_go, now, over
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.engine import decide, evolve
@@ -110,7 +111,7 @@ class Cast(Snapshot):
         self.differences = tuple(differences)
         self.messages = self._runner.messages
         self.messages.extend(messages)
-        self._breaks = Breakpoints(rules)
+        self._breaks = Breakpoints()
 
     # -- making one ---------------------------------------------------------------
 
@@ -301,6 +302,11 @@ class Cast(Snapshot):
         return scrubbed("".join(self._runner.saying))
 
     @property
+    def raised(self) -> Exception | None:
+        """What an agent raised last in this kernel, None when none did."""
+        return self._runner.raised
+
+    @property
     def stopping(self) -> str | None:
         """What a stop that was asked for still waits for, and for how long; None when it waits for nothing."""
         return self._runner.stopping
@@ -375,7 +381,7 @@ class Cast(Snapshot):
             MateriaError: the cast is over; the failure itself when it failed.
         """
         if isinstance(until, str):
-            self._breaks.check(until, also_end=True)
+            check_socket(self.graph, until, also_end=True)
         if self.status not in ("ready", "waiting"):
             raise over(self.session)
         with self._runner.lock():
@@ -524,13 +530,20 @@ class Cast(Snapshot):
         """The paths in the state that stop a run when a step changes what is there."""
         return self._breaks.paths
 
+    def stops_as(self, shared: Breakpoints) -> None:
+        """Share where runs stop with other casts; what this one was told already is shared too."""
+        if shared is not self._breaks:
+            shared.take_over(self._breaks)
+            self._breaks = shared
+
     def break_at(self, socket: str, condition: Callable[[Cast], bool] | None = None) -> None:
         """Make runs stop in front of ``socket``, whenever ``condition`` holds if one is given.
 
         Raises:
             MateriaError: there is no such socket (``unknown_socket``).
         """
-        self._breaks.at(socket, condition)
+        check_socket(self.graph, socket)
+        self._breaks.sockets[socket] = condition
         self._runner.tell()
 
     def break_on(self, path: str) -> None:
@@ -734,6 +747,34 @@ class Cast(Snapshot):
             assert self.session.prompt is not None  # noqa: S101 - it was edited
             return self.session.prompt
 
+    def redefine(self, materia: str, definition: Mapping[str, JSON], owner: Path | None = None) -> None:
+        """Take a changed definition of a materia into this cast, which keeps a copy of its loadout otherwise.
+
+        From then on its socket runs, or asks, what the new one says; ``recast`` does so where the cast failed. What
+        earlier steps were decided by cannot change under them: only some fields may differ, such as its command.
+
+        Args:
+            materia: its id.
+            definition: as in a config.
+            owner: the directory of its config file, where its scripts are looked for (R24).
+
+        Raises:
+            MateriaError: the cast has no such materia (``unknown_materia``), other fields changed or none
+                (``redefine``), it is invalid, or a step is running (``busy``). Nothing was changed then.
+        """
+        self._runner.refuse_while_running()
+        with self._runner.lock():
+            self._begin()
+            files = self._runner.files
+            changed = redefined(files, self.rules, materia, definition, owner)
+            files.replace_json(CONFIG, changed.document)
+            try:
+                self._runner.do(decide.redefine, materia, changed.definition, changed.previous)
+            except BaseException:
+                files.replace_json(CONFIG, changed.before)
+                raise
+            self.rules = self._runner.rules = changed.rules
+
     def undo(self) -> None:
         """Take the last edit back, as long as no step was made since."""
         self._edit(decide.undo)
@@ -782,6 +823,7 @@ class Cast(Snapshot):
         except BaseException:
             shutil.rmtree(path, ignore_errors=True)  # nothing of the fork has happened yet
             raise
+        made.stops_as(self._breaks)
         made._runner.functions.update(self._runner.functions)  # noqa: SLF001 - its own class; no journal holds them
         return made
 

@@ -59,6 +59,7 @@ class Runner:
         stop: set it to stop a run after, or if it can be stopped within, the step that runs.
         saying: what the agent that is asked has said so far.
         functions: those that sockets and materia are pinned to; the journal cannot hold them (R40).
+        raised: what an agent raised last in this kernel.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Runner:
         self.stop = Stop()
         self.saying: list[str] = []
         self.functions: dict[str, Agent] = {}
+        self.raised: Exception | None = None
         self.messages: list[str] = []
         self.watchers: list[Callable[[], None]] = []
         self.listeners: list[Callable[[], None]] = []
@@ -268,7 +270,7 @@ class Runner:
         if result.failure is None:
             self.arrived(SoundReply(result.stdout, None, {}), result.told)
         elif result.failure.kind != "interrupted":
-            self._fail(result.failure.kind, result.failure.message, "correct the utility, then recast")
+            self._fail(result.failure.kind, result.failure.message, engine.CORRECT_THE_UTILITY)
 
     def _log(self, event: ev.Event) -> None:
         """Write an event that tells how a process is run, and changes nothing else."""
@@ -313,6 +315,7 @@ class Runner:
                     return
                 reply = None if answer is None else sound(answer, f"The agent {agent.name}")
             except Exception as error:  # noqa: BLE001 - agents are other people's code
+                self.raised = error.__cause__ if isinstance(error.__cause__, Exception) else error
                 if self.stop.is_set() and getattr(error, "kind", None) == "interrupted":
                     return
                 kind, message, hint = agent_failure(agent, visit.socket, error)

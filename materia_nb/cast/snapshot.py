@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.accepted import Suggestion, conclusion_of, suggestions_of
 from materia_nb.engine import decide
@@ -26,9 +26,16 @@ from materia_nb.store.files import disk, replace_file
 
 if TYPE_CHECKING:
     from materia_nb.engine.remarks import Remark
+    from materia_nb.insight.ask import Found
     from materia_nb.insight.why import Why
     from materia_nb.store.differences import Difference
     from materia_nb.views import EventsView
+
+
+LIMITS: Final = frozenset(
+    {"repair_exhausted", "edge_traversals_exhausted", "no_advance_cycles_exhausted", "budget"}
+)
+"""The kinds of failure in which a limit was reached (R18, R19, R20)."""
 
 
 class Snapshot:
@@ -76,14 +83,14 @@ class Snapshot:
         return self._session
 
     @property
+    def breakpoints(self) -> Mapping[str, object]:
+        """The sockets that runs stop in front of; a moment of the past has none."""
+        return {}
+
+    @property
     def graph(self) -> Graph:
         """The loadout that this cast runs."""
         return self.rules.graph
-
-    @property
-    def breakpoints(self) -> Mapping[str, Any]:
-        """Where runs stop; none in the past."""
-        return {}
 
     @property
     def request(self) -> str:
@@ -125,6 +132,12 @@ class Snapshot:
     def failure(self) -> Failure | None:
         """Why the cast stopped, when it failed or was aborted."""
         return self.now.failure
+
+    @property
+    def at_limit(self) -> bool:
+        """Whether a limit stopped the cast, which ``revive`` grants once more."""
+        failure = self.failure
+        return failure is not None and (failure.kind in LIMITS or bool(failure.blocked))
 
     @property
     def prompt(self) -> Prompt | None:
@@ -407,6 +420,18 @@ class Snapshot:
             and socket in (None, event.socket)
         ]
         return EventsView(told)
+
+    def ask(self, expression: str) -> list[Found]:
+        """Look through the outputs of all steps with JSONPath, or a dotted path; each match with its step.
+
+        Such as ``cast.ask("$.workItems[*].title")``.
+
+        Raises:
+            MateriaError: it is no JSONPath (``question``).
+        """
+        from materia_nb.insight.ask import ask
+
+        return ask(self.steps, expression)
 
     def __repr__(self) -> str:
         """Say how the cast stands; stable from run to run, since notebooks are compared by it."""

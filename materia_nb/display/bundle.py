@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from materia_nb.display.marks import Marks
 from materia_nb.display.mermaid import graph_mermaid
+from materia_nb.display.png import png_of
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.jsonvalue import JSON
@@ -27,6 +29,13 @@ def _sendable(value: JSON) -> JSON:
     if isinstance(value, list | tuple):
         return [_sendable(child) for child in value]
     return value
+
+
+def picture(text: str, svg: str, *, html: str | None = None, zoom: float = 1) -> MimeBundle:
+    """Make the MIME bundle of a picture: SVG, text, and PNG if it can be drawn, since untrusted notebooks show no SVG."""
+    png = png_of(svg, zoom)
+    drawn = {} if png is None else {"image/png": b64encode(png).decode("ascii")}
+    return {**bundle(text, svg=svg, html=html), **drawn}
 
 
 def bundle(
@@ -107,4 +116,4 @@ class GraphPicture(Shown):
         return f"<GraphPicture {self.graph.name!r}, {len(self.graph.sockets)} sockets>"
 
     def _show(self) -> MimeBundle:
-        return bundle(self.text, svg=self.svg)
+        return picture(self.text, self.svg)

@@ -13,6 +13,7 @@ from materia_nb.display.escape import clip, css_safe, esc, shorten
 from materia_nb.jsonvalue import JSON, compact
 
 _FG: Final = "var(--jp-ui-font-color1, inherit)"
+_RED: Final = "#d5404d"
 _SOFT: Final = "var(--jp-ui-font-color2, #7d8590)"
 _RULE: Final = "var(--jp-border-color2, #9aa3ad66)"
 _MONO: Final = "var(--jp-code-font-family, ui-monospace, Menlo, Consolas, monospace)"
@@ -153,6 +154,11 @@ def html_lines(lines: Iterable[str]) -> Html:
     return Html("".join(f"<div>{html_text(line, _LONGEST_LINE)}</div>" for line in lines))
 
 
+def html_alert(lines: Iterable[str]) -> Html:
+    """Make one line of each text, in red, for what a person must not overlook."""
+    return Html(f'<div role="alert" style="color:{_RED}"><b>{html_lines(lines)}</b></div>')
+
+
 def html_heading(text: str) -> Html:
     """Make a short title."""
     return Html(f'<div style="margin-top:6px"><b>{html_text(text)}</b></div>')
@@ -169,7 +175,7 @@ def html_fold(title: str, body: object, *, opened: bool = False) -> Html:
 _BADGES: Final = {
     "complete": ("✓", "#2e9e62"),
     "ok": ("✓", "#2e9e62"),
-    "failed": ("✖", "#d5404d"),
+    "failed": ("✖", _RED),
     "running": ("▶", "#3b82c4"),
     "waiting": ("▶", "#b97f00"),
     "held": ("⏸", "#b97f00"),

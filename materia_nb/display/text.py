@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from materia_nb.display.escape import ELLIPSIS, part, plain, shorten
@@ -24,6 +25,12 @@ from materia_nb.display.words import (
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.graph import END, Graph, Socket
 
+WIDTH: Final = 88
+"""The columns of a line of a table."""
+_LONGEST_WORD: Final = 26  # as long as the id of a cast; a longer word is taken apart
+_UNDER: Final = " " * 7
+_ISOLATED: Final = "\u2068"
+_ISOLATES: Final = "\u2068\u2069"
 _ZERO_WIDTH: Final = frozenset("\u200b\u200c\u200d\u2060\u2068\u2069\ufe0e\ufe0f")
 
 
@@ -46,15 +53,24 @@ def _cell(value: object, limit: int) -> str:
 
 
 def table(
-    rows: Sequence[Sequence[object]], headers: Sequence[str], *, limit: int = 400, indent: str = ""
+    rows: Sequence[Sequence[object]],
+    headers: Sequence[str],
+    *,
+    limit: int = 400,
+    indent: str = "",
+    below: Sequence[Sequence[str]] = (),
 ) -> str:
     """Align ``rows`` under ``headers``; columns of numbers are aligned to the right.
+
+    A line has at most :data:`WIDTH` columns, as far as that can be: what a notebook that is not trusted, or GitHub,
+    shows without breaking it in the middle of words. Long cells go on in the next line.
 
     Args:
         rows: cells of any type; None is an empty cell. Short rows are filled up.
         headers: one a column.
         limit: the longest cell, in characters.
         indent: put before every line.
+        below: for each row, what stands under it, from margin to margin.
 
     Columns in which every cell is empty are left out.
     """
@@ -72,7 +88,8 @@ def table(
         )
     }
     heads = [plain(header) for header in headers]
-    widths = {n: max(display_width(cell) for cell in (heads[n], *(row[n] for row in cells))) for n in kept}
+    columns = {n: [heads[n], *(row[n] for row in cells)] for n in kept}
+    widths = _fitted(columns, WIDTH - len(indent))
 
     def line(row: Sequence[str]) -> str:
         padded = []
@@ -82,7 +99,48 @@ def table(
         return (indent + "  ".join(padded)).rstrip()
 
     rule = indent + "  ".join("─" * widths[n] for n in kept)
-    return "\n".join([line(heads), rule, *(line(row) for row in cells)])
+    lines = [line(heads), rule]
+    for place, row in enumerate(cells):
+        lines += [line(fold) for fold in _folded(row, widths)] or [""]
+        for text in below[place] if place < len(below) else ():
+            lines += [f"{indent}{_UNDER}{fold}" for fold in _folds(text, WIDTH - len(indent) - len(_UNDER))]
+    return "\n".join(lines)
+
+
+def _fitted(columns: dict[int, list[str]], room: int) -> dict[int, int]:
+    """How wide each column is: the widest ones narrower until all have room, words kept whole if that can be."""
+    widths = {n: max(map(display_width, cells)) for n, cells in columns.items()}
+    least = {
+        n: min(
+            max((display_width(word) for cell in cells for word in cell.split()), default=0), _LONGEST_WORD
+        )
+        for n, cells in columns.items()
+    }
+    while (over := sum(widths.values()) + 2 * (len(widths) - 1) - room) > 0:
+        able = [n for n in widths if widths[n] > least[n]]
+        if not able:
+            break
+        widest = max(able, key=lambda n: widths[n])
+        others = max((widths[n] for n in able if n != widest), default=0)
+        wanted = max(widths[widest] - over, min(others, widths[widest] - 1), least[widest])
+        widths[widest] = wanted
+    return widths
+
+
+def _folded(row: list[str], widths: dict[int, int]) -> Iterator[list[str]]:
+    """The lines of one row: each cell folded at spaces, if need be inside a word."""
+    folded = {n: _folds(row[n], width) for n, width in widths.items()}
+    for place in range(max(map(len, folded.values()), default=0)):
+        yield [folded[n][place] if place < len(folded.get(n, ())) else "" for n in range(len(row))]
+
+
+def _folds(cell: str, width: int) -> list[str]:
+    wide = display_width(cell)
+    if wide <= width:
+        return [cell]
+    if _ISOLATED in cell:  # taken apart, its letters could reorder what stands beside them
+        return [part(cell.strip(_ISOLATES), width)]
+    return textwrap.wrap(cell, width if wide == len(cell) else max(1, width // 2), break_on_hyphens=False)
 
 
 def tree(value: JSON, name: str = "", *, depth: int = 6, items: int = 50, width: int = 100) -> str:
@@ -154,11 +212,11 @@ def _edges(socket: Socket, marks: Marks) -> str:
 
 
 def graph_text(graph: Graph, marks: Marks | None = None) -> str:
-    """Write ``graph`` as a grid: a line a socket, then loops with their exits, then what was derived (R15)."""
+    """Write ``graph`` as a grid: a line a socket with its edges in order under it, then loops with their exits, then what was derived (R15)."""
     marks = marks or Marks()
     found = links(graph)
     seen = reachable(graph.entry, found)
-    rows = []
+    rows, below = [], []
     for socket in graph.sockets.values():
         flags = [state_words(socket.id, marks), "● break" if socket.id in marks.breakpoints else ""]
         notes = list(socket_notes(socket))
@@ -174,12 +232,11 @@ def graph_text(graph: Graph, marks: Marks | None = None) -> str:
                 marks.visits.get(socket.id) or None,
                 " ".join(flag for flag in flags if flag),
                 ", ".join(part(loop) for loop in socket.loops),
-                _edges(socket, marks),
-                "; ".join(notes),
             ]
         )
-    headers = ["", "socket", "kind", "materia", "parse", "visits", "cast", "loop", "edges, in order", "also"]
-    parts = [summary(graph, marks), table(rows, headers)]
+        below.append([_edges(socket, marks), *(["also " + "; ".join(notes)] if notes else [])])
+    headers = ["", "socket", "kind", "materia", "parse", "visits", "cast", "loop"]
+    parts = [summary(graph, marks), table(rows, headers, below=below)]
     parts += _loops(graph, marks)
     if graph.derived:
         facts = [f"  {part(fact.source, 120)}: {part(fact.text, 300)}" for fact in graph.derived]

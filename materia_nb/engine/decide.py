@@ -351,6 +351,21 @@ def edit_prompt(rules: Rules, session: Session, layer: str, text: str, ts: int) 
     return Outcome(after.session, (*opened.events, *after.events))
 
 
+def redefine(
+    rules: Rules,
+    session: Session,
+    materia: str,
+    definition: Mapping[str, JSON],
+    previous: JSON,
+    ts: int,
+) -> Outcome:
+    """Take a changed definition of a materia into the cast; what earlier steps went by stays as it is."""
+    event = ev.MateriaRedefined(
+        materia=materia, definition=definition, previous=previous, step=session.state.steps, ts=ts
+    )
+    return _fold(rules, session, event)
+
+
 def undo(rules: Rules, session: Session, ts: int) -> Outcome:
     """Take the last edit back, as long as no step was made since."""
     if not session.edits:

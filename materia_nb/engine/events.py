@@ -458,6 +458,18 @@ class StateEdited(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MateriaRedefined(Event):
+    """A person took a changed definition of a materia into the cast, whose config has it; `previous` is the one before."""
+
+    type: ClassVar[str] = "materia_redefined"
+    materia: str
+    definition: Mapping[str, JSON]
+    previous: JSON = None
+    step: int = 0
+    by: str = "person"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PromptEdited(Event):
     """A person changed a layer of the prompt, for this turn."""
 
@@ -539,6 +551,7 @@ EVENTS: Final[Mapping[str, type[Event]]] = {
         Unpinned,
         SuggestionKept,
         StateEdited,
+        MateriaRedefined,
         PromptEdited,
         EditUndone,
         SocketRecommitted,

@@ -224,6 +224,8 @@ def again(
     if session.steps:
         record = session.steps[-1]
         session = session._replace(noted_before=len(record.notes))
+        if step.state.status == "waiting":
+            session = _latest(session, tries=record.tries + 1)
         if any(event.type == "cast_recast" for event in step.events):
             session = _latest(session, left=len(record.turns))
     return Change(moved(session, step, ts), step)
@@ -232,7 +234,8 @@ def again(
 def resent(rules: Rules, session: Session, ts: int) -> Change:
     """Ask a turn that was cut short once more; what it noted then is of the past."""
     step = engine.resend(rules, session.state)
-    session = session._replace(noted_before=len(session.steps[-1].notes))
+    record = session.steps[-1]
+    session = _latest(session, tries=record.tries + 1)._replace(noted_before=len(record.notes))
     return Change(moved(session, step, ts), step)
 
 
@@ -546,6 +549,7 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
         (
             ev.RecoveryRetry,
             ev.MateriaTold,
+            ev.MateriaRedefined,
             ev.BudgetWarning,
             ev.BudgetLimit,
             ev.UtilityInput,

@@ -20,7 +20,15 @@ from materia_nb.engine.state import (
     View,
     Visit,
 )
-from materia_nb.engine.transition import Event, Step, about_visit, decision_of, stop_cast, waiting_visit
+from materia_nb.engine.transition import (
+    CORRECT_THE_UTILITY,
+    Event,
+    Step,
+    about_visit,
+    decision_of,
+    stop_cast,
+    waiting_visit,
+)
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import UNKNOWN, Issue, Reading
 
@@ -139,7 +147,7 @@ def _refused(
             "invalid_output",
             f"The output of {visit.socket} was refused. {told}",
             visit.socket,
-            "correct the utility, then recast",
+            CORRECT_THE_UTILITY,
         )
         return stop_cast(draft, failure, visit, reading, first=refused)
     asks = reading.action in ("reissue", "reject")  # such a protocol counts for itself when to call a person

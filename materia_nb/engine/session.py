@@ -55,7 +55,8 @@ class StepRecord(NamedTuple):
 
     ``calls`` are all tool calls of the visit, also those of turns that gave no output, ``notes``
     what its agent told a person, and ``spent`` what turns without an output cost. ``left`` is how many
-    of ``turns`` the last recast left behind, ``pins`` what was pinned when it was entered (R40).
+    of ``turns`` the last recast left behind, ``pins`` what was pinned when it was entered (R40),
+    and ``tries`` how often the socket was run in this visit: 1 and every recast, revival and turn that was sent again.
     """
 
     number: int
@@ -78,6 +79,7 @@ class StepRecord(NamedTuple):
     spent: tuple[Usage, ...] = ()
     left: int = 0
     pins: Mapping[str, Pin] = {}
+    tries: int = 1
 
     @property
     def output(self) -> str | None:

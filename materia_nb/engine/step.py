@@ -8,9 +8,10 @@ from materia_nb.engine.again import abort, fail, recast, resend, revive, set_bud
 from materia_nb.engine.entering import begin, enter, prompt_for
 from materia_nb.engine.holds import answered, called, decided
 from materia_nb.engine.outputs import check_answer, finalize, output
-from materia_nb.engine.transition import Event, Step, about, short, telling
+from materia_nb.engine.transition import CORRECT_THE_UTILITY, Event, Step, about, short, telling
 
 __all__ = [
+    "CORRECT_THE_UTILITY",
     "Event",
     "Step",
     "abort",

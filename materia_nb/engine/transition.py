@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from materia_nb.engine.decision import Assigned, By, Decision
 from materia_nb.engine.followup import cut
@@ -19,6 +19,9 @@ from materia_nb.engine.state import (
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON
+
+CORRECT_THE_UTILITY: Final = "correct the utility, then recast; the cast keeps its copy of the definition until redefine takes a changed one"
+"""What to do about a utility that failed."""
 
 
 class Event(NamedTuple):

@@ -10,9 +10,11 @@ if TYPE_CHECKING:
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register the magics, the completion and how casts are shown; doing so again replaces them."""
+    from materia_nb.magics.cells import name_cells
     from materia_nb.magics.complete import make_matcher
-    from materia_nb.magics.live import show_casts_live
+    from materia_nb.magics.live import CastDisplay
     from materia_nb.magics.magic import MateriaMagics
+    from materia_nb.magics.questions import take_questions
 
     unload_ipython_extension(shell)
     magics = MateriaMagics(shell)
@@ -20,15 +22,22 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     completer = shell.Completer
     if completer is not None:
         completer.custom_matchers.append(make_matcher(lambda: magics.bench))
-    show_casts_live(shell, lambda: magics.bench)
+    magics.shown = CastDisplay(shell, lambda: magics.bench)
+    magics.names = name_cells(shell)
+    take_questions(shell)
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
     """Take all of that out again; variables stay as they are."""
     from materia_nb.magics.complete import IDENTIFIER
-    from materia_nb.magics.live import show_casts_still
+    from materia_nb.magics.questions import leave_questions
 
-    show_casts_still(shell)
+    magics: Any = shell.magics_manager.registry.get("MateriaMagics")
+    if getattr(magics, "shown", None) is not None:
+        magics.shown.close()
+        magics.names()
+        magics.shown = None
+    leave_questions(shell)
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("materia", None)
     shell.magics_manager.registry.pop("MateriaMagics", None)

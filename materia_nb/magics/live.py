@@ -1,10 +1,16 @@
-"""How a cast is shown as the value of a cell: with its panels where there is a kernel, else as a picture."""
+"""How a cast is shown as the value of a cell: with its panels where there is a kernel, else as a picture.
+
+Below the panels stands the record of the cast, which is what a reader without the kernel sees.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from materia_nb.magics.record import Record
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -12,33 +18,83 @@ if TYPE_CHECKING:
     from materia_nb.cast import Cast
     from materia_nb.workbench import Workbench
 
-_MODULE, _NAME = "materia_nb.cast", "Cast"
+_CAST: Final = ("materia_nb.cast", "Cast")
+_log = logging.getLogger("materia_nb.magics")
+_PANEL: Final = ("materia_nb.widgets.bench", "CastPanel")
 
 
-def show_casts_live(shell: InteractiveShell, workbench: Callable[[], Workbench]) -> None:
-    """Let the shell show casts with their panels; one that is forked there becomes the workbench's current one."""
+class CastDisplay:
+    """Shows the casts of a shell, and keeps their records up to date.
 
-    def live(cast: Cast) -> dict[str, Any]:
-        if getattr(shell, "kernel", None) is not None and cast.writable:
+    Args:
+        shell: whose.
+        workbench: gives its workbench; a cast that is forked in a panel becomes the current one there.
+    """
+
+    def __init__(self, shell: InteractiveShell, workbench: Callable[[], Workbench]) -> None:
+        self._shell = shell
+        self._workbench = workbench
+        self._records: dict[Path, Record] = {}
+        formatter = _formatter(shell)
+        formatter.for_type_by_name(*_CAST, self._show_cast)
+        formatter.for_type_by_name(*_PANEL, self._show_panel)
+        shell.events.register("post_run_cell", self._ran)
+
+    def close(self) -> None:
+        """Show casts as pictures again; what is shown stays as it is."""
+        for module, name in (_CAST, _PANEL):
+            _forget(_formatter(self._shell), module, name)
+        self._shell.events.unregister("post_run_cell", self._ran)
+        for record in self._records.values():
+            record.close()
+
+    def _show_cast(self, cast: Cast) -> None:
+        if getattr(self._shell, "kernel", None) is None or not cast.writable:
+            raise NotImplementedError  # IPython then asks for the picture
+        try:
+            from materia_nb.widgets import bench
+
+            panel = bench.show(cast, lambda made: self._workbench().take(made))
+        except Exception:  # noqa: BLE001 - a cast can be shown without them
+            _log.warning("no panels; a picture is shown", exc_info=True)
+            raise NotImplementedError from None
+        self._show_panel(panel)
+
+    def _show_panel(self, panel: Any) -> None:
+        if getattr(self._shell, "kernel", None) is None or panel.closed:
+            raise NotImplementedError
+        from IPython.display import display
+
+        panel.recorded()
+        shown = {
+            **(panel.view._repr_mimebundle_() or {}),
+            "text/plain": "The buttons and panels of this cast need its kernel; below is its record.",
+        }
+        display(shown, raw=True)
+        cast = panel.cast
+        place = cast.run_dir.resolve()
+        known = self._records.get(place)
+        if known is None or known.cast is not cast:
+            if known is not None:
+                known.close()
+            known = self._records[place] = Record(cast, display)
+        known.show()
+
+    def _ran(self, _: object = None) -> None:
+        """A cell has ended: tell in the records what it did."""
+        for record in self._records.values():
             try:
-                from materia_nb.widgets import bench
-
-                return bench.show(cast, lambda made: workbench().take(made))._repr_mimebundle_()
-            except Exception:
-                logging.getLogger("materia_nb.magics").warning("no panels; a picture is shown", exc_info=True)
-        return cast._repr_mimebundle_()
-
-    _formatter(shell).for_type_by_name(_MODULE, _NAME, live)
-
-
-def show_casts_still(shell: InteractiveShell) -> None:
-    """Take that back."""
-    from materia_nb.cast import Cast
-
-    _formatter(shell).pop(Cast, None)
-    _formatter(shell).pop(f"{_MODULE}.{_NAME}", None)
+                record.refresh()
+            except Exception:  # noqa: BLE001 - the cell has done its work
+                _log.warning("the record of a cast cannot be brought up to date", exc_info=True)
 
 
 def _formatter(shell: InteractiveShell) -> Any:
     formatter: Any = shell.display_formatter
-    return formatter.mimebundle_formatter
+    return formatter.ipython_display_formatter
+
+
+def _forget(formatter: Any, module: str, name: str) -> None:
+    formatter.deferred_printers.pop((module, name), None)
+    for known in [one for one in formatter.type_printers if (one.__module__, one.__name__) == (module, name)]:
+        del formatter.type_printers[known]

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import (
-    Magics,
-    line_cell_magic,
-    magics_class,
-    no_var_expand,
-    output_can_be_silenced,
-)
+from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 
 from materia_nb.errors import MateriaError
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
 from materia_nb.magics.help import help_text
-from materia_nb.magics.parsing import parse, split_verb
+from materia_nb.magics.live import CastDisplay
+from materia_nb.magics.parsing import is_silenced, parse, split_verb
 from materia_nb.magics.registry import Call, find_verb
 from materia_nb.workbench import Workbench
 
@@ -36,6 +32,8 @@ class MateriaMagics(Magics):
         super().__init__(shell)
         self.namespace = shell.user_ns
         self._push = shell.push
+        self.shown: CastDisplay | None = None
+        self.names: Callable[[], None] = lambda: None
 
     @property
     def bench(self) -> Workbench:
@@ -54,17 +52,19 @@ class MateriaMagics(Magics):
 
     @line_cell_magic
     @no_var_expand
-    @output_can_be_silenced
     def materia(self, line: str, cell: str | None = None) -> Any:
         """Run a verb of Materia NB."""
-        return self.run(line, cell)
+        # IPython's output_can_be_silenced reads the text as Python to find the semicolon, and prose is none.
+        value = self.run(line, cell)
+        return None if is_silenced(line, cell) else value
 
     def run(self, line: str, cell: str | None) -> Any:
         """Find the verb, parse, and return what its handler returns."""
         name, rest = split_verb(line)
         if name in ("", "-h", "--help"):
             name, rest = "help", ""
-        if rest in ("-h", "--help"):
+        if rest in ("-h", "--help") or (name.endswith("?") and not rest):
+            name = name.rstrip("?")
             name, rest = "help", name
         verb = find_verb(name)
         if cell is None and verb.cell == "must":

@@ -35,6 +35,11 @@ def split_verb(line: str) -> Split:
     return Split(name, rest.strip())
 
 
+def is_silenced(line: str, cell: str | None) -> bool:
+    """Whether a semicolon at the end of the line asks for no output; what stands in a cell is text, never asked."""
+    return cell is None and line.rstrip().endswith(";")
+
+
 def parse(verb: Verb, rest: str, names: Mapping[str, Any]) -> dict[str, Any]:
     """Parse what follows the verb; raises MateriaError that shows the usage."""
     given: dict[str, Any] = {}

@@ -118,6 +118,42 @@ def verb(
     return register
 
 
+SYNONYMS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("edit", "change", "modify"),
+        "items, set, reword and recommit change the work items, the state, a prompt and an output",
+    ),
+    **dict.fromkeys(("redo", "revert", "rewind", "rollback"), "undo takes an edit back, back goes to a step"),
+    **dict.fromkeys(("start", "begin", "new", "ask-for"), "cast starts one"),
+    **dict.fromkeys(("next", "go"), "step runs one socket, run all that follow"),
+    **dict.fromkeys(
+        ("retry", "rerun", "restart", "again"), "recast runs the socket once more, resend the turn"
+    ),
+    **dict.fromkeys(("stop", "kill", "cancel", "quit"), "abort ends the cast"),
+    "pause": "the Pause button of the panel (show) stops a run; break stops the next one",
+    **dict.fromkeys(
+        ("breakpoint", "watch", "bp"), "break stops in front of a socket, break --on at a change"
+    ),
+    **dict.fromkeys(("graph", "draw", "plot", "picture"), "grid draws the graph"),
+    **dict.fromkeys(("ls", "list"), "casts, loadouts and materia list what there is"),
+    **dict.fromkeys(("log", "history", "timeline", "route"), "steps lists the steps"),
+    **dict.fromkeys(("cost", "tokens"), "usage tells tokens and cost"),
+    **dict.fromkeys(("explain", "reason"), "why explains a step"),
+    **dict.fromkeys(("model", "models", "llm"), "agent says who answers"),
+    **dict.fromkeys(("export", "html", "report"), "page writes the cast as one HTML page"),
+    **dict.fromkeys(
+        ("query", "find", "search", "grep", "jsonpath"), "ask looks through the outputs of all steps"
+    ),
+    **dict.fromkeys(("lint", "validate", "verify"), "check shows the problems of a loadout"),
+    **dict.fromkeys(("input", "output", "result"), "handoff shows what a step was given and handed on"),
+    **dict.fromkeys(("refresh", "reread"), "reload reads the config files again"),
+    **dict.fromkeys(
+        ("update", "replace", "take"), "redefine takes a changed definition into the running cast"
+    ),
+}
+"""What people type for a verb that has another name, and what to do instead."""
+
+
 def find_verb(name: str) -> Verb:
     """Return the verb of that name; raises MateriaError with the nearest one otherwise."""
     try:
@@ -125,6 +161,6 @@ def find_verb(name: str) -> Verb:
     except KeyError:
         raise MateriaError(
             f"%materia has no verb {name!r}.",
-            hint=f"{did_you_mean(name, VERBS)} (%materia help lists them all)",
+            hint=f"{SYNONYMS.get(name.lower()) or did_you_mean(name, VERBS)} (%materia help lists them all)",
             kind="unknown_verb",
         ) from None

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.engine.step import short
+from materia_nb.errors import MateriaError, close_match
 from materia_nb.jsonvalue import JSON
 from materia_nb.store.lock import lock_owner
 from materia_nb.store.rundir import is_cast_id
@@ -20,6 +21,7 @@ CastStatus: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed"
 REQUEST_CHARS: Final = 200
 _PIECE: Final = 8_192  # how much of a journal is read at its beginning and at its end ...
 _LONGEST: Final = 262_144  # ... unless a single line there is longer than that
+_OFFERED: Final = 5  # how many casts are named when there is none of a name
 _CAST_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d")
 _MANIFEST_FIELD = re.compile(rb'^  "(status|steps|journalBytes)": "?(\w+)"?,?$', re.MULTILINE)
 
@@ -66,7 +68,7 @@ class CastEntry:
         id: the name of its directory.
         path: its directory.
         loadout: the name of its loadout, None when the journal does not say.
-        request: what was asked for, on one line, at most 200 characters.
+        request: what was asked for, on one line with `` / `` for each line break, at most 200 characters.
         status: as of a cast, or ``broken`` when the directory cannot be read as one.
         steps: how many sockets it entered; None where only the whole journal would tell.
         started: milliseconds since the epoch, None when unknown.
@@ -136,11 +138,20 @@ def find_cast(root: Path, reference: str) -> Path:
     raise MateriaError(
         f"There is no cast {reference[:100]!r}.",
         where=str(root),
-        hint=did_you_mean(reference, names)
-        if names
-        else "cast something first, or give the path of a run directory",
+        hint=_offered(root, reference, names),
         kind="no_cast",
     )
+
+
+def _offered(root: Path, reference: str, names: Sequence[str]) -> str:
+    """Say which cast was probably meant; else list the latest with what they were asked."""
+    if not names:
+        return "cast something first, or give the path of a run directory"
+    if (near := close_match(reference, names)) is not None:
+        return f"did you mean {near!r}?"
+    latest = list_casts(root)[:_OFFERED]
+    lines = [f"  {one.id}  {short(one.request or '', 50)}".rstrip() for one in latest]
+    return "\n".join(["choose one of the latest (casts lists them all):", *lines])
 
 
 def _counted(root: Path, back: int) -> Path:
@@ -334,5 +345,6 @@ def _statuses(events: list[dict[str, JSON]]) -> Iterator[CastStatus]:
 
 
 def _shortened(text: str) -> str:
-    line = " ".join(text[: REQUEST_CHARS * 4].split())
+    lines = (" ".join(line.split()) for line in text[: REQUEST_CHARS * 4].splitlines())
+    line = " / ".join(filter(None, lines))
     return line if len(line) <= REQUEST_CHARS else line[: REQUEST_CHARS - 1] + "…"

@@ -58,6 +58,15 @@ def moved(definition: Mapping[str, JSON], owner: Path | None, folder: Path) -> d
     return {**definition, "command": argv}
 
 
+def beside_config(definition: Mapping[str, JSON], owner: Path | None) -> dict[str, JSON]:
+    """Return the definition of a utility with what lies beside its config named by whole paths (R24)."""
+    command = definition.get("command")
+    if not isinstance(command, list) or not all(isinstance(one, str) for one in command) or not command:
+        return dict(definition)
+    argv: list[JSON] = [*_beside_config([str(one) for one in command], owner)]
+    return {**definition, "command": argv}
+
+
 def _beside_config(command: Sequence[str], owner: Path | None) -> list[str]:
     argv = list(command)
     if owner is None:

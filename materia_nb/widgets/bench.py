@@ -13,7 +13,7 @@ from materia_nb.display.svg import NOW as NOW_COLOUR
 from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.views import marks_of, status_lines
-from materia_nb.widgets.base import Panel, show_html, show_panel
+from materia_nb.widgets.base import Panel, css, show_html, show_panel
 from materia_nb.widgets.controls import button, heading, row, show_if
 from materia_nb.widgets.handoff import HandoffPanel
 from materia_nb.widgets.items import ItemsPanel
@@ -30,6 +30,17 @@ if TYPE_CHECKING:
     from materia_nb.engine.session import StepRecord
 
 _log = logging.getLogger("materia_nb.widgets")
+
+
+_OUTPUT: Final = ".jp-OutputArea-child"
+_LIVES: Final = f"{_OUTPUT}:has(.mnb-recorded:not(.jupyter-widgets-disconnected))"
+RECORD_RULES: Final = (
+    # The record is for readers who do not have the panel: text and picture, the two outputs below it.
+    f"{_LIVES}+{_OUTPUT},{_LIVES}+{_OUTPUT}+{_OUTPUT}{{display:none!important}}"
+    # Of a kernel that is gone a panel would leave its bare widgets.
+    f"{_OUTPUT}:has(.mnb-recorded.jupyter-widgets-disconnected){{display:none!important}}"
+)
+"""CSS that shows either the live panel of a cast or its record."""
 
 
 class PicturePanel(Panel):
@@ -112,11 +123,20 @@ class CastPanel(Panel):
         )
         self._looking_back = row(self._then, self.now_button)
         self.put(
-            self.above_notice(self.toolbar.view), self.graph.view, self._looking_back, self.tabs, self._forks
+            css(RECORD_RULES),
+            self.above_notice(self.toolbar.view),
+            self.graph.view,
+            self._looking_back,
+            self.tabs,
+            self._forks,
         )
         self.follow(cast)
         self.at_close(runs_of(cast).watch(lambda _: self.later()))
         self.refresh()
+
+    def recorded(self) -> None:
+        """Say that the record of the cast stands below this panel; it is hidden while the panel lives."""
+        self.view.add_class("mnb-recorded")
 
     def _look_at(self, past: Snapshot | None) -> None:
         """Show graph, state and handoff as they were, and by which way the step went on."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-FONT: Final = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
+from materia_nb.display.svg import FONT as SVG_FONT
+
+FONT: Final = SVG_FONT.replace("'", '"')
+"""The family that the layout measures, in the quotes that cytoscape takes: it refuses the whole list for one of the others."""
 _INK, _PLATE, _RIM = "#1f2630", "#d3dae3", "#98a1ad"
 _LOOP, _NOW, _BAD, _HEAT, _PICK = "#8f6fd1", "#e0a100", "#d5404d", "#e0662b", "#3b82f6"
 _LINES: Final = {"always": "#7d8590", "satisfied": "#2e9e62", "not_satisfied": "#d9772b"}

@@ -11,7 +11,7 @@ from materia_nb.display.escape import part
 from materia_nb.display.html import Html, html_join, html_json
 from materia_nb.display.svg import graph_svg
 from materia_nb.handoff.event_field import SEVERITIES
-from materia_nb.views import marks_of, steps_view, way_words
+from materia_nb.views import marks_of, steps_view, took_words, way_words
 from materia_nb.widgets.base import Panel, show_html
 from materia_nb.widgets.choices import Choices
 from materia_nb.widgets.controls import button, lines_html, row, show_if
@@ -232,7 +232,9 @@ def _words(cast: Cast, step: StepRecord, edited: bool) -> str:
     then = " · edited" if edited else ""
     told = f" · {_events_words(step)}" if step.events else ""
     label = part(cast.graph.sockets[step.socket].materia.label, 40)
-    return f"{step.number} · {part(step.socket)} {label}{item} → {part(way_words(step), 60)}{drafted}{pinned}{corrected}{told}{then}"
+    took = f" · {took_words(step)}" if step.ended is not None else ""
+    way = part(way_words(step), 60)
+    return f"{step.number} · {part(step.socket)} {label}{item} → {way}{took}{drafted}{pinned}{corrected}{told}{then}"
 
 
 def _events_words(step: StepRecord) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +11,7 @@ import ipywidgets as ui
 from materia_nb.display.escape import part
 from materia_nb.display.html import html_join, status_badge
 from materia_nb.loadout.graph import END
-from materia_nb.views import loop_progress, outcome_words, status_lines
+from materia_nb.views import loop_progress, outcome_words, status_lines, tried_words
 from materia_nb.widgets.base import Panel, show_html
 from materia_nb.widgets.controls import button, lines_html, row, show_if
 from materia_nb.widgets.runs import Runs, runs_of
@@ -29,6 +30,12 @@ _PAUSED: Final = {
 _NO_REQUEST: Final = (
     "The request is empty: agents are not told what is wanted. To begin a cast with one: "
     '%materia cast "what is to be done"'
+)
+
+
+_REVIVE: Final = "go on, the limit that stopped it granted once more"
+_NO_LIMIT: Final = (
+    "no limit stopped the cast, so there is none to grant once more: Recast runs the socket again"
 )
 
 
@@ -126,9 +133,7 @@ class ToolbarPanel(Panel):
         self.recast_button = button(
             "Recast", "run the socket where it stopped once more", begin("Recast", cast.recast)
         )
-        self.revive_button = button(
-            "Revive", "go on, the limit that stopped it granted once more", begin("Revive", cast.revive)
-        )
+        self.revive_button = button("Revive", _REVIVE, begin("Revive", cast.revive))
 
     def fallback(self) -> tuple[str, str | None]:
         """Return how the cast stands."""
@@ -208,7 +213,9 @@ class ToolbarPanel(Panel):
             one.disabled = busy or not going
         self.pause_button.disabled = not busy
         self.abort_button.disabled = not (going or (status == "held" and alive))
-        self.recast_button.disabled = self.revive_button.disabled = busy or not stopped
+        self.recast_button.disabled = busy or not stopped
+        self.revive_button.disabled = self.recast_button.disabled or not cast.at_limit
+        self.revive_button.tooltip = _REVIVE if cast.at_limit else _NO_LIMIT
         show_if(self.resend_button, cast.prompt_cut_short is not None)
         self.resend_button.disabled = self.recast_button.disabled
         show_if(self._again, stopped)
@@ -245,7 +252,8 @@ class ToolbarPanel(Panel):
             return [*status_lines(self.cast), _NO_REQUEST]
         changed = self.cast.changed_paths() if runs.outcome == "breakpoint" else []
         stopped = f": a step changed {', '.join(f'state.{path}' for path in changed)}" if changed else ""
-        return [*status_lines(self.cast), *([paused + stopped] if paused else [])]
+        lines = [_with_time(self.cast, line) for line in status_lines(self.cast)]
+        return [*lines, *([paused + stopped] if paused else [])]
 
     def _tick(self) -> None:
         """Draw again in a second: what is waited for tells nothing meanwhile."""
@@ -263,7 +271,9 @@ class ToolbarPanel(Panel):
         for loop, (done, total) in loop_progress(self.cast).items():
             bar = self.progress[loop]
             bar.max, bar.value = max(total, 1), done
-            self._counts[loop].value = f"{part(loop)}: {done} of {total} items done"
+            self._counts[loop].value = part(loop)  # how many are done says the line above
+            show_if(bar, total > 0)
+            show_if(self._counts[loop], total > 0)
         used, most = self.cast.now.usage.tokens, self.cast.now.budget.max_tokens
         show_if(self.tokens, bool(most))
         if most:
@@ -272,3 +282,11 @@ class ToolbarPanel(Panel):
             self.tokens.bar_style = "danger" if used >= most else "warning" if warn else ""
         limit = "" if most is None else f" of {most}"
         self._token_words.value = f"tokens: {used}{limit}"
+
+
+def _with_time(cast: Cast, line: str) -> str:
+    """Say when the last try ended, behind the line that says how many there were: did a click do anything?"""
+    ended = cast.steps[-1].ended if cast.steps else None
+    if ended is None or line != tried_words(cast):
+        return line
+    return f"{line}, last at {time.strftime('%H:%M:%S', time.localtime(ended / 1000))}"

@@ -135,4 +135,4 @@ def test_a_cast_is_shown_with_its_panels_and_running_its_cell_again_replaces_the
     lab.run_cell(6)
     assert int(lab.cell_text(6)) == before
     both.get_by_role("button", name="Step", exact=True).nth(1).wait_for()
-    assert {"image/svg+xml", "text/plain"} <= lab.outputs(4)[0].data.keys()
+    assert any("image/svg+xml" in output.data for output in lab.outputs(4)), "the record of the cast"

@@ -14,7 +14,7 @@ from materia_nb.magics.registry import Argument, Call, verb
 @verb(
     "cast",
     Argument("--loadout", "another loadout than the chosen one", "option", completes="loadout"),
-    Argument("request", "what is asked for; in quotes if it ends in a question mark", "rest"),
+    Argument("request", "what is asked for", "rest"),
     cell="may",
     example="%materia cast ship the widget",
 )

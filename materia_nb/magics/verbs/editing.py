@@ -1,4 +1,4 @@
-"""Verbs that change what is between two steps: items, set, recommit, reword, undo, back, fork."""
+"""Verbs that change what is between two steps: items, set, recommit, reword, redefine, undo, back, fork."""
 
 from __future__ import annotations
 
@@ -86,6 +86,17 @@ def reword(call: Call) -> Any:
     current = call.bench.current
     prompt = current.edit_prompt(str(call.get("layer")), (call.body or "").strip())
     return views.PromptView(current.steps[-1], prompt)
+
+
+@verb(
+    "redefine",
+    Argument("materia", "its name", "rest", required=True, completes="materia"),
+    example="%materia redefine Count",
+)
+def redefine(call: Call) -> Any:
+    """Take a materia's changed command, script, timeout, model or tools into the running cast; recast then runs it."""
+    call.bench.redefine(str(call.get("materia")))
+    return views.StatusView(call.bench.current)
 
 
 @verb("undo")

@@ -1,4 +1,4 @@
-"""Verbs about loadouts and who answers: load, loadouts, use, copy, grid, check, loadout, agent, pin, unpin, utility."""
+"""Verbs about loadouts and who answers: load, reload, loadouts, use, copy, grid, check, loadout, agent, pin, unpin, utility."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from materia_nb import tables, views
 from materia_nb.agents.model.agent import ModelAgent
+from materia_nb.agents.places import AGENT_CELL
 from materia_nb.agents.presets import PREFIX
 from materia_nb.agents.registry import is_model
 from materia_nb.display.bundle import GraphPicture
@@ -28,6 +29,12 @@ _NAMED = Argument("loadout", "a loadout, the chosen one if left out", "rest", co
 def load(call: Call) -> Any:
     """Load a config file and choose its active loadout."""
     return call.bench.load(call.get("file"))
+
+
+@verb("reload")
+def reload(call: Call) -> Any:
+    """Read the config files again after one was changed; a cast that runs keeps its copy (see redefine)."""
+    return call.bench.reload()
 
 
 @verb(
@@ -248,7 +255,7 @@ def _function(name: str, body: str, names: dict[str, Any]) -> Any:
         source = "async " + source
     made: dict[str, Any] = {}
     try:
-        exec(compile(source, f"<agent {name}>", "exec"), names, made)  # noqa: S102 - the person's own cell
+        exec(compile(source, f"{AGENT_CELL}{name}>", "exec"), names, made)  # noqa: S102 - the person's own cell
     except SyntaxError as error:
         raise MateriaError(
             f"The body of the agent is not Python: {error.msg}.",

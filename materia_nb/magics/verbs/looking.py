@@ -1,13 +1,13 @@
-"""Verbs that only look: status, state, steps, events, handoff, translate, prompt, why."""
+"""Verbs that only look: status, state, ask, steps, events, handoff, translate, prompt, why, traceback."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from materia_nb import views
+from materia_nb import tables, views
 from materia_nb.errors import MateriaError
 from materia_nb.handoff_view import HandoffView
-from materia_nb.jsonvalue import MISSING, get_path, split_path
+from materia_nb.insight.ask import query_of
 from materia_nb.magics.registry import Argument, Call, verb
 from materia_nb.translation_view import TranslationView
 
@@ -22,24 +22,35 @@ def status(call: Call) -> Any:
 
 @verb(
     "state",
-    Argument("path", "a dotted path, such as workItems.0.title"),
+    Argument("path", "a dotted path, such as workItems.0.title, or JSONPath; in quotes if it has spaces"),
     Argument("--step", "the state after this step", "option", whole=True),
     example="%materia state workItems.0",
 )
 def state(call: Call) -> Any:
-    """Show the state, or what stands at a path in it."""
+    """Show the state, or what stands at a path in it; several matches of a JSONPath as a list."""
     current, number = call.bench.current, call.get("step")
     data = dict(current.state if number is None else current.at_step(number).after.data)
     path = call.get("path")
     if path is None:
         return views.JsonView("state", data)
-    value = get_path(data, split_path(str(path)))
-    if value is MISSING:
+    found = query_of(str(path))(data)
+    if not found:
         raise MateriaError(
             f"There is nothing at {path!r} in the state.",
             hint=f"its fields: {', '.join(data)}" if data else "the state is empty",
         )
-    return views.JsonView(f"state.{path}", value)
+    name = f"state {path}" if str(path).startswith("$") else f"state.{path}"
+    return views.JsonView(name, found[0] if len(found) == 1 else found)
+
+
+@verb(
+    "ask",
+    Argument("expression", "JSONPath, or a dotted path", "rest", required=True),
+    example="%materia ask $.workItems[*].title",
+)
+def ask(call: Call) -> Any:
+    """Look through the outputs of all steps with JSONPath: each value found, with its step, socket and item."""
+    return tables.found_view(call.bench.current.ask(str(call.get("expression"))))
 
 
 @verb("steps")
@@ -102,3 +113,14 @@ def prompt(call: Call) -> Any:
 def why(call: Call) -> Any:
     """Explain why a step went where it went."""
     return views.WhyView(call.bench.current.why(call.get("step")))
+
+
+@verb("traceback")
+def traceback(call: Call) -> Any:
+    """Show where in your code the agent of the cast raised what made it fail."""
+    from traceback import format_exception
+
+    raised = call.bench.current.raised
+    if raised is None:
+        raise MateriaError("No agent of this cast raised anything in this kernel.", kind="no_traceback")
+    return views.Text("".join(format_exception(raised)).rstrip())

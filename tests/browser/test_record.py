@@ -1,0 +1,100 @@
+"""A notebook that was saved shows the run as it ended: live, reopened, without trust, and after a restart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from browser.lab import Lab
+
+pytestmark = pytest.mark.browser
+
+AGENTS = """
+wb = __import__("materia_nb").Workbench(".")
+wb.agent("Plan", lambda: {"workItems": [{"title": "a", "context": "b"}]})
+for who in ("Eval", "Maintain"): wb.agent(who, lambda: {"satisfied": True})
+for who in ("Build", "Narrate"): wb.agent(who, lambda: "done")
+"""
+CELLS = (
+    "%load_ext materia_nb",
+    AGENTS,
+    "%materia cast --loadout Plan-Build-Eval bake a cake (don't burn it",
+    "print('beside it')",
+)
+
+
+@pytest.fixture
+def cast(lab: Lab) -> Path:
+    path = lab.notebook(*CELLS)
+    lab.open(path)
+    lab.run_all()
+    lab.cell(2).get_by_role("button", name="Step", exact=True).wait_for()
+    return path
+
+
+def record(lab: Lab):
+    """The text of the record."""
+    return lab.cell(2).get_by_text("Record of cast")
+
+
+def pictures(lab: Lab) -> int:
+    """How many pictures of the record are to be seen."""
+    return lab.cell(2).locator(":is(.jp-RenderedImage, .jp-RenderedSVG):visible").count()
+
+
+def steps_recorded(lab: Lab, words: str) -> None:
+    lab.page.wait_for_function(
+        """(words) => JSON.stringify(window.jupyterapp.shell.currentWidget.content.widgets[2]
+            .model.outputs.toJSON()).includes(words)""",
+        arg=words,
+    )
+
+
+def without_kernel(lab: Lab, path: Path, trusted: bool) -> None:
+    lab.page.evaluate("async () => { await window.jupyterapp.commands.execute('docmanager:save'); }")
+    book = json.loads(path.read_text())
+    if not trusted:
+        book["metadata"]["from"] = "elsewhere"  # its signature is another one then
+    again = path.with_name("again.ipynb")
+    again.write_text(json.dumps(book))
+    lab.close()
+    lab.open(again)
+
+
+def test_the_record_is_hidden_while_the_panel_lives_and_is_told_of_clicks(lab: Lab, cast: Path):
+    assert pictures(lab) == 0
+    assert not record(lab).is_visible()
+    lab.cell(2).get_by_role("button", name="Step", exact=True).click()
+    steps_recorded(lab, "ready after 1 step")
+    lab.cell(2).get_by_role("button", name="Run", exact=True).click()
+    steps_recorded(lab, "after 5 steps")
+    lab.screenshot("record-live", cell=2)
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_reopened_notebook_shows_picture_and_outcome(lab: Lab, cast: Path, trusted: bool):
+    lab.cell(2).get_by_role("button", name="Step", exact=True).click()
+    steps_recorded(lab, "ready after 1 step")
+    without_kernel(lab, cast, trusted)
+    record(lab).wait_for(state="visible")
+    assert "ready after 1 step" in record(lab).inner_text()
+    assert "%materia resume 20" in record(lab).inner_text()
+    assert pictures(lab) == 1
+    kind = ".jp-RenderedSVG" if trusted else ".jp-RenderedImage"
+    assert lab.cell(2).locator(kind).is_visible()
+    for dark in (False, True):
+        lab.screenshot(f"record-{'trusted' if trusted else 'untrusted'}", dark=dark)
+
+
+def test_after_a_restart_the_record_stands_in_place_of_the_panel(lab: Lab, cast: Path):
+    lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+    record(lab).wait_for(state="visible")
+    assert not lab.cell(2).get_by_role("button", name="Step", exact=True).is_visible()
+    assert pictures(lab) == 1
+    assert "beside it" in lab.cell_text(3)
+    lab.screenshot("record-restarted")
+    lab.run_cell(3)
+    # JupyterLab's own: messages to the kernel that went are not answered.
+    lab.page_errors[:] = [error for error in lab.page_errors if "Canceled future" not in error]

@@ -1,0 +1,60 @@
+"""Questions over the state and the outputs of a cast, as JSONPath."""
+
+from __future__ import annotations
+
+import pytest
+
+from magics_helpers import line, run, text
+from materia_nb.errors import MateriaError
+from materia_nb.insight.ask import LONGEST, MOST_VALUES, query_of
+
+
+def test_every_output_is_asked(cast):
+    cast.run()
+    assert [one.value for one in cast.ask("$.workItems[*].title")] == ["a", "b", "c"]
+    verdicts = cast.ask("$.satisfied")
+    assert (verdicts[0].socket, verdicts[0].item, verdicts[0].value) == ("Socket-3", "WI-1", False)
+    assert [one.value for one in cast.ask("satisfied")] == [one.value for one in verdicts], "dotted paths too"
+    assert any(one.value == "built a" for one in cast.ask("$")), "text is asked as text"
+
+
+def test_the_verbs_show_a_table_and_the_state(shell, bench):
+    shell.user_ns["wb"] = bench
+    line(shell, "cast x")
+    run(shell, "%materia run")
+    assert "title" not in text(run(shell, "%materia ask $.workItems[*].title"))
+    assert text(run(shell, "%materia ask $.workItems[*].title")).splitlines()[2].split() == [
+        "1",
+        "Socket-1",
+        "a",
+    ]
+    assert run(shell, "%materia state $.workItems[*].title").value == ["a", "b", "c"]
+    assert run(shell, "%materia state $.workItems[0].title").value == "a"
+    assert run(shell, "%materia state \"$.workItems[?(@.title == 'b')].title\"").value == "b"
+    assert run(shell, "%materia state workItems.2.title").value == "c"
+    assert "nothing found" in text(run(shell, "%materia ask $.nothing"))
+    with pytest.raises(MateriaError, match="nothing at"):
+        run(shell, "%materia state $.nothing[*]")
+
+
+@pytest.mark.parametrize(
+    "expression", ["$[", "$.a[?(@.b =~ '(a+)+$')]", "$.a.`sub(/(a+)+$/, x)`", "$..a..b", "$." + "a" * LONGEST]
+)
+def test_a_bad_or_boundless_expression_is_one_clear_error(expression):
+    with pytest.raises(MateriaError, match="cannot be asked") as caught:
+        query_of(expression)
+    assert "\n" not in caught.value.what
+    assert "$.workItems[*].title" in caught.value.hint
+
+
+def test_a_value_too_large_to_be_looked_through_is_refused_at_once():
+    with pytest.raises(MateriaError, match="more than"):
+        query_of("$..x")([0] * (MOST_VALUES + 1) * 10)
+
+
+def test_deep_values_and_odd_types_raise_nothing():
+    deep = {}
+    for _ in range(5_000):
+        deep = {"a": deep}
+    assert query_of("$..x")(deep) == []
+    assert query_of("$.a[?(@.b > 3)]")({"a": [{"b": "x"}, 1, None]}) in ([], [{"b": "x"}])

@@ -1,0 +1,43 @@
+"""Tables of text are at most 88 columns wide, so that no page breaks them in the middle of words."""
+
+from __future__ import annotations
+
+import pytest
+
+from materia_nb.display.text import WIDTH, display_width, graph_text, table
+from materia_nb.views import steps_view
+
+
+def widest(text):
+    return max(map(display_width, text.splitlines()))
+
+
+@pytest.mark.parametrize("word", ["word ", "wordwithoutend", "広い", "\u05d0\u05d1 "])
+def test_long_cells_are_folded(word):
+    shown = table([(1, word * 40, word * 9, "x")], ("n", "a", "b", "c"))
+    assert widest(shown) <= WIDTH
+    assert shown.splitlines()[2].startswith("1  ")
+
+
+def test_nothing_of_a_folded_cell_is_lost():
+    words = [f"w{n}" for n in range(80)]
+    shown = table([("a", " ".join(words), "z")], ("k", "text", "end"))
+    assert [word for word in shown.split() if word in words] == words
+
+
+def test_narrow_tables_stay_as_they_are():
+    assert table([("a", "b")], ("k", "v")) == "k  v\n─  ─\na  b"
+
+
+@pytest.mark.parametrize("loadout", ["Full-Auto", "Planning-Consult", "Hojo-Consult"])
+def test_the_grid_of_every_shipped_loadout_fits(bench, loadout):
+    rows = graph_text(bench.graph(loadout)).split("\n\n")[1]
+    assert widest(rows) <= WIDTH
+
+
+def test_the_steps_fit_and_say_how_long_each_took(cast):
+    cast.run()
+    shown = steps_view(cast)
+    assert widest(repr(shown)) <= WIDTH
+    assert shown.rows[0][-1].endswith(" s")
+    assert len({len(row[-1]) for row in shown.rows}) == 1

@@ -1,0 +1,85 @@
+"""What %materia load, reload and loadout say of what is there now and what is not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from magics_helpers import HELLO, cell, line, text
+from materia_nb.errors import MateriaError
+
+
+def test_a_loadout_with_problems_is_kept_but_not_chosen(shell):
+    line(shell, "load hello.json")
+    shown = cell(shell, "loadout Bad", "entry: X\nsockets: {}")
+    assert "Bad is kept but cannot be cast, so it is not chosen; Hello stays chosen" in text(shown)
+    assert 'role="alert"' in shown._repr_mimebundle_()["text/html"]
+    assert line(shell, "cast hi").graph.name == "Hello"
+    assert "Bad" in line(shell, "check Bad").name
+    cell(shell, "loadout Bad", "entry: S\nsockets: {S: {materia: hi}}")
+    assert shell.user_ns["wb"].chosen == "Bad", "mended, it is chosen"
+
+
+def test_a_chosen_loadout_that_is_broken_by_a_cell_is_not_cast(shell):
+    cell(shell, "loadout Mine", "entry: S\nsockets: {S: {materia: Build}}")
+    cell(shell, "loadout Mine", "entry: X\nsockets: {}")
+    assert line(shell, "cast hi").graph.name != "Mine"
+
+
+def test_loading_another_file_says_what_is_no_longer_loaded(shell, project):
+    line(shell, "load hello.json")
+    other = {**HELLO, "activeLoadout": "Other", "loadouts": {"Other": HELLO["loadouts"]["Hello"]}}
+    (project / "other.json").write_text(json.dumps(other))
+    shown = line(shell, "load other.json")
+    assert "Hello of hello.json is no longer loaded" in text(shown)
+    assert "no longer loaded" in shown._repr_mimebundle_()["text/html"]
+    with pytest.raises(MateriaError, match=r"'Hello' of hello\.json is no longer loaded") as caught:
+        line(shell, "use Hello")
+    assert "load hello.json again" in caught.value.hint
+    assert "no longer" not in text(line(shell, "load other.json"))
+
+
+def test_a_changed_file_is_read_again(shell, project):
+    line(shell, "load hello.json")
+    (project / "hello.json").write_text(json.dumps(HELLO).replace('"hello"', '"morning"'))
+    assert "morning" in text(line(shell, "reload"))
+
+
+@pytest.mark.parametrize(
+    "typed,told",
+    [("edit", "items, set, reword"), ("Redo", "undo"), ("retry", "recast"), ("zzz", "one of")],
+)
+def test_a_verb_of_another_name_leads_to_ours(shell, typed, told):
+    with pytest.raises(MateriaError) as caught:
+        line(shell, typed)
+    assert told in caught.value.hint
+
+
+def test_a_name_with_another_number_is_not_suggested(shell):
+    line(shell, "use Plan-Build-Eval")
+    line(shell, "cast x")
+    with pytest.raises(MateriaError) as caught:
+        line(shell, "run --until Socket-77")
+    assert "choose one of: Socket-1" in caught.value.hint
+
+
+def test_resuming_what_is_not_there_lists_the_casts_with_what_they_were_asked(shell):
+    line(shell, "load hello.json")
+    made = cell(shell, "cast", "write a guide\n\n- short")
+    with pytest.raises(MateriaError) as caught:
+        line(shell, "resume nope")
+    assert f"{made.id}  write a guide / - short" in caught.value.hint
+    assert "write a guide / - short" in text(line(shell, "casts"))
+
+
+def test_who_answers_in_a_cast_is_refused_for_nobody(shell):
+    line(shell, "loadouts")
+    wb = shell.user_ns["wb"]
+    with pytest.raises(MateriaError, match="no materia or socket 'Plam'") as caught:
+        wb.cast("x", loadout="Plan-Build-Eval", agents={"Plam": "person"})
+    assert "'Plan'" in caught.value.hint
+    assert (
+        wb.cast("x", loadout="Plan-Build-Eval", agents={"Socket-1": "person", "*": "person"}).status
+        == "ready"
+    )

@@ -1,0 +1,74 @@
+"""What stays of a cast in the notebook's file, read without kernel, widgets or trust."""
+
+from __future__ import annotations
+
+import base64
+import sys
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from materia_nb.display.png import png_of
+from materia_nb.magics.record import RecordPicture, RecordText
+
+LOAD = "%load_ext materia_nb"
+HELLO = "%materia cast --loadout Hello-Utility say (hi"
+
+
+@pytest.fixture
+def executed(project):
+    """Execute a notebook of these cells, as nbconvert does; its cells."""
+
+    def execute(*cells):
+        book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+        NotebookClient(book, timeout=60, resources={"metadata": {"path": str(project)}}).execute()
+        return book.cells
+
+    return execute
+
+
+def texts(cell):
+    return [output["data"]["text/plain"] for output in cell.outputs if "data" in output]
+
+
+def test_a_later_cell_that_runs_the_cast_brings_the_record_up_to_date(executed):
+    _, cast, *_ = executed(LOAD, HELLO, "%materia run", "1 + 1")
+    panel, record, picture = texts(cast)
+    assert "below is its record" in panel
+    assert picture.startswith("<picture of cast 20")
+    assert "Hello-Utility: complete after 1 step" in record
+    assert "data-record" in cast.outputs[2]["data"]["image/svg+xml"]
+    assert "%materia open 20" in record
+
+
+def test_a_cast_that_did_not_end_tells_how_to_go_on(executed):
+    _, cast = executed(LOAD, HELLO)
+    assert "ready after 0 steps" in texts(cast)[1]
+    assert "%materia resume 20" in texts(cast)[1]
+
+
+def test_a_cast_shown_twice_has_the_same_record_twice(executed):
+    _, cast, shown, _ = executed(LOAD, HELLO, "wb.current", "%materia step")
+    assert texts(cast)[1] == texts(shown)[1]
+    assert "after 1 step" in texts(cast)[1]
+
+
+def test_a_long_cast_tells_its_latest_steps(cast, monkeypatch):
+    monkeypatch.setattr("materia_nb.magics.record.MOST_STEPS", 2)
+    cast.run(steps=5)
+    shown = repr(RecordText(cast))
+    assert "... 3 earlier steps" in shown
+    assert "Socket-1" not in shown
+
+
+def test_the_picture_is_png_too_where_that_can_be_drawn(cast, monkeypatch):
+    pytest.importorskip("resvg_py")
+    shown = RecordPicture(cast)._repr_mimebundle_()
+    assert base64.b64decode(shown["image/png"]).startswith(b"\x89PNG")
+    assert png_of("no picture") is None
+
+
+def test_without_the_renderer_the_picture_is_svg_and_text(cast, monkeypatch):
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    assert set(RecordPicture(cast)._repr_mimebundle_()) == {"image/svg+xml", "text/plain"}

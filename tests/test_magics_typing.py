@@ -1,0 +1,104 @@
+"""What a person types in a notebook reaches the verb as it was typed."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+import materia_nb
+from magics_helpers import ASK, cell, line, run, text
+from materia_nb.errors import MateriaError
+
+PROSE = {
+    "an open bracket": "Write a guide (short, don't ramble",
+    "an apostrophe": "don't do it",
+    "an open quote": 'he said "well',
+    "an open brace": "{satisfied: false",
+    "uneven bullets": "  - one\n      - two\n - three",
+    "backticks": "```python\nprint('hi'\n```",
+    "a backslash at the end": "C:\\temp\\",
+    "a triple quote": '"""',
+    "a semicolon at the end": "do this;",
+}
+EACH = pytest.mark.parametrize("prose", PROSE.values(), ids=list(PROSE))
+UTILITY = """
+entry: Socket-1
+sockets: {Socket-1: {materia: Teller}}
+materia: {Teller: {tools: none, prompt: "Tell"}}
+"""
+
+
+@pytest.fixture
+def asked(shell):
+    cell(shell, "loadout Ask", ASK)
+    cell(shell, "loadout Tell", UTILITY)
+    line(shell, "cast one")
+    line(shell, "step")
+    return shell
+
+
+@EACH
+def test_a_request_in_a_cell_may_be_any_prose(asked, prose):
+    assert run(asked, f"%%materia cast\n{prose}").request == prose.strip()
+
+
+@EACH
+def test_an_answer_in_a_cell_may_be_any_prose(asked, prose):
+    assert "complete" in text(run(asked, f"%%materia reply\n{prose}"))
+
+
+@EACH
+def test_a_message_about_a_draft_and_an_answer_reach_their_verb(asked, prose):
+    for verb in ("refine", "answer"):
+        with pytest.raises(MateriaError):
+            run(asked, f"%%materia {verb}\n{prose}")
+    run(asked, f"%%materia quest add\n{prose}")
+    assert asked.user_ns["wb"].quests.quests[-1].request == prose.strip()
+
+
+@EACH
+def test_a_prompt_layer_a_value_and_a_correction_may_be_any_prose(asked, prose):
+    assert prose.strip() in run(asked, f"%%materia reword materia\n{prose}").prompt.text
+    run(asked, "%%materia reply\nfirst")
+    run(asked, f"%%materia recommit\n{prose}")
+    assert asked.user_ns["wb"].current.steps[-1].output.strip() == prose.strip()
+
+
+@pytest.mark.parametrize("verb", ["loadout X", "items", "utility X", "agent Teller"])
+@EACH
+def test_a_cell_that_is_no_prose_gives_our_error_or_none(asked, verb, prose):
+    with contextlib.suppress(MateriaError):
+        run(asked, f"%%materia {verb}\n{prose}")
+
+
+def test_a_semicolon_hides_the_value_of_a_line_only(asked):
+    assert run(asked, "%materia status;") is None
+    assert run(asked, "%materia status") is not None
+
+
+@pytest.mark.parametrize("request_", ["is it done?", "why 'this' (and that)?", "really??", "x ; y?"])
+def test_a_request_may_be_a_question(asked, request_):
+    assert run(asked, f"%materia cast {request_}").request == request_
+    assert run(asked, f"if True:\n    made = %materia cast {request_}\nmade").request == request_
+
+
+def test_help_is_still_asked_for_with_a_question_mark(asked, capsys):
+    run(asked, "%materia?")
+    assert "load a loadout" in capsys.readouterr().out
+    assert "Start a cast" in text(run(asked, "%materia cast?"))
+
+
+def test_a_question_inside_a_text_stays_as_it_is(asked):
+    run(asked, 's = """\n%materia cast is it?\n"""')
+    assert asked.user_ns["s"] == "\n%materia cast is it?\n"
+    with pytest.raises(MateriaError, match="no verb"):
+        run(asked, "%materia is it done?")
+
+
+def test_unloading_takes_the_questions_out_too(shell):
+    before = len(shell.input_transformer_manager.token_transformers)
+    materia_nb.load_ipython_extension(shell)
+    assert len(shell.input_transformer_manager.token_transformers) == before
+    materia_nb.unload_ipython_extension(shell)
+    assert len(shell.input_transformer_manager.token_transformers) == before - 1

@@ -1,0 +1,48 @@
+"""What an agent raises is told with the cell that a person wrote it in."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from magics_helpers import ASK, cell, line, run, text
+from materia_nb.errors import MateriaError
+from materia_nb.widgets.canvas_style import FONT
+
+
+@pytest.fixture
+def asked(shell):
+    cell(shell, "loadout Ask", ASK)
+    return shell
+
+
+def failed(shell):
+    cast = line(shell, "cast x")
+    with pytest.raises(MateriaError):
+        cast.run(), cast.run()
+    return cast.failure.message
+
+
+def test_a_function_of_a_cell_is_named_by_cell_and_line(asked):
+    asked.run_cell("def judge(turn):\n    return 1 / 0", store_history=True)
+    asked.user_ns["wb"].agent("Judge", asked.user_ns["judge"])
+    assert re.search(r"line 2 of cell In\[\d+\]", failed(asked))
+
+
+def test_an_agent_cell_is_named_with_its_line(asked):
+    run(asked, "%%materia agent Judge\nx = 1\nreturn x / 0")
+    assert "line 3 of the cell %%materia agent Judge" in failed(asked)
+    assert "traceback" in asked.user_ns["wb"].current.failure.hint
+
+
+def test_the_traceback_can_be_seen(asked):
+    with pytest.raises(MateriaError, match="No agent"):
+        line(asked, "cast x") and line(asked, "traceback")
+    run(asked, "%%materia agent Judge\nreturn 1 / 0")
+    failed(asked)
+    assert "ZeroDivisionError" in text(line(asked, "traceback"))
+
+
+def test_the_font_of_the_canvas_is_one_that_cytoscape_takes():
+    assert re.fullmatch(r'[\w\- "]+(?:\s*,\s*[\w\- "]+)*', FONT)
