@@ -26,7 +26,9 @@ def test_back_and_fork_by_clicks(lab: Lab):
     steps = panel.get_by_role("listbox").filter(has_text="now")
     steps.wait_for()
     assert steps.locator("option").count() == 10
-    steps.select_option(label="3 · Socket-3 Eval · WI-1 Outline → Socket-4")
+    third = steps.locator("option").nth(3).inner_text()
+    assert third.startswith("3 · Socket-3 Eval · WI-1 Outline → Socket-4 · ")
+    steps.select_option(label=third)
     panel.get_by_text("Shown: as it was after step 3.").wait_for()
     panel.get_by_text(re.compile("as it was · Plan-Build-Eval: ready after 3 steps")).first.wait_for()
     lab.screenshot("timeline", cell=3)
