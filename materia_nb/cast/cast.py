@@ -430,7 +430,7 @@ class Cast(Snapshot):
         repair turn is used up, and the socket goes on waiting (R42).
 
         Raises:
-            RefusedAnswer: the answer breaks the rules; ``issues`` says how.
+            ~materia_nb.handoff.refused.RefusedAnswer: the answer breaks the rules; ``issues`` says how.
             MateriaError: no agent is asked (``not_waiting``, ``not_an_agent``).
         """
         with self._runner.lock():

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from materia_nb.cast import Cast
     from materia_nb.workbench import Workbench
 
-_CAST: Final = ("materia_nb.cast", "Cast")
+_CAST: Final = ("materia_nb.cast.cast", "Cast")
 _log = logging.getLogger("materia_nb.magics")
 _PANEL: Final = ("materia_nb.widgets.bench", "CastPanel")
 
