@@ -707,7 +707,7 @@ def of_engine(kind: str, data: Mapping[str, JSON], ts: int) -> Event:
         return event(ts=ts, **{names[key]: value for key, value in data.items() if key in names})
     about = {key: value for key, value in data.items() if key in _ABOUT_KEYS}
     given: dict[str, Any] = {names[key]: value for key, value in data.items() if key not in about}
-    return event(ts=ts, about=about, **given)  # type: ignore[call-arg] - those of a visit have it
+    return event(ts=ts, about=about, **given)  # type: ignore[call-arg]
 
 
 def from_json(kind: str, data: Mapping[str, JSON], ts: int = 0, *, lenient: bool = False) -> Event | None:
