@@ -445,7 +445,7 @@ def asking_casts(wb: Workbench) -> list[Any]:
     cast = wb.cast("u", loadout="Ask", agents={"*": Uses()})
     cast.run()
     cast.resend()
-    cast.permit(always=True)
+    cast.approve(always=True)
     return [cast]
 
 
