@@ -633,7 +633,7 @@ class Cast(Snapshot):
             )
         approval = self.approval
         if approval is None:
-            needs = (self.held.needs if self.held else None) or "a decision"
+            needs = self.held.needs or "a decision"
             raise MateriaError(
                 f"The agent does not ask for consent to a command but for {needs}.",
                 hint="answer, or decide",

@@ -173,27 +173,30 @@ class Runner:
         ``later`` lets them wait for the next write, which follows in the same call (:meth:`flush`).
         """
         if outcome.events:
-            self._unwritten += lines_of(outcome.events, outcome.session, self.files)
+            lines = lines_of(outcome.events, outcome.session, self.files)
             if later:
+                self._astray = True  # until both are set: an interrupt may come between any two instructions
+                self._unwritten = [*self._unwritten, *lines]
                 self.session = outcome.session
+                self._astray = False
             else:
-                self._write(outcome.session)
+                self._write(lines, outcome.session)
         self.tell()
 
     def flush(self) -> None:
         """Write what waits to be written."""
         if self._unwritten:
-            self._write(self.session)
+            self._write([], self.session)
 
-    def _write(self, session: Session) -> None:
-        """Write what waits, then believe ``session``; if it cannot be written, go back to what was.
+    def _write(self, lines: list[Line], session: Session) -> None:
+        """Write what waits and these lines, then believe ``session``; if it cannot be written, go back to what was.
 
         An interrupt between the two would leave the session behind its journal, so it is then read again.
         """
         assert self.journal is not None  # noqa: S101 - begin() raises otherwise
         self._astray = True
         try:
-            self.journal.append(self._unwritten)
+            self.journal.append([*self._unwritten, *lines])
             self._unwritten = []
             self.session = self._written = session
             self._astray = False
@@ -202,11 +205,11 @@ class Runner:
             self._unwritten, self.session, self._astray = [], self._written, False
             raise
         except BaseException:
-            self._unwritten = []
             self._recover()
             raise
 
     def _recover(self) -> None:
+        self._unwritten = []
         lines = read_journal(self.files.journal).lines
         self.session = self._written = read_session(self.rules, lines, self.files.read_text).session
         self._astray = False
