@@ -38,6 +38,7 @@ def in_memory(items: int) -> tuple[int, float]:
 
 class _Worker:
     name = "bench"
+    at_once = True  # it answers from a dict, as a script or a recording does
 
     def __init__(self, items: int) -> None:
         self.plan = Reply(work.plan(items))
@@ -49,6 +50,18 @@ class _Worker:
 
     def answer(self, turn: Turn) -> Reply:
         return self.replies.get(turn.socket_id, self.plan)
+
+
+class _Nothing:
+    """Writes no artifact."""
+
+    def soon(self, _: object) -> None:
+        """Not now."""
+
+    now = soon
+
+    def stop(self) -> None:
+        """There is nothing to stop."""
 
 
 _ROOT = tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd())
@@ -68,14 +81,14 @@ def durable(items: int) -> tuple[int, float, float, int]:
     place = folder()
     plan = Plan(build_graph(work.document()), work.document(), "bench", place, place)
     cast = Cast.start(plan, "go", AgentTable(_Worker(items)))
-    # The derived files are timed apart, so the cast is kept from writing them by itself.
-    derive, cast._write_derived = cast.write_derived, lambda: None  # type: ignore[method-assign]  # noqa: SLF001
+    # What follows from the journal is timed apart, so the cast is kept from writing it by itself.
+    runner = cast._runner  # noqa: SLF001
+    writer, runner._artifacts = runner._artifacts, _Nothing()  # type: ignore[assignment]  # noqa: SLF001
     begin = time.perf_counter()
     cast.run()
     ran = time.perf_counter() - begin
-    del cast._write_derived  # noqa: SLF001
     begin = time.perf_counter()
-    derive()
+    writer.now(cast.session)
     derived = time.perf_counter() - begin
     if cast.status != "complete":
         raise RuntimeError(f"the benchmark's cast is {cast.status}: {cast.failure}")

@@ -12,6 +12,7 @@ _SHORT: Final = 6
 """Words of up to so many letters are soon alike by chance, as pause and use are, or edit and predict."""
 
 _NUMBER: Final = re.compile(r"\d+")
+_WORD: Final = re.compile(r"[a-z0-9]+")
 
 
 class MateriaError(Exception):
@@ -66,7 +67,9 @@ def close_match(name: str, known: Iterable[str]) -> str | None:
         if long or _a_slip(a, b):
             return found
     folded = {candidate.casefold(): candidate for candidate in names}
-    return folded.get(name.casefold())
+    # Last, a name that says more than the known one: file_path for path.
+    words = {folded[word] for word in _WORD.findall(name.casefold()) if word in folded}
+    return folded.get(name.casefold()) or (words.pop() if len(words) == 1 else None)
 
 
 def _a_slip(name: str, known: str) -> bool:

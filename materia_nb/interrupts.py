@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # the wrappers in signal make enums of each argument, which takes longer than a write
 import contextlib
 import os
 import signal
@@ -77,13 +78,13 @@ class HeldInterrupts:
     def __enter__(self) -> Self:
         if threading.current_thread() is not threading.main_thread():
             return self
-        previous = signal.getsignal(signal.SIGINT)
+        previous = _signal.getsignal(signal.SIGINT)
         # None: a handler that C code installed and that could not be put back.
         if previous is None or previous == signal.SIG_IGN:
             return self
         self._previous = previous
         self._holds = True
-        signal.signal(signal.SIGINT, self._note)  # from here on nothing is interrupted, so nothing is lost
+        _signal.signal(signal.SIGINT, self._note)  # from here on nothing is interrupted, so nothing is lost
         outer = getattr(previous, "__self__", None)
         if isinstance(outer, HeldInterrupts):
             self.count, outer.count = self.count + outer.count, 0
@@ -91,7 +92,7 @@ class HeldInterrupts:
             try:
                 self.wake_fd, self._write_fd = os.pipe()
             except OSError:
-                signal.signal(signal.SIGINT, previous)
+                _signal.signal(signal.SIGINT, previous)
                 raise
             os.set_blocking(self.wake_fd, False)
             os.set_blocking(self._write_fd, False)
@@ -107,7 +108,7 @@ class HeldInterrupts:
         if read is not None:
             os.close(read)
             os.close(write)
-        signal.signal(signal.SIGINT, self._previous)
+        _signal.signal(signal.SIGINT, self._previous)
         if self.count:
             signal.raise_signal(signal.SIGINT)
 

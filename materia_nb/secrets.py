@@ -24,6 +24,7 @@ _PIECE: Final = 8  # so much of a key that was cut in two is cut out as well
 _CUT: Final = "***"
 
 _named: set[str] = set()
+_seen: tuple[object, frozenset[str]] | None = None
 
 
 def holds_key(variable: str) -> None:
@@ -88,9 +89,24 @@ def scrubbed_json(value: JSON) -> JSON:
 
 def _keys(more: Sequence[str]) -> list[str]:
     """Return what is to be cut out, the longest first, since one key may be the beginning of another."""
-    values = [value for name, value in os.environ.items() if _is_key(name, value)]
-    forms = {form for value in values for form in _forms(value)}
-    return sorted({one for one in (*forms, *more) if len(one) >= _SHORTEST}, key=len, reverse=True)
+    known = _known_keys()
+    found = {*known, *(one for one in more if len(one) >= _SHORTEST)} if more else known
+    return sorted(found, key=len, reverse=True)
+
+
+def _known_keys() -> frozenset[str]:
+    """Return the keys in the environment in all their forms, worked out again only when it has changed.
+
+    Every text that an agent or a process gives is searched, and comparing what lies under ``os.environ`` takes
+    a hundredth of reading it name by name.
+    """
+    global _seen  # noqa: PLW0603 - one environment, one cache
+    now = ([*os.environ._data.items()], frozenset(_named))  # type: ignore[attr-defined]  # noqa: SLF001
+    if _seen is None or _seen[0] != now:
+        values = [value for name, value in os.environ.items() if _is_key(name, value)]
+        forms = frozenset(one for value in values for one in _forms(value) if len(one) >= _SHORTEST)
+        _seen = (now, forms)
+    return _seen[1]
 
 
 def _forms(key: str) -> Iterator[str]:

@@ -85,7 +85,7 @@ class TestScripted:
         assert caught.value.kind == "scripted_exhausted"
 
     def test_a_socket_that_is_not_in_the_script(self):
-        with pytest.raises(AgentError, match="did you mean 'Socket-2'") as caught:
+        with pytest.raises(AgentError, match="choose one of: Socket-2") as caught:
             ScriptedAgent({"Socket-2": ["a"]}).answer(turn())
         assert caught.value.kind == "scripted_exhausted"
 

@@ -86,7 +86,7 @@ def test_a_call_that_changes_something_waits_for_leave(tmp_path):
     assert cast.run() == "person", "nothing is asked again before the person has decided"
     assert len(agent.turns) == 1
     reopened(cast)
-    assert cast.permit().output == "made"
+    assert cast.approve().output == "made"
     assert agent.turns[1].calls[0] == READ
     assert agent.turns[1].calls[1].decided == "once"
     assert cast.run() == "complete"
@@ -103,7 +103,7 @@ def test_a_denied_call_is_told_with_the_reason_and_never_run(tmp_path):
     agent = Toolsmith()
     cast = start(tmp_path, agent)
     cast.run()
-    step = cast.forbid("not on a Friday")
+    step = cast.deny("not on a Friday")
     assert step.output == "The person did not allow this call. The reason: not on a Friday"
     (call,) = [call for call in agent.turns[1].calls if call.tool == "bash"]
     assert (call.decided, call.ok) == ("denied", False)
@@ -115,7 +115,7 @@ def test_always_holds_for_the_rest_of_the_cast_and_no_longer(tmp_path):
     agent = Toolsmith()
     cast = start(tmp_path, agent, sockets=2)
     cast.run()
-    cast.permit(always=True)
+    cast.approve(always=True)
     assert cast.run() == "complete"
     assert cast.allowed == {"bash"}
     assert len(agent.turns) == 3
@@ -147,7 +147,7 @@ def test_a_resumed_cast_knows_what_is_asked_and_goes_on(tmp_path):
     agent = Toolsmith()
     again = Cast.resume(cast.run_dir, h.table(agent))
     assert again.asking == (MAKE,)
-    assert again.permit().output == "made"
+    assert again.approve().output == "made"
     assert agent.turns[0].calls[0].result == "text of a", "what was read is not read again"
 
 
@@ -157,8 +157,8 @@ def test_a_person_can_answer_in_its_place(tmp_path):
     cast.reply("done by hand")
     assert cast.steps[0].turns[0].calls == (READ,)
     assert not cast.asking
-    with pytest.raises(MateriaError, match="No tool call waits"):
-        cast.permit()
+    with pytest.raises(MateriaError, match="Nothing waits for approval"):
+        cast.approve()
     reopened(cast)
 
 
@@ -305,7 +305,7 @@ def test_a_call_that_began_is_not_run_again_whatever_ended_the_process(tmp_path)
     cast = start(tmp_path, Cut())
     cast.run()
     with pytest.raises(KeyboardInterrupt):
-        cast.permit()
+        cast.approve()
     reopened(cast)
     assert cast.step().output == "cut"
     assert len(ran) == 1
@@ -337,10 +337,10 @@ def test_leave_is_given_to_the_calls_that_were_looked_at(tmp_path):
     cast.run()
     other = ToolCall(id="2.1", tool="bash", args={"command": "make clean"}, round=2)
     with pytest.raises(MateriaError, match="Other tool calls wait"):
-        cast.permit(calls=(other,))
+        cast.approve(calls=(other,))
     with pytest.raises(MateriaError, match="Other tool calls wait"):
-        cast.forbid(calls=())
-    assert cast.permit(calls=(MAKE,)).output == "made"
+        cast.deny(calls=())
+    assert cast.approve(calls=(MAKE,)).output == "made"
 
 
 def test_leave_that_is_refused_gives_none(tmp_path):
@@ -348,7 +348,7 @@ def test_leave_that_is_refused_gives_none(tmp_path):
     cast.run()
     cast.abort()
     with pytest.raises(MateriaError, match="No socket is waiting"):
-        cast.permit(always=True)
+        cast.approve(always=True)
     assert not cast.allowed
 
 
@@ -365,7 +365,7 @@ def test_a_draft_is_not_refined_while_calls_wait(tmp_path):
     for act in (lambda: cast.refine("second wish"), cast.finalize):
         with pytest.raises(MateriaError, match="wait for your approval"):
             act()
-    assert cast.permit().output == "made"
+    assert cast.approve().output == "made"
     assert "first wish" in [message.text for message in cast.conversation]
     reopened(cast)
 
@@ -382,8 +382,8 @@ def test_a_wording_that_is_refused_leaves_the_cast_failed(tmp_path):
 def test_a_stop_is_not_forgotten_by_leave_that_is_refused(tmp_path):
     cast = start(tmp_path, Toolsmith())
     cast.stop.set()
-    with pytest.raises(MateriaError, match="No tool call waits"):
-        cast.permit()
+    with pytest.raises(MateriaError, match="Nothing waits for approval"):
+        cast.approve()
     assert cast.stop.is_set()
 
 

@@ -297,7 +297,11 @@ def test_every_member_that_is_named_exists(project):
 def test_every_public_member_is_explained(holder, name):
     page = text_of(Path("docs/python-api.md"))
     # Called by the workbench or by views; the last one is explained on the page of the run directory.
-    inner = {"start", "open", "resume", "ended_by", "write_derived"} if name == "cast" else set()
+    inner = (
+        {"start", "open", "resume", "ended_by", "write_derived", "put_pin", "stops_as"}
+        if name == "cast"
+        else set()
+    )
     public = {member for member in vars(holder) if not member.startswith("_")} - inner
     assert {member for member in public if f"`{name}.{member}" not in page} == set()
 
@@ -325,7 +329,8 @@ VISIT = {"socket", "materia", "materiaLabel", "visit", "itemKey", "itemLabel", "
 
 def events_of_the_page() -> dict[str, set[str]]:
     table = {}
-    for types, data in re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| ([^|]*) \|", text_of(RUN_PAGE), re.MULTILINE):
+    page = text_of(RUN_PAGE).split("<!-- generated: events -->")[1].split("<!-- end -->")[0]
+    for types, data in re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| ([^|]*) \|", page, re.MULTILINE):
         fields = set(re.findall(r"`(\w+)`", data)) | (VISIT if re.match(r"visit\b", data) else set())
         table |= dict.fromkeys(re.findall(r"\w+", types), fields)
     return table
@@ -352,7 +357,7 @@ def varied_casts(wb: Workbench) -> list[Any]:
     repaired.set_budget(9)
     repaired.run()  # the repair turns are used up
     repaired.revive()
-    repaired.redefine("Plan", {**materia["Plan"], "model": "test:small"})
+    repaired.redefine("Plan", {**wb.config.document["materia"]["Plan"], "model": "test:small"})
 
     talked = wb.cast("t", loadout="T-Talk", agents={"*": lambda turn: turn.kind})
     talked.run()
@@ -440,7 +445,7 @@ def asking_casts(wb: Workbench) -> list[Any]:
     cast = wb.cast("u", loadout="Ask", agents={"*": Uses()})
     cast.run()
     cast.resend()
-    cast.permit(always=True)
+    cast.approve(always=True)
     return [cast]
 
 

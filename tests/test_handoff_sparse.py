@@ -168,7 +168,6 @@ def test_r8_a_source_that_two_assignments_name_is_told_once():
     [
         ("$.rows[?(@.n > 3)]", [{"n": 5}], [{"n": "five"}, None, {"n": {}}]),
         ("$.rows[/n]", [{"n": 2}, {"n": 1}], [{"n": 2}, {"n": "a"}]),
-        ("$.rows.`sub(/a/, b)`", "a", 3),
     ],
 )
 def test_r8_jsonpath_that_cannot_be_worked_out_counts_as_no_match(source, fits, unfit):
@@ -312,7 +311,6 @@ sources = st.sampled_from(
         "$..y",
         "$.x[?(@.y > 1)]",
         "$.x[/y]",
-        "$.x.`sub(/a/, b)`",
         "$['x y']",
         "state.x",
     ]

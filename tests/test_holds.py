@@ -491,7 +491,7 @@ def test_the_agent_is_given_its_id_its_task_and_what_is_known(tmp_path):
         goal="Find out",
         acceptanceCriteria=["all named"],
         writableSections=["stack"],
-        surfaces=["code", 3],
+        surfaces=["code"],
     )
     cast.run()
     assert [layer.name for layer in cast.steps[1].prompt.layers] == [

@@ -760,12 +760,12 @@ def test_a_cast_waits_for_leave_and_goes_on_with_what_was_decided(tmp_path):
         cast.run()
         assert [one.tool for one in cast.asking] == ["bash"]
         assert not (tmp_path / "made").exists()
-        cast.permit()
+        cast.approve()
         assert (tmp_path / "made").read_text() == "one\n"
-        cast.forbid("once is enough")
+        cast.deny("once is enough")
         assert (tmp_path / "made").read_text() == "one\n"
         assert [one.tool for one in cast.asking] == ["write"]
-        cast.permit(always=True)
+        cast.approve(always=True)
         assert cast.run() == "complete", cast.failure
     assert (tmp_path / "a.txt").read_text() == "x"
     results = [one["content"] for one in server.messages() if one["role"] == "tool"]

@@ -215,14 +215,15 @@ def test_a_refused_guess_says_why_with_the_repair_that_happened(bench):
 
 
 def test_a_person_decides_nothing_and_the_end_leaves_nothing_to_predict(bench):
-    cast = bench.cast("x", agents={"Plan": "person"})
+    cast = bench.cast("x", agents={"Plan": "person", "Narrate": lambda: "nothing was to be done"})
     for _ in range(2):
         with pytest.raises(MateriaError) as raised:
             predict(cast, "Socket-2")
         assert raised.value.kind == "not_decided"
     cast.reply({"workItems": []})
+    cast.step()
     with pytest.raises(MateriaError, match="at its end") as raised:
-        predict(cast, "end")  # the loop has no items, so nothing runs next
+        predict(cast, "end")
     assert raised.value.kind == "nothing_to_predict"
 
 

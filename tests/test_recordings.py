@@ -94,7 +94,7 @@ def test_calls_that_were_allowed_then_are_not_asked_for_again(wb, tmp_path):
 
     first = wb.cast("do it", agents={"*": Asks()})
     while first.run() == "person":
-        first.permit()
+        first.approve()
     again = wb.cast("do it", agents={"*": f"recorded:{first.id}"})
     assert again.run() == "complete"
     assert compared(again) == compared(first)

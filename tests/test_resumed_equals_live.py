@@ -102,8 +102,8 @@ COMMANDS = {
     "recast": lambda cast, n: cast.recast(),
     "revive": lambda cast, n: cast.revive(),
     "resend": lambda cast, n: cast.resend(),
-    "permit": lambda cast, n: cast.permit(always=bool(n % 2)),
-    "forbid": lambda cast, n: cast.forbid("no"),
+    "approve calls": lambda cast, n: cast.approve(always=bool(n % 2)),
+    "deny calls": lambda cast, n: cast.deny("no"),
     "allow": lambda cast, n: cast.allow("bash") if n % 2 else cast.disallow(),
     "answer": lambda cast, n: cast.answer("the second one"),
     "approve": lambda cast, n: cast.approve(),
@@ -151,7 +151,7 @@ def test_each_command_can_do_something(name, tmp_path):
         "reply": ([("enter", 0, "", "answer")], 2),
         "refine": "draft", "finalize": "draft", "items": "loop", "prompt": ([("enter", 0, "", "answer")], 0),
         "output": ([("step", 0, OUTPUTS[2], "answer")], 3), "undo": "edited", "back": "loop",
-        "recast": "failed", "revive": "failed", "resend": "failed", "permit": "asks", "forbid": "asks",
+        "recast": "failed", "revive": "failed", "resend": "failed", "approve calls": "asks", "deny calls": "asks",
         "answer": "asked", "approve": "consent", "deny": "consent", "decide": "asked",
     }  # fmt: skip
     plan = [("step", 0, OUTPUTS[2], "answer")]

@@ -166,7 +166,7 @@ def allowed(tmp_path):
     cast = h.start(tmp_path, h.one_config(h.agent(tools="coding")), Runs())
     cast.run()
     with pytest.raises(KeyboardInterrupt):
-        cast.permit(always=True)
+        cast.approve(always=True)
     cast.close()
     return cast.run_dir
 
@@ -194,5 +194,5 @@ def test_consent_that_was_given_elsewhere_is_asked_for_anew(allowed, change):
     assert "they ask anew" in cast.messages[-1]
     assert Cast.open(allowed).asking == cast.asking, "the journal says so too"
     with pytest.raises(KeyboardInterrupt):
-        cast.permit()
+        cast.approve()
     assert [call.decided for call in cast.calls_due] == ["once"]

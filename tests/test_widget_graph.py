@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import ipywidgets as ui
@@ -319,7 +320,7 @@ class Timer:
 
 @pytest.fixture
 def timers(monkeypatch: pytest.MonkeyPatch) -> list[Timer]:
-    monkeypatch.setattr(base_module.threading, "Timer", Timer)
+    monkeypatch.setattr(base_module, "threading", SimpleNamespace(**vars(threading) | {"Timer": Timer}))
     Timer.made = []
     return Timer.made
 
@@ -709,7 +710,7 @@ def test_two_displays_share_one_view():
     assert views[0] == views[1]
 
 
-def test_showing_again_closes_what_it_replaces(project: Path):
+def test_showing_again_closes_what_it_replaces(project: Path, timers: list[Timer]):
     """Live widgets do not grow when a cell is run again."""
     cast = start(project, loop_config(), loop_agents(2))
     before = live()
@@ -720,11 +721,15 @@ def test_showing_again_closes_what_it_replaces(project: Path):
         panel = show_panel("graph", lambda: GraphPanel(cast))
     assert live() == once
     assert first.closed
-    assert len(cast._watchers) == 1
+    timers.clear()
+    cast.enter()
+    assert len(timers) == 1, "those that were closed no longer follow the cast"
     panel.close()
     panel.close()
     assert live() == before
-    assert cast._watchers == []
+    timers.clear()
+    cast.step()
+    assert not timers
 
 
 def test_a_failing_factory_leaves_the_old_panel():

@@ -488,13 +488,19 @@ def test_an_error_in_a_run_appears_under_the_panel(cast, make):
 
 
 def test_buttons_come_back_when_a_step_of_a_cell_has_ended(cast, make):
+    held = Held("built")
+    cast.agents.set("Build", held.answer)
     cast.run(steps=1)
     panel = make(ToolbarPanel, cast)
     enabled = threading.Event()
-    with cast._writer:
-        panel.refresh()
-        assert panel.run_button.disabled
-        panel.run_button.observe(lambda change: change["new"] or enabled.set(), names="disabled")
+    step = threading.Thread(target=cast.step)
+    step.start()
+    assert held.begun.wait(10)
+    panel.refresh()
+    assert panel.run_button.disabled
+    panel.run_button.observe(lambda change: change["new"] or enabled.set(), names="disabled")
+    held.go_on.set()
+    step.join()
     assert enabled.wait(10), "nothing told the panel that the step has ended"
 
 
@@ -804,7 +810,7 @@ def test_back_to_a_step_leaves_a_branch_that_can_be_looked_at(cast, make):
     assert timeline.fork_button.disabled
     timeline.now_button.click()
     assert panel.graph.past is None
-    assert cast.edits == []
+    assert cast.edits == ()
 
 
 def test_a_fork_is_shown_below_and_told(bench, cast, make):

@@ -208,7 +208,11 @@ class Asking:
 
 @runtime_checkable
 class Agent(Protocol):
-    """Whoever answers an agent socket."""
+    """Whoever answers an agent socket.
+
+    One that has an attribute ``at_once`` that is true answers from what is there, without waiting or doing
+    anything: entering its socket is then journaled together with its answer.
+    """
 
     @property
     def name(self) -> str:

@@ -36,6 +36,8 @@ class RecordedAgent:
         name: what the agent is called where it is shown.
     """
 
+    at_once = True
+
     def __init__(
         self,
         replies: Mapping[tuple[str, int], Sequence[str | Reply | RecordedTurn]],

@@ -28,6 +28,8 @@ class ScriptedAgent:
         AgentError: a reply is none of these.
     """
 
+    at_once = True
+
     def __init__(
         self, replies: Mapping[str, Sequence[ScriptEntry] | ScriptEntry], *, name: str = "script"
     ) -> None:

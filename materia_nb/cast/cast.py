@@ -430,7 +430,7 @@ class Cast(Snapshot):
         repair turn is used up, and the socket goes on waiting (R42).
 
         Raises:
-            RefusedAnswer: the answer breaks the rules; ``issues`` says how.
+            ~materia_nb.handoff.refused.RefusedAnswer: the answer breaks the rules; ``issues`` says how.
             MateriaError: no agent is asked (``not_waiting``, ``not_an_agent``).
         """
         with self._runner.lock():
@@ -593,22 +593,6 @@ class Cast(Snapshot):
             self._runner.do(decide.ask_anew)
             return self.session is not before
 
-    def permit(self, *, always: bool = False, calls: Sequence[ToolCall] | None = None) -> StepRecord:
-        """Give leave to the tool calls that wait for it, and let the agent go on.
-
-        Args:
-            always: whether later calls of the same tools need not ask in this cast.
-            calls: those that were looked at; if others wait by now, leave is not given.
-
-        Raises:
-            MateriaError: no tool call waits for leave, or other ones than ``calls`` (``not_asked``).
-        """
-        return self._and_ask(decide.decide_calls, "always" if always else "once", "", calls)
-
-    def forbid(self, reason: str = "", *, calls: Sequence[ToolCall] | None = None) -> StepRecord:
-        """Refuse the tool calls that wait for leave; the agent is told why, and goes on without."""
-        return self._and_ask(decide.decide_calls, "denied", clean(reason), calls)
-
     def answer(self, text: str) -> StepRecord:
         """Answer the agent that holds the cast; it goes on in the same conversation.
 
@@ -617,23 +601,39 @@ class Cast(Snapshot):
         """
         return self._and_ask(decide.answer_hold, clean(text))
 
-    def approve(self) -> StepRecord:
-        """Consent to the exact command that the agent asks for; the grant is for one use and expires.
+    def approve(self, *, always: bool = False, calls: Sequence[ToolCall] | None = None) -> StepRecord:
+        """Approve what an agent asks a person for, and let it go on: tool calls, or one exact command.
+
+        Consent to a command is for one use and expires.
+
+        Args:
+            always: whether later calls of the same tools need not ask in this cast.
+            calls: the tool calls that were looked at; if others wait by now, they are not approved.
 
         Raises:
-            MateriaError: no consent is asked for (``not_asked``), or the request has expired (``approval``).
+            MateriaError: nothing waits for approval, or other calls than ``calls`` (``not_asked``),
+                or the request has expired (``approval``).
         """
+        if self.asking or always or calls is not None:
+            return self._and_ask(decide.decide_calls, "always" if always else "once", "", calls)
         return self._and_ask(decide.approve, self._asked())
 
-    def deny(self, reason: str = "") -> StepRecord:
-        """Refuse the command that the agent asks consent for, and tell it why."""
+    def deny(self, reason: str = "", *, calls: Sequence[ToolCall] | None = None) -> StepRecord:
+        """Refuse what an agent asks a person for; it is told why, and goes on without. See :meth:`approve`."""
+        if self.asking or calls is not None:
+            return self._and_ask(decide.decide_calls, "denied", clean(reason), calls)
         return self._and_ask(decide.deny, self._asked(), clean(reason))
 
     def _asked(self) -> Approval:
-        decide.held(self.session)
+        if self.held is None:
+            raise MateriaError(
+                f"Nothing waits for approval; the cast is {self.status}.",
+                hint="allow lets a tool run without asking",
+                kind="not_asked",
+            )
         approval = self.approval
         if approval is None:
-            needs = (self.held.needs if self.held else None) or "a decision"
+            needs = self.held.needs or "a decision"
             raise MateriaError(
                 f"The agent does not ask for consent to a command but for {needs}.",
                 hint="answer, or decide",

@@ -27,6 +27,7 @@ from materia_nb.engine.artifacts import branch_suffix, output_name
 from materia_nb.engine.decide import Outcome
 from materia_nb.engine.evolve import Answer
 from materia_nb.engine.facts import learned_from
+from materia_nb.engine.pending import What, pending
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.said import ToolCall
 from materia_nb.engine.session import Session
@@ -42,7 +43,7 @@ from materia_nb.store.context import change_context
 from materia_nb.store.envelopes import keep_envelope
 from materia_nb.store.evidence import missing_evidence
 from materia_nb.store.files import DiskError, to_bytes
-from materia_nb.store.journal import Journal, lines_of, read_journal
+from materia_nb.store.journal import Journal, Line, lines_of, read_journal
 from materia_nb.store.lock import CastLock
 from materia_nb.store.reader import read_session
 from materia_nb.store.rundir import RunDir
@@ -89,6 +90,8 @@ class Runner:
         self._lock = threading.Lock()
         self._holder = 0
         self._astray = False
+        self._unwritten: list[Line] = []
+        self._written = session
         self._seen: Files | None = None
         self._close = weakref.finalize(self, let_go, journal, lock)
 
@@ -124,6 +127,7 @@ class Runner:
             )
         if self._astray:
             self._recover()
+        self.flush()
 
     def refuse_while_running(self) -> None:
         """Raise MateriaError (``busy``) when a step or an edit is being made."""
@@ -163,30 +167,51 @@ class Runner:
         """Carry out a command of :mod:`materia_nb.engine.decide`: ``command(rules, session, *given, now)``."""
         self.keep(command(self.rules, self.session, *given, now()))
 
-    def keep(self, outcome: Outcome) -> None:
+    def keep(self, outcome: Outcome, *, later: bool = False) -> None:
         """Write the events of an outcome to the journal, then believe it and tell the watchers.
+
+        ``later`` lets them wait for the next write, which follows in the same call (:meth:`flush`).
+        """
+        if outcome.events:
+            lines = lines_of(outcome.events, outcome.session, self.files)
+            if later:
+                self._astray = True  # until both are set: an interrupt may come between any two instructions
+                self._unwritten = [*self._unwritten, *lines]
+                self.session = outcome.session
+                self._astray = False
+            else:
+                self._write(lines, outcome.session)
+        self.tell()
+
+    def flush(self) -> None:
+        """Write what waits to be written."""
+        if self._unwritten:
+            self._write([], self.session)
+
+    def _write(self, lines: list[Line], session: Session) -> None:
+        """Write what waits and these lines, then believe ``session``; if it cannot be written, go back to what was.
 
         An interrupt between the two would leave the session behind its journal, so it is then read again.
         """
-        if outcome.events:
-            assert self.journal is not None  # noqa: S101 - changing() raises otherwise
-            try:
-                self._astray = True
-                self.journal.append(lines_of(outcome.events, outcome.session, self.files))
-                self.session = outcome.session
-                self._astray = False
-                self._artifacts.soon(outcome.session)
-            except DiskError:
-                self._astray = False  # nothing of the events stayed, and nothing was believed
-                raise
-            except BaseException:
-                self._recover()
-                raise
-        self.tell()
+        assert self.journal is not None  # noqa: S101 - begin() raises otherwise
+        self._astray = True
+        try:
+            self.journal.append([*self._unwritten, *lines])
+            self._unwritten = []
+            self.session = self._written = session
+            self._astray = False
+            self._artifacts.soon(session)
+        except DiskError:  # nothing of the events stayed
+            self._unwritten, self.session, self._astray = [], self._written, False
+            raise
+        except BaseException:
+            self._recover()
+            raise
 
     def _recover(self) -> None:
+        self._unwritten = []
         lines = read_journal(self.files.journal).lines
-        self.session = read_session(self.rules, lines, self.files.read_text).session
+        self.session = self._written = read_session(self.rules, lines, self.files.read_text).session
         self._astray = False
 
     # -- steps ----------------------------------------------------------------------------
@@ -197,19 +222,37 @@ class Runner:
 
     def advance(self) -> bool:
         """Run one socket; False when the cast only came to its end."""
-        if self.session.state.status == "ready":
-            self.enter()
-        elif self.session.state.status != "waiting":
+        if self._next() is None or self.session.state.status == "held":
             raise over(self.session)
+        if self._next() == "enter":
+            entered = decide.enter(self.rules, self.session, now())
+            self.keep(entered, later=self._answers_at_once(entered.session))
         visit = waiting_visit(self.session)
         if visit is not None:
-            if self.rules.sockets[visit.socket].socket.is_utility and self._pinned(visit) is None:
-                self._run_utility(visit)
-            else:
-                self.ask()
+            try:
+                if self._next() == "utility" and self._pinned(visit) is None:
+                    self._run_utility(visit)
+                else:
+                    self.ask()
+            finally:
+                self.flush()
         if self.session.state.status != "ready":
             self.write_derived()
         return visit is not None
+
+    def _next(self) -> What | None:
+        """Return what is to be done next; of several things the first, since one at a time is done here."""
+        return next((one.what for one in pending(self.rules, self.session)), None)
+
+    def _answers_at_once(self, session: Session) -> bool:
+        """Whether the waiting visit is answered from what is there, so that one write can tell both."""
+        visit = waiting_visit(session)
+        if visit is None or self.pin_of(visit.socket) is not None:
+            return False
+        if self.rules.sockets[visit.socket].socket.is_utility:
+            return False
+        agent = self.agents.for_turn(visit.socket, self.materia(visit).id)
+        return getattr(agent, "at_once", False) is True
 
     def pin_of(self, socket: str) -> str | None:
         """Return the name whose pin answers a socket, its own or its materia's; None when none does."""
@@ -300,7 +343,7 @@ class Runner:
         and recast asks again.
         """
         while (visit := waiting_visit(self.session)) is not None and not self.stop.is_set():
-            if awaits_person(self.session):
+            if self._next() == "person":
                 return
             if self._seen is None:
                 self._seen = self._look()
@@ -392,7 +435,7 @@ class Runner:
         answer = Answer(
             redacted(reply.text),
             usage=reply.usage,
-            meta=scrubbed_json(dict(reply.meta)),
+            meta=scrubbed_json(dict(reply.meta)) if reply.meta else {},
             changed=changed_files(self._seen, files),
             process=process,
             pinned=pinned,
@@ -514,14 +557,6 @@ def without_keys(call: ToolCall) -> ToolCall:
 def waiting_visit(session: Session) -> Visit | None:
     """Return the visit that owes an output, None when no socket is entered."""
     return session.state.at if session.state.status == "waiting" else None
-
-
-def awaits_person(session: Session) -> bool:
-    """Whether a person decides before an agent is asked: about tool calls, or about a draft."""
-    visit = session.state.at
-    if decide.asking(session):
-        return True
-    return visit is not None and bool(visit.drafts) and visit.mode == "draft" and session.wish is None
 
 
 def over(session: Session) -> MateriaError:

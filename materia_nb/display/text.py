@@ -63,7 +63,7 @@ def table(
 ) -> str:
     """Align ``rows`` under ``headers``; columns of numbers are aligned to the right.
 
-    A line has at most :data:`WIDTH` columns, as far as that can be: what a notebook that is not trusted, or GitHub,
+    A line has at most ``WIDTH`` columns, as far as that can be: what a notebook that is not trusted, or GitHub,
     shows without breaking it in the middle of words. Long cells go on in the next line.
 
     Args:

@@ -72,7 +72,7 @@ def answer(
         told["next"] = step.decision.target
     given = given._replace(artifact=name)
     output = replace(
-        _typed(first.type, told, ts),
+        ev.of_engine(first.type, told, ts),
         text=given.text,  # type: ignore[call-arg]
         artifact=name,
         usage=given.usage,
@@ -81,7 +81,7 @@ def answer(
         pinned=given.pinned,
     )
     after = to.keep_output(rules, session, step, given, ts)
-    return Outcome(after, (output, *(_typed(one.type, one.data, ts) for one in rest)))
+    return Outcome(after, (output, *(ev.of_engine(one.type, one.data, ts) for one in rest)))
 
 
 def lacking(rules: Rules, outcome: Outcome, paths: tuple[str, ...]) -> Outcome:
@@ -272,7 +272,7 @@ def _consent(
     rules: Rules, session: Session, approval: Approval, text: str, grant: Grant | None, ts: int
 ) -> Outcome:
     told = {**engine.about(rules, held(session)), **answer_facts(approval, grant), "text": text}
-    return _fold(rules, session, _typed("approval_answered", told, ts))
+    return _fold(rules, session, ev.of_engine("approval_answered", told, ts))
 
 
 def decide_hold(
@@ -283,7 +283,7 @@ def decide_hold(
     about = engine.about(rules, held(session))
     first = ev.HoldDecided(about=about, satisfied=satisfied, target=target, ts=ts)
     more = [one for one in change.step.events if one.type.startswith(("budget_", "cast_"))]
-    return Outcome(change.session, (first, *(_typed(one.type, one.data, ts) for one in more)))
+    return Outcome(change.session, (first, *(ev.of_engine(one.type, one.data, ts) for one in more)))
 
 
 # -- edits -------------------------------------------------------------------------------
@@ -392,7 +392,7 @@ def recommit(rules: Rules, session: Session, text: str, ts: int) -> Outcome:
     change = to.recommitted(rules, session, text, name, ts)
     first = ev.SocketRecommitted(step=record.number, text=text, artifact=name, ts=ts)
     ends = [one for one in change.step.events if one.type in ("materia_event", "cast_end")]
-    return Outcome(change.session, (first, *(_typed(one.type, one.data, ts) for one in ends)))
+    return Outcome(change.session, (first, *(ev.of_engine(one.type, one.data, ts) for one in ends)))
 
 
 def back_to(rules: Rules, session: Session, number: int, ts: int) -> Outcome:
@@ -416,7 +416,7 @@ def set_budget(rules: Rules, session: Session, most: int | None, ts: int) -> Out
 
 def pin(rules: Rules, session: Session, name: str, chosen: Pin, ts: int) -> Outcome:
     """Let what a person chose answer a socket or materia (R40)."""
-    return _fold(rules, session, _typed("pinned", {"name": name, **chosen.as_json()}, ts))
+    return _fold(rules, session, ev.of_engine("pinned", {"name": name, **chosen.as_json()}, ts))
 
 
 def unpin(rules: Rules, session: Session, name: str, ts: int) -> Outcome:
@@ -499,11 +499,5 @@ def _told(
             data["step"] = number
         if hint is not None and one.type == "cast_end":
             data["hint"] = hint
-        events.append(_typed(one.type, data, ts))
+        events.append(ev.of_engine(one.type, data, ts))
     return tuple(events)
-
-
-def _typed(kind: str, data: Mapping[str, JSON], ts: int) -> ev.Event:
-    event = ev.from_json(kind, data, ts)
-    assert event is not None  # noqa: S101 - the engine's events are all known
-    return event

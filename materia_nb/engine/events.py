@@ -695,6 +695,21 @@ def to_json(event: Event) -> dict[str, JSON]:
     return data
 
 
+_NAMES: Final = {event: {one.key: one.name for one in found} for event, found in _FIELDS.items()}
+_ABOUT_KEYS: Final = frozenset(ABOUT)
+
+
+def of_engine(kind: str, data: Mapping[str, JSON], ts: int) -> Event:
+    """Return an event that a transition told; its fields are known to be right."""
+    event = EVENTS[kind]
+    names = _NAMES[event]
+    if event not in _ABOUT:
+        return event(ts=ts, **{names[key]: value for key, value in data.items() if key in names})
+    about = {key: value for key, value in data.items() if key in _ABOUT_KEYS}
+    given: dict[str, Any] = {names[key]: value for key, value in data.items() if key not in about}
+    return event(ts=ts, about=about, **given)  # type: ignore[call-arg]
+
+
 def from_json(kind: str, data: Mapping[str, JSON], ts: int = 0, *, lenient: bool = False) -> Event | None:
     """Read an event; None when its type is unknown.
 

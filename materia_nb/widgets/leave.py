@@ -34,13 +34,13 @@ class LeavePanel(Panel):
         self.once_button = button(
             "Allow once",
             "run exactly this",
-            self._starts("Allow once", lambda seen: cast.permit(calls=seen)),
+            self._starts("Allow once", lambda seen: cast.approve(calls=seen)),
             style="warning",
         )
         self.always_button = button(
             "Allow always",
             "run it, and let later calls of the same tools run without asking, in this cast",
-            self._starts("Allow always", lambda seen: cast.permit(always=True, calls=seen)),
+            self._starts("Allow always", lambda seen: cast.approve(always=True, calls=seen)),
         )
         self.deny_button = button(
             "Do not allow",
@@ -61,7 +61,7 @@ class LeavePanel(Panel):
         return self.guarded(begin)
 
     def _deny(self, seen: tuple[ToolCall, ...]) -> None:
-        self.cast.forbid(self.reason.value, calls=seen)
+        self.cast.deny(self.reason.value, calls=seen)
 
     def draw(self) -> None:
         """Show the calls that wait; the reason stays until others do."""

@@ -129,25 +129,19 @@ def answer(call: Call) -> Any:
     Argument("--always", "later calls of the same tools need not ask in this cast", "flag"),
 )
 def approve(call: Call) -> Any:
-    """Give leave to the tool calls that wait for it, or consent to the exact command that the agent asks for."""
-    current, always = call.bench.current, bool(call.get("always"))
+    """Approve the tool calls that wait for it, or the exact command that the agent asks consent for."""
+    current = call.bench.current
     with running(current):
-        if current.asking or always:
-            current.permit(always=always)
-        else:
-            current.approve()
+        current.approve(always=bool(call.get("always")))
     return views.StepView(current)
 
 
 @verb("deny", Argument("reason", "why, for the agent", "rest"))
 def deny(call: Call) -> Any:
-    """Refuse the tool calls, or the command, that the agent asks leave for; it goes on without."""
-    current, reason = call.bench.current, str(call.get("reason") or "")
+    """Refuse the tool calls, or the command, that the agent asks approval for; it goes on without."""
+    current = call.bench.current
     with running(current):
-        if current.asking:
-            current.forbid(reason)
-        else:
-            current.deny(reason)
+        current.deny(str(call.get("reason") or ""))
     return views.StepView(current)
 
 
