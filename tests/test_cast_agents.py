@@ -128,7 +128,7 @@ def test_r42_a_persons_malformed_answer_is_refused_and_the_socket_goes_on_waitin
         cast.reply({"plan": 1, "context": 3, "other": 4})
     assert [issue.path for issue in raised.value.issues] == ["$.other", "$.context"]
     assert raised.value.kind == "refused_answer"
-    assert all(path in str(raised.value) for path in ("$.other", "$.context"))
+    assert all(issue.fix in str(raised.value) for issue in raised.value.issues)
     assert (h.types_of(cast), cast.now, cast.steps[0].turns) == (before, now, ())
     cast.reply({"plan": 1})
     assert (cast.run(), cast.steps[0].turns[0].mode) == ("complete", "work")

@@ -25,6 +25,11 @@ def test_nothing_of_a_folded_cell_is_lost():
     assert [word for word in shown.split() if word in words] == words
 
 
+def test_a_number_and_its_unit_stay_on_one_line():
+    rows = [("word " * 9, "word " * 9, "word " * 9, "0.01 s", "its output of step 2")]
+    assert "0.01 s" in table(rows, ("a", "b", "c", "took", "pinned to"))
+
+
 def test_narrow_tables_stay_as_they_are():
     assert table([("a", "b")], ("k", "v")) == "k  v\n─  ─\na  b"
 

@@ -95,7 +95,7 @@ def test_blocked_holds_the_cast_until_a_person_answers(tmp_path):
     assert cast.run() == "person"
     assert cast.status == "held"
     assert (cast.held.action, cast.held.needs, cast.held.reason) == ("pause", "help", "because ESCALATE")
-    assert "⏸ held" in graph_text(cast.graph, marks_of(cast))
+    assert "‖ held" in graph_text(cast.graph, marks_of(cast))
     assert "context" not in cast.state, "nothing is applied before a person has spoken"
     for go_on in (cast.step, cast.run):
         with pytest.raises(MateriaError, match="held \\(pause\\): because ESCALATE"):

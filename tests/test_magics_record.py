@@ -48,6 +48,12 @@ def test_a_cast_that_did_not_end_tells_how_to_go_on(executed):
     assert "%materia resume 20" in texts(cast)[1]
 
 
+def test_a_long_run_that_nobody_watches_leaves_no_trace_of_a_progress_bar(executed):
+    patch = "from materia_nb.magics import progress; progress.SHOW_AFTER_S = 0"
+    *_, ran = executed(LOAD, patch, HELLO, "print('before')\n%materia run")
+    assert [output["output_type"] for output in ran.outputs] == ["stream", "execute_result"]
+
+
 def test_a_cast_shown_twice_has_the_same_record_twice(executed):
     _, cast, shown, _ = executed(LOAD, HELLO, "wb.current", "%materia step")
     assert texts(cast)[1] == texts(shown)[1]

@@ -178,7 +178,7 @@ _BADGES: Final = {
     "failed": ("✖", _RED),
     "running": ("▶", "#3b82c4"),
     "waiting": ("▶", "#b97f00"),
-    "held": ("⏸", "#b97f00"),
+    "held": ("‖", "#b97f00"),
     "paused": ("▮", "#b97f00"),
     "aborted": ("■", "#7d8590"),
     "stopped": ("■", "#7d8590"),

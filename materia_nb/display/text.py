@@ -28,6 +28,7 @@ from materia_nb.loadout.graph import END, Graph, Socket
 WIDTH: Final = 88
 """The columns of a line of a table."""
 _LONGEST_WORD: Final = 26  # as long as the id of a cast; a longer word is taken apart
+_NARROW: Final = 8  # what is no wider is not folded: a number and its unit stay together
 _UNDER: Final = " " * 7
 _ISOLATED: Final = "\u2068"
 _ISOLATES: Final = "\u2068\u2069"
@@ -111,8 +112,12 @@ def _fitted(columns: dict[int, list[str]], room: int) -> dict[int, int]:
     """How wide each column is: the widest ones narrower until all have room, words kept whole if that can be."""
     widths = {n: max(map(display_width, cells)) for n, cells in columns.items()}
     least = {
-        n: min(
-            max((display_width(word) for cell in cells for word in cell.split()), default=0), _LONGEST_WORD
+        n: max(
+            min(
+                max((display_width(word) for cell in cells for word in cell.split()), default=0),
+                _LONGEST_WORD,
+            ),
+            min(widths[n], _NARROW),
         )
         for n, cells in columns.items()
     }

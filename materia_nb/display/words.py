@@ -117,7 +117,7 @@ def state_words(socket_id: str, marks: Marks) -> str:
     if socket_id == marks.failed:
         return "✖ failed"
     if socket_id == marks.current:
-        return "⏸ held" if marks.held else "▶ waiting" if marks.waiting else "▶ current"
+        return "‖ held" if marks.held else "▶ waiting" if marks.waiting else "▶ current"
     if socket_id in marks.remarks:
         return f"⚠ {', '.join(marks.remarks[socket_id])}"
     return ""

@@ -16,8 +16,14 @@ class RefusedAnswer(MateriaError):
 
     def __init__(self, what: str, issues: Sequence[Issue], kind: str = "refused_answer") -> None:
         self.issues = tuple(issues)
-        lines = [what, *(f"  {issue.path}: {issue.message}" for issue in issues[:_TOLD])]
+        first, *others = issues
+        if not others:
+            super().__init__(f"{what} {first.message}", where=first.path, hint=first.fix, kind=kind)
+            return
+        lines = [
+            what,
+            *(f"  {issue.path}: {issue.message} To mend it: {issue.fix}." for issue in issues[:_TOLD]),
+        ]
         if len(issues) > _TOLD:
             lines.append(f"  and {len(issues) - _TOLD} more of this sort")
-        first = issues[0]
-        super().__init__("\n".join(lines), where=first.path, hint=first.fix, kind=kind)
+        super().__init__("\n".join(lines), kind=kind)

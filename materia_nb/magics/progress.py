@@ -22,7 +22,7 @@ _SAID = 60
 @contextmanager
 def running(cast: Cast) -> Iterator[None]:
     """Show work items done and the current socket while the block runs, if it takes long enough."""
-    if not _in_a_kernel():
+    if not _watched():
         yield
         return
     bar = _Bar(cast)
@@ -35,11 +35,19 @@ def running(cast: Cast) -> Iterator[None]:
         bar.close()
 
 
-def _in_a_kernel() -> bool:
-    """Whether there is a front end that shows widgets; a terminal would print them as text."""
+def _watched() -> bool:
+    """Whether a person may be looking at the cell as it runs.
+
+    A terminal would print the widgets as text. And what runs a notebook with nobody there (nbconvert, nbclient,
+    papermill, nbval) says with each cell that nobody can be asked: the outputs that it stores or compares are not to
+    depend on how busy the machine is.
+    """
     from IPython import get_ipython
 
-    return getattr(get_ipython(), "kernel", None) is not None
+    kernel = getattr(get_ipython(), "kernel", None)
+    if kernel is None:
+        return False
+    return bool(kernel.get_parent("shell").get("content", {}).get("allow_stdin", True))
 
 
 class _Bar:
@@ -49,6 +57,7 @@ class _Bar:
         self._cast = cast
         self._last = 0.0
         self._widgets: Any = None
+        self._shown: Any = None
         self._closed = False
         self._drawing = threading.Lock()
         # A step may take long by itself, and nothing is told of it before its end.
@@ -69,16 +78,15 @@ class _Bar:
             self._closed = True
             if self._widgets is None:
                 return
-            from IPython.display import clear_output
-
-            clear_output(wait=True)
+            # Not clear_output: it would take away what the cell itself has printed.
+            self._shown.update({}, raw=True)
             for widget in (*self._widgets.children, self._widgets):
                 widget.close()
 
     def _show(self) -> None:
         with self._drawing:
             if not self._closed:
-                self._widgets = _make()
+                self._widgets, self._shown = _make()
                 self._draw()
 
     def _draw(self) -> None:
@@ -93,13 +101,13 @@ class _Bar:
         label.value = f"{where}: {cut}{part(saying[-_SAID:], _SAID)}" if saying else where
 
 
-def _make() -> Any:
+def _make() -> tuple[Any, Any]:
+    """The widgets, and the handle of the output that shows them."""
     import ipywidgets
     from IPython.display import display
 
     box = ipywidgets.HBox([ipywidgets.IntProgress(min=0, max=1), ipywidgets.Label()])
-    display(box)
-    return box
+    return box, display(box, display_id=True)
 
 
 def progress_of(cast: Cast) -> tuple[int, int]:

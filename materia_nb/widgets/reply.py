@@ -149,6 +149,8 @@ class ReplyPanel(Panel):
 
     def _prompt_html(self) -> Html:
         cast, prompt = self.cast, self.cast.prompt or self.cast.prompt_cut_short
+        if prompt is None and cast.held is not None and cast.writable:
+            return Html("")  # the form above says what is held, and how to go on
         if prompt is None:
             return lines_html(["No agent is asked now.", *status_lines(cast)])
         parts = [Html(PromptView(cast.steps[-1], prompt, folded=True)._repr_mimebundle_()["text/html"])]

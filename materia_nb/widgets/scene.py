@@ -251,7 +251,7 @@ class Scene:
             *(fit(part(note, 120), SMALL_SIZE, inner) for note in socket_notes(socket)),
         ]
         classes = [word for word, holds in (("break", stopped), ("failed", "✖" in state)) if holds]
-        if "▶" in state or "⏸" in state:
+        if "▶" in state or "‖" in state:
             classes.append("waiting" if marks.waiting else "current")
         if visits > 1:
             classes.append(f"heat-{-(-visits * HEAT_LEVELS // most)}")

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from browser.lab import DARK, LIGHT
+from browser.lab import DARK, LIGHT, pick
 from browser.picture import Picture
 from browser.test_by_clicks import CastPanel
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
@@ -166,7 +166,7 @@ def test_a_loop_with_two_exits(lab: Lab):
     )
     picture = Picture(lab, cell=cell)
     picture.wait_for_class("n:Publish", "current")
-    lab.cell(cell).locator("select").select_option(label="Keep · Maintain · agent")
+    pick(lab.cell(cell).locator("select"), "Keep · Maintain · agent")
     picture.wait_for_class("n:Keep", "selected")
     keep(lab, cell, "loop-exits")
 
@@ -190,7 +190,7 @@ def test_a_failed_step(lab: Lab):
 def test_the_timeline(lab: Lab):
     cell = opened(lab, AGENTS, START, "%materia run", "%materia panel timeline")
     steps = lab.cell(cell).get_by_role("listbox").filter(has_text="now")
-    steps.select_option(label="3 · Socket-3 Eval · WI-1 Outline → Socket-2")
+    pick(steps, "3 · Socket-3 Eval · WI-1 Outline → Socket-2 · ")
     lab.cell(cell).get_by_text("Shown: as it was after step 3.").wait_for()
     keep(lab, cell, "timeline")
 

@@ -32,7 +32,7 @@ wb.agent("Narrate", lambda: "told")
 
 
 def test_a_long_run_shows_how_far_it_is(lab: Lab):
-    lab.open(lab.notebook(SETUP, "%materia run"))
+    lab.open(lab.notebook(SETUP, "print('before')\n%materia run"))
     lab.run_cell(0)
     lab.start_cell(1)
     label = lab.cell(1).get_by_text("/3 items")
@@ -42,3 +42,4 @@ def test_a_long_run_shows_how_far_it_is(lab: Lab):
     lab.wait_idle()
     assert lab.cell(1).locator(".widget-hprogress").count() == 0
     assert "complete after 11 steps" in lab.cell_text(1)
+    assert lab.cell_text(1).startswith("before")

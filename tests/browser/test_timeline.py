@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from browser.lab import Lab
+from browser.lab import Lab, pick
 from browser.test_panels import AGENTS
 
 ROUTE = "print([socket for socket, *_ in wb.current.route], wb.current.id != first.id)"
@@ -26,7 +26,7 @@ def test_back_and_fork_by_clicks(lab: Lab):
     steps = panel.get_by_role("listbox").filter(has_text="now")
     steps.wait_for()
     assert steps.locator("option").count() == 10
-    steps.select_option(label="3 · Socket-3 Eval · WI-1 Outline → Socket-4")
+    pick(steps, "3 · Socket-3 Eval · WI-1 Outline → Socket-4 · ")
     panel.get_by_text("Shown: as it was after step 3.").wait_for()
     panel.get_by_text(re.compile("as it was · Plan-Build-Eval: ready after 3 steps")).first.wait_for()
     lab.screenshot("timeline", cell=3)
