@@ -19,12 +19,15 @@ from materia_nb.engine.state import CastState, Failure, Hold, Item, Visit
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.contract import Approval, Grant, can_be_granted, request_of, sealed_from
 from materia_nb.handoff.event_field import SEVERITIES
-from materia_nb.jsonvalue import JSON
+from materia_nb.insight.sides import Side
+from materia_nb.jsonvalue import JSON, split_path
+from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.store.derived import usage_report
 from materia_nb.store.files import disk, replace_file
 
 if TYPE_CHECKING:
+    from materia_nb.compare_view import BlameView, ReplayView
     from materia_nb.engine.remarks import Remark
     from materia_nb.insight.ask import Found
     from materia_nb.insight.why import Why
@@ -433,6 +436,49 @@ class Snapshot:
 
         return ask(self.steps, expression)
 
+    @property
+    def side(self) -> Side:
+        """The cast as one side of a comparison."""
+        return Side(self.id, self.rules, self.session)
+
+    def blame(self, path: str) -> BlameView:
+        """Tell what made a value of the state what it is, the latest change first: which step, answer and rule.
+
+        It shows itself as a table; iterating gives each change with its ``step``, ``rule`` and ``source``.
+
+        Args:
+            path: dotted, such as ``plan.title`` or ``state.workItems.0.title``.
+
+        Raises:
+            MateriaError: the path names nothing (``bad_path``), or the cast is shown as recorded (``not_castable``).
+        """
+        from materia_nb.compare_view import BlameView
+        from materia_nb.insight.blame import blame
+
+        self.needs_castable()
+        if not split_path(path):
+            raise MateriaError("The path names nothing.", hint="such as plan.title", kind="bad_path")
+        return BlameView(path, blame(self.session, path))
+
+    def replay(self, loadout: object) -> ReplayView:
+        """Send the recorded answers through another loadout: where would it have gone otherwise? Nothing runs.
+
+        The value is true if it would have: ``first`` says where and why, ``route`` which way it takes, ``needs``
+        which answer it would still lack, ``asked_otherwise`` which steps were asked something else then.
+
+        Args:
+            loadout: a graph (``wb.graph(name)``), a shown loadout (``wb.loadout(name)``), or a config as a mapping.
+
+        Raises:
+            MateriaError: it is no loadout, or has problems; or the cast is shown as recorded (``not_castable``).
+        """
+        from materia_nb.compare_view import ReplayView
+        from materia_nb.insight.replay import replay
+
+        self.needs_castable()
+        found = replay(self.side, Rules(graph_of(loadout)).in_session(self.id))
+        return ReplayView(found.original, found.replayed, found.needs, found.left_out)
+
     def __repr__(self) -> str:
         """Say how the cast stands; stable from run to run, since notebooks are compared by it."""
         from materia_nb.views import CastView
@@ -474,6 +520,22 @@ class Snapshot:
         if entered.status == "complete":
             return END
         return entered.at.socket if entered.status == "waiting" and entered.at else target
+
+
+def graph_of(loadout: object) -> Graph:
+    """Return the graph of a loadout, however it is given."""
+    graph = getattr(loadout, "graph", loadout)
+    if isinstance(graph, Mapping):
+        return build_graph(graph)
+    if isinstance(graph, Graph):
+        return graph
+    if graph is None:
+        raise MateriaError("The loadout has problems.", hint="check shows them", kind="bad_loadout")
+    raise MateriaError(
+        f"A loadout is wanted, not {type(loadout).__name__}.",
+        hint="give wb.graph(name), or use wb.replay(name)",
+        kind="bad_loadout",
+    )
 
 
 def _nth(steps: Sequence[StepRecord], number: int) -> StepRecord:

@@ -120,6 +120,8 @@ def state_words(socket_id: str, marks: Marks) -> str:
         return "⏸ held" if marks.held else "▶ waiting" if marks.waiting else "▶ current"
     if socket_id in marks.remarks:
         return f"⚠ {', '.join(marks.remarks[socket_id])}"
+    if socket_id in marks.only:
+        return f"only {marks.only[socket_id]}"
     return ""
 
 
