@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.display.bundle import GraphPicture, Shown, bundle
-from materia_nb.display.escape import plain, shorten
+from materia_nb.display.escape import plain
 from materia_nb.display.html import Html, html_heading, html_join, html_lines, html_panel, html_table
 from materia_nb.display.marks import Marks
 from materia_nb.display.svg import graph_svg
@@ -14,18 +14,17 @@ from materia_nb.display.text import table
 from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError
 from materia_nb.insight import sides
-from materia_nb.insight.changes import Change
+from materia_nb.insight.changes import Change, shown
 from materia_nb.insight.compare import Comparison, Pair, StepComparison
 from materia_nb.insight.loadouts import LoadoutComparison
 from materia_nb.insight.replay import Replay
 from materia_nb.insight.sides import Side
-from materia_nb.jsonvalue import JSON, MISSING, compact
+from materia_nb.jsonvalue import JSON, MISSING
 from materia_nb.loadout.graph import Graph
 from materia_nb.views import Table
 
 if TYPE_CHECKING:
     from materia_nb.insight.blame import Blamed
-    from materia_nb.insight.parting import Difference
 
 _ALIKE_SHOWN: Final = 3
 """Of steps one after another that are alike, only so many are shown at each end."""
@@ -58,7 +57,12 @@ class CompareView(Shown, Comparison):
         first = self.first
         if first is None:
             return [f"A and B did the same, in {_steps(counts[0])}."]
-        lines = [f"A has {_steps(counts[0])}, B {_steps(counts[1])}.", f"First difference: {_first(first)}"]
+        lines = [f"A has {_steps(counts[0])}, B {_steps(counts[1])}. They first differ in step {first.step}."]
+        lines += [f"  {line}" for line in first.lines]
+        if found := self.loadouts.differences:
+            lines.append(
+                f"Their loadouts differ in {len(found)} thing{'s' if len(found) > 1 else ''} (.loadouts)."
+            )
         if self.parted is not None and self.parted > first.step:
             lines.append(f"Their routes are the same up to step {self.parted}.")
         return lines
@@ -79,7 +83,10 @@ class CompareView(Shown, Comparison):
         parts: list[Html] = [html_lines(self._lines()), html_table(_PAIR_COLUMNS, self._rows())]
         if self.state:
             parts += [html_heading("state"), html_table(_CHANGE_COLUMNS, _change_rows(self.state))]
-        parts += [html_heading("beside"), html_table(_SPENT_COLUMNS, self._spent(time=True))]
+        if (steps := self.beside) is not None:
+            both = StepCompareView(steps.a, steps.b, steps.names)
+            parts += [html_heading(f"step {steps.a.number}"), html_table(_SPENT_COLUMNS, both.rows())]
+        parts += [html_heading("in all"), html_table(_SPENT_COLUMNS, self._spent(time=True))]
         picture = self.picture
         parts.append(Html(graph_svg(picture.graph, picture.marks)))
         return bundle(repr(self), html=html_panel("compare", html_join(parts)))
@@ -89,28 +96,32 @@ class StepCompareView(Shown, StepComparison):
     """Two steps beside one another."""
 
     def __repr__(self) -> str:
-        return plain("\n".join([*self._lines(), table(self._rows(), _SPENT_COLUMNS)]))
+        return plain("\n".join([*self._lines(), table(self.rows(), _SPENT_COLUMNS)]))
 
     def _lines(self) -> list[str]:
-        return ["A and B did the same." if self.first is None else _first(self.first)]
+        return ["A and B did the same."] if self.first is None else list(self.first.lines)
 
-    def _rows(self) -> list[tuple[str, ...]]:
+    def rows(self) -> list[tuple[str, ...]]:
+        """What differs, one thing a row, and what each cost."""
         a, b = self.a, self.b
-        rows = [("step", _place(a), _place(b)), ("went to", sides.went(a) or "", sides.went(b) or "")]
-        rows += [(f"answer {one.path or ''}".strip(), _value(one.a), _value(one.b)) for one in self.answer]
-        left = {layer.name: layer.text for layer in a.prompt.layers} if a.prompt else {}
-        right = {layer.name: layer.text for layer in b.prompt.layers} if b.prompt else {}
+        rows: list[tuple[str, ...]] = [
+            ("step", _place(a), _place(b)),
+            ("went to", sides.went(a) or "", sides.went(b) or ""),
+        ]
+        rows += [(f"answer {one.path}".strip(), *_values(one.a, one.b)) for one in self.answer]
+        left: dict[str, str] = {layer.name: layer.text for layer in a.prompt.layers} if a.prompt else {}
+        right: dict[str, str] = {layer.name: layer.text for layer in b.prompt.layers} if b.prompt else {}
         rows += [
-            (f"prompt: {name}", _value(left.get(name, MISSING)), _value(right.get(name, MISSING)))
+            (f"prompt: {name}", *_values(left.get(name, MISSING), right.get(name, MISSING)))
             for name in self.prompt
         ]
-        rows += [(f"state.{one.path}", _value(one.a), _value(one.b)) for one in self.state[:_CHANGES_SHOWN]]
+        rows += [(f"state.{one.path}", *_values(one.a, one.b)) for one in self.state[:_CHANGES_SHOWN]]
         rows.append(("tokens", *(str(sides.used(one).tokens) for one in (a, b))))
         return rows
 
     def _show(self) -> dict[str, Any]:
         times = ("time", *(_seconds(sides.took(one) or 0) for one in (self.a, self.b)))
-        made = [html_lines(self._lines()), html_table(_SPENT_COLUMNS, [*self._rows(), times])]
+        made = [html_lines(self._lines()), html_table(_SPENT_COLUMNS, [*self.rows(), times])]
         return bundle(repr(self), html=html_panel("compare", html_join(made)))
 
 
@@ -133,7 +144,7 @@ class LoadoutCompareView(Shown, LoadoutComparison):
         return GraphPicture(graph, Marks(only=sockets, only_routes=dict.fromkeys(own, name)))
 
     def _rows(self) -> list[tuple[str, ...]]:
-        return [(one.of, one.field, _value(one.a), _value(one.b)) for one in self.differences]
+        return [(one.of, one.field, *_values(one.a, one.b)) for one in self.differences]
 
     def _show(self) -> dict[str, Any]:
         if not self:
@@ -159,7 +170,9 @@ class ReplayView(Shown, Replay):
 
     def _lines(self) -> list[str]:
         first, needs = self.first, self.needs
-        lines = ["It goes as it did." if first is None else f"It goes otherwise: {_first(first)}"]
+        lines = ["It goes as it did."]
+        if first is not None:
+            lines = [f"It goes otherwise from step {first.step}.", *(f"  {line}" for line in first.lines)]
         if needs is not None:
             item = f", item {needs.item_key}" if needs.item_key else ""
             lines.append(
@@ -209,7 +222,7 @@ class BlameView(Table):
     def __init__(self, path: str, found: Sequence[Blamed]) -> None:
         self.path, self.found = path, tuple(found)
         rows = [
-            (str(one.step), _who(one), one.item_key or "", _by(one), _value(one.before), _value(one.after))
+            (str(one.step), _who(one), one.item_key or "", _by(one), *_values(one.before, one.after))
             for one in self.found
         ]
         columns = ("step", "who", "item", "by", "from", "to")
@@ -262,15 +275,11 @@ def _told(one: ReplayView) -> tuple[str, str, str]:
     return goes, str(one.first.step), one.first.why
 
 
-def _first(first: Difference) -> str:
-    return f"step {first.step}. {first.why}"
-
-
 def _folded(pairs: Sequence[Pair]) -> Iterator[tuple[str, ...]]:
     """The rows of steps; those alike one after another are left out but for the first and last few."""
     run: list[Pair] = []
     for pair in pairs:
-        if pair.where == "both" and not pair.differs:
+        if pair.where == "both" and not pair.did:
             run.append(pair)
             continue
         yield from _run(run)
@@ -291,8 +300,7 @@ def _run(run: list[Pair]) -> Iterator[tuple[str, ...]]:
 def _row(pair: Pair) -> tuple[str, ...]:
     a, b = pair.a, pair.b
     numbers = list(dict.fromkeys(str(one.number) for one in (a, b) if one is not None))
-    shown = [name for name in pair.differs if name not in ("given", "socket")]
-    words = f"only in {pair.where}" if pair.where != "both" else ", ".join(shown)
+    words = f"only in {pair.where}" if pair.where != "both" else ", ".join(pair.did)
     return " / ".join(numbers), _way(a), _way(b), words
 
 
@@ -309,15 +317,13 @@ def _place(step: StepRecord) -> str:
 
 
 def _change_rows(found: Sequence[Change]) -> list[tuple[str, ...]]:
-    rows = [(one.path, _value(one.a), _value(one.b)) for one in found[:_CHANGES_SHOWN]]
+    rows: list[tuple[str, ...]] = [(one.path, *_values(one.a, one.b)) for one in found[:_CHANGES_SHOWN]]
     more = len(found) - _CHANGES_SHOWN
     return [*rows, ("…", f"{more} more", "")] if more > 0 else rows
 
 
-def _value(value: JSON) -> str:
-    if value is MISSING:
-        return "(none)"
-    return shorten(value if isinstance(value, str) else compact(value), _VALUE_CHARS)
+def _values(a: JSON, b: JSON) -> tuple[str, str]:
+    return shown(a, b, _VALUE_CHARS)
 
 
 def _only(found: Any) -> dict[Any, str]:

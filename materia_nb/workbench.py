@@ -15,8 +15,8 @@ from materia_nb.agents.recorded import RecordedAgent
 from materia_nb.agents.registry import AgentTable
 from materia_nb.agents.scripted import ScriptedAgent
 from materia_nb.cast import Breakpoints, Cast, Plan
-from materia_nb.cast.snapshot import Snapshot, graph_of
 from materia_nb.cast.pins import Chosen, choose, names_of, needs_name, needs_pinned
+from materia_nb.cast.snapshot import Snapshot, graph_of
 from materia_nb.compare_view import (
     CompareView,
     LoadoutCompareView,

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import closing
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cast_helpers import items, loop_agents, loop_config, start
+from magics_helpers import line, run, text
 from materia_nb.errors import MateriaError
 from materia_nb.insight.compare import Comparison
+from materia_nb.loadout import build_graph
 
 
 @pytest.fixture
@@ -77,7 +82,7 @@ def test_an_edit_of_a_person_is_named_as_the_cause(bench, cast_of):
     fork.edit_value("note", "by hand")
     fork.run()
     why = bench.compare(cast, fork).first.why
-    assert "changed by a person before it: state.note is not there in A, by hand in B" in why
+    assert "changed by a person before it: state.note is (none) in A, by hand in B" in why
 
 
 def test_time_cost_and_id_make_no_difference(bench):
@@ -129,6 +134,7 @@ def test_the_graph_shows_what_only_one_of_them_took(bench, cast_of):
     assert d.routes["Socket-3", 1] in {"A", "B"} or d.routes["Socket-3", 0] in {"A", "B"}
 
 
+@settings(max_examples=20)
 @given(a=st.lists(st.booleans(), max_size=5), b=st.lists(st.booleans(), max_size=5))
 def test_a_comparison_with_itself_is_empty_and_both_ways_round_tell_the_same(tmp_path_factory, a, b):
     casts = []
@@ -143,3 +149,71 @@ def test_a_comparison_with_itself_is_empty_and_both_ways_round_tell_the_same(tmp
     assert [(p.a, p.b) for p in one.pairs] == [(p.b, p.a) for p in other.pairs]
     if one:
         assert (one.first.step, one.first.a, one.first.b) == (other.first.step, other.first.b, other.first.a)
+
+
+@settings(max_examples=15)
+@given(kept=st.integers(1, 5), said=st.text("abc ", max_size=9))
+def test_wherever_a_fork_is_answered_otherwise_there_it_first_differs(tmp_path_factory, kept, said):
+    cast = start(tmp_path_factory.mktemp("f"), loop_config(), loop_agents(2))
+    cast.run()
+    with closing(cast.fork(kept)) as fork:
+        fork.enter()
+        fork.reply(_otherwise(fork, said))
+    assert Comparison(cast.side, fork.side).first.step == kept + 1
+
+
+def _otherwise(fork, said):
+    """Another answer than the agents give, which the waiting socket takes."""
+    wants = {
+        "Socket-1": {"workItems": items(f"x{said}")},
+        "Socket-3": {"satisfied": True, "context": f"x{said}"},
+    }
+    return wants.get(fork.next_socket, f"x{said}")
+
+
+def test_loadouts_differ_by_sockets_edges_and_materia_and_not_by_text(bench):
+    document = json.loads(json.dumps(dict(bench.config.document)))
+    sockets = document["loadouts"]["Plan-Build-Eval"]["sockets"]
+    sockets["Socket-3"]["edges"].reverse()
+    document["materia"]["Build"]["prompt"] += " Well."
+    sockets["Socket-5"]["layout"] = {"x": 1, "y": 2}
+    d = bench.compare("Plan-Build-Eval", build_graph(document, "Plan-Build-Eval"))
+    assert d
+    assert [(one.of, one.field) for one in d.differences] == [
+        ("Socket-3", "edge 1"),
+        ("Socket-3", "edge 2"),
+        ("materia Build", "prompt"),
+    ]
+    assert d.differences[0].b == "not_satisfied to Socket-2, at most 3 times"
+    assert "only B" in d.pictures[1].text
+
+
+def test_a_loadout_is_the_same_as_itself(bench):
+    d = bench.compare("Plan-Build-Eval", bench.loadout("Plan-Build-Eval"))
+    assert not d
+    assert "the same loadout" in repr(d)
+
+
+def test_sockets_that_only_one_loadout_has_are_marked_in_its_picture(bench):
+    d = bench.compare("Plan-Build-Eval", "Full-Auto")
+    assert d.sockets["Socket-6"] == "B"
+    assert "only B" in d.pictures[1].svg
+    assert "only B" not in d.pictures[0].svg
+
+
+def test_long_texts_are_cut_where_they_differ(bench, cast_of):
+    d = bench.compare(cast_of(build="x" * 300), cast_of(build="x" * 299 + "y"))
+    assert "y a" in d.first.why
+    assert len(max(d.first.lines, key=len)) < 250
+
+
+def test_the_verb_compares_casts_steps_and_loadouts(shell, bench):
+    shell.user_ns["wb"] = bench
+    for request in ("one", "two"):
+        line(shell, f"cast {request}")
+        run(shell, "%materia run")
+    assert "did the same" in text(run(shell, f"%materia compare {bench.casts()[1].id}"))
+    assert "Socket-4" in text(run(shell, "%materia compare --steps 3 5"))
+    assert "edge 1" in text(run(shell, "%materia compare Plan-Build-Eval Full-Auto"))
+    with pytest.raises(MateriaError, match="no step"):
+        run(shell, "%materia compare --steps one two")

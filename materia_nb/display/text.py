@@ -262,7 +262,7 @@ def _loops(graph: Graph, marks: Marks) -> list[str]:
                 continue
             target = END if link.target == END_SIGN else part(link.target)
             last = " ◂ taken last" if marks.last_route == link.route else ""
-            if link.route in marks.only_routes:
+            if link.route is not None and link.route in marks.only_routes:
                 last += f" ◂ only {marks.only_routes[link.route]}"
             lines.append(
                 f"  exit from {part(link.source)}: {CONDITION_SIGNS[link.condition]} → {target}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
-from materia_nb.jsonvalue import JSON, MISSING, same
+from materia_nb.jsonvalue import JSON, MISSING, compact, same
 
 MOST_CHANGES: Final = 200
 """How many places are told at most; two values that have nothing in common differ everywhere."""
@@ -57,3 +57,26 @@ def where(a: Iterable[_Key], b: Iterable[_Key]) -> dict[_Key, Where]:
     return {
         one: "both" if one in left and one in right else "A" if one in left else "B" for one in left | right
     }
+
+
+def beside(a: str, b: str, most: int) -> tuple[str, str]:
+    """Cut two long texts to about ``most`` characters, so that the place where they first differ is seen in both."""
+    alike = next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    start = max(0, alike - most // 2) if max(len(a), len(b)) > most else 0
+    return _cut(a, start, most), _cut(b, start, most)
+
+
+def _cut(text: str, start: int, most: int) -> str:
+    end = start + most
+    return f"{'…' if start else ''}{text[start:end]}{'…' if len(text) > end else ''}"
+
+
+def shown(a: JSON, b: JSON, most: int) -> tuple[str, str]:
+    """Write two values that differ on one line each, cut to where they do."""
+    return beside(_line(a), _line(b), most)
+
+
+def _line(value: JSON) -> str:
+    if value is MISSING:
+        return "(none)"
+    return " ".join(value.split()) if isinstance(value, str) else compact(value)

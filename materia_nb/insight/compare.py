@@ -15,11 +15,9 @@ from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import Usage
 from materia_nb.insight import sides
 from materia_nb.insight.changes import Change, Where, changes, where
+from materia_nb.insight.loadouts import LoadoutComparison, Route
 from materia_nb.insight.parting import Difference, after_the_last, between
 from materia_nb.insight.sides import Aspect, Side
-
-Route: TypeAlias = tuple[str, int | str]
-"""A way that was taken: from which socket, by the edge of which place, which exit route, or to the ``end``."""
 
 
 class Pair(NamedTuple):
@@ -28,6 +26,12 @@ class Pair(NamedTuple):
     a: StepRecord | None
     b: StepRecord | None
     differs: tuple[Aspect, ...] = ()
+
+    @property
+    def did(self) -> tuple[Aspect, ...]:
+        """In what the steps themselves differ: a state that differed before is no doing of theirs."""
+        inherited = {"given", "state"} if "given" in self.differs else {"given"}
+        return tuple(one for one in self.differs if one not in inherited)
 
     @property
     def where(self) -> Where:
@@ -95,6 +99,20 @@ class Comparison:
         return sides.state_changes(self.a.session.state.data, self.b.session.state.data, self._names)
 
     @property
+    def loadouts(self) -> LoadoutComparison:
+        """The loadouts that they ran, beside one another."""
+        return LoadoutComparison(self.a.rules.graph, self.b.rules.graph)
+
+    @property
+    def beside(self) -> StepComparison | None:
+        """The step in which they first differ, of both: answer, prompt, state; None where not both have it."""
+        place = self.first.step - 1 if self.first is not None else -1
+        ones, others = self.a.session.steps, self.b.session.steps
+        if not 0 <= place < min(len(ones), len(others)):
+            return None
+        return StepComparison(ones[place], others[place], self._names)
+
+    @property
     def usage(self) -> tuple[Usage, Usage]:
         """What each used in all."""
         return self.a.session.state.usage, self.b.session.state.usage
@@ -122,9 +140,9 @@ class StepComparison:
     ``a`` and ``b`` are the steps.
     """
 
-    def __init__(self, a: StepRecord, b: StepRecord) -> None:
-        """Compare two steps."""
-        self.a, self.b = a, b
+    def __init__(self, a: StepRecord, b: StepRecord, names: tuple[str, str] = ("", "")) -> None:
+        """Compare two steps; ``names`` are the ids of their casts, which make no difference."""
+        self.a, self.b, self.names = a, b, names
 
     def __bool__(self) -> bool:
         return self.first is not None
@@ -132,27 +150,29 @@ class StepComparison:
     @cached_property
     def differs(self) -> tuple[Aspect, ...]:
         """In what they differ; what stood in the state before does not count, since other steps made it."""
-        return tuple(one for one in sides.differs(self.a, self.b) if one not in ("given", "state"))
+        found = sides.differs(self.a, self.b, self.names)
+        return tuple(one for one in found if one not in ("given", "state"))
 
     @cached_property
     def first(self) -> Difference | None:
         """How they differ, None when they did the same."""
-        return between(self.a, self.b, self.differs) if self.differs else None
+        return between(self.a, self.b, self.differs, self.names) if self.differs else None
 
     @cached_property
     def answer(self) -> list[Change]:
         """Where their answers differ."""
-        return changes(sides.answer(self.a), sides.answer(self.b))
+        found = changes(sides.answer(self.a), sides.answer(self.b))
+        return [one for one in found if not sides.alike(one.a, one.b, self.names)]
 
     @cached_property
     def state(self) -> list[Change]:
         """Where the states that they left differ."""
-        return changes(dict(self.a.after.data), dict(self.b.after.data))
+        return sides.state_changes(self.a.after.data, self.b.after.data, self.names)
 
     @cached_property
     def prompt(self) -> tuple[str, ...]:
         """The layers of their prompts that differ, by name."""
-        return sides.prompt_layers(self.a, self.b)
+        return sides.prompt_layers(self.a, self.b, self.names)
 
 
 _Aligned: TypeAlias = tuple[StepRecord | None, StepRecord | None]

@@ -12,7 +12,7 @@ from materia_nb.jsonvalue import JSON, MISSING
 from materia_nb.loadout.graph import Budget, Edge, ExitRoute, Graph, Limits, Loop, Materia, Socket
 
 Route: TypeAlias = tuple[str, int | str]
-"""A way: from which socket, by the edge of which place, or by which exit route."""
+"""A way: from which socket, by the edge of which place, by which exit route, or to the implied ``end``."""
 
 _Part: TypeAlias = Socket | Loop | Materia | Limits | Budget
 _OWN_ROWS: Final = frozenset({"id", "edges", "materia", "loops", "routes"})

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from materia_nb.engine.decision import Decision, Look
 from materia_nb.engine.session import StepRecord
 from materia_nb.insight import sides
-from materia_nb.insight.changes import Change, changes
+from materia_nb.insight.changes import Change, changes, shown
 from materia_nb.insight.loadouts import compare_sockets
 from materia_nb.insight.sides import Aspect, Side
-from materia_nb.jsonvalue import JSON, MISSING, compact
+from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 
 _SHOWN = 60
@@ -24,18 +24,24 @@ class Difference(NamedTuple):
         step: its number, the same in both; 0 when they differ before the first one.
         a: where the first cast went from there: a socket or ``end``; None when it failed, or has not gone on.
         b: where the second went.
-        why: which answer, verdict, edge or exit made the difference, in sentences.
+        lines: which answer, verdict, edge or exit made the difference, a sentence each.
         aspects: in what the step differs; empty when only one of them has gone on, or they ended otherwise.
     """
 
     step: int
     a: str | None
     b: str | None
-    why: str
+    lines: tuple[str, ...]
     aspects: tuple[Aspect, ...] = ()
 
+    @property
+    def why(self) -> str:
+        """The reason in words."""
+        return " ".join(self.lines)
+
     def __str__(self) -> str:
-        return f"Step {self.step}: A went to {self.a or 'nowhere'}, B to {self.b or 'nowhere'}. {self.why}"
+        head = f"Step {self.step}: A went to {self.a or 'nowhere'}, B to {self.b or 'nowhere'}."
+        return "\n  ".join([head, *self.lines])
 
 
 def between(
@@ -62,7 +68,7 @@ def between(
         places = _places(sides.state_changes(one.after.data, other.after.data, names), "state")
         told.append(f"What was put into the state differs: {places}.")
     told += _loadouts(graphs, one, other)
-    return Difference(one.number, sides.went(one), sides.went(other), " ".join(told), aspects)
+    return Difference(one.number, sides.went(one), sides.went(other), tuple(told), aspects)
 
 
 def after_the_last(a: Side, b: Side) -> Difference | None:
@@ -74,10 +80,10 @@ def after_the_last(a: Side, b: Side) -> Difference | None:
         shorter, longer, names = (a, b, "AB") if len(ones) < len(others) else (b, a, "BA")
         following = longer.session.steps[number]
         why = f"{names[0]} {_stands(shorter)} there; {names[1]} went on with {_place(following)}."
-        return Difference(number, left, right, why)
+        return Difference(number, left, right, (why,))
     if _end(a) == _end(b):
         return None
-    return Difference(number, left, right, f"A {_stands(a)}; B {_stands(b)}.")
+    return Difference(number, left, right, (f"A {_stands(a)}; B {_stands(b)}.",))
 
 
 def _end(side: Side) -> tuple[str, str | None]:
@@ -100,7 +106,7 @@ def _answers(one: StepRecord, other: StepRecord, names: tuple[str, str]) -> str:
     a, b = sides.answer(one), sides.answer(other)
     where = _place(one)
     asked = sides.prompt_layers(one, other, names)
-    given = f"It was asked otherwise, in {', '.join(asked)}." if asked else ""
+    given = f"What it was asked differs, in: {', '.join(asked)}." if asked else ""
     if a is None or b is None:
         who = "neither" if a is b else "only B" if a is None else "only A"
         text = f"{where} has answered in {who}."
@@ -110,7 +116,7 @@ def _answers(one: StepRecord, other: StepRecord, names: tuple[str, str]) -> str:
     elif sides.alike(a, b, names):
         text = _turns(one, other)
     else:
-        text = f"{where} answered otherwise: {_shown(a)} in A, {_shown(b)} in B."
+        text = f"{where} answered otherwise: {_both(a, b)}."
     return f"{text} {given}".strip()
 
 
@@ -122,7 +128,7 @@ def _turns(one: StepRecord, other: StepRecord) -> str:
 
 def _places(found: list[Change], root: str) -> str:
     told = [
-        f"{f'{root}.{one.path}' if one.path else root} is {_shown(one.a)} in A, {_shown(one.b)} in B"
+        f"{f'{root}.{one.path}' if one.path else root} is {_both(one.a, one.b)}"
         for one in sorted(found, key=lambda one: one.path.rpartition(".")[2] != "satisfied")[:_PLACES]
     ]
     more = [f"and {len(found) - _PLACES} more"] if len(found) > _PLACES else []
@@ -151,15 +157,14 @@ def _loadouts(graphs: tuple[Graph, Graph] | None, one: StepRecord, other: StepRe
     found = compare_sockets(*graphs, one.socket)
     if not found:
         return []
-    told = "; ".join(f"{row.field} is {_shown(row.a)} in A, {_shown(row.b)} in B" for row in found[:_PLACES])
+    told = "; ".join(f"{row.field} is {_both(row.a, row.b)}" for row in found[:_PLACES])
     more = f"; and {len(found) - _PLACES} more" if len(found) > _PLACES else ""
     return [f"The loadouts differ there: {told}{more}."]
 
 
-def _shown(value: JSON) -> str:
-    if value is MISSING:
-        return "not there"
-    return _cut(value if isinstance(value, str) else compact(value))
+def _both(a: JSON, b: JSON) -> str:
+    left, right = shown(a, b, _SHOWN)
+    return f"{left} in A, {right} in B"
 
 
 def _cut(text: str) -> str:

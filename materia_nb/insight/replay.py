@@ -55,8 +55,14 @@ class Replay:
 
     @property
     def first(self) -> Difference | None:
-        """Where the replay first does something else than the original; None when it does the same."""
-        return self.compared.first
+        """Where the replay first does something else than the original; None when it does the same, as far as that went."""
+        found = self.compared.first
+        if found is None or found.aspects or self.needs is None:
+            return found
+        failure = self.original.session.state.failure
+        by_rule = failure is not None and (failure.blocked is not None or failure.allow is not None)
+        goes_on = found.step >= len(self.original.session.steps) and not by_rule
+        return None if goes_on else found
 
     @property
     def route(self) -> list[tuple[str, int, str | None, str | None]]:
