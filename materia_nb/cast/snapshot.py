@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -508,6 +510,36 @@ class Snapshot:
         with disk(target, "write the recording"):
             target.parent.mkdir(parents=True, exist_ok=True)
             replace_file(target, recording_text(self).encode("utf-8", "replace"))
+        return target
+
+    def save_test(self, path: str | Path, *, follows: str | Path | None = None) -> Path:
+        """Write the cast as a case that ``pytest`` runs, and return its path: ``NAME.materia-case.json``.
+
+        It sends the recorded answers through the loadout and asks for the same route, end and state. Nothing
+        runs. The ending is put behind a name that lacks it.
+
+        Args:
+            path: the file.
+            follows: the config file whose loadout of that name is tested, as it is then; the loadout of this
+                cast, kept in the case, if left out.
+
+        Raises:
+            MateriaError: its answers alone do not lead where it went (``no_test``), or it is shown as recorded.
+        """
+        from materia_nb.cases import SUFFIX, case_of
+        from materia_nb.loadout import read_config
+
+        self.needs_castable()
+        target = Path(path)
+        if not target.name.endswith(SUFFIX):
+            target = target.with_name(f"{target.name.removesuffix('.json')}{SUFFIX}")
+        target = target.absolute()
+        read_from = None if follows is None else os.path.relpath(Path(follows).absolute(), target.parent)
+        case = case_of(self, read_config(self.run_dir / "config.resolved.json"), read_from)
+        with disk(target, "write the case"):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            text = json.dumps(case, ensure_ascii=False, indent=1) + "\n"
+            replace_file(target, text.encode("utf-8", "replace"))
         return target
 
     def _upcoming(self) -> str | None:

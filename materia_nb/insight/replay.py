@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from materia_nb.engine import decide, evolve
 from materia_nb.engine import step as engine
@@ -17,6 +17,11 @@ from materia_nb.insight.compare import Comparison
 from materia_nb.insight.parting import Difference
 from materia_nb.insight.sides import Side
 from materia_nb.jsonvalue import same
+
+AnswerKey: TypeAlias = tuple[str, str, str]
+"""What an answer belongs to: its socket, and the key and label of its item, empty where there is none."""
+Answers: TypeAlias = Mapping[tuple[AnswerKey, int], list[TurnRecord]]
+"""The turns of each visit, by what it belongs to and how many times the socket had worked on that."""
 
 
 class Needed(NamedTuple):
@@ -110,10 +115,25 @@ def replay(original: Side, rules: Rules) -> Replay:
     again where the state is the one that they were made to.
     """
     session = _begun(original.session, original.rules, rules)
-    answers = _by_key(original.session.steps)
     edits = list(original.session.edits)
-    seen: Counter[tuple[str, str, str]] = Counter()
-    needs: Needed | None = None
+    session, needs = send(rules, session, recorded(original.session.steps), edits)
+    left = [f"A person's edit after step {edit.step} is left out." for edit in edits]
+    return Replay(original, Side(original.name, rules, session), needs, left)
+
+
+def recorded(steps: Sequence[StepRecord]) -> Answers:
+    """Return the answers of the visits that count, by what each belongs to."""
+    return {key: _turns(step) for key, step in _by_key(steps).items()}
+
+
+def send(
+    rules: Rules, session: Session, answers: Answers, edits: list[Edit]
+) -> tuple[Session, Needed | None]:
+    """Run a session that has just begun with these answers; also return the answer that is lacking to go on.
+
+    Edits that are made are taken out of ``edits``.
+    """
+    seen: Counter[AnswerKey] = Counter()
     while session.state.status == "ready":
         session = _edited(rules, session, edits)
         session = decide.enter(rules, session, 0).session
@@ -121,16 +141,14 @@ def replay(original: Side, rules: Rules) -> Replay:
             break
         session = _edited(rules, session, edits)
         visit = session.steps[-1]
-        key = _key(visit)
+        key = answer_key(visit)
         seen[key] += 1
-        source = answers.get((key, seen[key]))
-        session, lacks = _answered(rules, session, _turns(source))
+        turns = answers.get((key, seen[key]))
+        session, lacks = _answered(rules, session, turns or [])
         if lacks:
-            why = lacks if source is not None else _never(visit, seen[key])
-            needs = Needed(visit.socket, visit.visit, visit.item_key, why)
-            break
-    left = [f"A person's edit after step {edit.step} is left out." for edit in edits]
-    return Replay(original, Side(original.name, rules, session), needs, left)
+            why = _never(visit, seen[key]) if turns is None else lacks
+            return session, Needed(visit.socket, visit.visit, visit.item_key, why)
+    return session, None
 
 
 def _begun(session: Session, before: Rules, rules: Rules) -> Session:
@@ -141,15 +159,16 @@ def _begun(session: Session, before: Rules, rules: Rules) -> Session:
     return Session(state, state)
 
 
-def _key(step: StepRecord) -> tuple[str, str, str]:
+def answer_key(step: StepRecord) -> AnswerKey:
+    """Return what an answer belongs to, beside how many times the socket had worked on it."""
     return step.socket, step.item_key or "", step.item_label or ""
 
 
-def _by_key(steps: Sequence[StepRecord]) -> Mapping[tuple[tuple[str, str, str], int], StepRecord]:
-    seen: Counter[tuple[str, str, str]] = Counter()
+def _by_key(steps: Sequence[StepRecord]) -> Mapping[tuple[AnswerKey, int], StepRecord]:
+    seen: Counter[AnswerKey] = Counter()
     found = {}
     for step in steps:
-        key = _key(step)
+        key = answer_key(step)
         seen[key] += 1
         found[key, seen[key]] = step
     return found
@@ -161,10 +180,8 @@ def _sources(original: Side, replayed: Side) -> list[StepRecord | None]:
     return [known.get(key) for key in _by_key(replayed.session.steps)]
 
 
-def _turns(source: StepRecord | None) -> list[TurnRecord]:
+def _turns(source: StepRecord) -> list[TurnRecord]:
     """The answers of a visit that count; a correction stands for the one that it corrected."""
-    if source is None:
-        return []
     given = [turn for turn in source.turns[source.left :] if turn.mode != "correction"]
     corrections = [turn for turn in source.turns if turn.mode == "correction"]
     if corrections and given:
