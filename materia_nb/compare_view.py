@@ -140,7 +140,8 @@ class LoadoutCompareView(Shown, LoadoutComparison):
 
     def _picture(self, name: str, graph: Graph) -> GraphPicture:
         own = {route for route, has in self.routes.items() if has == name} | self.changed_routes
-        sockets = {id_: name for id_, has in self.sockets.items() if has == name}
+        sockets = {one.of: "both" for one in self.differences if self.sockets.get(one.of) == "both"}
+        sockets |= {id_: name for id_, has in self.sockets.items() if has == name}
         return GraphPicture(graph, Marks(only=sockets, only_routes=dict.fromkeys(own, name)))
 
     def _rows(self) -> list[tuple[str, ...]]:

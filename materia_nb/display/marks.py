@@ -34,7 +34,8 @@ class Marks:
         in_item: whether these are counted for the current item.
         answers: who answers, in a word or two, by socket id; a process needs no word.
         pins: what sockets are pinned to, by socket id (R40); goes before ``answers``.
-        only: of two that are compared the one, A or B, that alone has or visited a socket, by socket id.
+        only: of two that are compared the one, A or B, that alone has or visited a socket, by socket id; ``both``
+            where the socket itself differs.
         only_routes: the same of edges and exits.
     """
 

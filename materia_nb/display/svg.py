@@ -216,7 +216,7 @@ def _label(line: Line, marks: Marks) -> str:
     if count:
         words += f" {count_words(count)}"
     if only := _only(link, marks):
-        words += f" only {only}"
+        words += f" · {only}"  # no more: other labels are placed beside it by the width of its own words
     taken = _taken(link, marks)
     width = text_width(words, SMALL_SIZE) + 12
     rim = _colour(link, marks)

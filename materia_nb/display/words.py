@@ -121,7 +121,8 @@ def state_words(socket_id: str, marks: Marks) -> str:
     if socket_id in marks.remarks:
         return f"⚠ {', '.join(marks.remarks[socket_id])}"
     if socket_id in marks.only:
-        return f"only {marks.only[socket_id]}"
+        has = marks.only[socket_id]
+        return "differs" if has == "both" else f"only {has}"
     return ""
 
 
