@@ -11,10 +11,13 @@ from materia_nb.magics.registry import Argument, Call, verb
     "compare",
     Argument("--steps", "A and B are numbers of steps of the current cast", "flag"),
     Argument(
-        "a", "a cast (an id, its beginning, -1 for the latest), or a loadout", required=True, completes="cast"
+        "a",
+        "a cast (an id, its beginning, -1 for the latest, -2 for the one before), or a loadout",
+        required=True,
+        completes="cast",
     ),
     Argument("b", "the other; the current cast if left out", completes="cast"),
-    example="%materia compare Plan-Build-Eval Full-Auto\n%materia compare --steps 3 5",
+    example="%materia compare -2 -1\n%materia compare Plan-Build-Eval Full-Auto\n%materia compare --steps 3 5",
 )
 def compare(call: Call) -> Any:
     """Show where two casts first differ and why, with their steps beside one another; or how two loadouts differ."""
