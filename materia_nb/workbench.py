@@ -16,6 +16,14 @@ from materia_nb.agents.registry import AgentTable
 from materia_nb.agents.scripted import ScriptedAgent
 from materia_nb.cast import Breakpoints, Cast, Plan
 from materia_nb.cast.pins import Chosen, choose, names_of, needs_name, needs_pinned
+from materia_nb.cast.snapshot import Snapshot, graph_of
+from materia_nb.compare_view import (
+    CompareView,
+    LoadoutCompareView,
+    ReplaysView,
+    StepCompareView,
+    compare_view,
+)
 from materia_nb.engine.earlier import PREVIOUS, told_to_the_next
 from materia_nb.engine.pins import Pin
 from materia_nb.errors import MateriaError, did_you_mean
@@ -659,6 +667,62 @@ class Workbench:
         if (cast := self._open_here(path)) is not None:
             return self.take(cast)
         return self.take(Cast.open(path, self.agents))
+
+    def compare(self, a: object, b: object) -> CompareView | StepCompareView | LoadoutCompareView:
+        """Compare two casts, two steps, or two loadouts; the value is true if they differ in what was done.
+
+        Of casts ``first`` says in which step they first differ, where each went, and why; of loadouts
+        ``differences`` lists what differs. The current cast stays as it is.
+
+        Args:
+            a: a cast, or its id, the beginning of one, ``"-1"`` for the latest; a step of a cast; a loadout's
+                name, or what :meth:`loadout` or :meth:`graph` returned.
+            b: the other, of the same kind.
+
+        Raises:
+            MateriaError: one is not found, or they are not of one kind (``compare``).
+        """
+        return compare_view(self._compared(a), self._compared(b))
+
+    def _compared(self, given: object) -> object:
+        if isinstance(given, str) and given in self.config.loadout_names:
+            return self.graph(given)
+        if isinstance(given, str | Path | CastEntry):
+            given = self._looked_at(given)
+        return given.side if isinstance(given, Snapshot) else getattr(given, "graph", given)
+
+    def _looked_at(self, reference: str | Path | CastEntry) -> Cast:
+        """Open a cast to look at it without making it the current one."""
+        named = reference.id if isinstance(reference, CastEntry) else str(reference)
+        path = find_cast(self.artifact_root, named)
+        return self._open_here(path) or Cast.open(path, self.agents)
+
+    def replay(
+        self, loadout: object = None, casts: Sequence[Snapshot | CastEntry | str | Path] | None = None
+    ) -> ReplaysView:
+        """Send the recorded answers of casts through a loadout: which of them would have gone elsewhere?
+
+        Nothing runs. The value shows itself as a table; ``otherwise`` are the replays that go another way.
+
+        Args:
+            loadout: its name, or as ``Cast.replay`` takes it; the chosen one by default.
+            casts: the casts, as objects or references; by default all of this project that were cast from a
+                loadout of that name.
+
+        Raises:
+            MateriaError: there is no such loadout, or it has problems. A cast that cannot be replayed is a row.
+        """
+        named = loadout is None or isinstance(loadout, str)
+        graph = self.graph(loadout if isinstance(loadout, str) else None) if named else graph_of(loadout)
+        chosen = [one for one in self.casts() if one.loadout == graph.name] if casts is None else casts
+        found, problems = [], []
+        for one in chosen:
+            try:
+                cast = one if isinstance(one, Snapshot) else self._looked_at(one)
+                found.append(cast.replay(graph))
+            except MateriaError as error:
+                problems.append((one.id if isinstance(one, Snapshot | CastEntry) else str(one), error.what))
+        return ReplaysView(found, problems)
 
     def resume(self, reference: str | Path = "-1") -> Cast:
         """Open a cast to go on with it; see :meth:`open` for ``reference``."""

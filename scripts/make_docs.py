@@ -62,6 +62,7 @@ GROUPS: Mapping[str, str] = {
     "casting": "Running a cast",
     "composing": "Casts after one another",
     "looking": "Looking at a cast",
+    "comparing": "Comparing casts and loadouts",
     "remembering": "What agents suggest to remember",
     "panels": "Live panels",
     "teaching": "Predicting the route",

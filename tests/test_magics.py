@@ -346,7 +346,7 @@ def test_help_knows_every_verb(shell):
     "typed, offered",
     [
         ("%materia lo", {"load", "loadouts", "loadout"}),
-        ("%%materia rep", {"reply"}),
+        ("%%materia repl", {"reply", "replay"}),
         ("x = %materia sta", {"state", "status"}),
         ("%materia use Plan-", {"Plan-Build-Eval"}),
         ("%materia run --u", {"--until"}),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,12 +21,15 @@ from materia_nb.engine.state import CastState, Failure, Hold, Item, Visit
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.contract import Approval, Grant, can_be_granted, request_of, sealed_from
 from materia_nb.handoff.event_field import SEVERITIES
-from materia_nb.jsonvalue import JSON
+from materia_nb.insight.sides import Side
+from materia_nb.jsonvalue import JSON, split_path
+from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.store.derived import usage_report
 from materia_nb.store.files import disk, replace_file
 
 if TYPE_CHECKING:
+    from materia_nb.compare_view import BlameView, ReplayView
     from materia_nb.engine.remarks import Remark
     from materia_nb.insight.ask import Found
     from materia_nb.insight.why import Why
@@ -433,6 +438,49 @@ class Snapshot:
 
         return ask(self.steps, expression)
 
+    @property
+    def side(self) -> Side:
+        """The cast as one side of a comparison."""
+        return Side(self.id, self.rules, self.session)
+
+    def blame(self, path: str) -> BlameView:
+        """Tell what made a value of the state what it is, the latest change first: which step, answer and rule.
+
+        It shows itself as a table; iterating gives each change with its ``step``, ``rule`` and ``source``.
+
+        Args:
+            path: dotted, such as ``plan.title`` or ``state.workItems.0.title``.
+
+        Raises:
+            MateriaError: the path names nothing (``bad_path``), or the cast is shown as recorded (``not_castable``).
+        """
+        from materia_nb.compare_view import BlameView
+        from materia_nb.insight.blame import blame
+
+        self.needs_castable()
+        if not split_path(path):
+            raise MateriaError("The path names nothing.", hint="such as plan.title", kind="bad_path")
+        return BlameView(path, blame(self.session, path))
+
+    def replay(self, loadout: object) -> ReplayView:
+        """Send the recorded answers through another loadout: where would it have gone otherwise? Nothing runs.
+
+        The value is true if it would have: ``first`` says where and why, ``route`` which way it takes, ``needs``
+        which answer it would still lack, ``asked_otherwise`` which steps were asked something else then.
+
+        Args:
+            loadout: a graph (``wb.graph(name)``), a shown loadout (``wb.loadout(name)``), or a config as a mapping.
+
+        Raises:
+            MateriaError: it is no loadout, or has problems; or the cast is shown as recorded (``not_castable``).
+        """
+        from materia_nb.compare_view import ReplayView
+        from materia_nb.insight.replay import replay
+
+        self.needs_castable()
+        found = replay(self.side, Rules(graph_of(loadout)).in_session(self.id))
+        return ReplayView(found.original, found.replayed, found.needs, found.left_out)
+
     def __repr__(self) -> str:
         """Say how the cast stands; stable from run to run, since notebooks are compared by it."""
         from materia_nb.views import CastView
@@ -464,6 +512,36 @@ class Snapshot:
             replace_file(target, recording_text(self).encode("utf-8", "replace"))
         return target
 
+    def save_test(self, path: str | Path, *, follows: str | Path | None = None) -> Path:
+        """Write the cast as a case that ``pytest`` runs, and return its path: ``NAME.materia-case.json``.
+
+        It sends the recorded answers through the loadout and asks for the same route, end and state. Nothing
+        runs. The ending is put behind a name that lacks it.
+
+        Args:
+            path: the file.
+            follows: the config file whose loadout of that name is tested, as it is then; the loadout of this
+                cast, kept in the case, if left out.
+
+        Raises:
+            MateriaError: its answers alone do not lead where it went (``no_test``), or it is shown as recorded.
+        """
+        from materia_nb.cases import SUFFIX, case_of
+        from materia_nb.loadout import read_config
+
+        self.needs_castable()
+        target = Path(path)
+        if not target.name.endswith(SUFFIX):
+            target = target.with_name(f"{target.name.removesuffix('.json')}{SUFFIX}")
+        target = target.absolute()
+        read_from = None if follows is None else os.path.relpath(Path(follows).absolute(), target.parent)
+        case = case_of(self, read_config(self.run_dir / "config.resolved.json"), read_from)
+        with disk(target, "write the case"):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            text = json.dumps(case, ensure_ascii=False, indent=1) + "\n"
+            replace_file(target, text.encode("utf-8", "replace"))
+        return target
+
     def _upcoming(self) -> str | None:
         """The socket that is entered next: behind the loops that are passed over because they are empty."""
         target = self.now.next
@@ -474,6 +552,22 @@ class Snapshot:
         if entered.status == "complete":
             return END
         return entered.at.socket if entered.status == "waiting" and entered.at else target
+
+
+def graph_of(loadout: object) -> Graph:
+    """Return the graph of a loadout, however it is given."""
+    graph = getattr(loadout, "graph", loadout)
+    if isinstance(graph, Mapping):
+        return build_graph(graph)
+    if isinstance(graph, Graph):
+        return graph
+    if graph is None:
+        raise MateriaError("The loadout has problems.", hint="check shows them", kind="bad_loadout")
+    raise MateriaError(
+        f"A loadout is wanted, not {type(loadout).__name__}.",
+        hint="give wb.graph(name), or use wb.replay(name)",
+        kind="bad_loadout",
+    )
 
 
 def _nth(steps: Sequence[StepRecord], number: int) -> StepRecord:

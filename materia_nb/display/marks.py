@@ -34,6 +34,9 @@ class Marks:
         in_item: whether these are counted for the current item.
         answers: who answers, in a word or two, by socket id; a process needs no word.
         pins: what sockets are pinned to, by socket id (R40); goes before ``answers``.
+        only: of two that are compared the one, A or B, that alone has or visited a socket, by socket id; ``both``
+            where the socket itself differs.
+        only_routes: the same of edges and exits.
     """
 
     current: str | None = None
@@ -50,3 +53,5 @@ class Marks:
     in_item: bool = False
     answers: Mapping[str, str] = field(default_factory=_nothing)
     pins: Mapping[str, str] = field(default_factory=_nothing)
+    only: Mapping[str, str] = field(default_factory=_nothing)
+    only_routes: Mapping[Route, str] = field(default_factory=_nothing)

@@ -41,6 +41,8 @@ _LINE_COLOURS: Final = {"always": "#7d8590", "satisfied": "#2e9e62", "not_satisf
 _DASHES: Final = {"not_satisfied": "2 4", "exit": "8 5", "implied": "1 5"}
 INK, PLATE, RIM = "#1f2630", "#f3f5f8", "#98a1ad"
 _LOOP, NOW, _BAD = "#8f6fd1", "#e0a100", "#d5404d"
+_ONLY: Final = {"A": "#2f6fd0", "B": "#b8328c"}
+"""The colours of what only one of two that are compared has; words say it too."""
 _FILLS: Final = {"agent": "#2c5d8f", "utility": "#4a5560"}
 
 
@@ -162,9 +164,20 @@ def _taken(link: Link, marks: Marks) -> bool:
     return link.route is not None and link.route == marks.last_route
 
 
+def _only(link: Link, marks: Marks) -> str:
+    """Which of two that are compared alone has or took a line; empty for both or neither."""
+    return marks.only_routes.get(link.route, "") if link.route is not None else ""
+
+
+def _colour(link: Link, marks: Marks) -> str:
+    if _taken(link, marks):
+        return NOW
+    return _ONLY.get(_only(link, marks), _LINE_COLOURS[link.condition])
+
+
 def _line(line: Line, marks: Marks) -> str:
     link = line.link
-    taken = _taken(link, marks)
+    taken = _taken(link, marks) or bool(_only(link, marks))
     style = link.kind if link.kind in _DASHES else link.condition
     dash = f' stroke-dasharray="{_DASHES[style]}"' if style in _DASHES else ""
     key = esc(shorten(link.key, 400))
@@ -172,7 +185,7 @@ def _line(line: Line, marks: Marks) -> str:
     if link.kind == "exit":
         named = f' id="{key}"{named}'
     return (
-        f'<path{named} d="{line.d}" fill="none" stroke="{NOW if taken else _LINE_COLOURS[link.condition]}" '
+        f'<path{named} d="{line.d}" fill="none" stroke="{_colour(link, marks)}" '
         f'stroke-width="{3.4 if taken else 1.7}"{dash} stroke-linecap="round"/>'
     )
 
@@ -180,7 +193,7 @@ def _line(line: Line, marks: Marks) -> str:
 def _arrow(line: Line, marks: Marks) -> str:
     """The head of a line: hollow for a loop exit."""
     taken = _taken(line.link, marks)
-    colour = NOW if taken else _LINE_COLOURS[line.link.condition]
+    colour = _colour(line.link, marks)
     (x, y), (dx, dy) = line.tip, line.heading
     length, half = (12.0, 6.0) if taken else (9.0, 4.5)
     bx, by = x - dx * length, y - dy * length
@@ -202,9 +215,11 @@ def _label(line: Line, marks: Marks) -> str:
     count = marks.traversals.get(link.traversal, 0) if link.kind == "edge" else 0
     if count:
         words += f" {count_words(count)}"
+    if only := _only(link, marks):
+        words += f" · {only}"  # no more: other labels are placed beside it by the width of its own words
     taken = _taken(link, marks)
     width = text_width(words, SMALL_SIZE) + 12
-    rim = NOW if taken else _LINE_COLOURS[link.condition]
+    rim = _colour(link, marks)
     centre = box.x + width / 2 if link.source == link.target else box.cx
     return (
         f'<rect x="{centre - width / 2:.1f}" y="{box.y:.1f}" width="{width:.1f}" height="{box.h:.1f}" rx="5" '
@@ -261,7 +276,8 @@ def _card(socket_id: str, content: Card, box: Box, marks: Marks) -> str:
     if socket_id in marks.pins:
         parts.append(f"<title>{esc(who_words(socket_id, marks))}</title>")
     state = state_words(socket_id, marks)
-    ring = {"✖ failed": _BAD}.get(state, NOW) if state else ""
+    rings = {"✖ failed": _BAD, "only A": _ONLY["A"], "only B": _ONLY["B"]}
+    ring = rings.get(state, NOW) if state else ""
     if ring:
         grown = Box(box.x - 4.5, box.y - 4.5, box.w + 9, box.h + 9)
         dash = ' stroke-dasharray="6 4"' if state == "✖ failed" else ""
@@ -294,7 +310,7 @@ def _card(socket_id: str, content: Card, box: Box, marks: Marks) -> str:
         y += LINE
         parts.append(_text(left, y, note, SMALL_SIZE, ink if content.tint else "#e6ebf1"))
     if state:
-        ink = "#ffffff" if ring == _BAD else INK
+        ink = INK if ring == NOW else "#ffffff"
         parts.append(_plate(box.x - 8, box.y - 13, state, ink, ring, ring))
     if socket_id in marks.breakpoints:
         words = "● break"

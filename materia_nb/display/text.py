@@ -212,6 +212,8 @@ def _edges(socket: Socket, marks: Marks) -> str:
             text += f" {TIMES}{taken}"
         if marks.last_route == (socket.id, edge.place):
             text += " ◂ taken last"
+        if only := marks.only_routes.get((socket.id, edge.place)):
+            text += f" ◂ only {only}"
         words.append(text)
     return "; ".join(words) or "→ end"
 
@@ -265,6 +267,8 @@ def _loops(graph: Graph, marks: Marks) -> list[str]:
                 continue
             target = END if link.target == END_SIGN else part(link.target)
             last = " ◂ taken last" if marks.last_route == link.route else ""
+            if link.route is not None and link.route in marks.only_routes:
+                last += f" ◂ only {marks.only_routes[link.route]}"
             lines.append(
                 f"  exit from {part(link.source)}: {CONDITION_SIGNS[link.condition]} → {target}"
                 f"  [{part(link.key, 300)}]{last}"

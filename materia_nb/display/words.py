@@ -120,6 +120,9 @@ def state_words(socket_id: str, marks: Marks) -> str:
         return "‖ held" if marks.held else "▶ waiting" if marks.waiting else "▶ current"
     if socket_id in marks.remarks:
         return f"⚠ {', '.join(marks.remarks[socket_id])}"
+    if socket_id in marks.only:
+        has = marks.only[socket_id]
+        return "differs" if has == "both" else f"only {has}"
     return ""
 
 

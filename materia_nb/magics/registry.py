@@ -138,6 +138,8 @@ SYNONYMS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("ls", "list"), "casts, loadouts and materia list what there is"),
     **dict.fromkeys(("log", "history", "timeline", "route"), "steps lists the steps"),
     **dict.fromkeys(("cost", "tokens"), "usage tells tokens and cost"),
+    **dict.fromkeys(("diff", "difference", "versus"), "compare shows where two casts or loadouts differ"),
+    **dict.fromkeys(("origin", "provenance", "who"), "blame shows what made a value of the state what it is"),
     **dict.fromkeys(("explain", "reason"), "why explains a step"),
     **dict.fromkeys(("model", "models", "llm"), "agent says who answers"),
     **dict.fromkeys(("export", "html", "report"), "page writes the cast as one HTML page"),

@@ -1,0 +1,243 @@
+"""Casts as tests: a file with a loadout, answers, and what is to hold when they are sent through it.
+
+Nothing runs: no agent is asked and no process started, so such a test takes milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from materia_nb.engine import step as engine
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord
+from materia_nb.engine.state import CastState, Usage
+from materia_nb.errors import MateriaError
+from materia_nb.insight import sides
+from materia_nb.insight.changes import changes, shown
+from materia_nb.insight.compare import Comparison
+from materia_nb.insight.replay import Answers, Needed, recorded, send
+from materia_nb.insight.sides import Side
+from materia_nb.jsonvalue import JSON, same
+from materia_nb.loadout import build_graph, load_layers
+from materia_nb.loadout.graph import Budget
+from materia_nb.store.files import read_plain
+
+if TYPE_CHECKING:
+    from materia_nb.cast.snapshot import Snapshot
+
+FORMAT: Final = "materia-nb case 1"
+SUFFIX: Final = ".materia-case.json"
+LONGEST: Final = 2**28
+"""The longest case that is read, in bytes."""
+_SHOWN: Final = 80
+_CHANGES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A case as read from its file."""
+
+    given: Mapping[str, Any]
+    path: Path
+
+    def check(self) -> list[str]:
+        """Return what does not hold, a line each; empty when all does.
+
+        Raises:
+            MateriaError: the loadout has problems, the config that it is read from is not there, or the case was
+                damaged (``bad_case``).
+        """
+        try:
+            return self._check()
+        except (KeyError, TypeError, AttributeError) as error:
+            raise MateriaError(
+                f"The case is damaged: {type(error).__name__}: {error}.",
+                where=str(self.path),
+                kind="bad_case",
+            ) from error
+
+    def _check(self) -> list[str]:
+        kept = build_graph(self.given["config"])
+        follows = self.given.get("follows")
+        graph = kept
+        if follows is not None:
+            beside = self.path.parent
+            graph = load_layers(beside / follows, project=beside).graph(self.given["loadout"])
+        went, needs = _run(self.given, Rules(graph))
+        told = self._held(went, needs)
+        if told and follows is not None:
+            before, _ = _run(self.given, Rules(kept))
+            first = Comparison(Side("", Rules(kept), before), Side("", Rules(graph), went)).first
+            told += (
+                []
+                if first is None
+                else ["A is the loadout of the case, B that of the file.", *str(first).splitlines()]
+            )
+        return told
+
+    def _held(self, went: Session, needs: Needed | None) -> list[str]:
+        wanted = self.given["expect"]
+        told = [] if needs is None or wanted["ends"] == "needs" else [f"It needs an answer: {needs.why}."]
+        told += _route(wanted["route"], [_visit(step) for step in went.steps])
+        if (ends := ends_of(went, needs)) != wanted["ends"]:
+            told.append(f"It should end: {wanted['ends']}. It ends: {ends}.")
+        for one in changes(wanted["state"], dict(went.state.data))[:_CHANGES]:
+            left, right = shown(one.a, one.b, _SHOWN)
+            told.append(f"state.{one.path} should be {left}. It is {right}.")
+        return told
+
+
+def ends_of(session: Session, needs: Needed | None) -> str:
+    """Say how a run of recorded answers ended: a status, the kind of a failure, or ``needs``."""
+    if needs is not None:
+        return "needs"
+    state = session.state
+    return state.failure.kind if state.failure else state.status
+
+
+def _route(wanted: list[JSON], found: list[JSON]) -> list[str]:
+    for number, (one, other) in enumerate(zip(wanted, found, strict=False), start=1):
+        if one != other:
+            return [f"Step {number} should be {_words(one)}. It is {_words(other)}."]
+    if len(wanted) != len(found):
+        return [f"It should take {len(wanted)} steps. It takes {len(found)}."]
+    return []
+
+
+def _words(visit: Any) -> str:
+    item = f" ({visit['item']})" if visit["item"] else ""
+    return f"{visit['socket']}{item}, going to {visit['to'] or 'nowhere'}"
+
+
+def _visit(step: StepRecord) -> JSON:
+    return {"socket": step.socket, "visit": step.visit, "item": step.item_key, "to": sides.went(step)}
+
+
+def case_of(cast: Snapshot, document: Mapping[str, JSON], follows: str | None = None) -> dict[str, JSON]:
+    """Return a cast as a case.
+
+    Args:
+        cast: the cast.
+        document: its config.
+        follows: the config file whose loadout of that name is tested, relative to the case; its own if left out.
+
+    Raises:
+        MateriaError: its answers alone do not lead where it went (``no_test``).
+    """
+    session = cast.session
+    if session.state.extra:
+        raise _no_test("a limit was granted once more")
+    start = session.start
+    given: dict[str, JSON] = {
+        "format": FORMAT,
+        "loadout": cast.graph.name,
+        "request": start.request,
+        "state": dict(start.data),
+        "knowledge": dict(start.knowledge),
+        "maxTokens": session.state.budget.max_tokens,
+        "answers": [
+            {
+                "socket": key[0],
+                "item": key[1],
+                "label": key[2],
+                "time": times,
+                "turns": list(map(_turn, turns)),
+            }
+            for (key, times), turns in recorded(cast.steps).items()
+        ],
+        "edits": [
+            {
+                "step": edit.step,
+                "status": edit.before.status,
+                "before": dict(edit.before.data),
+                "after": dict(edit.after.data),
+            }
+            for edit in session.edits
+        ],
+    }
+    went, needs = _run(given, cast.rules)
+    if not same(dict(went.state.data), dict(session.state.data)) or [_visit(one) for one in went.steps] != [
+        _visit(one) for one in cast.steps
+    ]:
+        raise _no_test("its answers alone do not lead where it went")
+    given["expect"] = {
+        "ends": ends_of(went, needs),
+        "route": [_visit(step) for step in went.steps],
+        "state": dict(went.state.data),
+    }
+    if follows is not None:
+        given["follows"] = follows
+    given["config"] = dict(document)
+    return given
+
+
+def _no_test(why: str) -> MateriaError:
+    return MateriaError(
+        f"This cast cannot be a test: {why}.",
+        hint="what a person decided and limits that were raised are no part of its answers",
+        kind="no_test",
+    )
+
+
+def _turn(turn: TurnRecord) -> JSON:
+    found: dict[str, JSON] = {"mode": turn.mode, "text": turn.text}
+    if turn.message is not None:
+        found["message"] = turn.message
+    if turn.usage is not None:
+        found["usage"] = dict(turn.usage._asdict())
+    if turn.spent:
+        found["spent"] = [dict(one._asdict()) for one in turn.spent]
+    return found
+
+
+def read_case(path: Path) -> Case:
+    """Read a case.
+
+    Raises:
+        MateriaError: it cannot be read, or is none (``bad_case``).
+    """
+    try:
+        given = json.loads(read_plain(path, LONGEST))
+    except (OSError, ValueError, RecursionError) as error:
+        raise MateriaError(f"The case cannot be read: {error}.", where=str(path), kind="bad_case") from error
+    fields = {"config", "loadout", "answers", "expect", "request"}
+    if not isinstance(given, dict) or given.get("format") != FORMAT or not fields <= given.keys():
+        raise MateriaError(
+            f"This is no case: its format is not {FORMAT!r}, or a field is missing.",
+            where=str(path),
+            hint="cast.save_test(path) writes one",
+            kind="bad_case",
+        )
+    return Case(given, path)
+
+
+def _run(given: Mapping[str, Any], rules: Rules) -> tuple[Session, Needed | None]:
+    state = engine.begin(rules, given["request"], given.get("knowledge"), given.get("state"))
+    state = state._replace(budget=_budget(rules, given))
+    answers: Answers = {
+        ((one["socket"], one["item"], one["label"]), one["time"]): [_turn_of(turn) for turn in one["turns"]]
+        for one in given["answers"]
+    }
+    edits = [_edit(one, state) for one in given.get("edits", [])]
+    return send(rules, Session(state, state), answers, edits)
+
+
+def _budget(rules: Rules, given: Mapping[str, Any]) -> Budget:
+    most = given.get("maxTokens")
+    return rules.graph.budget if most is None else replace(rules.graph.budget, max_tokens=most)
+
+
+def _turn_of(turn: Mapping[str, Any]) -> TurnRecord:
+    usage = Usage(**turn["usage"]) if turn.get("usage") else None
+    spent = tuple(Usage(**one) for one in turn.get("spent", ()))
+    mode, text = turn["mode"], turn["text"]
+    return TurnRecord(mode, None, text, None, None, usage, message=turn.get("message"), spent=spent)
+
+
+def _edit(given: Mapping[str, Any], start: CastState) -> Edit:
+    before = start._replace(data=given["before"], status=given["status"], steps=given["step"])
+    return Edit(0, given["step"], (), (), before, before._replace(data=given["after"]))

@@ -1,0 +1,339 @@
+"""What a notebook shows of comparisons, replays and blame: tables, and the graph with what only one of two did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from materia_nb.display.bundle import GraphPicture, Shown, bundle
+from materia_nb.display.escape import plain
+from materia_nb.display.html import Html, html_heading, html_join, html_lines, html_panel, html_table
+from materia_nb.display.marks import Marks
+from materia_nb.display.svg import graph_svg
+from materia_nb.display.text import table
+from materia_nb.engine.session import StepRecord
+from materia_nb.errors import MateriaError
+from materia_nb.insight import sides
+from materia_nb.insight.changes import Change, shown
+from materia_nb.insight.compare import Comparison, Pair, StepComparison
+from materia_nb.insight.loadouts import LoadoutComparison
+from materia_nb.insight.replay import Replay
+from materia_nb.insight.sides import Side
+from materia_nb.jsonvalue import JSON, MISSING
+from materia_nb.loadout.graph import Graph
+from materia_nb.views import Table
+
+if TYPE_CHECKING:
+    from materia_nb.insight.blame import Blamed
+
+_ALIKE_SHOWN: Final = 3
+"""Of steps one after another that are alike, only so many are shown at each end."""
+_CHANGES_SHOWN: Final = 20
+_VALUE_CHARS: Final = 120
+
+_PAIR_COLUMNS: Final = ("step", "A", "B", "differs in")
+_CHANGE_COLUMNS: Final = ("path", "A", "B")
+_SPENT_COLUMNS: Final = ("", "A", "B")
+
+
+class CompareView(Shown, Comparison):
+    """Two casts beside one another; see :class:`materia_nb.insight.compare.Comparison` for the values."""
+
+    def __repr__(self) -> str:
+        parts = [*self._lines(), table(self._rows(), _PAIR_COLUMNS)]
+        if self.state:
+            parts += ["", "state:", table(_change_rows(self.state), _CHANGE_COLUMNS)]
+        return plain("\n".join([*parts, "", table(self._spent(), _SPENT_COLUMNS)]))
+
+    @property
+    def picture(self) -> GraphPicture:
+        """The graph of the first with the sockets and routes that only one of the two took."""
+        return GraphPicture(
+            self.a.rules.graph, Marks(only=_only(self.sockets), only_routes=_only(self.routes))
+        )
+
+    def _lines(self) -> list[str]:
+        counts = [len(side.session.steps) for side in (self.a, self.b)]
+        first = self.first
+        if first is None:
+            return [f"A and B did the same, in {_steps(counts[0])}."]
+        lines = [f"A has {_steps(counts[0])}, B {_steps(counts[1])}. They first differ in step {first.step}."]
+        lines += [f"  {line}" for line in first.lines]
+        if found := self.loadouts.differences:
+            lines.append(
+                f"Their loadouts differ in {len(found)} thing{'s' if len(found) > 1 else ''} (.loadouts)."
+            )
+        if self.parted is not None and self.parted > first.step:
+            lines.append(f"Their routes are the same up to step {self.parted}.")
+        return lines
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        return list(_folded(self.pairs))
+
+    def _spent(self, *, time: bool = False) -> list[tuple[str, ...]]:
+        rows = [
+            ("ends", *(side.session.state.status for side in (self.a, self.b))),
+            ("tokens", *(str(one.tokens) for one in self.usage)),
+        ]
+        if any(one.cost for one in self.usage):
+            rows.append(("cost", *(f"{one.cost:.4f} USD" for one in self.usage)))
+        return [*rows, ("time", *(_seconds(one) for one in self.time))] if time else rows
+
+    def _show(self) -> dict[str, Any]:
+        parts: list[Html] = [html_lines(self._lines()), html_table(_PAIR_COLUMNS, self._rows())]
+        if self.state:
+            parts += [html_heading("state"), html_table(_CHANGE_COLUMNS, _change_rows(self.state))]
+        if (steps := self.beside) is not None:
+            both = StepCompareView(steps.a, steps.b, steps.names)
+            parts += [html_heading(f"step {steps.a.number}"), html_table(_SPENT_COLUMNS, both.rows())]
+        parts += [html_heading("in all"), html_table(_SPENT_COLUMNS, self._spent(time=True))]
+        picture = self.picture
+        parts.append(Html(graph_svg(picture.graph, picture.marks)))
+        return bundle(repr(self), html=html_panel("compare", html_join(parts)))
+
+
+class StepCompareView(Shown, StepComparison):
+    """Two steps beside one another."""
+
+    def __repr__(self) -> str:
+        return plain("\n".join([*self._lines(), table(self.rows(), _SPENT_COLUMNS)]))
+
+    def _lines(self) -> list[str]:
+        return ["A and B did the same."] if self.first is None else list(self.first.lines)
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """What differs, one thing a row, and what each cost."""
+        a, b = self.a, self.b
+        rows: list[tuple[str, ...]] = [
+            ("step", _place(a), _place(b)),
+            ("went to", sides.went(a) or "", sides.went(b) or ""),
+        ]
+        rows += [(f"answer {one.path}".strip(), *_values(one.a, one.b)) for one in self.answer]
+        left: dict[str, str] = {layer.name: layer.text for layer in a.prompt.layers} if a.prompt else {}
+        right: dict[str, str] = {layer.name: layer.text for layer in b.prompt.layers} if b.prompt else {}
+        rows += [
+            (f"prompt: {name}", *_values(left.get(name, MISSING), right.get(name, MISSING)))
+            for name in self.prompt
+        ]
+        rows += [(f"state.{one.path}", *_values(one.a, one.b)) for one in self.state[:_CHANGES_SHOWN]]
+        rows.append(("tokens", *(str(sides.used(one).tokens) for one in (a, b))))
+        return rows
+
+    def _show(self) -> dict[str, Any]:
+        times = ("time", *(_seconds(sides.took(one) or 0) for one in (self.a, self.b)))
+        made = [html_lines(self._lines()), html_table(_SPENT_COLUMNS, [*self.rows(), times])]
+        return bundle(repr(self), html=html_panel("compare", html_join(made)))
+
+
+class LoadoutCompareView(Shown, LoadoutComparison):
+    """Two loadouts beside one another."""
+
+    def __repr__(self) -> str:
+        if not self:
+            return "A and B are the same loadout, but for names and layout."
+        return table(self._rows(), _LOADOUT_COLUMNS)
+
+    @property
+    def pictures(self) -> tuple[GraphPicture, GraphPicture]:
+        """Both graphs, each with the sockets and routes marked that only it has."""
+        return self._picture("A", self.a), self._picture("B", self.b)
+
+    def _picture(self, name: str, graph: Graph) -> GraphPicture:
+        own = {route for route, has in self.routes.items() if has == name} | self.changed_routes
+        sockets = {one.of: "both" for one in self.differences if self.sockets.get(one.of) == "both"}
+        sockets |= {id_: name for id_, has in self.sockets.items() if has == name}
+        return GraphPicture(graph, Marks(only=sockets, only_routes=dict.fromkeys(own, name)))
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [(one.of, one.field, *_values(one.a, one.b)) for one in self.differences]
+
+    def _show(self) -> dict[str, Any]:
+        if not self:
+            return bundle(repr(self))
+        parts = [html_table(_LOADOUT_COLUMNS, self._rows())]
+        for name, one in zip("AB", self.pictures, strict=True):
+            parts += [html_heading(f"{name}: {one.graph.name}"), Html(graph_svg(one.graph, one.marks))]
+        return bundle(repr(self), html=html_panel("compare", html_join(parts)))
+
+
+_LOADOUT_COLUMNS: Final = ("of", "field", "A", "B")
+
+
+class ReplayView(Shown, Replay):
+    """A cast as it would have gone in another loadout."""
+
+    def __repr__(self) -> str:
+        lines = self._lines()
+        compared = CompareView(self.original, self.replayed)
+        if self.first is not None:
+            lines += ["A is the cast, B the replay.", table(list(_folded(compared.pairs)), _PAIR_COLUMNS)]
+        return plain("\n".join(lines))
+
+    def _lines(self) -> list[str]:
+        first, needs = self.first, self.needs
+        lines = ["It goes as it did."]
+        if first is not None:
+            lines = [f"It goes otherwise from step {first.step}.", *(f"  {line}" for line in first.lines)]
+        if needs is not None:
+            item = f", item {needs.item_key}" if needs.item_key else ""
+            lines.append(
+                f"To go on it needs an answer of {needs.socket}, visit {needs.visit}{item}: {needs.why}."
+            )
+        elif first is not None:
+            lines.append(f"It ends: {self.ends}.")
+        if otherwise := self.asked_otherwise:
+            numbers = ", ".join(map(str, otherwise[:_CHANGES_SHOWN]))
+            lines.append(f"What is asked differs from what was answered then in step {numbers}.")
+        return [*lines, *self.left_out]
+
+    def _show(self) -> dict[str, Any]:
+        compared = CompareView(self.original, self.replayed)
+        parts = [html_lines(self._lines())]
+        if self.first is not None:
+            parts.append(html_table(_PAIR_COLUMNS, list(_folded(compared.pairs))))
+            marks = Marks(only=_only(compared.sockets), only_routes=_only(compared.routes))
+            parts.append(Html(graph_svg(self.replayed.rules.graph, marks)))
+        return bundle(repr(self), html=html_panel("replay", html_join(parts)))
+
+
+class ReplaysView(Table):
+    """Many casts in another loadout: which would have gone elsewhere. Iterating gives the replays."""
+
+    def __init__(self, replays: Sequence[ReplayView], problems: Sequence[tuple[str, str]] = ()) -> None:
+        self.replays, self.problems = tuple(replays), tuple(problems)
+        rows = [(one.original.name, *_told(one)) for one in self.replays]
+        rows += [(name, "cannot be replayed", "", why) for name, why in self.problems]
+        super().__init__(("cast", "goes", "step", "why"), rows, "no casts to replay")
+
+    def __iter__(self) -> Iterator[ReplayView]:
+        return iter(self.replays)
+
+    def __getitem__(self, place: int) -> ReplayView:
+        return self.replays[place]
+
+    @property
+    def otherwise(self) -> list[ReplayView]:
+        """Those that would have gone elsewhere."""
+        return [one for one in self.replays if one.first is not None]
+
+
+class BlameView(Table):
+    """What made a value of the state what it is, the latest change first; iterating gives the changes."""
+
+    def __init__(self, path: str, found: Sequence[Blamed]) -> None:
+        self.path, self.found = path, tuple(found)
+        rows = [
+            (str(one.step), _who(one), one.item_key or "", _by(one), *_values(one.before, one.after))
+            for one in self.found
+        ]
+        columns = ("step", "who", "item", "by", "from", "to")
+        super().__init__(columns, rows, f"nothing ever set {plain(path)}")
+
+    def __iter__(self) -> Iterator[Blamed]:
+        return iter(self.found)
+
+    def __getitem__(self, place: int) -> Blamed:
+        return self.found[place]
+
+
+def _who(one: Blamed) -> str:
+    if one.socket is not None:
+        return f"{one.socket}, corrected by a person" if one.corrected else one.socket
+    return "a person" if one.rule == "edit" else "the start"
+
+
+def _by(one: Blamed) -> str:
+    words = {"R10": "its answer", "R11": "an assignment", "R12": "the current item"}.get(one.rule)
+    if words is None:
+        return one.rule
+    return f"{words}{f', {one.source}' if one.source else ''} ({one.rule})"
+
+
+def compare_view(a: Any, b: Any) -> CompareView | StepCompareView | LoadoutCompareView:
+    """Compare two of a kind: two sides of casts, two steps or two graphs.
+
+    Raises:
+        MateriaError: they are not of one kind (``compare``).
+    """
+    if isinstance(a, Side) and isinstance(b, Side):
+        return CompareView(a, b)
+    if isinstance(a, StepRecord) and isinstance(b, StepRecord):
+        return StepCompareView(a, b)
+    if isinstance(a, Graph) and isinstance(b, Graph):
+        return LoadoutCompareView(a, b)
+    names = {Side: "a cast", StepRecord: "a step", Graph: "a loadout"}
+    raise MateriaError(
+        f"{names.get(type(a), type(a).__name__)} and {names.get(type(b), type(b).__name__)} cannot be compared.",
+        hint="compare two casts, two steps, or two loadouts",
+        kind="compare",
+    )
+
+
+def _told(one: ReplayView) -> tuple[str, str, str]:
+    if one.first is None:
+        return "the same way", "", ""
+    goes = "otherwise" if one.needs is None else f"otherwise, needs {one.needs.socket}"
+    return goes, str(one.first.step), one.first.why
+
+
+def _folded(pairs: Sequence[Pair]) -> Iterator[tuple[str, ...]]:
+    """The rows of steps; those alike one after another are left out but for the first and last few."""
+    run: list[Pair] = []
+    for pair in pairs:
+        if pair.where == "both" and not pair.did:
+            run.append(pair)
+            continue
+        yield from _run(run)
+        run = []
+        yield _row(pair)
+    yield from _run(run)
+
+
+def _run(run: list[Pair]) -> Iterator[tuple[str, ...]]:
+    if len(run) <= 2 * _ALIKE_SHOWN + 1:
+        yield from map(_row, run)
+        return
+    yield from map(_row, run[:_ALIKE_SHOWN])
+    yield "…", f"{len(run) - 2 * _ALIKE_SHOWN} steps alike", "", ""
+    yield from map(_row, run[-_ALIKE_SHOWN:])
+
+
+def _row(pair: Pair) -> tuple[str, ...]:
+    a, b = pair.a, pair.b
+    numbers = list(dict.fromkeys(str(one.number) for one in (a, b) if one is not None))
+    words = f"only in {pair.where}" if pair.where != "both" else ", ".join(pair.did)
+    return " / ".join(numbers), _way(a), _way(b), words
+
+
+def _way(step: StepRecord | None) -> str:
+    if step is None:
+        return ""
+    if step.decision is None:
+        return f"{_place(step)}, waiting"
+    return f"{_place(step)} → {sides.went(step) or 'failed'}"
+
+
+def _place(step: StepRecord) -> str:
+    return f"{step.socket} {step.item_key}" if step.item_key else step.socket
+
+
+def _change_rows(found: Sequence[Change]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [(one.path, *_values(one.a, one.b)) for one in found[:_CHANGES_SHOWN]]
+    more = len(found) - _CHANGES_SHOWN
+    return [*rows, ("…", f"{more} more", "")] if more > 0 else rows
+
+
+def _values(a: JSON, b: JSON) -> tuple[str, str]:
+    return shown(a, b, _VALUE_CHARS)
+
+
+def _only(found: Any) -> dict[Any, str]:
+    return {key: has for key, has in found.items() if has != "both"}
+
+
+def _steps(count: int) -> str:
+    return f"{count} step{'' if count == 1 else 's'}"
+
+
+def _seconds(milliseconds: int) -> str:
+    return f"{milliseconds / 1000:.1f} s"

@@ -1,0 +1,220 @@
+"""How two casts differ: their steps beside one another, the first difference, and why it came to it.
+
+What they did counts: answers, decisions, states and ends. Time, cost, ids and what was asked are told beside it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+from materia_nb.engine.session import StepRecord
+from materia_nb.engine.state import Usage
+from materia_nb.insight import sides
+from materia_nb.insight.changes import Change, Where, changes, where
+from materia_nb.insight.loadouts import LoadoutComparison, Route
+from materia_nb.insight.parting import Difference, after_the_last, between
+from materia_nb.insight.sides import Aspect, Side
+
+
+class Pair(NamedTuple):
+    """A step of each cast beside one another, None where only the other has it; ``differs`` says in what they differ."""
+
+    a: StepRecord | None
+    b: StepRecord | None
+    differs: tuple[Aspect, ...] = ()
+
+    @property
+    def did(self) -> tuple[Aspect, ...]:
+        """In what the steps themselves differ: a state that differed before is no doing of theirs."""
+        inherited = {"given", "state"} if "given" in self.differs else {"given"}
+        return tuple(one for one in self.differs if one not in inherited)
+
+    @property
+    def where(self) -> Where:
+        """Which of the two casts has it."""
+        return "A" if self.b is None else "B" if self.a is None else "both"
+
+
+class Comparison:
+    """Two casts beside one another; true if they differ in what they did.
+
+    ``a`` and ``b`` are what is compared.
+    """
+
+    def __init__(self, a: Side, b: Side) -> None:
+        """Compare two casts; nothing is worked out before it is asked for."""
+        self.a, self.b = a, b
+
+    def __bool__(self) -> bool:
+        return self.first is not None
+
+    @property
+    def _names(self) -> tuple[str, str]:
+        return self.a.name, self.b.name
+
+    @cached_property
+    def first(self) -> Difference | None:
+        """Where they first differ in what they did, and why; None when they did the same."""
+        ones, others = self.a.session.steps, self.b.session.steps
+        for one, other in zip(ones, others, strict=False):
+            if aspects := sides.differs(one, other, self._names):
+                graphs = self.a.rules.graph, self.b.rules.graph
+                return between(one, other, aspects, self._names, graphs)
+        return after_the_last(self.a, self.b)
+
+    @cached_property
+    def parted(self) -> int | None:
+        """The first step behind which the two routes are no longer the same, counted from 1; None when they are."""
+        ones, others = self.a.session.steps, self.b.session.steps
+        for number, (one, other) in enumerate(zip(ones, others, strict=False), start=1):
+            if one.socket != other.socket:
+                return number - 1
+            if sides.went(one) != sides.went(other):
+                return number
+        return None if len(ones) == len(others) else min(len(ones), len(others))
+
+    @cached_property
+    def pairs(self) -> tuple[Pair, ...]:
+        """The steps of both, aligned: by index as long as they do the same, then by socket, item and how many times."""
+        ones, others = tuple(self.a.session.steps), tuple(self.b.session.steps)
+        together = 0
+        for one, other in zip(ones, others, strict=False):
+            if one.socket != other.socket or one.item_key != other.item_key:
+                break
+            together += 1
+        pairs: list[_Aligned] = list(zip(ones[:together], others[:together], strict=True))
+        pairs += _aligned(ones[together:], others[together:])
+        return tuple(
+            Pair(one, other, sides.differs(one, other, self._names) if one and other else ())
+            for one, other in pairs
+        )
+
+    @cached_property
+    def state(self) -> list[Change]:
+        """Where their states differ as they stand now."""
+        return sides.state_changes(self.a.session.state.data, self.b.session.state.data, self._names)
+
+    @property
+    def loadouts(self) -> LoadoutComparison:
+        """The loadouts that they ran, beside one another."""
+        return LoadoutComparison(self.a.rules.graph, self.b.rules.graph)
+
+    @property
+    def beside(self) -> StepComparison | None:
+        """The step in which they first differ, of both: answer, prompt, state; None where not both have it."""
+        place = self.first.step - 1 if self.first is not None else -1
+        ones, others = self.a.session.steps, self.b.session.steps
+        if not 0 <= place < min(len(ones), len(others)):
+            return None
+        return StepComparison(ones[place], others[place], self._names)
+
+    @property
+    def usage(self) -> tuple[Usage, Usage]:
+        """What each used in all."""
+        return self.a.session.state.usage, self.b.session.state.usage
+
+    @property
+    def time(self) -> tuple[int, int]:
+        """How many milliseconds the steps of each took, those that are over."""
+        return _time(self.a), _time(self.b)
+
+    @property
+    def sockets(self) -> Mapping[str, Where]:
+        """Which of the two was at a socket, by its id."""
+        ones, others = self.a.session.steps, self.b.session.steps
+        return where([step.socket for step in ones], [step.socket for step in others])
+
+    @property
+    def routes(self) -> Mapping[Route, Where]:
+        """Which of the two took an edge or exit."""
+        return where(_routes(self.a), _routes(self.b))
+
+
+class StepComparison:
+    """Two steps beside one another, of one cast or of two; true if they differ in what was done.
+
+    ``a`` and ``b`` are the steps.
+    """
+
+    def __init__(self, a: StepRecord, b: StepRecord, names: tuple[str, str] = ("", "")) -> None:
+        """Compare two steps; ``names`` are the ids of their casts, which make no difference."""
+        self.a, self.b, self.names = a, b, names
+
+    def __bool__(self) -> bool:
+        return self.first is not None
+
+    @cached_property
+    def differs(self) -> tuple[Aspect, ...]:
+        """In what they differ; what stood in the state before does not count, since other steps made it."""
+        found = sides.differs(self.a, self.b, self.names)
+        return tuple(one for one in found if one not in ("given", "state"))
+
+    @cached_property
+    def first(self) -> Difference | None:
+        """How they differ, None when they did the same."""
+        return between(self.a, self.b, self.differs, self.names) if self.differs else None
+
+    @cached_property
+    def answer(self) -> list[Change]:
+        """Where their answers differ."""
+        found = changes(sides.answer(self.a), sides.answer(self.b))
+        return [one for one in found if not sides.alike(one.a, one.b, self.names)]
+
+    @cached_property
+    def state(self) -> list[Change]:
+        """Where the states that they left differ."""
+        return sides.state_changes(self.a.after.data, self.b.after.data, self.names)
+
+    @cached_property
+    def prompt(self) -> tuple[str, ...]:
+        """The layers of their prompts that differ, by name."""
+        return sides.prompt_layers(self.a, self.b, self.names)
+
+
+_Aligned: TypeAlias = tuple[StepRecord | None, StepRecord | None]
+
+
+def _aligned(a: Sequence[StepRecord], b: Sequence[StepRecord]) -> list[_Aligned]:
+    left, right = _keys(a), _keys(b)
+    if right < left:  # the matcher is not symmetric, and a comparison is
+        return [(one, other) for other, one in _aligned(b, a)]
+    made: list[_Aligned] = []
+    for kind, i, j, k, m in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        if kind == "equal":
+            made += zip(a[i:j], b[k:m], strict=True)
+        else:
+            made += [(one, None) for one in a[i:j]]
+            made += [(None, other) for other in b[k:m]]
+    return made
+
+
+def _keys(steps: Sequence[StepRecord]) -> list[tuple[str, str, int]]:
+    """Name each step by its socket, its item, and how many times the socket had worked on it."""
+    seen: Counter[tuple[str, str]] = Counter()
+    keys = []
+    for step in steps:
+        key = (step.socket, step.item_key or "")
+        seen[key] += 1
+        keys.append((*key, seen[key]))
+    return keys
+
+
+def _time(side: Side) -> int:
+    return sum(sides.took(step) or 0 for step in side.session.steps)
+
+
+def _routes(side: Side) -> list[Route]:
+    found: list[Route] = []
+    for decision in (step.decision for step in side.session.steps):
+        if decision is None or decision.socket is None or decision.failure is not None:
+            continue
+        chosen = decision.chosen
+        if chosen is not None:
+            found.append((decision.socket, chosen.route or chosen.place or 0))
+        elif decision.by == "implied end":
+            found.append((decision.socket, "end"))
+    return found

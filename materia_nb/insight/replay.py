@@ -1,0 +1,241 @@
+"""What a cast would have done in another loadout, its answers being the same. Pure: nobody is asked, nothing runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+from materia_nb.engine import decide, evolve
+from materia_nb.engine import step as engine
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord
+from materia_nb.errors import MateriaError
+from materia_nb.insight import sides
+from materia_nb.insight.compare import Comparison
+from materia_nb.insight.parting import Difference
+from materia_nb.insight.sides import Side
+from materia_nb.jsonvalue import same
+
+AnswerKey: TypeAlias = tuple[str, str, str]
+"""What an answer belongs to: its socket, and the key and label of its item, empty where there is none."""
+Answers: TypeAlias = Mapping[tuple[AnswerKey, int], list[TurnRecord]]
+"""The turns of each visit, by what it belongs to and how many times the socket had worked on that."""
+
+
+class Needed(NamedTuple):
+    """An answer that a replay lacks: of which visit, for which item, and why it is not there."""
+
+    socket: str
+    visit: int
+    item_key: str | None
+    why: str
+
+
+class Replay:
+    """A cast as it would have gone in another loadout, as far as its recorded answers reach.
+
+    Attributes:
+        original: the cast as it was.
+        replayed: the cast as it would have gone.
+        needs: the answer that is lacking to go on, None when it came to its end.
+        left_out: what a person did in the original that is no part of the replay, in sentences.
+    """
+
+    def __init__(
+        self, original: Side, replayed: Side, needs: Needed | None, left_out: Sequence[str] = ()
+    ) -> None:
+        """Hold what :func:`replay` found."""
+        self.original, self.replayed, self.needs = original, replayed, needs
+        self.left_out = tuple(left_out)
+
+    def __bool__(self) -> bool:
+        return self.first is not None
+
+    @cached_property
+    def compared(self) -> Comparison:
+        """The original (A) and the replay (B) beside one another."""
+        return Comparison(self.original, self.replayed)
+
+    @property
+    def first(self) -> Difference | None:
+        """Where the replay first does something else than the original; None when it does the same, as far as that went."""
+        found = self.compared.first
+        if found is None or found.aspects or self.needs is None:
+            return found
+        failure = self.original.session.state.failure
+        by_rule = failure is not None and (failure.blocked is not None or failure.allow is not None)
+        goes_on = found.step >= len(self.original.session.steps) and not by_rule
+        return None if goes_on else found
+
+    @property
+    def route(self) -> list[tuple[str, int, str | None, str | None]]:
+        """The visits in order: socket, visit, item key, item label."""
+        steps = self.replayed.session.steps
+        return [(step.socket, step.visit, step.item_key, step.item_label) for step in steps]
+
+    @property
+    def ends(self) -> str:
+        """How it ends: ``complete``, or the kind of a failure; ``needs`` when an answer is lacking."""
+        if self.needs is not None:
+            return "needs"
+        state = self.replayed.session.state
+        return state.failure.kind if state.failure else state.status
+
+    @cached_property
+    def asked_otherwise(self) -> tuple[int, ...]:
+        """The steps of the replay that were asked something else when their answer was recorded, by number.
+
+        Their answers could have been others. A utility counts when its command or parameters differ.
+        """
+        found = []
+        for step, source in zip(
+            self.replayed.session.steps, _sources(self.original, self.replayed), strict=True
+        ):
+            if source is not None and self._differs(step, source):
+                found.append(step.number)
+        return tuple(found)
+
+    def _differs(self, step: StepRecord, source: StepRecord) -> bool:
+        one, other = (
+            side.rules.sockets[step.socket].socket.materia for side in (self.original, self.replayed)
+        )
+        if one.kind == "utility" or other.kind == "utility":
+            return (one.command, one.script, one.params) != (other.command, other.script, other.params)
+        names = self.original.name, self.replayed.name
+        return one.model != other.model or bool(sides.prompt_layers(source, step, names))
+
+
+def replay(original: Side, rules: Rules) -> Replay:
+    """Send the recorded answers of a cast through the rules of another loadout, as far as they reach.
+
+    An answer belongs to a socket, an item and how many times the socket had worked on it; it is used where the
+    same is asked again. Limits that were granted once more count from the start. Edits of a person are made
+    again where the state is the one that they were made to.
+    """
+    session = _begun(original.session, original.rules, rules)
+    edits = list(original.session.edits)
+    session, needs = send(rules, session, recorded(original.session.steps), edits)
+    left = [f"A person's edit after step {edit.step} is left out." for edit in edits]
+    return Replay(original, Side(original.name, rules, session), needs, left)
+
+
+def recorded(steps: Sequence[StepRecord]) -> Answers:
+    """Return the answers of the visits that count, by what each belongs to."""
+    return {key: _turns(step) for key, step in _by_key(steps).items()}
+
+
+def send(
+    rules: Rules, session: Session, answers: Answers, edits: list[Edit]
+) -> tuple[Session, Needed | None]:
+    """Run a session that has just begun with these answers; also return the answer that is lacking to go on.
+
+    Edits that are made are taken out of ``edits``.
+    """
+    seen: Counter[AnswerKey] = Counter()
+    while session.state.status == "ready":
+        session = _edited(rules, session, edits)
+        session = decide.enter(rules, session, 0).session
+        if session.state.status != "waiting":
+            break
+        session = _edited(rules, session, edits)
+        visit = session.steps[-1]
+        key = answer_key(visit)
+        seen[key] += 1
+        turns = answers.get((key, seen[key]))
+        session, lacks = _answered(rules, session, turns or [])
+        if lacks:
+            why = _never(visit, seen[key]) if turns is None else lacks
+            return session, Needed(visit.socket, visit.visit, visit.item_key, why)
+    return session, None
+
+
+def _begun(session: Session, before: Rules, rules: Rules) -> Session:
+    start = session.start
+    state = engine.begin(rules, start.request, start.knowledge, start.data)
+    budget = session.state.budget if before.graph.budget == rules.graph.budget else rules.graph.budget
+    state = state._replace(extra=session.state.extra, budget=budget)
+    return Session(state, state)
+
+
+def answer_key(step: StepRecord) -> AnswerKey:
+    """Return what an answer belongs to, beside how many times the socket had worked on it."""
+    return step.socket, step.item_key or "", step.item_label or ""
+
+
+def _by_key(steps: Sequence[StepRecord]) -> Mapping[tuple[AnswerKey, int], StepRecord]:
+    seen: Counter[AnswerKey] = Counter()
+    found = {}
+    for step in steps:
+        key = answer_key(step)
+        seen[key] += 1
+        found[key, seen[key]] = step
+    return found
+
+
+def _sources(original: Side, replayed: Side) -> list[StepRecord | None]:
+    """For each step of a replay the one whose answers it used."""
+    known = _by_key(original.session.steps)
+    return [known.get(key) for key in _by_key(replayed.session.steps)]
+
+
+def _turns(source: StepRecord) -> list[TurnRecord]:
+    """The answers of a visit that count; a correction stands for the one that it corrected."""
+    given = [turn for turn in source.turns[source.left :] if turn.mode != "correction"]
+    corrections = [turn for turn in source.turns if turn.mode == "correction"]
+    if corrections and given:
+        given[-1] = given[-1]._replace(text=corrections[-1].text)
+    return given
+
+
+def _answered(rules: Rules, session: Session, turns: list[TurnRecord]) -> tuple[Session, str]:
+    """Give the recorded answers of a visit until it is over; also say what is lacking, empty for nothing."""
+    while session.state.status == "waiting":
+        if not turns:
+            return session, f"it asks for another turn ({session.mode}) than were recorded"
+        turn, *turns = turns
+        drafted = session.state.at is not None and session.state.at.drafts > 0
+        if session.mode == "draft" and drafted:
+            if turn.mode == "draft":
+                session = decide.refine(rules, session, turn.message or "", 0).session
+            else:
+                session = decide.finalize(rules, session, 0).session
+        for used in turn.spent:
+            session = decide.spent(rules, session, used, 0).session
+        given = evolve.Answer(turn.text, turn.artifact, turn.usage, turn.meta, pinned=turn.pinned)
+        session = decide.answer(rules, session, given, 0).session
+    if session.state.status == "held":
+        return session, "its agent holds the cast, and what a person decided then is not replayed"
+    return session, ""
+
+
+def _never(visit: StepRecord, times: int) -> str:
+    item = f" for {visit.item_key} ({visit.item_label})" if visit.item_key else ""
+    if times == 1:
+        return f"{visit.socket} never answered{item}"
+    return f"{visit.socket} answered{item} only {times - 1} time{'s' if times > 2 else ''}"
+
+
+def _edited(rules: Rules, session: Session, edits: list[Edit]) -> Session:
+    """Make the edits again that were made to this very state."""
+    while edits and _fits(edits[0], session):
+        edit = edits.pop(0)
+        items = edit.after.data.get("workItems")
+        try:
+            if isinstance(items, list) and not same(items, edit.before.data.get("workItems")):
+                session = decide.edit_items(rules, session, items, None, 0).session
+            session = decide.edit_state(rules, session, edit.after.data, 0).session
+        except MateriaError:  # the other loadout does not allow it
+            edits.insert(0, edit)
+            break
+    return session
+
+
+def _fits(edit: Edit, session: Session) -> bool:
+    now = session.state
+    return (
+        edit.step == now.steps
+        and edit.before.status == now.status
+        and same(dict(edit.before.data), dict(now.data))
+    )

@@ -1,0 +1,88 @@
+"""Which step, answer and rule made a value of the state what it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from cast_helpers import agent, at, config, items, python, start
+from magics_helpers import line, run, text
+from materia_nb.errors import MateriaError
+
+
+def told(cast, path):
+    return [(one.step, one.rule, one.source) for one in cast.blame(path)]
+
+
+def test_an_assignment_is_named_with_its_source(cast):
+    cast.run()
+    assert told(cast, "state.workItems.0.title") == [(1, "R11", "$.workItems[0].title")]
+    assert told(cast, "workItems") == [(1, "R11", "$.workItems")]
+
+
+def test_the_latest_change_comes_first_and_the_earlier_ones_behind(cast):
+    cast.run()
+    found = cast.blame("context")
+    assert [one.step for one in found] == sorted((one.step for one in found), reverse=True)
+    assert {(one.socket, one.rule, one.source) for one in found} == {("Socket-3", "R10", "$.context")}
+    assert found[0].after == cast.state["context"]
+    assert found[1].after == found[0].before
+
+
+def test_an_edit_of_a_person_is_blamed_on_that(cast):
+    cast.run(steps=1)
+    cast.edit_items(items("by hand"))
+    assert told(cast, "workItems.0.title") == [(1, "edit", None), (1, "R11", "$.workItems[0].title")]
+    assert "a person" in repr(cast.blame("workItems.0.title"))
+
+
+def test_an_edit_while_a_socket_waits_comes_before_its_answer(bench):
+    bench.agent("Build", "person")
+    cast = bench.cast("x")
+    cast.run()
+    cast.edit_value("note", "here")
+    cast.reply("built")
+    assert told(cast, "note") == [(2, "edit", None)]
+
+
+def test_a_patch_of_a_utility_is_blamed_with_its_place_in_the_output(tmp_path):
+    script = """print('{"state": {"plan": {"title": "rain", "pages": [1, 2]}}}')"""
+    cast = start(tmp_path, config({"Socket-1": at("U", parse="json")}, {"U": python(script, parse="json")}))
+    cast.run()
+    assert told(cast, "plan.pages.1") == [(1, "R10", "$.state.plan.pages[1]")]
+
+
+def test_an_assignment_after_the_patch_goes_before_it(tmp_path):
+    document = config(
+        {"Socket-1": at("M", parse="json", assign={"plan.title": "$.context"})}, {"M": agent("p")}
+    )
+    cast = start(tmp_path, document, lambda: {"context": "rain"})
+    cast.run()
+    assert told(cast, "plan.title") == [(1, "R11", "$.context")]
+    assert told(cast, "plan") == [(1, "R11", None)]
+
+
+def test_a_corrected_answer_says_so(cast):
+    cast.run(steps=1)
+    cast.recommit({"workItems": items("corrected")})
+    found = cast.blame("workItems.0.title")
+    assert (found[0].step, found[0].corrected, found[0].after) == (1, True, "corrected")
+
+
+def test_the_current_item_is_shown_by_its_rule(cast):
+    cast.run(steps=2)
+    assert told(cast, "item.title")[0] == (2, "R12", None)
+
+
+def test_what_nothing_set_is_told_as_such_and_a_path_is_needed(cast):
+    cast.run()
+    assert len(cast.blame("nothing.at.all")) == 0
+    assert repr(cast.blame("nothing")) == "nothing ever set nothing"
+    with pytest.raises(MateriaError, match="names nothing"):
+        cast.blame(".")
+
+
+def test_the_verb_shows_the_table(shell, bench):
+    shell.user_ns["wb"] = bench
+    line(shell, "cast x")
+    run(shell, "%materia run")
+    assert "$.workItems[0].title (R11)" in text(run(shell, "%materia blame workItems.0.title"))

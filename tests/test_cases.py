@@ -1,0 +1,101 @@
+"""A cast kept as a test: its answers, sent through the loadout, lead where they led."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from cast_helpers import items
+from materia_nb.cases import read_case
+from materia_nb.errors import MateriaError
+
+
+@pytest.fixture
+def case(cast, tmp_path):
+    cast.run()
+    return cast.save_test(tmp_path / "cases" / "retry")
+
+
+def changed(path, change):
+    given = json.loads(path.read_text())
+    change(given)
+    path.write_text(json.dumps(given))
+    return read_case(path).check()
+
+
+def test_a_case_holds_as_it_was_saved(case):
+    assert case.name == "retry.materia-case.json"
+    assert read_case(case).check() == []
+
+
+def test_another_route_end_and_state_are_told(case):
+    def no_retry(given):
+        given["config"]["loadouts"]["Plan-Build-Eval"]["sockets"]["Socket-3"]["edges"][1]["to"] = "end"
+
+    told = changed(case, no_retry)
+    assert (
+        told[0] == "Step 3 should be Socket-3 (WI-1), going to Socket-2. It is Socket-3 (WI-1), going to end."
+    )
+    assert any(line.startswith("state.context should be") for line in told)
+
+
+def test_an_answer_that_is_lacking_is_told(case):
+    def again(given):
+        given["config"]["loadouts"]["Plan-Build-Eval"]["sockets"]["Socket-3"]["edges"][1]["to"] = "Socket-1"
+
+    assert "It needs an answer: Socket-1 answered only 1 time." in changed(case, again)
+
+
+def test_a_case_can_follow_a_config_file_and_tells_how_its_loadout_differs(cast, tmp_path):
+    cast.run()
+    document = json.loads((cast.run_dir / "config.resolved.json").read_text())
+    config = tmp_path / "mine.json"
+    config.write_text(json.dumps(document))
+    case = read_case(cast.save_test(tmp_path / "cases" / "follow", follows=config))
+    assert case.check() == []
+    document["loadouts"]["Plan-Build-Eval"]["sockets"]["Socket-3"]["edges"][1]["to"] = "end"
+    config.write_text(json.dumps(document))
+    assert any("The loadouts differ there: edge 2" in line for line in case.check())
+
+
+def test_edits_and_corrections_of_a_person_are_part_of_a_case(cast, tmp_path):
+    cast.run(steps=1)
+    cast.edit_items(items("other"))
+    cast.run(steps=2)
+    cast.recommit({"satisfied": True, "context": "good"})
+    cast.run()
+    assert read_case(cast.save_test(tmp_path / "edited")).check() == []
+
+
+def test_a_cast_that_waits_is_a_test_of_the_way_to_there(cast, tmp_path):
+    cast.run(steps=3)
+    cast.enter()
+    assert read_case(cast.save_test(tmp_path / "half")).check() == []
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "materia-nb case 1"}'])
+def test_what_is_no_case_is_refused(tmp_path, text):
+    path = tmp_path / "x.materia-case.json"
+    path.write_text(text)
+    with pytest.raises(MateriaError, match="case"):
+        read_case(path)
+
+
+def test_a_damaged_case_is_an_error_with_its_path(case):
+    with pytest.raises(MateriaError, match="damaged"):
+        changed(case, lambda given: given.update(answers=[{"socket": "Socket-1"}]))
+
+
+def test_pytest_runs_cases_and_tells_what_differs(case):
+    other = case.with_name("broken.materia-case.json")
+    other.write_text(case.read_text().replace('"ends": "complete"', '"ends": "failed"'))
+    command = [sys.executable, "-m", "pytest", "-p", "materia_nb.pytest_plugin", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, str(case.parent)], cwd=case.parent, capture_output=True, text=True, check=False
+    )
+    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    assert "It should end: failed. It ends: complete." in done.stdout
+    assert "Traceback" not in done.stdout

@@ -1,0 +1,220 @@
+"""Two casts, steps or loadouts beside one another: where they first differ, and why."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cast_helpers import items, loop_agents, loop_config, start
+from magics_helpers import line, run, text
+from materia_nb.errors import MateriaError
+from materia_nb.insight.compare import Comparison
+from materia_nb.loadout import build_graph
+
+
+@pytest.fixture
+def cast_of(bench):
+    def make(*refuse, plan=("a", "b"), build="built"):
+        agents = {
+            "Plan": lambda: {"workItems": items(*plan)},
+            "Build": lambda turn: f"{build} {turn.item_label}",
+            "Eval": lambda turn: {"satisfied": turn.visit not in refuse, "context": "seen"},
+        }
+        cast = bench.cast("compare me", agents=agents)
+        cast.run()
+        return cast
+
+    return make
+
+
+def test_two_casts_that_were_answered_alike_did_the_same(bench, cast_of):
+    d = bench.compare(cast_of(1), cast_of(1))
+    assert not d
+    assert d.first is None
+    assert "did the same" in repr(d)
+
+
+def test_the_first_difference_is_the_verdict_and_says_which_edges(bench, cast_of):
+    d = bench.compare(cast_of(), cast_of(1))
+    assert d
+    assert (d.first.step, d.first.a, d.first.b) == (3, "Socket-4", "Socket-2")
+    assert "$.satisfied is true in A, false in B" in d.first.why
+    assert "not_satisfied" in d.first.why
+
+
+def test_another_text_that_leads_the_same_way_is_a_difference_too(bench, cast_of):
+    d = bench.compare(cast_of(), cast_of(build="made"))
+    assert (d.first.step, d.first.a, d.first.b) == (2, "Socket-3", "Socket-3")
+    assert "built a in A, made a in B" in d.first.why
+    assert d.parted is None
+
+
+def test_the_retry_stands_alone_and_what_follows_is_aligned_again(bench, cast_of):
+    d = bench.compare(cast_of(), cast_of(1))
+    alone = [(one.where, one.b.socket) for one in d.pairs if one.where != "both"]
+    assert alone == [("B", "Socket-2"), ("B", "Socket-3")]
+
+
+def test_a_fork_differs_first_where_it_was_answered_otherwise(bench, cast_of):
+    cast = cast_of()
+    fork = bench.take(cast.fork(2))
+    fork.agents.set("Eval", lambda turn: {"satisfied": turn.visit != 1, "context": "seen"})
+    fork.run()
+    d = bench.compare(cast, fork)
+    assert d.first.step == 3
+    assert d.first.aspects[0] == "answer"
+
+
+def test_a_fork_that_has_not_gone_on_only_stops_earlier(bench, cast_of):
+    cast = cast_of()
+    d = bench.compare(cast, cast.fork(2))
+    assert d.first.step == 2
+    assert "B is ready there; A went on with Socket-3 (WI-1)" in d.first.why
+
+
+def test_an_edit_of_a_person_is_named_as_the_cause(bench, cast_of):
+    cast = cast_of()
+    fork = bench.take(cast.fork(2))
+    fork.edit_value("note", "by hand")
+    fork.run()
+    why = bench.compare(cast, fork).first.why
+    assert "changed by a person before it: state.note is (none) in A, by hand in B" in why
+
+
+def test_time_cost_and_id_make_no_difference(bench):
+    a, b = (
+        bench.cast(
+            "x", loadout="Ask", agents={"*": {"Answer": {"text": "so", "usage": {"input": n, "output": n}}}}
+        )
+        for n in (1, 2)
+    )
+    a.run()
+    b.run()
+    d = bench.compare(a, b)
+    assert not d
+    assert [one.tokens for one in d.usage] == [2, 4]
+
+
+def test_casts_are_named_by_reference_and_the_current_one_stays(bench, cast_of):
+    a, b = cast_of(), cast_of(1)
+    assert bench.compare(a.id, "-1").first.step == 3
+    assert bench.compare(bench.casts()[1], b.run_dir).first.step == 3
+    assert bench.current is b
+
+
+def test_two_steps_are_laid_beside_one_another(bench, cast_of):
+    cast = cast_of(1)
+    d = bench.compare(cast.at_step(3), cast.at_step(5))
+    assert (d.first.a, d.first.b) == ("Socket-2", "Socket-4")
+    assert [one.path for one in d.answer] == ["satisfied"]
+    assert "follow-up" in bench.compare(cast.at_step(2), cast.at_step(4)).prompt
+
+
+def test_things_of_two_kinds_are_refused(bench, cast_of):
+    with pytest.raises(MateriaError, match="a cast and a loadout cannot be compared"):
+        bench.compare(cast_of(), "Ask")
+
+
+def test_tables_fit_and_what_models_wrote_is_escaped(bench, cast_of):
+    d = bench.compare(cast_of(), cast_of(build="<script>alert(1)</script>" * 9))
+    assert max(map(len, repr(d).splitlines()[2:])) <= 88
+    html = d._repr_mimebundle_()["text/html"]
+    assert "<script>" not in html
+    assert "time" in html
+
+
+def test_the_graph_shows_what_only_one_of_them_took(bench, cast_of):
+    d = bench.compare(cast_of(), cast_of(1))
+    assert "only B" in d.picture.text
+    assert "max 3 · B<" in d.picture.svg
+    assert (d.routes["Socket-3", 0], d.routes["Socket-3", 1]) == ("both", "B")
+
+
+@settings(max_examples=20)
+@given(a=st.lists(st.booleans(), max_size=5), b=st.lists(st.booleans(), max_size=5))
+def test_a_comparison_with_itself_is_empty_and_both_ways_round_tell_the_same(tmp_path_factory, a, b):
+    casts = []
+    for verdicts in (a, b):
+        refuse = [visit for visit, good in enumerate(verdicts, start=1) if not good]
+        cast = start(tmp_path_factory.mktemp("c"), loop_config(), loop_agents(2, refuse))
+        cast.run()
+        casts.append(cast)
+    one, other = (Comparison(x.side, y.side) for x, y in (casts, casts[::-1]))
+    assert not Comparison(casts[0].side, casts[0].side)
+    assert bool(one) == bool(other)
+    assert [(p.a, p.b) for p in one.pairs] == [(p.b, p.a) for p in other.pairs]
+    if one:
+        assert (one.first.step, one.first.a, one.first.b) == (other.first.step, other.first.b, other.first.a)
+
+
+@settings(max_examples=15)
+@given(kept=st.integers(1, 5), said=st.text("abc ", max_size=9))
+def test_wherever_a_fork_is_answered_otherwise_there_it_first_differs(tmp_path_factory, kept, said):
+    cast = start(tmp_path_factory.mktemp("f"), loop_config(), loop_agents(2))
+    cast.run()
+    with closing(cast.fork(kept)) as fork:
+        fork.enter()
+        fork.reply(_otherwise(fork, said))
+    assert Comparison(cast.side, fork.side).first.step == kept + 1
+
+
+def _otherwise(fork, said):
+    """Another answer than the agents give, which the waiting socket takes."""
+    wants = {
+        "Socket-1": {"workItems": items(f"x{said}")},
+        "Socket-3": {"satisfied": True, "context": f"x{said}"},
+    }
+    return wants.get(fork.next_socket, f"x{said}")
+
+
+def test_loadouts_differ_by_sockets_edges_and_materia_and_not_by_text(bench):
+    document = json.loads(json.dumps(dict(bench.config.document)))
+    sockets = document["loadouts"]["Plan-Build-Eval"]["sockets"]
+    sockets["Socket-3"]["edges"].reverse()
+    document["materia"]["Build"]["prompt"] += " Well."
+    sockets["Socket-5"]["layout"] = {"x": 1, "y": 2}
+    d = bench.compare("Plan-Build-Eval", build_graph(document, "Plan-Build-Eval"))
+    assert d
+    assert [(one.of, one.field) for one in d.differences] == [
+        ("Socket-3", "edge 1"),
+        ("Socket-3", "edge 2"),
+        ("materia Build", "prompt"),
+    ]
+    assert d.differences[0].b == "not_satisfied to Socket-2, at most 3 times"
+    assert "only B" in d.pictures[1].text
+
+
+def test_a_loadout_is_the_same_as_itself(bench):
+    d = bench.compare("Plan-Build-Eval", bench.loadout("Plan-Build-Eval"))
+    assert not d
+    assert "the same loadout" in repr(d)
+
+
+def test_sockets_that_only_one_loadout_has_are_marked_in_its_picture(bench):
+    d = bench.compare("Plan-Build-Eval", "Full-Auto")
+    assert d.sockets["Socket-6"] == "B"
+    assert "only B" in d.pictures[1].svg
+    assert "only B" not in d.pictures[0].svg
+    assert "differs" in d.pictures[0].svg
+
+
+def test_long_texts_are_cut_where_they_differ(bench, cast_of):
+    d = bench.compare(cast_of(build="x" * 300), cast_of(build="x" * 299 + "y"))
+    assert "y a" in d.first.why
+    assert len(max(d.first.lines, key=len)) < 250
+
+
+def test_the_verb_compares_casts_steps_and_loadouts(shell, bench):
+    shell.user_ns["wb"] = bench
+    for request in ("one", "two"):
+        line(shell, f"cast {request}")
+        run(shell, "%materia run")
+    assert "did the same" in text(run(shell, f"%materia compare {bench.casts()[1].id}"))
+    assert "Socket-4" in text(run(shell, "%materia compare --steps 3 5"))
+    assert "edge 1" in text(run(shell, "%materia compare Plan-Build-Eval Full-Auto"))
+    with pytest.raises(MateriaError, match="no step"):
+        run(shell, "%materia compare --steps one two")

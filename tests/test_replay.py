@@ -1,0 +1,151 @@
+"""The recorded answers of a cast sent through another loadout: where it goes otherwise, what it would still need."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cast_helpers import items, loop_agents, loop_config, start
+from magics_helpers import cell, line, run, text
+from materia_nb.errors import MateriaError
+from materia_nb.loadout import build_graph
+
+
+@pytest.fixture
+def done(bench):
+    cast = bench.cast("replay me")
+    cast.run()
+    return cast
+
+
+def changed(bench, change):
+    """Plan-Build-Eval with a change of its document."""
+    document = json.loads(json.dumps(dict(bench.config.document)))
+    change(document["loadouts"]["Plan-Build-Eval"]["sockets"], document["materia"])
+    return build_graph(document, "Plan-Build-Eval")
+
+
+def back_to_plan(sockets, materia):
+    sockets["Socket-3"]["edges"][1]["to"] = "Socket-1"
+
+
+def no_retry(sockets, materia):
+    sockets["Socket-3"]["edges"] = [{"when": "always", "to": "Socket-4"}]
+
+
+def test_in_its_own_loadout_it_goes_as_it_did(bench, done):
+    again = done.replay(bench.graph())
+    assert not again
+    assert again.first is None
+    assert (again.needs, again.ends, again.asked_otherwise) == (None, "complete", ())
+    assert again.route == done.route
+
+
+def test_a_cut_edge_leads_on_with_the_answers_that_were_given(bench, done):
+    again = done.replay(changed(bench, no_retry))
+    assert (again.first.step, again.first.a, again.first.b) == (3, "Socket-2", "Socket-4")
+    assert (
+        "The loadouts differ there: edge 1 is satisfied to Socket-4 in A, always to Socket-4"
+        in again.first.why
+    )
+    assert again.ends == "complete"
+    assert len(again.route) == len(done.route) - 2
+    assert dict(again.replayed.session.state.data)["workItems"] == items("a", "b", "c")
+
+
+def test_an_answer_that_was_never_given_is_what_it_needs(bench, done):
+    again = done.replay(changed(bench, back_to_plan))
+    assert (again.first.step, again.first.b) == (3, "Socket-1")
+    assert (again.needs.socket, again.needs.visit, again.needs.item_key) == ("Socket-1", 2, None)
+    assert "only 1 time" in again.needs.why
+    assert again.ends == "needs"
+
+
+def test_other_wording_goes_the_same_way_and_is_told(bench, done):
+    def reword(sockets, materia):
+        materia["Build"]["prompt"] = "Otherwise."
+
+    again = done.replay(changed(bench, reword))
+    assert not again
+    assert again.asked_otherwise == (2, 4, 7, 10)
+
+
+def test_the_cast_on_disk_is_left_alone(bench, done):
+    before = (done.run_dir / "events.jsonl").read_bytes()
+    done.replay(changed(bench, no_retry))
+    assert (done.run_dir / "events.jsonl").read_bytes() == before
+    assert done.status == "complete"
+
+
+def test_a_cast_under_way_needs_what_it_waits_for(bench, cast):
+    cast.run(steps=3)
+    again = cast.replay(bench.graph())
+    assert again.first is None
+    assert again.needs.socket == "Socket-2"
+    assert len(again.route) == 4
+
+
+def test_edits_that_a_person_made_are_made_again(bench, cast):
+    cast.run(steps=1)
+    cast.edit_items(items("other"))
+    cast.run()
+    again = cast.replay(bench.graph())
+    assert not again
+    assert again.left_out == ()
+    assert again.route == cast.route
+
+
+def test_a_correction_of_a_person_counts_as_the_answer(bench, cast):
+    cast.run(steps=3)
+    cast.recommit({"satisfied": True, "context": "good"})
+    cast.run()
+    assert cast.replay(bench.graph()).route == cast.route
+
+
+def test_of_many_casts_those_that_would_have_gone_elsewhere_are_told(bench, done):
+    bench.agent("Eval", lambda: {"satisfied": True})
+    good = bench.cast("another")
+    good.run()
+    found = bench.replay(changed(bench, no_retry), [done, good.id])
+    assert [one.original.name for one in found.otherwise] == [done.id]
+    assert "the same way" in repr(found)
+    assert len(bench.replay()) == 2
+    assert bench.replay().otherwise == []
+
+
+def test_a_cast_that_cannot_be_found_is_a_row(bench, done):
+    found = bench.replay(casts=[done, "no-such-cast"])
+    assert len(found.replays) == 1
+    assert found.problems[0][0] == "no-such-cast"
+
+
+def test_what_is_no_loadout_is_refused(done):
+    with pytest.raises(MateriaError, match="A loadout is wanted, not int"):
+        done.replay(3)
+    with pytest.raises(MateriaError, match="A loadout is wanted, not str"):
+        done.replay("Plan-Build-Eval")
+
+
+@settings(max_examples=25)
+@given(refused=st.lists(st.integers(1, 6), max_size=4), count=st.integers(0, 3))
+def test_whatever_was_answered_a_replay_in_the_same_loadout_is_the_same(tmp_path_factory, refused, count):
+    cast = start(tmp_path_factory.mktemp("r"), loop_config(), loop_agents(count, refused))
+    cast.run()
+    again = cast.replay(cast.graph)
+    assert not again, again.first
+    assert again.route == cast.route
+
+
+def test_the_verb_replays_the_current_cast_or_all(shell, bench):
+    shell.user_ns["wb"] = bench
+    line(shell, "cast x")
+    run(shell, "%materia run")
+    assert "It goes as it did." in text(run(shell, "%materia replay"))
+    body = json.loads(json.dumps(bench.config.document["loadouts"]["Plan-Build-Eval"]))
+    no_retry(body["sockets"], {})
+    cell(shell, "loadout Plan-Build-Eval", json.dumps(body))
+    assert "otherwise from step 3" in text(run(shell, "%materia replay Plan-Build-Eval"))
+    assert "otherwise" in text(run(shell, "%materia replay --all"))
