@@ -140,7 +140,7 @@ def test_a_loop_gets_an_exit_edges_an_order_and_the_file_what_is_meant(designing
     design.press("Save")
     design.sees("saved in ")
     design.select("Socket-4")
-    design.sees("Remove takes away Socket-4, with 2 edges, 1 exit and 1 loop membership")
+    design.sees("Remove takes away Socket-4, with 2 edges, 2 exits and 1 loop membership")
     design.press("More fields")
     design.field("the protocol of its agent").wait_for()
     kept = json.loads((lab.folder / ".pi" / "pi-materia.json").read_text())["loadouts"]["Plan-Build-Eval"]
