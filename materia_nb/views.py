@@ -109,7 +109,7 @@ class EventsView(Table):
             )
             for one in self.events
         ]
-        super().__init__(_EVENT_COLUMNS, rows, "no events")
+        super().__init__(_EVENT_COLUMNS, rows, "no output told an event")
 
     def __iter__(self) -> Iterator[MateriaEvent]:
         return iter(self.events)
