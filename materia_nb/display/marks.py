@@ -34,6 +34,8 @@ class Marks:
         in_item: whether these are counted for the current item.
         answers: who answers, in a word or two, by socket id; a process needs no word.
         pins: what sockets are pinned to, by socket id (R40); goes before ``answers``.
+        never: the routes that no cast takes.
+        unreached: ids of sockets that no cast visits.
     """
 
     current: str | None = None
@@ -50,3 +52,5 @@ class Marks:
     in_item: bool = False
     answers: Mapping[str, str] = field(default_factory=_nothing)
     pins: Mapping[str, str] = field(default_factory=_nothing)
+    never: frozenset[Route] = frozenset()
+    unreached: frozenset[str] = frozenset()

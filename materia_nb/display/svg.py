@@ -26,6 +26,7 @@ from materia_nb.display.layout import Line, Placed, place
 from materia_nb.display.links import END_SIGN, START, Link, links
 from materia_nb.display.marks import Marks
 from materia_nb.display.words import (
+    NEVER,
     budget_words,
     count_words,
     link_words,
@@ -39,6 +40,7 @@ from materia_nb.loadout.graph import END, Graph
 FONT: Final = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
 _LINE_COLOURS: Final = {"always": "#7d8590", "satisfied": "#2e9e62", "not_satisfied": "#d9772b"}
 _DASHES: Final = {"not_satisfied": "2 4", "exit": "8 5", "implied": "1 5"}
+_NEVER: Final = "1 9"
 INK, PLATE, RIM = "#1f2630", "#f3f5f8", "#98a1ad"
 _LOOP, NOW, _BAD = "#8f6fd1", "#e0a100", "#d5404d"
 _FILLS: Final = {"agent": "#2c5d8f", "utility": "#4a5560"}
@@ -166,13 +168,16 @@ def _line(line: Line, marks: Marks) -> str:
     link = line.link
     taken = _taken(link, marks)
     style = link.kind if link.kind in _DASHES else link.condition
-    dash = f' stroke-dasharray="{_DASHES[style]}"' if style in _DASHES else ""
+    never = link.route is not None and link.route in marks.never
+    dashes = _NEVER if never else _DASHES.get(style)
+    dash = f' stroke-dasharray="{dashes}"' if dashes else ""
+    colour = RIM if never else NOW if taken else _LINE_COLOURS[link.condition]
     key = esc(shorten(link.key, 400))
     named = f' data-edge="{key}"' if link.kind in ("edge", "exit") else ""
     if link.kind == "exit":
         named = f' id="{key}"{named}'
     return (
-        f'<path{named} d="{line.d}" fill="none" stroke="{NOW if taken else _LINE_COLOURS[link.condition]}" '
+        f'<path{named} d="{line.d}" fill="none" stroke="{colour}" '
         f'stroke-width="{3.4 if taken else 1.7}"{dash} stroke-linecap="round"/>'
     )
 
@@ -202,6 +207,8 @@ def _label(line: Line, marks: Marks) -> str:
     count = marks.traversals.get(link.traversal, 0) if link.kind == "edge" else 0
     if count:
         words += f" {count_words(count)}"
+    if link.route in marks.never:
+        words += f" · {NEVER}"
     taken = _taken(link, marks)
     width = text_width(words, SMALL_SIZE) + 12
     rim = NOW if taken else _LINE_COLOURS[link.condition]

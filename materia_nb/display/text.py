@@ -12,6 +12,7 @@ from materia_nb.display.links import END_SIGN, links
 from materia_nb.display.marks import Marks
 from materia_nb.display.words import (
     CONDITION_SIGNS,
+    NEVER,
     TIMES,
     answer_words,
     budget_words,
@@ -207,6 +208,8 @@ def _edges(socket: Socket, marks: Marks) -> str:
             text += f" {TIMES}{taken}"
         if marks.last_route == (socket.id, edge.place):
             text += " ◂ taken last"
+        if (socket.id, edge.place) in marks.never:
+            text += f", {NEVER}"
         words.append(text)
     return "; ".join(words) or "→ end"
 
@@ -260,6 +263,7 @@ def _loops(graph: Graph, marks: Marks) -> list[str]:
                 continue
             target = END if link.target == END_SIGN else part(link.target)
             last = " ◂ taken last" if marks.last_route == link.route else ""
+            last = f", {NEVER}" if link.route in marks.never else last
             lines.append(
                 f"  exit from {part(link.source)}: {CONDITION_SIGNS[link.condition]} → {target}"
                 f"  [{part(link.key, 300)}]{last}"

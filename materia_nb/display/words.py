@@ -14,6 +14,7 @@ from materia_nb.display.marks import Marks
 from materia_nb.loadout.graph import Advance, Condition, Edge, Graph, Loop, Socket
 
 TIMES: Final = "\N{MULTIPLICATION SIGN}"
+NEVER: Final = "never taken"
 CONDITION_SIGNS: dict[Condition, str] = {
     "always": "always",
     "satisfied": "✓ satisfied",
@@ -103,6 +104,8 @@ def link_words(link: Link, marks: Marks | None = None) -> str:
     if link.limit is not None and link.place is not None:
         used = marks.budgets.get((link.source, link.place)) if marks else None
         parts.append(budget_words(link.limit, used, item=marks is not None and marks.in_item))
+    if marks is not None and link.route in marks.never:
+        parts.append(NEVER)
     return " · ".join(parts)
 
 
@@ -120,6 +123,8 @@ def state_words(socket_id: str, marks: Marks) -> str:
         return "⏸ held" if marks.held else "▶ waiting" if marks.waiting else "▶ current"
     if socket_id in marks.remarks:
         return f"⚠ {', '.join(marks.remarks[socket_id])}"
+    if socket_id in marks.unreached:
+        return "never visited"
     return ""
 
 
