@@ -18,9 +18,9 @@ from materia_nb.insight.space import Bounds, Node, Space, Way
 from materia_nb.loadout import build_graph
 from test_engine_properties import loadouts, rules_of
 
-LAPS = int(os.environ.get("MATERIA_NB_EXPLORED", "25"))
+LAPS = int(os.environ.get("MATERIA_NB_EXPLORED", "10"))
 """How many random loadouts are explored; set the variable for a long run."""
-SMALL = Bounds(2_000)
+SMALL = Bounds(1_000)
 
 
 def explored(document, items=range(3)):
@@ -42,8 +42,9 @@ def wb(project):
 
 def cast_of(wb, witness):
     cast = wb.cast("as the witness says", agents={"*": witness.answers}, pins=witness.pins)
-    while cast.run() == "person" and cast.waiting_at.drafts:
-        cast.finalize()
+    while cast.status in {"ready", "waiting"}:
+        if cast.run() == "person":
+            cast.finalize()
     return cast
 
 

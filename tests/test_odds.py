@@ -20,8 +20,8 @@ from materia_nb.insight.space import Bounds
 from materia_nb.loadout import build_graph
 from test_engine_properties import loadouts, rules_of
 
-LAPS = int(os.environ.get("MATERIA_NB_EXPLORED", "15"))
-CASTS = int(os.environ.get("MATERIA_NB_REHEARSED", "400"))
+LAPS = int(os.environ.get("MATERIA_NB_EXPLORED", "8"))
+CASTS = int(os.environ.get("MATERIA_NB_REHEARSED", "200"))
 """How many loadouts are solved, and how many rehearsals each is held against; set them for a long run."""
 ERRORS = 6
 """How many standard errors may lie between a mean and what it is a mean of: less than one in a hundred million."""
@@ -56,7 +56,7 @@ def test_how_the_odds_move_is_their_derivative():
 
 @pytest.mark.parametrize("chance", [0, 1])
 def test_a_sure_thing_is_sure(chance):
-    assert once(chance).ends == {"complete" if chance else "edge_traversals_exhausted": 1}
+    assert once(chance).ends == {"complete": chance, "edge_traversals_exhausted": 1 - chance}
 
 
 def test_chances_tokens_and_cost_go_by_socket_or_materia():
@@ -136,7 +136,7 @@ def agree(o, r):
 @given(loadouts(), st.floats(0.05, 0.95), st.integers(0, 2), st.integers())
 def test_exact_odds_and_rehearsals_agree(document, satisfied, items, seed):
     graph = rules_of(document).graph
-    e = Exploration(graph, (items,), Bounds(2_000))
+    e = Exploration(graph, (items,), Bounds(1_000))
     assume(e.complete_search)
     o = e.odds(satisfied, items)
     assert sum(o.ends.values()) == pytest.approx(1)

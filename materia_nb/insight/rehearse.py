@@ -122,7 +122,7 @@ def rehearse(
         n,
         items,
         seed,
-        dict(Counter(one.end for one in runs).most_common()),
+        Counter(dict(Counter(one.end for one in runs).most_common())),
         tuple(one.turns for one in runs),
         tuple(one.retries for one in runs),
         dict(visits),

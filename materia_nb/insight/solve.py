@@ -109,6 +109,7 @@ def _eliminated(matrix: Sequence[Mapping[int, float]], known: list[float]) -> li
 
 def _by_scipy(matrix: Sequence[Mapping[int, float]], known: list[float]) -> Sequence[float]:
     try:
+        from numpy import array
         from scipy.sparse import csc_array, eye_array
         from scipy.sparse.linalg import splu
     except ImportError:
@@ -124,7 +125,7 @@ def _by_scipy(matrix: Sequence[Mapping[int, float]], known: list[float]) -> Sequ
         solved = splu(csc_array(eye_array(size) - csc_array((parts, (rows, columns)), shape=(size, size))))
     except RuntimeError:  # what SuperLU says of a singular matrix
         raise _endless() from None
-    return [float(value) for value in solved.solve(known)]
+    return [float(value) for value in solved.solve(array(known))]
 
 
 def _endless() -> MateriaError:

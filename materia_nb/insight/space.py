@@ -115,7 +115,7 @@ def walk(graph: Graph, items: Sequence[int], bounds: Bounds = UNTIMED) -> Space:
     for number in range(bounds.states):
         if not todo:
             return space
-        if clock is not None and number % 64 == 63 and clock() > deadline:
+        if clock is not None and number % 16 == 15 and clock() > deadline:
             break
         state = todo.popleft()
         if state.status == "waiting" and state.at is not None:
