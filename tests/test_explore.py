@@ -69,12 +69,15 @@ def test_plan_build_eval_can_end_and_fail_and_takes_every_way(wb):
     assert e.can("complete")
     assert e.can("failed")
     assert e.can("Socket-5")
-    assert e.never == e.stalls == e.unreached == ()
+    assert e.never == []
+    assert e.stalls == e.unreached == ()
     assert set(e.ends) == {"complete", "edge_traversals_exhausted", "no_advance_cycles_exhausted"}
     assert e.complete_search
 
 
-@pytest.mark.parametrize("what", ["complete", "failed", "Socket-5", ("Socket-3", 2), "exit:Socket-4:satisfied"])
+@pytest.mark.parametrize(
+    "what", ["complete", "failed", "Socket-5", ("Socket-3", 2), "exit:Socket-4:satisfied"]
+)
 def test_a_witness_is_cast_as_it_is(wb, what):
     witness = wb.explore("Plan-Build-Eval").witness(what)
     cast = wb.cast("r", loadout="Plan-Build-Eval", agents={"*": witness.answers})
@@ -95,7 +98,7 @@ def test_what_is_not_there_is_an_error_that_names_what_is_near(wb):
 def test_an_edge_that_no_answer_takes_is_named_by_its_number():
     """Text never says satisfied, so its guard never matches (R3)."""
     e = explored(config({"A": at("P", edge("B", "satisfied"), edge("C")), "B": at("P"), "C": at("P")}))
-    assert e.never == (("A", 1),)
+    assert e.never == [("A", 1)]
     assert e.unreached == ("B",)
     assert e.can("B") is False
     assert e.can(("A", 2)) is True
@@ -105,7 +108,7 @@ def test_an_edge_that_no_answer_takes_is_named_by_its_number():
 
 def test_an_exit_whose_socket_never_exhausts_the_list_is_named_by_its_id():
     exits = [exit_route("Eval", "satisfied", "end"), exit_route("Build", "not_satisfied", "end")]
-    assert explored(retry_loop(exits=exits)).never == ("exit:Build:not_satisfied",)
+    assert explored(retry_loop(exits=exits)).never == ["exit:Build:not_satisfied"]
 
 
 def test_the_exit_of_a_loop_that_is_passed_over_is_taken():
@@ -142,7 +145,7 @@ def test_a_round_through_the_plan_is_bounded_by_its_edge():
     assert e.ends == {"edge_traversals_exhausted": ("Plan",)}
 
 
-@pytest.mark.parametrize(("turns", "most"), [(1, None), (0, 1)])
+@pytest.mark.parametrize("turns, most", [(1, None), (0, 1)])
 def test_a_round_has_no_most_unless_no_agent_is_in_it(turns, most):
     back, on = [Way(to, Answer("x", None, None), used, ()) for to, used in ((0, turns), (1, 1))]
     assert longest(Space([Node("A"), Node(None, "complete")], [[back, on], []])) == most
@@ -201,6 +204,14 @@ def test_every_witness_does_what_it_says(tmp_path_factory, document):
         else:
             assert what in visited or what == outcome(cast)
     wb.close()
+
+
+def test_work_that_is_handed_over_in_a_turn_of_its_own_has_two_turns(tmp_path):
+    document = config({"A": asks(edge("A", "not_satisfied", 1), finalize=True)})
+    e = explored(document)
+    assert e.most_turns() == 4
+    assert e.witness("failed").answers == {"A": ["x", '{"satisfied":false}'] * 2}
+    assert outcome(cast_of(bench_of(tmp_path, document), e.witness("failed"))) == "edge_traversals_exhausted"
 
 
 def test_lists_within_items_and_lists_of_utilities_are_tried(tmp_path):

@@ -91,7 +91,7 @@ class Exploration:
         return False if self.complete_search else None
 
     @property
-    def never(self) -> tuple[Taken, ...]:
+    def never(self) -> list[Taken]:
         """What no way takes: edges as (socket, number from 1), then ids of exit routes.
 
         Of a search that stopped early it is what was not seen.
@@ -101,7 +101,7 @@ class Exploration:
             seen.update(one for way in ways for one in way.taken)
         edges = [(id_, edge.place + 1) for id_, socket in self.graph.sockets.items() for edge in socket.edges]
         routes = [self._name(route) for route in self._routes() if route.edge_id not in seen]
-        return (*(edge for edge in edges if edge not in seen), *routes)
+        return [*(edge for edge in edges if edge not in seen), *routes]
 
     @property
     def unreached(self) -> tuple[str, ...]:
