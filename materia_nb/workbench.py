@@ -561,7 +561,7 @@ class Workbench:
     def explore(
         self,
         loadout: str | None = None,
-        items: Sequence[int] = range(4),
+        items: Sequence[int] | int = range(4),
         *,
         states: int = MOST_STATES,
         seconds: float = 20,

@@ -12,7 +12,7 @@ from builders import asks, at, config, edge, exit_route, loop, retry_loop, utili
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.insight.answers import Answer
-from materia_nb.insight.explore import Exploration, longest
+from materia_nb.insight.explore import Exploration, longest, stalling
 from materia_nb.insight.rehearse import rehearse
 from materia_nb.insight.space import Bounds, Node, Space, Way
 from materia_nb.loadout import build_graph
@@ -149,6 +149,14 @@ def test_a_round_through_the_plan_is_bounded_by_its_edge():
 def test_a_round_has_no_most_unless_no_agent_is_in_it(turns, most):
     back, on = [Way(to, Answer("x", None, None), used, ()) for to, used in ((0, turns), (1, 1))]
     assert longest(Space([Node("A"), Node(None, "complete")], [[back, on], []])) == most
+
+
+def test_a_round_that_no_way_leaves_stalls():
+    on, back = [Way(to, Answer("x", None, None), 1, ()) for to in (1, 0)]
+    end = Way(2, Answer("x", None, None), 1, ())
+    nodes = [Node("A"), Node("B"), Node(None, "complete")]
+    assert stalling(Space(nodes, [[on], [back], []])) == ("A", "B")
+    assert stalling(Space(nodes, [[on], [back, end], []])) == ()
 
 
 # -- stopping early ---------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from builders import asks, at, config, edge, retry_loop
 from materia_nb.errors import MateriaError
 from materia_nb.insight.explore import Exploration
+from materia_nb.insight.odds import counted
 from materia_nb.insight.rehearse import rehearse
 from materia_nb.insight.solve import DENSE, knots, solve
 from materia_nb.insight.space import Bounds
@@ -69,6 +70,13 @@ def test_chances_tokens_and_cost_go_by_socket_or_materia():
 def test_a_chance_that_is_none_is_refused(satisfied):
     with pytest.raises(MateriaError):
         Exploration(graph_of(retry_loop())).odds(satisfied)
+
+
+def test_chances_are_counted_from_casts(cast):
+    """The first evaluation wants it done again, the other three do not."""
+    cast.run()
+    assert counted(cast.steps) == {"Socket-3": 3 / 4, "Socket-4": 1}
+    assert Exploration(cast.graph, 3).odds(counted(cast.steps)).satisfied["Socket-3"] == 3 / 4
 
 
 # -- solving -------------------------------------------------------------------------------------

@@ -29,8 +29,9 @@ class Exploration:
         bounds: where the search stops early.
     """
 
-    def __init__(self, graph: Graph, items: Sequence[int] = range(4), bounds: Bounds = UNTIMED) -> None:
-        self.graph, self.items = graph, tuple(dict.fromkeys(items))
+    def __init__(self, graph: Graph, items: Sequence[int] | int = range(4), bounds: Bounds = UNTIMED) -> None:
+        lengths = (items,) if isinstance(items, int) else items
+        self.graph, self.items = graph, tuple(dict.fromkeys(lengths))
         if not self.items or min(self.items) < 0:
             raise MateriaError("How long the lists are must be said.", hint="such as items=range(0, 4)")
         self._bounds = bounds
@@ -112,20 +113,7 @@ class Exploration:
     @property
     def stalls(self) -> tuple[str, ...]:
         """The sockets at which a cast can be so that no end can be reached any more; empty when there is always one."""
-        if not self.complete_search:
-            return ()
-        comes_from: list[list[int]] = [[] for _ in self._space.nodes]
-        for number, ways in enumerate(self._space.ways):
-            for way in ways:
-                comes_from[way.to].append(number)
-        todo = [number for number, node in enumerate(self._space.nodes) if node.end is not None]
-        ending = set(todo)
-        while todo:
-            new = [one for one in comes_from[todo.pop()] if one not in ending]
-            ending.update(new)
-            todo += new
-        stuck = [node.socket for number, node in enumerate(self._space.nodes) if number not in ending]
-        return tuple(dict.fromkeys(socket for socket in stuck if socket is not None))
+        return stalling(self._space) if self.complete_search else ()
 
     def most_turns(self, items: int | None = None) -> int | None:
         """The most turns that agents can have in one cast, repairs aside; None where nothing bounds them.
@@ -265,6 +253,22 @@ def _came(space: Space) -> dict[int, tuple[int, Way]]:
             if way.to:
                 found.setdefault(way.to, (number, way))
     return found
+
+
+def stalling(space: Space) -> tuple[str, ...]:
+    """Return the sockets at which a cast can be so that no end can be reached any more."""
+    comes_from: list[list[int]] = [[] for _ in space.nodes]
+    for number, ways in enumerate(space.ways):
+        for way in ways:
+            comes_from[way.to].append(number)
+    todo = [number for number, node in enumerate(space.nodes) if node.end is not None]
+    ending = set(todo)
+    while todo:
+        new = {one for one in comes_from[todo.pop()] if one not in ending}
+        ending |= new
+        todo += new
+    stuck = [node.socket for number, node in enumerate(space.nodes) if number not in ending]
+    return tuple(dict.fromkeys(socket for socket in stuck if socket is not None))
 
 
 def longest(space: Space) -> int | None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.insight.solve import solve
 from materia_nb.insight.space import COMPLETE, Space, Way
 from materia_nb.loadout.graph import Graph
+
+if TYPE_CHECKING:
+    from materia_nb.engine.session import StepRecord
 
 PerSocket: TypeAlias = float | Mapping[str, float]
 """A number for every socket, or by socket or materia; ``*`` stands for all others."""
@@ -166,6 +169,18 @@ def chance_at(graph: Graph, socket: str, satisfied: Chances) -> float:
             f"The chance of {socket} is {chance}.", where=socket, hint="a chance is 0 to 1", kind="bad_chance"
         )
     return float(chance)
+
+
+def counted(steps: Iterable[StepRecord]) -> dict[str, float]:
+    """Return how often each socket said ``satisfied: true``, of the steps in which it said either.
+
+    The steps may be of several casts of one loadout.
+    """
+    said: dict[str, list[bool]] = {}
+    for step in steps:
+        if step.decision is not None and step.decision.satisfied is not None:
+            said.setdefault(step.socket, []).append(step.decision.satisfied)
+    return {socket: sum(words) / len(words) for socket, words in said.items()}
 
 
 def check_names(graph: Graph, *given: PerSocket | None) -> None:
