@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from builders import asks, at, config, edge, retry_loop
+from builders import asks, at, config, edge, loop, retry_loop
 from materia_nb.errors import MateriaError
 from materia_nb.insight.explore import Exploration
 from materia_nb.insight.odds import counted
@@ -138,6 +138,20 @@ def agree(o, r):
         assert abs(share - chance) <= ERRORS * sqrt(max(chance * (1 - chance), 1e-4) / r.n) + 1e-9, end
     error = max(pstdev(r.turns), 0.1) / sqrt(r.n)
     assert abs(fmean(r.turns) - o.turns) <= ERRORS * error
+
+
+def test_rounds_that_a_bounded_edge_excuses_are_told_from_those_that_count():
+    """A round counts as a cycle only when no edge with maxTraversals was taken in it (R18)."""
+    sockets = {
+        "Plan": asks(edge("Do"), materia="G"),
+        "Do": asks(edge("Look", "not_satisfied", 2), edge("Look", "satisfied")),
+        "Look": at("P", edge("Do")),
+    }
+    graph = graph_of(config(sockets, {"L": loop("Do", "Look")}, limits={"maxNoAdvanceCycles": 2}))
+    o = Exploration(graph, 1).odds(0.5, 1)
+    assert set(o.ends) == {"edge_traversals_exhausted", "no_advance_cycles_exhausted"}
+    assert o.ends["edge_traversals_exhausted"] == pytest.approx(0.5)  # a third of either kind comes first as likely
+    agree(o, rehearse(graph, 500, 0.5, 1))
 
 
 @settings(max_examples=LAPS)
