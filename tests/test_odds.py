@@ -150,7 +150,9 @@ def test_rounds_that_a_bounded_edge_excuses_are_told_from_those_that_count():
     graph = graph_of(config(sockets, {"L": loop("Do", "Look")}, limits={"maxNoAdvanceCycles": 2}))
     o = Exploration(graph, 1).odds(0.5, 1)
     assert set(o.ends) == {"edge_traversals_exhausted", "no_advance_cycles_exhausted"}
-    assert o.ends["edge_traversals_exhausted"] == pytest.approx(0.5)  # a third of either kind comes first as likely
+    assert o.ends["edge_traversals_exhausted"] == pytest.approx(
+        0.5
+    )  # a third of either kind comes first as likely
     agree(o, rehearse(graph, 500, 0.5, 1))
 
 
