@@ -191,15 +191,34 @@ def utility() -> None:
     print("  wanted: at most 1.3")
 
 
+def insight() -> None:
+    """Explore each bundled loadout, and rehearse one."""
+    from materia_nb import Workbench
+
+    print("What is known before a cast: every way that a bundled loadout can go, with lists of 0 to 3\n")
+    wb, rows = Workbench(ours.folder()), []
+    for name in wb.loadouts:
+        begin = time.perf_counter()
+        explored = wb.explore(name)
+        rows.append([name, f"{explored.states:,}", f"{time.perf_counter() - begin:.2f}"])
+    show(["loadout", "states", "seconds"], rows)
+    print("  wanted: each under a second\n")
+    begin = time.perf_counter()
+    wb.rehearse("Plan-Build-Eval", n=1_000, satisfied=0.7)
+    print(
+        f"Rehearsals of Plan-Build-Eval a second, on one core: {1_000 / (time.perf_counter() - begin):,.0f}\n"
+    )
+
+
 def main() -> None:
     """Run the parts that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "part", nargs="*", choices=["visits", "import", "utility", []], help="which parts to run"
+        "part", nargs="*", choices=["visits", "import", "utility", "insight", []], help="which parts to run"
     )
-    chosen = parser.parse_args().part or ["visits", "import", "utility"]
+    chosen = parser.parse_args().part or ["visits", "import", "utility", "insight"]
     for part in chosen:
-        {"visits": visits, "import": imports, "utility": utility}[part]()
+        {"visits": visits, "import": imports, "utility": utility, "insight": insight}[part]()
 
 
 if __name__ == "__main__":

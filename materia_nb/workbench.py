@@ -7,7 +7,9 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, overload
 
 from materia_nb.agents.base import Agent
@@ -28,6 +30,10 @@ from materia_nb.engine.earlier import PREVIOUS, told_to_the_next
 from materia_nb.engine.pins import Pin
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff import protocol
+from materia_nb.insight.odds import PerSocket
+from materia_nb.insight.rehearse import rehearse
+from materia_nb.insight.space import MOST_STATES, Bounds
+from materia_nb.insight_views import ExploreView, RehearsalView
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import (
     Graph,
@@ -557,6 +563,57 @@ class Workbench:
             needs_name(graph, key)
             chosen[key] = choose(None, key, self._answer_of(to))
         return self._begin(name, graph, self.config.document, request, table, pins=chosen)
+
+    # -- before a cast --------------------------------------------------------------
+
+    def explore(
+        self,
+        loadout: str | None = None,
+        items: Sequence[int] | int = range(4),
+        *,
+        states: int = MOST_STATES,
+        seconds: float = 20,
+    ) -> ExploreView:
+        """Look at every way that casts of a loadout can go; nobody is asked and no process runs.
+
+        Args:
+            loadout: which loadout; the chosen one by default.
+            items: how long the lists are that are tried.
+            states: how many states are looked at before the search stops early, which it then says.
+            seconds: for how long.
+
+        Raises:
+            MateriaError: the loadout has problems, or a socket takes no scripted answer (``no_answer``).
+        """
+        return ExploreView(
+            self.graph(self._needs_loadout(loadout or self.chosen)), items, Bounds(states, seconds, monotonic)
+        )
+
+    def rehearse(
+        self,
+        loadout: str | None = None,
+        n: int = 1000,
+        satisfied: PerSocket = 0.5,
+        items: int = 3,
+        seed: int = 1,
+        executor: Executor | None = None,
+    ) -> RehearsalView:
+        """Cast a loadout many times in memory with stub agents that answer by chance.
+
+        Args:
+            loadout: which loadout; the chosen one by default.
+            n: how many casts.
+            satisfied: the chance that an output says ``satisfied: true``: one for all, or by socket or materia
+                (``*`` for all others).
+            items: how long every list is.
+            seed: what the chances are drawn from; the numbers are the same whoever works on them.
+            executor: a ``concurrent.futures.Executor`` to share the work among; this thread if left out.
+
+        Raises:
+            MateriaError: the loadout has problems, or a chance is missing or none (``bad_chance``).
+        """
+        graph = self.graph(self._needs_loadout(loadout or self.chosen))
+        return RehearsalView.of(rehearse(graph, n, satisfied, items, seed, executor))
 
     def link(self, *names: str, request: str, from_cast: str | Path | None = None) -> Cast:
         """Start a cast of materia and loadouts one after another, as one loadout that is kept with the cast only.

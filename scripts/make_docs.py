@@ -59,6 +59,7 @@ magic out again.
 
 GROUPS: Mapping[str, str] = {
     "loading": "Loadouts, and who answers",
+    "foreseeing": "What a loadout can do, before it is cast",
     "casting": "Running a cast",
     "composing": "Casts after one another",
     "looking": "Looking at a cast",

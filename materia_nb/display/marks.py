@@ -37,6 +37,8 @@ class Marks:
         only: of two that are compared the one, A or B, that alone has or visited a socket, by socket id; ``both``
             where the socket itself differs.
         only_routes: the same of edges and exits.
+        never: the routes that no cast takes.
+        unreached: ids of sockets that no cast visits.
     """
 
     current: str | None = None
@@ -55,3 +57,5 @@ class Marks:
     pins: Mapping[str, str] = field(default_factory=_nothing)
     only: Mapping[str, str] = field(default_factory=_nothing)
     only_routes: Mapping[Route, str] = field(default_factory=_nothing)
+    never: frozenset[Route] = frozenset()
+    unreached: frozenset[str] = frozenset()

@@ -26,6 +26,7 @@ from materia_nb.display.layout import Line, Placed, place
 from materia_nb.display.links import END_SIGN, START, Link, links
 from materia_nb.display.marks import Marks
 from materia_nb.display.words import (
+    NEVER,
     budget_words,
     count_words,
     link_words,
@@ -39,6 +40,7 @@ from materia_nb.loadout.graph import END, Graph
 FONT: Final = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
 _LINE_COLOURS: Final = {"always": "#7d8590", "satisfied": "#2e9e62", "not_satisfied": "#d9772b"}
 _DASHES: Final = {"not_satisfied": "2 4", "exit": "8 5", "implied": "1 5"}
+_NEVER: Final = "1 9"
 INK, PLATE, RIM = "#1f2630", "#f3f5f8", "#98a1ad"
 _LOOP, NOW, _BAD = "#8f6fd1", "#e0a100", "#d5404d"
 _ONLY: Final = {"A": "#2f6fd0", "B": "#b8328c"}
@@ -170,6 +172,8 @@ def _only(link: Link, marks: Marks) -> str:
 
 
 def _colour(link: Link, marks: Marks) -> str:
+    if link.route is not None and link.route in marks.never:
+        return RIM
     if _taken(link, marks):
         return NOW
     return _ONLY.get(_only(link, marks), _LINE_COLOURS[link.condition])
@@ -179,7 +183,9 @@ def _line(line: Line, marks: Marks) -> str:
     link = line.link
     taken = _taken(link, marks) or bool(_only(link, marks))
     style = link.kind if link.kind in _DASHES else link.condition
-    dash = f' stroke-dasharray="{_DASHES[style]}"' if style in _DASHES else ""
+    never = link.route is not None and link.route in marks.never
+    dashes = _NEVER if never else _DASHES.get(style)
+    dash = f' stroke-dasharray="{dashes}"' if dashes else ""
     key = esc(shorten(link.key, 400))
     named = f' data-edge="{key}"' if link.kind in ("edge", "exit") else ""
     if link.kind == "exit":
@@ -217,6 +223,8 @@ def _label(line: Line, marks: Marks) -> str:
         words += f" {count_words(count)}"
     if only := _only(link, marks):
         words += f" · {only}"  # no more: other labels are placed beside it by the width of its own words
+    if link.route in marks.never:
+        words += f" · {NEVER}"
     taken = _taken(link, marks)
     width = text_width(words, SMALL_SIZE) + 12
     rim = _colour(link, marks)

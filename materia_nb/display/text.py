@@ -12,6 +12,7 @@ from materia_nb.display.links import END_SIGN, links
 from materia_nb.display.marks import Marks
 from materia_nb.display.words import (
     CONDITION_SIGNS,
+    NEVER,
     TIMES,
     answer_words,
     budget_words,
@@ -214,6 +215,8 @@ def _edges(socket: Socket, marks: Marks) -> str:
             text += " ◂ taken last"
         if only := marks.only_routes.get((socket.id, edge.place)):
             text += f" ◂ only {only}"
+        if (socket.id, edge.place) in marks.never:
+            text += f", {NEVER}"
         words.append(text)
     return "; ".join(words) or "→ end"
 
@@ -269,6 +272,7 @@ def _loops(graph: Graph, marks: Marks) -> list[str]:
             last = " ◂ taken last" if marks.last_route == link.route else ""
             if link.route is not None and link.route in marks.only_routes:
                 last += f" ◂ only {marks.only_routes[link.route]}"
+            last = f", {NEVER}" if link.route in marks.never else last
             lines.append(
                 f"  exit from {part(link.source)}: {CONDITION_SIGNS[link.condition]} → {target}"
                 f"  [{part(link.key, 300)}]{last}"

@@ -14,6 +14,7 @@ from materia_nb.display.marks import Marks
 from materia_nb.loadout.graph import Advance, Condition, Edge, Graph, Loop, Socket
 
 TIMES: Final = "\N{MULTIPLICATION SIGN}"
+NEVER: Final = "never taken"
 CONDITION_SIGNS: dict[Condition, str] = {
     "always": "always",
     "satisfied": "✓ satisfied",
@@ -103,6 +104,8 @@ def link_words(link: Link, marks: Marks | None = None) -> str:
     if link.limit is not None and link.place is not None:
         used = marks.budgets.get((link.source, link.place)) if marks else None
         parts.append(budget_words(link.limit, used, item=marks is not None and marks.in_item))
+    if marks is not None and link.route in marks.never:
+        parts.append(NEVER)
     return " · ".join(parts)
 
 
@@ -123,6 +126,8 @@ def state_words(socket_id: str, marks: Marks) -> str:
     if socket_id in marks.only:
         has = marks.only[socket_id]
         return "differs" if has == "both" else f"only {has}"
+    if socket_id in marks.unreached:
+        return "never visited"
     return ""
 
 

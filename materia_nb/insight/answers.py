@@ -1,0 +1,174 @@
+"""The shortest answers that fit a socket: what is said of a loadout before anybody is asked.
+
+They are scripted, never true: what they say is ``satisfied`` or not, how long a list is, and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple, TypeAlias
+
+from materia_nb.engine.decision import Said
+from materia_nb.engine.items import alias_paths, state_path
+from materia_nb.engine.rules import Rules, SocketRules
+from materia_nb.jsonvalue import JSON, compact, set_path, split_path
+from materia_nb.loadout.graph import Graph
+
+WORD: Final = "x"
+"""What stands for any text."""
+_DEEPEST: Final = 4
+_BRACKETS: Final = re.compile(r"\[\s*(?:'([^']*)'|\"([^\"]*)\"|[^\]]*)\s*\]")
+
+Path: TypeAlias = tuple[str, ...]
+
+
+class Answer(NamedTuple):
+    """One thing that a socket can say.
+
+    Attributes:
+        text: the answer.
+        satisfied: what it says of that, None when it says nothing.
+        items: how long its lists are, None when it has none.
+    """
+
+    text: str
+    satisfied: Said
+    items: int | None
+
+
+def quiet(graph: Graph) -> Graph:
+    """Return the same routes with nothing to tell and one form to answer in: prompts do not change where a cast goes."""
+    sockets = {
+        id_: replace(
+            socket,
+            materia=replace(socket.materia, prompt="", raw={}, owner=None, params={}, script=None),
+            handoff="sparse",
+            cast_context="none",
+            assignment={},
+            layout=None,
+        )
+        for id_, socket in graph.sockets.items()
+    }
+    return replace(graph, sockets=sockets)
+
+
+def other_protocols(graph: Graph) -> tuple[str, ...]:
+    """The sockets whose agents speak another protocol than the sparse one."""
+    return tuple(id_ for id_, one in graph.sockets.items() if not one.is_utility and one.handoff != "sparse")
+
+
+class Answers:
+    """What each socket of a loadout can say, with lists of each of the given lengths."""
+
+    def __init__(self, rules: Rules, items: Sequence[int]) -> None:
+        self._items = tuple(items)
+        self._lists, self._aliases = _lists(rules.graph)
+        self._orphans = _orphans(rules.graph, self._lists, self._aliases)
+        self._known: dict[str, tuple[Answer, ...]] = {}
+
+    def of(self, here: SocketRules) -> tuple[Answer, ...]:
+        """Every answer of a socket that can lead somewhere else than the others."""
+        found = self._known.get(here.socket.id)
+        if found is None:
+            found = self._known[here.socket.id] = tuple(self._made(here))
+        return found
+
+    def _made(self, here: SocketRules) -> Iterator[Answer]:
+        if here.wanted.parse == "text":
+            yield Answer(WORD, None, None)
+            return
+        lengths: Sequence[int | None] = self._items if self._has_lists(here) else (None,)
+        for said in verdicts(here):
+            for count in lengths:
+                yield Answer(compact(self._value(here, said, count or 0)), said, count)
+
+    def _has_lists(self, here: SocketRules) -> bool:
+        if here.wanted.work_items or (here.socket.is_utility and self._orphans):
+            return True
+        return any(self._below(tuple(split_path(target))) for target, _ in here.wanted.sources)
+
+    def _below(self, path: Path) -> bool:
+        return any(one[: len(path)] == path for one in self._lists)
+
+    def _value(self, here: SocketRules, said: Said, count: int) -> dict[str, JSON]:
+        value: Mapping[str, JSON] = {}
+        for target, source in sorted(here.wanted.sources, key=lambda pair: len(pair[1])):
+            if segments := _segments(source):
+                made = self._at(tuple(split_path(target)), count, 0)
+                value = set_path(value, segments, made)
+        given = dict(value)
+        if here.wanted.work_items:
+            given["workItems"] = [{"title": f"Item {n + 1}", "context": WORD} for n in range(count)]
+        if "context" in given:
+            given["context"] = WORD
+        if said is None:
+            given.pop("satisfied", None)
+        else:
+            given["satisfied"] = said
+        if here.socket.is_utility and self._orphans:
+            given["state"] = {root: self._at((root,), count, 0) for root in self._orphans}
+        return given
+
+    def _at(self, path: Path, count: int, depth: int) -> JSON:
+        """What stands at a path of the state: a list where a loop reads one, an object above it, else a word."""
+        if path in self._lists and depth < _DEEPEST:
+            return [self._element(path, count, depth, n) for n in range(count)]
+        names = sorted({one[len(path)] for one in self._lists if one[: len(path)] == path and one != path})
+        if not names or depth >= _DEEPEST:
+            return WORD
+        return {name: self._at((*path, name), count, depth + 1) for name in names}
+
+    def _element(self, path: Path, count: int, depth: int, number: int) -> JSON:
+        element: dict[str, JSON] = {"title": f"Item {number + 1}", "context": WORD}
+        for alias in self._aliases.get(path, ()):
+            inner = self._at(alias, count, depth + 1) if self._below(alias) else None
+            if isinstance(inner, dict):
+                element.update(inner)
+        return element
+
+
+def verdicts(here: SocketRules) -> tuple[Said, ...]:
+    """What a socket can say of ``satisfied`` that makes a difference; None for an answer that says nothing."""
+    if here.wanted.parse == "text":
+        return (None,)
+    if here.wanted.why_satisfied is not None:
+        return (True, False)
+    socket = here.socket
+    conditions = [edge.when for edge in socket.edges] + [route.condition for route in here.exits]
+    if socket.advance is not None:
+        conditions.append(socket.advance.when)
+    return (None,) if all(one == "always" for one in conditions) else (True, False, None)
+
+
+def _segments(source: str) -> list[str]:
+    """The path that a ``$`` source opens, with the brackets of JSONPath as names; empty for ``$`` itself."""
+
+    def named(match: re.Match[str]) -> str:
+        name = match.group(1) or match.group(2)
+        return f".{name}" if name else ""
+
+    return [part for part in _BRACKETS.sub(named, source).split(".")[1:] if part]
+
+
+def _lists(graph: Graph) -> tuple[frozenset[Path], dict[Path, tuple[Path, ...]]]:
+    """The paths of the state that are read as lists, and the names under which their items are shown."""
+    paths: set[Path] = set()
+    aliases: dict[Path, tuple[Path, ...]] = {}
+    for socket in graph.sockets.values():
+        if socket.iterator is not None and (path := state_path(socket.iterator.items)):
+            paths.add(path)
+            aliases[path] = tuple(dict.fromkeys((*aliases.get(path, ()), *alias_paths(socket.iterator))))
+        if socket.advance is not None and (path := state_path(socket.advance.items)):
+            paths.add(path)
+    return frozenset(paths), aliases
+
+
+def _orphans(graph: Graph, lists: frozenset[Path], aliases: Mapping[Path, Sequence[Path]]) -> tuple[str, ...]:
+    """The lists, by the first part of their paths, that only the ``state`` of a utility can have set."""
+    sockets = graph.sockets.values()
+    made = {path[0] for one in sockets for target, _ in one.assign if (path := split_path(target))}
+    made |= {alias[0] for names in aliases.values() for alias in names}
+    made.add("workItems")  # never set by a utility's state (R10)
+    return tuple(sorted({path[0] for path in lists} - made))

@@ -1,0 +1,294 @@
+"""What a loadout can do, before anybody is paid: can it end, fail, get there, and how soon; each with a witness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.insight.answers import other_protocols
+from materia_nb.insight.odds import Chances, Odds, PerSocket, odds_of
+from materia_nb.insight.solve import knots
+from materia_nb.insight.space import COMPLETE, FAILED, UNTIMED, Bounds, Node, Space, Taken, Way, walk
+from materia_nb.insight.witness import Witness, to_an_end, witness_of
+from materia_nb.loadout.graph import END, ExitRoute, Graph
+
+KINDS: Final = frozenset(
+    {"edge_traversals_exhausted", "no_advance_cycles_exhausted", "assignment", "budget", "invalid_output"}
+    | {"repair_exhausted", "utility_exit", "utility_timeout", "utility_not_started"}
+)
+"""What a cast can fail with; the last ones take a malformed answer or a process, which no exploring gives."""
+
+
+class Exploration:
+    """Every way that casts of a loadout can go when its answers are well formed; made by ``wb.explore``.
+
+    Args:
+        graph: the loadout.
+        items: how long the lists are that are tried.
+        bounds: where the search stops early.
+    """
+
+    def __init__(self, graph: Graph, items: Sequence[int] | int = range(4), bounds: Bounds = UNTIMED) -> None:
+        lengths = (items,) if isinstance(items, int) else items
+        self.graph, self.items = graph, tuple(dict.fromkeys(lengths))
+        if not self.items or min(self.items) < 0:
+            raise MateriaError("How long the lists are must be said.", hint="such as items=range(0, 4)")
+        self._bounds = bounds
+        self._space = walk(graph, self.items, bounds)
+        self._fixed: dict[int, Space] = {}
+        self._came = _came(self._space)
+
+    # -- what was looked at ---------------------------------------------------------
+
+    @property
+    def complete_search(self) -> bool:
+        """Whether every state was looked at; when not, what was not seen is not known."""
+        return self._space.complete
+
+    @property
+    def states(self) -> int:
+        """How many states were found."""
+        return len(self._space.nodes)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What must be known to read the answers rightly."""
+        found = []
+        if not self.complete_search:
+            found.append(
+                f"The search stopped early, at {self.states:,} states: what was not seen is not known."
+            )
+        if others := other_protocols(self.graph):
+            found.append(
+                f"{', '.join(others)}: explored as if its agent spoke the sparse protocol; what another protocol "
+                "adds (pauses, detours, escalations) is left out, and a witness is not in its form."
+            )
+        return tuple(found)
+
+    # -- answers --------------------------------------------------------------------
+
+    @property
+    def ends(self) -> dict[str, tuple[str, ...]]:
+        """How casts can end, ``complete`` or the kind of a failure, each with the sockets where they fail."""
+        found: dict[str, list[str]] = {}
+        for node in self._space.nodes:
+            if node.end is not None:
+                found.setdefault(node.end, []).extend([node.socket] if node.socket else [])
+        return {end: tuple(dict.fromkeys(sockets)) for end, sockets in found.items()}
+
+    def can(self, what: str | tuple[str, int]) -> bool | None:
+        """Whether something can happen; None when the search stopped early and did not see it.
+
+        Args:
+            what: ``complete``, ``failed``, the kind of a failure, a socket, an edge as (socket, number
+                from 1), or the id of an exit route.
+
+        Raises:
+            MateriaError: there is no such thing in the loadout (``unknown_socket``).
+        """
+        if self._shortest(what) is not None:
+            return True
+        return False if self.complete_search else None
+
+    @property
+    def never(self) -> list[Taken]:
+        """What no way takes: edges as (socket, number from 1), then ids of exit routes.
+
+        Of a search that stopped early it is what was not seen.
+        """
+        seen = set(self._space.first)
+        for ways in self._space.ways:
+            seen.update(one for way in ways for one in way.taken)
+        edges = [(id_, edge.place + 1) for id_, socket in self.graph.sockets.items() for edge in socket.edges]
+        routes = [self._name(route) for route in self._routes() if route.edge_id not in seen]
+        return [*(edge for edge in edges if edge not in seen), *routes]
+
+    @property
+    def unreached(self) -> tuple[str, ...]:
+        """The sockets that no way visits."""
+        seen = {node.socket for node in self._space.nodes if node.end is None}
+        return tuple(id_ for id_ in self.graph.sockets if id_ not in seen)
+
+    @property
+    def stalls(self) -> tuple[str, ...]:
+        """The sockets at which a cast can be so that no end can be reached any more; empty when there is always one."""
+        return stalling(self._space) if self.complete_search else ()
+
+    def most_turns(self, items: int | None = None) -> int | None:
+        """The most turns that agents can have in one cast, repairs aside; None where nothing bounds them.
+
+        Args:
+            items: how long every list is; any of those explored if left out.
+
+        Raises:
+            MateriaError: the search stopped early (``not_explored``).
+        """
+        return longest(self._only(items))
+
+    def witness(self, what: str | tuple[str, int]) -> Witness:
+        """Return a scripted cast in which something happens, by the shortest way; see :meth:`can`.
+
+        Raises:
+            MateriaError: nothing of the kind was seen (``no_witness``).
+        """
+        found = self._shortest(what)
+        if found is None:
+            seen = "No way leads" if self.complete_search else "The search stopped early and saw no way"
+            raise MateriaError(
+                f"{seen} to {_words(what)}.",
+                hint="never and unreached say what no way takes",
+                kind="no_witness",
+            )
+        at = found[-1][1].to if found else 0
+        return witness_of(self.graph, self._space, _words(what), [*found, *to_an_end(self._space, at)])
+
+    def odds(
+        self,
+        satisfied: Chances = 0.5,
+        items: int = 3,
+        *,
+        tokens: PerSocket | None = None,
+        cost: PerSocket | None = None,
+    ) -> Odds:
+        """Return how likely each end is and how many turns it takes on average, exactly.
+
+        Args:
+            satisfied: the chance that an output says ``satisfied: true``: one for all, or by socket or materia
+                (``*`` for all others).
+            items: how long every list is.
+            tokens: what a visit takes, by socket or materia.
+            cost: the same in money.
+
+        Raises:
+            MateriaError: the search stopped early (``not_explored``), a chance is missing or none, or there is no mean (``endless``).
+        """
+        return odds_of(self.graph, self._only(items), satisfied, items, tokens=tokens, cost=cost)
+
+    # -- inside ---------------------------------------------------------------------
+
+    def _only(self, items: int | None) -> Space:
+        """The states when every list is as long."""
+        if items is None or self.items == (items,):
+            space = self._space
+        else:
+            if items not in self._fixed:
+                self._fixed[items] = walk(self.graph, (items,), self._bounds)
+            space = self._fixed[items]
+        if not space.complete:
+            raise MateriaError(
+                f"The search stopped early, at {len(space.nodes):,} states.",
+                hint="explore with fewer items, or with larger states= and seconds=",
+                kind="not_explored",
+            )
+        return space
+
+    def _routes(self) -> Iterator[ExitRoute]:
+        return (route for loop in self.graph.loops.values() for route in loop.routes)
+
+    def _name(self, route: ExitRoute) -> str:
+        """The id of a route, with its loop where another loop has a route of that id."""
+        same = [one for one in self._routes() if one.id == route.id]
+        return route.id if len(same) == 1 else route.edge_id
+
+    def _shortest(self, what: str | tuple[str, int]) -> list[tuple[int, Way]] | None:
+        """The ways to the first state, or the first way, that is asked for; None when there is none."""
+        taken = self._taken_named(what)
+        if taken is None:
+            reached = self._reached(str(what))
+            number = next((n for n, node in enumerate(self._space.nodes) if reached(node)), None)
+            return None if number is None else self._to(number)
+        if taken & set(self._space.first):
+            return []
+        for number, ways in enumerate(self._space.ways):
+            for way in ways:
+                if taken & set(way.taken):
+                    return [*self._to(number), (number, way)]
+        return None
+
+    def _taken_named(self, what: str | tuple[str, int]) -> set[Taken] | None:
+        """The edge or the routes that a name stands for, None when it names something else."""
+        if isinstance(what, tuple):
+            socket = self.graph.sockets.get(what[0])
+            if socket is None or not 1 <= what[1] <= len(socket.edges):
+                raise MateriaError(
+                    f"There is no edge {what[1]} of {what[0]!r}.",
+                    hint=did_you_mean(str(what[0]), self.graph.sockets) + "; edges count from 1",
+                    kind="unknown_socket",
+                )
+            return {what}
+        routes: set[Taken] = {route.edge_id for route in self._routes() if what in (route.id, route.edge_id)}
+        return routes or None
+
+    def _reached(self, what: str) -> Callable[[Node], bool]:
+        if what in (COMPLETE, END):
+            return lambda node: node.end == COMPLETE
+        if what == FAILED:
+            return lambda node: node.end not in (None, COMPLETE)
+        if what in self.graph.sockets:
+            return lambda node: node.end is None and node.socket == what
+        if what in KINDS or what in self.ends:
+            return lambda node: node.end == what
+        known = [COMPLETE, FAILED, *self.graph.sockets, *(self._name(one) for one in self._routes()), *KINDS]
+        raise MateriaError(
+            f"{what!r} is no socket, exit or end of {self.graph.name}.",
+            hint=did_you_mean(what, known),
+            kind="unknown_socket",
+        )
+
+    def _to(self, number: int) -> list[tuple[int, Way]]:
+        found: list[tuple[int, Way]] = []
+        while number:
+            came = self._came[number]
+            found.append(came)
+            number = came[0]
+        return found[::-1]
+
+
+def _came(space: Space) -> dict[int, tuple[int, Way]]:
+    """For each state but the first, from where it was found; that is the shortest way there."""
+    found: dict[int, tuple[int, Way]] = {}
+    for number, ways in enumerate(space.ways):
+        for way in ways:
+            if way.to:
+                found.setdefault(way.to, (number, way))
+    return found
+
+
+def stalling(space: Space) -> tuple[str, ...]:
+    """Return the sockets at which a cast can be so that no end can be reached any more."""
+    comes_from: list[list[int]] = [[] for _ in space.nodes]
+    for number, ways in enumerate(space.ways):
+        for way in ways:
+            comes_from[way.to].append(number)
+    todo = [number for number, node in enumerate(space.nodes) if node.end is not None]
+    ending = set(todo)
+    while todo:
+        new = {one for one in comes_from[todo.pop()] if one not in ending}
+        ending |= new
+        todo += new
+    stuck = [node.socket for number, node in enumerate(space.nodes) if number not in ending]
+    return tuple(dict.fromkeys(socket for socket in stuck if socket is not None))
+
+
+def longest(space: Space) -> int | None:
+    """Return the most turns along any way from the first state; None when a round has a turn in it."""
+    best = [0] * len(space.nodes)
+    for knot in knots([[way.to for way in ways] for ways in space.ways]):
+        inside = set(knot)
+        leaving = 0
+        for number in knot:
+            for way in space.ways[number]:
+                if way.to not in inside:
+                    leaving = max(leaving, way.turns + best[way.to])
+                elif way.turns:
+                    return None
+        for number in knot:
+            best[number] = leaving
+    return best[0] if space.nodes else 0
+
+
+def _words(what: str | tuple[str, int]) -> str:
+    if isinstance(what, tuple):
+        return f"edge {what[1]} of {what[0]}"
+    return {COMPLETE: "the end", END: "the end", FAILED: "a failure"}.get(what, what)

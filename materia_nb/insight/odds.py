@@ -1,0 +1,196 @@
+"""How likely each end of a cast is, and what it takes on average: a Markov chain over its states, solved exactly."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.insight.solve import solve
+from materia_nb.insight.space import COMPLETE, Space, Way
+from materia_nb.loadout.graph import Graph
+
+if TYPE_CHECKING:
+    from materia_nb.engine.session import StepRecord
+
+PerSocket: TypeAlias = float | Mapping[str, float]
+"""A number for every socket, or by socket or materia; ``*`` stands for all others."""
+Chances: TypeAlias = PerSocket
+"""The chance that an output says ``satisfied: true``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """How much the odds move with the chance of one socket: by this much for a whole 1, at this point."""
+
+    complete: float
+    turns: float
+
+
+@dataclass(frozen=True)
+class Odds:
+    """The odds of a cast.
+
+    Attributes:
+        graph: the loadout.
+        items: how long every list is.
+        satisfied: the chance of each socket whose word decides something.
+        ends: the chance of each end, ``complete`` or the kind of a failure.
+        turns: how many turns agents have, on average.
+        visits: how often each socket is visited, on average.
+        moves: how ``complete`` and the turns move with each socket's chance.
+        tokens: what it takes on average, None when not asked for.
+        cost: the same in money.
+    """
+
+    graph: Graph
+    items: int
+    satisfied: Mapping[str, float]
+    ends: Mapping[str, float]
+    turns: float
+    visits: Mapping[str, float]
+    moves: Mapping[str, Moves]
+    tokens: float | None = None
+    cost: float | None = None
+
+
+def odds_of(
+    graph: Graph,
+    space: Space,
+    satisfied: Chances,
+    items: int,
+    *,
+    tokens: PerSocket | None = None,
+    cost: PerSocket | None = None,
+) -> Odds:
+    """Solve the chain of a space whose lists are all equally long."""
+    check_names(graph, satisfied, tokens, cost)
+    chances = {
+        socket: chance_at(graph, socket, satisfied)
+        for number, ways in enumerate(space.ways)
+        if any(way.answer.satisfied is not None for way in ways)
+        and (socket := space.nodes[number].socket) is not None
+    }
+    size = len(space.nodes)
+    ahead: list[dict[int, float]] = [defaultdict(float) for _ in range(size)]
+    back: list[dict[int, float]] = [defaultdict(float) for _ in range(size)]
+    turns = [0.0] * size
+    for number, node in enumerate(space.nodes):
+        for chance, way in weighed(space.ways[number], chances.get(node.socket or "")):
+            ahead[number][way.to] += chance
+            back[way.to][number] += chance
+            turns[number] += chance * way.turns
+    often = solve(back, [1.0] + [0.0] * (size - 1))
+    ends: dict[str, float] = defaultdict(float)
+    visits: dict[str, float] = dict.fromkeys(graph.sockets, 0.0)
+    for node, count in zip(space.nodes, often, strict=True):
+        if node.end is not None:
+            ends[node.end] += count
+        elif node.socket is not None:
+            visits[node.socket] += count
+    success = solve(ahead, [float(node.end == COMPLETE) for node in space.nodes])
+    left = solve(ahead, turns)
+    return Odds(
+        graph,
+        items,
+        chances,
+        dict(sorted(ends.items(), key=lambda pair: (-pair[1], pair[0]))),
+        left[0],
+        visits,
+        _moves(space, chances, often, success, left),
+        _total(graph, visits, tokens),
+        _total(graph, visits, cost),
+    )
+
+
+def weighed(ways: list[Way], chance: float | None) -> Iterator[tuple[float, Way]]:
+    """Each way with its chance; an answer that says nothing is never given where it could say something."""
+    for way in ways:
+        said = way.answer.satisfied
+        if chance is None or said is None:
+            weight = 1.0 if chance is None else 0.0
+        else:
+            weight = chance if said else 1 - chance
+        if weight:
+            yield weight, way
+
+
+def _moves(
+    space: Space, chances: Mapping[str, float], often: list[float], success: list[float], left: list[float]
+) -> dict[str, Moves]:
+    """Sum over the states of a socket: how often it is there, times what its two answers differ by."""
+    found = dict.fromkeys(chances, (0.0, 0.0))
+    for number, node in enumerate(space.nodes):
+        if node.end is not None or node.socket is None or node.socket not in chances:
+            continue
+        for way in space.ways[number]:
+            if (said := way.answer.satisfied) is not None:
+                sign = often[number] * (1 if said else -1)
+                complete, turns = found[node.socket]
+                found[node.socket] = (
+                    complete + sign * success[way.to],
+                    turns + sign * (way.turns + left[way.to]),
+                )
+    return {socket: Moves(*moved) for socket, moved in found.items()}
+
+
+def _total(graph: Graph, visits: Mapping[str, float], each: PerSocket | None) -> float | None:
+    if each is None:
+        return None
+    return sum(count * (at(graph, socket, each) or 0.0) for socket, count in visits.items())
+
+
+def at(graph: Graph, socket: str, each: PerSocket) -> float | None:
+    """What is given for a socket: by its id, its materia, or for all others; None if nothing."""
+    if not isinstance(each, Mapping):
+        return each
+    names = (socket, graph.sockets[socket].materia.id, "*")
+    return next((each[name] for name in names if name in each), None)
+
+
+def chance_at(graph: Graph, socket: str, satisfied: Chances) -> float:
+    """Return the chance that an output of a socket says ``satisfied: true``.
+
+    Raises:
+        MateriaError: none is given, or it is not between 0 and 1 (``bad_chance``).
+    """
+    chance = at(graph, socket, satisfied)
+    if chance is None:
+        raise MateriaError(
+            f"{socket} says whether it is satisfied, and no chance of that is given.",
+            where=socket,
+            hint=f'satisfied={{"{socket}": 0.7, ...}}, or "*" for all others',
+            kind="bad_chance",
+        )
+    if not 0 <= chance <= 1:
+        raise MateriaError(
+            f"The chance of {socket} is {chance}.", where=socket, hint="a chance is 0 to 1", kind="bad_chance"
+        )
+    return float(chance)
+
+
+def counted(steps: Iterable[StepRecord]) -> dict[str, float]:
+    """Return how often each socket said ``satisfied: true``, of the steps in which it said either.
+
+    The steps may be of several casts of one loadout.
+    """
+    said: dict[str, list[bool]] = {}
+    for step in steps:
+        if step.decision is not None and step.decision.satisfied is not None:
+            said.setdefault(step.socket, []).append(step.decision.satisfied)
+    return {socket: sum(words) / len(words) for socket, words in said.items()}
+
+
+def check_names(graph: Graph, *given: PerSocket | None) -> None:
+    """Raise MateriaError (``unknown_socket``) when something is given for a name that the loadout does not have."""
+    known = {*graph.sockets, *(one.materia.id for one in graph.sockets.values()), "*"}
+    for each in given:
+        for name in each if isinstance(each, Mapping) else ():
+            if name not in known:
+                raise MateriaError(
+                    f"The loadout {graph.name} has no socket or materia {name!r}.",
+                    hint=did_you_mean(name, known),
+                    kind="unknown_socket",
+                )

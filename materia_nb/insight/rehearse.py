@@ -1,0 +1,173 @@
+"""Many casts in memory, answered by chance: how they end, how long they take, where they go."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from random import Random
+from typing import Final, NamedTuple
+
+from materia_nb.engine import step as engine
+from materia_nb.engine.rules import Rules
+from materia_nb.errors import MateriaError
+from materia_nb.insight.answers import WORD, Answer, Answers, quiet, verdicts
+from materia_nb.insight.odds import Chances, chance_at, check_names
+from materia_nb.insight.space import Taken, arrive, end_of, visit
+from materia_nb.loadout.graph import Graph
+
+BATCH: Final = 250
+"""How many casts one worker does at a time."""
+MOST_VISITS: Final = 10_000
+"""Visits after which one cast is given up."""
+UNFINISHED: Final = "unfinished"
+"""The end of a cast that was given up."""
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What came of many casts.
+
+    Attributes:
+        graph: the loadout.
+        n: how many there were.
+        items: how long every list was.
+        seed: what the chances were drawn from.
+        ends: how many ended so, by ``complete`` or the kind of a failure.
+        turns: how many turns agents had, one number a cast.
+        retries: how many ``not_satisfied`` edges were taken, one number a cast.
+        visits: how often each socket was visited, in all.
+        taken: how often each edge (socket, number from 1) and each exit (its ``edge_id``) was taken, in all.
+    """
+
+    graph: Graph
+    n: int
+    items: int
+    seed: int
+    ends: Mapping[str, int]
+    turns: tuple[int, ...]
+    retries: tuple[int, ...]
+    visits: Mapping[str, int]
+    taken: Mapping[Taken, int]
+
+    @property
+    def traversals(self) -> dict[str, int]:
+        """How often each edge was taken, by ``"A->B"`` (R21)."""
+        found: Counter[str] = Counter()
+        for edge, count in self.taken.items():
+            if isinstance(edge, tuple):
+                found[f"{edge[0]}->{self.graph.sockets[edge[0]].edges[edge[1] - 1].to}"] += count
+        return dict(found)
+
+
+class Job(NamedTuple):
+    """Some of the casts of a rehearsal: those numbered from ``start`` up to ``end``."""
+
+    graph: Graph
+    chances: Mapping[str, float]
+    items: int
+    seed: int
+    start: int
+    end: int
+
+
+class Run(NamedTuple):
+    """One cast of a rehearsal."""
+
+    end: str
+    turns: int
+    retries: int
+    visits: Mapping[str, int]
+    taken: Mapping[Taken, int]
+
+
+def rehearse(
+    graph: Graph,
+    n: int = 1000,
+    satisfied: Chances = 0.5,
+    items: int = 3,
+    seed: int = 1,
+    executor: Executor | None = None,
+) -> Rehearsal:
+    """Cast a loadout many times with stub agents; the numbers are the same whoever works on them.
+
+    Args:
+        graph: the loadout.
+        n: how many casts.
+        satisfied: the chance that an output says ``satisfied: true``: one for all, or by socket or materia.
+        items: how long every list is.
+        seed: what the chances are drawn from, for each cast anew.
+        executor: who works on it in batches; this thread if left out.
+
+    Raises:
+        MateriaError: a chance is missing or none, or a socket takes no scripted answer (``no_answer``).
+    """
+    if n < 1 or items < 0:
+        raise MateriaError("A rehearsal needs casts and a length of lists.", hint="n from 1, items from 0")
+    check_names(graph, satisfied)
+    small = quiet(graph)
+    deciding = [id_ for id_, here in Rules(small).sockets.items() if verdicts(here) != (None,)]
+    chances = {id_: chance_at(graph, id_, satisfied) for id_ in deciding}
+    jobs = [Job(small, chances, items, seed, at, min(at + BATCH, n)) for at in range(0, n, BATCH)]
+    batches = map(run_job, jobs) if executor is None else executor.map(run_job, jobs)
+    runs = [one for batch in batches for one in batch]
+    visits: Counter[str] = Counter(dict.fromkeys(graph.sockets, 0))
+    taken: Counter[Taken] = Counter()
+    for one in runs:
+        visits.update(one.visits)
+        taken.update(one.taken)
+    return Rehearsal(
+        graph,
+        n,
+        items,
+        seed,
+        Counter(dict(Counter(one.end for one in runs).most_common())),
+        tuple(one.turns for one in runs),
+        tuple(one.retries for one in runs),
+        dict(visits),
+        dict(taken),
+    )
+
+
+def run_job(job: Job) -> list[Run]:
+    """Do the casts of a job, each with a seed of its own."""
+    rules = Rules(job.graph)
+    answers = Answers(rules, (job.items,))
+    return [
+        _run(rules, answers, job.chances, Random(f"{job.seed}:{number}"))  # noqa: S311 - chances, no secrets
+        for number in range(job.start, job.end)
+    ]
+
+
+def _run(rules: Rules, answers: Answers, chances: Mapping[str, float], rng: Random) -> Run:
+    visits: Counter[str] = Counter()
+    state, passed = arrive(rules, engine.begin(rules, WORD))
+    taken: Counter[Taken] = Counter(passed)
+    turns = 0
+    for _ in range(MOST_VISITS):
+        if state.status != "waiting" or state.at is None:
+            break
+        here = rules.sockets[state.at.socket]
+        visits[here.socket.id] += 1
+        answer = _drawn(answers.of(here), chances.get(here.socket.id), rng)
+        done = visit(rules, here, state, answer.text)
+        turns += 0 if here.socket.is_utility else len(done.said)
+        taken.update(done.taken)
+        state = done.state
+    return Run(end_of(state) or UNFINISHED, turns, _retries(rules.graph, taken), visits, taken)
+
+
+def _drawn(given: tuple[Answer, ...], chance: float | None, rng: Random) -> Answer:
+    if chance is None:
+        return given[0]
+    said = rng.random() < chance
+    return next(one for one in given if one.satisfied is said)
+
+
+def _retries(graph: Graph, taken: Mapping[Taken, int]) -> int:
+    return sum(
+        count
+        for edge, count in taken.items()
+        if isinstance(edge, tuple) and graph.sockets[edge[0]].edges[edge[1] - 1].when == "not_satisfied"
+    )

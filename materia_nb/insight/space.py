@@ -1,0 +1,291 @@
+"""Every way that a cast can go: the states that the engine reaches with answers that fit, each once.
+
+Two states are one when nothing that decides where a cast goes tells them apart: the socket, its item, how far
+each list has been walked, and what is left of the bounds. What was said, counted and shown is left out.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
+
+from materia_nb.engine import step as engine
+from materia_nb.engine.decision import Decision
+from materia_nb.engine.items import list_at, state_path
+from materia_nb.engine.rules import Rules, SocketRules
+from materia_nb.engine.state import CastState
+from materia_nb.engine.step import Step
+from materia_nb.errors import MateriaError
+from materia_nb.insight.answers import WORD, Answer, Answers, quiet
+from materia_nb.loadout.graph import END, Graph
+
+MOST_STATES: Final = 50_000
+"""How many states are looked at before a search stops early."""
+COMPLETE: Final = "complete"
+FAILED: Final = "failed"
+
+Taken: TypeAlias = tuple[str, int] | str
+"""An edge as its socket and its number from 1, or the ``edge_id`` of an exit route."""
+
+
+class Node(NamedTuple):
+    """A state: waiting at a socket, or an end.
+
+    Attributes:
+        socket: where it waits, or where it failed.
+        end: None while it waits, ``complete``, or the kind of a failure.
+        place: where in its list it is: only, first, middle or last, or "" outside a list.
+    """
+
+    socket: str | None
+    end: str | None = None
+    place: str = ""
+
+
+class Way(NamedTuple):
+    """One visit: what was answered, where it led, how many turns of an agent it took, and what it took on the way."""
+
+    to: int
+    answer: Answer
+    turns: int
+    taken: tuple[Taken, ...]
+
+
+@dataclass(slots=True)
+class Space:
+    """What a search found; node 0 is where a cast begins.
+
+    Attributes:
+        complete: whether everything was looked at; False when the search stopped early.
+        first: what is taken before the first visit, when an empty loop is passed over.
+    """
+
+    nodes: list[Node] = field(default_factory=list)
+    ways: list[list[Way]] = field(default_factory=list)
+    first: tuple[Taken, ...] = ()
+    complete: bool = True
+
+
+class Visited(NamedTuple):
+    """What one visit came to: the state before the next visit or at the end, and what led there."""
+
+    state: CastState
+    said: tuple[str, ...]
+    taken: tuple[Taken, ...]
+
+
+class Bounds(NamedTuple):
+    """Where a search stops early: after so many states, or so many seconds of the clock that is handed in."""
+
+    states: int = MOST_STATES
+    seconds: float = 0.0
+    clock: Callable[[], float] | None = None
+
+
+UNTIMED: Final = Bounds()
+
+
+def walk(graph: Graph, items: Sequence[int], bounds: Bounds = UNTIMED) -> Space:
+    """Look at every state, those that are nearest first.
+
+    Args:
+        graph: the loadout.
+        items: how long lists are; each answer that has one tries every length.
+        bounds: where the search stops early.
+    """
+    clock = bounds.clock
+    deadline = clock() + bounds.seconds if clock is not None else 0.0
+    rules = Rules(quiet(graph))
+    answers, key = Answers(rules, items), Key(rules, items)
+    space, known = Space(), dict[object, int]()
+    todo: deque[CastState] = deque()
+
+    def place(state: CastState) -> int:
+        found = known.setdefault(key.of(state), len(space.nodes))
+        if found == len(space.nodes):
+            space.nodes.append(_node(state))
+            space.ways.append([])
+            todo.append(state)
+        return found
+
+    begun, space.first = arrive(rules, engine.begin(rules, WORD))
+    place(begun)
+    for number in range(bounds.states):
+        if not todo:
+            return space
+        if clock is not None and number % 16 == 15 and clock() > deadline:
+            break
+        state = todo.popleft()
+        if state.status == "waiting" and state.at is not None:
+            here = rules.sockets[state.at.socket]
+            for answer in answers.of(here):
+                done = visit(rules, here, state, answer.text)
+                turns = 0 if here.socket.is_utility else len(done.said)
+                space.ways[number].append(Way(place(done.state), answer, turns, done.taken))
+    space.complete = not todo
+    return space
+
+
+def visit(rules: Rules, here: SocketRules, state: CastState, text: str) -> Visited:
+    """Answer the visit that waits, drafts and work before it included, and enter what comes next.
+
+    Raises:
+        MateriaError: the socket refuses the answer (``no_answer``).
+    """
+    said: list[str] = []
+    decision: Decision | None = None
+    while state.status == "waiting" and state.at is not None:
+        at = state.at
+        if at.mode == "draft" and at.drafts:
+            state = engine.finalize(rules, state, engine.prompt_for(rules, state)).state
+            continue
+        said.append(WORD if here.any_text(at.mode) else text)
+        step = engine.output(rules, state, said[-1])
+        _needs_taken(here, step)
+        state, decision = step.state, step.decision
+    taken = _taken(decision)
+    if state.status == "ready":
+        state, passed = arrive(rules, state)
+        taken += passed
+    return Visited(state, tuple(said), taken)
+
+
+def arrive(rules: Rules, state: CastState) -> tuple[CastState, tuple[Taken, ...]]:
+    """Enter what comes next; with it the exits of the loops that are passed over."""
+    step = engine.enter(rules, state)
+    passed = step.decision.passed if step.decision is not None else ()
+    return step.state, tuple(one.route for one in passed if one.route is not None)
+
+
+def end_of(state: CastState) -> str | None:
+    """How a cast ended: ``complete`` or the kind of its failure, None while it waits."""
+    if state.status == "waiting":
+        return None
+    return state.failure.kind if state.failure is not None else state.status
+
+
+def _node(state: CastState) -> Node:
+    if state.status == "waiting" and state.at is not None:
+        return Node(state.at.socket, None, _place(state))
+    return Node(state.failure.socket if state.failure is not None else None, end_of(state))
+
+
+def _place(state: CastState) -> str:
+    if not state.shown or state.at is None or state.at.item is None:
+        return ""
+    iterator, item, *_ = state.shown[-1]
+    last = item.position + 1 >= len(list_at(iterator.items, state, item))
+    return ("only" if last else "first") if item.position == 0 else "last" if last else "middle"
+
+
+def _needs_taken(here: SocketRules, step: Step) -> None:
+    if step.reading is None or step.reading.error is None:
+        return
+    told = "; ".join(f"{one.path}: {one.message}" for one in step.reading.issues[:3])
+    raise MateriaError(
+        f"No short answer was found that {here.socket.id} takes: {told}",
+        where=here.socket.id,
+        hint="an assignment there reads a JSONPath with a filter or the like; a dotted path can be explored",
+        kind="no_answer",
+    )
+
+
+def _taken(decision: Decision | None) -> tuple[Taken, ...]:
+    if decision is None or decision.by not in ("edge", "exit") or decision.chosen is None:
+        return ()
+    look = decision.chosen
+    if look.route is not None:
+        return (look.route,)
+    return ((decision.socket or "", (look.place or 0) + 1),)
+
+
+class Key:
+    """Tells the states of one loadout apart by what decides where a cast goes."""
+
+    def __init__(self, rules: Rules, items: Sequence[int]) -> None:
+        self._fields = _fields_read(rules.graph)
+        self._counted = _counted(rules)
+        self._longest = (max(items, default=0) + 1) ** 2
+        sources = [source for one in _sources(rules.graph) for source in one]
+        self._last_json = any(source.startswith(("lastJson", "$")) for source in sources)
+
+    def of(self, state: CastState) -> object:
+        """What tells a state apart."""
+        visit = state.at
+        if state.status != "waiting" or visit is None:
+            return _node(state)
+        data = state.data
+        return (
+            visit.socket,
+            visit.item.id if visit.item is not None else None,
+            tuple((name, repr(data[name])) for name in self._fields or sorted(data) if name in data),
+            tuple(sorted((name, min(at, self._longest)) for name, at in state.cursors.items())),
+            tuple(sorted((edge, n) for edge, n in state.counts.items() if edge in self._counted)),
+            frozenset(_records(state)),
+            tuple((one.iterator.cursor, one.item.id) for one in state.shown),
+            tuple(sorted(state.within.items())),
+            state.detours,
+            repr(state.last_json) if self._last_json else None,
+        )
+
+
+def _records(state: CastState) -> Iterator[object]:
+    for item, record in state.items.items():
+        path = tuple((socket, step <= state.bounded_at) for socket, step in record.path)
+        yield item, tuple(sorted(record.used.items())), path, record.cycles
+
+
+def _sources(graph: Graph) -> tuple[list[str], list[str]]:
+    """What lists are read from, and what assignments read them from in turn."""
+    sockets = graph.sockets.values()
+    lists = [one.iterator.items for one in sockets if one.iterator is not None]
+    lists += [one.advance.items for one in sockets if one.advance is not None]
+    roots = {path[0] for text in lists if (path := state_path(text))}
+    assigned: list[str] = []
+    pairs = [(target.split("."), source) for one in sockets for target, source in one.assign]
+    while True:
+        more = [
+            source
+            for target, source in pairs
+            if source not in assigned and not source.startswith("$") and roots & set(target[:1])
+        ]
+        if not more:
+            return lists, assigned
+        assigned += more
+        roots |= {path[0] for text in more if (path := state_path(text))}
+
+
+def _fields_read(graph: Graph) -> tuple[str, ...]:
+    """The fields of the state that a list may come from; empty for all of them."""
+    lists, assigned = _sources(graph)
+    if "state" in (*lists, *assigned):
+        return ()
+    return tuple(sorted({path[0] for text in (*lists, *assigned) if (path := state_path(text))})) or ("",)
+
+
+def _counted(rules: Rules) -> frozenset[tuple[str, int]]:
+    """The edges and exits that can be taken more than once: those that lie on a round."""
+    graph = rules.graph
+    links: list[tuple[str, str, tuple[str, int]]] = []
+    for id_, here in rules.sockets.items():
+        links += [(id_, edge.to, (id_, edge.place)) for edge in here.socket.edges]
+        links += [(id_, route.target, (route.edge_id, 0)) for route in here.exits]
+        if (route := rules.empty_exit(here.socket)) is not None:
+            links.append((id_, route.target, ("", 0)))
+    following: dict[str, set[str]] = {id_: set() for id_ in graph.sockets}
+    for source, target, _ in links:
+        if target != END:
+            following[source].add(target)
+    reached = {id_: _reached(following, id_) for id_ in following}
+    return frozenset(link for source, target, link in links if source in reached.get(target, ()))
+
+
+def _reached(following: Mapping[str, set[str]], start: str) -> set[str]:
+    found, todo = {start}, [start]
+    while todo:
+        new = following[todo.pop()] - found
+        found |= new
+        todo += new
+    return found

@@ -1,0 +1,194 @@
+"""What is known of a loadout before it is cast, shown in a notebook: explored, its odds, rehearsed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from statistics import mean
+from typing import Any, Final, Self
+
+from materia_nb.display.bundle import GraphPicture, Shown, picture
+from materia_nb.display.escape import part
+from materia_nb.display.html import html_join, html_lines, html_table
+from materia_nb.display.marks import Marks, Route
+from materia_nb.display.svg import graph_svg
+from materia_nb.display.text import table
+from materia_nb.insight.explore import Exploration
+from materia_nb.insight.odds import Chances, Odds, PerSocket
+from materia_nb.insight.rehearse import Rehearsal
+from materia_nb.insight.space import COMPLETE, Taken
+from materia_nb.loadout.graph import Graph
+
+_SHOWN: Final = 60
+"""Rows of one table that are shown."""
+
+Rows = Sequence[Sequence[object]]
+
+
+class _View(Shown):
+    """Lines and tables under a picture of the loadout, the same in text and in HTML."""
+
+    graph: Graph
+
+    @property
+    def marks(self) -> Marks:
+        """What is laid over the picture."""
+        raise NotImplementedError
+
+    @property
+    def picture(self) -> GraphPicture:
+        """The loadout with what was found laid over it, as ``svg``, ``text`` and ``mermaid`` source."""
+        return GraphPicture(self.graph, self.marks)
+
+    def _parts(self) -> Iterable[str | tuple[Sequence[str], Rows]]:
+        """Lines of text, and tables as (headers, rows)."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return "\n".join(
+            one if isinstance(one, str) else f"\n{table(one[1][:_SHOWN], one[0])}\n" for one in self._parts()
+        ).rstrip()
+
+    def _show(self) -> dict[str, Any]:
+        svg = graph_svg(self.graph, self.marks)
+        parts = [
+            html_lines([one])
+            if isinstance(one, str)
+            else html_table(one[0], [[str(cell) for cell in row] for row in one[1][:_SHOWN]])
+            for one in self._parts()
+        ]
+        return picture(repr(self), svg, html=f"{svg}{html_join(parts)}")
+
+
+class ExploreView(_View, Exploration):
+    """An exploration that shows itself: what can happen, how soon, and on the graph what is never taken."""
+
+    def odds(
+        self,
+        satisfied: Chances = 0.5,
+        items: int = 3,
+        *,
+        tokens: PerSocket | None = None,
+        cost: PerSocket | None = None,
+    ) -> OddsView:
+        """Return how likely each end is and how many turns it takes on average; see :meth:`Exploration.odds`."""
+        return OddsView.of(super().odds(satisfied, items, tokens=tokens, cost=cost))
+
+    @property
+    def marks(self) -> Marks:
+        """What no way takes or visits."""
+        ids = {self._name(route): (route.source, route.edge_id) for route in self._routes()}
+        never: list[Route] = [
+            (one[0], one[1] - 1) if isinstance(one, tuple) else ids[one] for one in self.never
+        ]
+        return Marks(never=frozenset(never), unreached=frozenset(self.unreached))
+
+    def _parts(self) -> Iterable[str | tuple[Sequence[str], Rows]]:
+        lengths = ", ".join(str(one) for one in self.items)
+        yield f"{part(self.graph.name)}, lists of {lengths}: {self.states:,} states"
+        yield from self.notes
+        if self.complete_search:
+            most = self.most_turns()
+            yield f"agents have at most {'any number of' if most is None else most} turns, repairs aside"
+        yield (
+            ("it can", "at", "first after"),
+            [
+                (
+                    "come to its end" if end == COMPLETE else f"fail: {end}",
+                    ", ".join(sockets),
+                    _visits(len(self.witness(end).route)),
+                )
+                for end, sockets in self.ends.items()
+            ],
+        )
+        if self.stalls:
+            yield f"it can come where no end is reached any more: {', '.join(self.stalls)}"
+        word = "never" if self.complete_search else "not seen to be"
+        if self.unreached:
+            yield f"{word} visited: {', '.join(part(one) for one in self.unreached)}"
+        rows = [self._never_row(one) for one in self.never]
+        yield (("way", "when", "to"), rows) if rows else "every edge and exit can be taken"
+        if rows:
+            yield f"these are {word} taken"
+
+    def _never_row(self, taken: Taken) -> tuple[str, str, str]:
+        if isinstance(taken, tuple):
+            edge = self.graph.sockets[taken[0]].edges[taken[1] - 1]
+            return f"edge {taken[1]} of {taken[0]}", edge.when, edge.to
+        route = next(one for one in self._routes() if self._name(one) == taken)
+        return f"exit {taken} of loop {route.loop}", route.condition, route.target
+
+
+class OddsView(_View, Odds):
+    """Odds that show themselves."""
+
+    @classmethod
+    def of(cls, odds: Odds) -> Self:
+        """Return the same odds as a view."""
+        return cls(**{one.name: getattr(odds, one.name) for one in fields(odds)})
+
+    @property
+    def marks(self) -> Marks:
+        """How often each socket is visited on average, rounded."""
+        return Marks(visits={socket: round(count) for socket, count in self.visits.items()})
+
+    def _parts(self) -> Iterable[str | tuple[Sequence[str], Rows]]:
+        yield f"{part(self.graph.name)}, lists of {self.items}: exact odds"
+        yield ("end", "chance"), [(end, f"{chance:.2%}") for end, chance in self.ends.items()]
+        yield f"{self.turns:.2f} turns of agents on average"
+        if self.tokens is not None:
+            yield f"{self.tokens:,.0f} tokens on average"
+        if self.cost is not None:
+            yield f"a cost of {self.cost:,.4f} on average"
+        rows = []
+        for socket, visits in self.visits.items():
+            moved = self.moves.get(socket)
+            rows.append(
+                (
+                    socket,
+                    f"{visits:.2f}",
+                    f"{self.satisfied[socket]:.2f}" if socket in self.satisfied else "",
+                    "" if moved is None else f"{moved.complete / 100:+.2%}",
+                    "" if moved is None else f"{moved.turns / 100:+.3f}",
+                )
+            )
+        yield ("socket", "visits", "satisfied", "complete, for +0.01", "turns, for +0.01"), rows
+
+
+class RehearsalView(_View, Rehearsal):
+    """A rehearsal that shows itself: ends, turns, and on the graph how often each way was taken."""
+
+    @classmethod
+    def of(cls, rehearsal: Rehearsal) -> Self:
+        """Return the same rehearsal as a view."""
+        return cls(**{one.name: getattr(rehearsal, one.name) for one in fields(rehearsal)})
+
+    @property
+    def marks(self) -> Marks:
+        """How often each socket was visited and each edge was taken, in all casts together."""
+        return Marks(visits=self.visits, traversals=self.traversals)
+
+    def _parts(self) -> Iterable[str | tuple[Sequence[str], Rows]]:
+        yield f"{part(self.graph.name)}, lists of {self.items}: {self.n:,} casts by chance, seed {self.seed}"
+        yield ("end", "casts", "share"), [(end, n, f"{n / self.n:.1%}") for end, n in self.ends.items()]
+        yield (
+            ("a cast has", "on average", "half up to", "90 % up to", "most"),
+            [_spread("turns of agents", self.turns), _spread("retries", self.retries)],
+        )
+        rows = _shares(self.visits, self.n)
+        yield ("socket", "visits a cast", ""), rows
+
+
+def _spread(what: str, counts: Sequence[int]) -> tuple[str, str, int, int, int]:
+    ordered = sorted(counts)
+    half, most = ((len(ordered) - 1) // 2), ((len(ordered) * 9 + 9) // 10 - 1)
+    return what, f"{mean(ordered):.2f}", ordered[half], ordered[most], ordered[-1]
+
+
+def _shares(visits: Mapping[str, int], n: int) -> list[tuple[str, str, str]]:
+    most = max([1, *visits.values()])
+    return [(socket, f"{count / n:.2f}", "█" * round(20 * count / most)) for socket, count in visits.items()]
+
+
+def _visits(count: int) -> str:
+    return f"{count} visit{'' if count == 1 else 's'}"

@@ -1,0 +1,88 @@
+"""Verbs about a loadout before it is cast: explore, odds, rehearse."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from materia_nb.errors import MateriaError
+from materia_nb.insight.odds import PerSocket
+from materia_nb.magics.registry import Argument, Call, verb
+
+_LOADOUT: Final = Argument("loadout", "the loadout; the chosen one if left out", completes="loadout")
+_SATISFIED: Final = Argument(
+    "--satisfied", "the chance of satisfied: 0.7 for all, or Check=0.7,*=0.9; 0.5 if left out", "option"
+)
+_ITEMS: Final = Argument("--items", "how long every list is; 3 if left out", "option", whole=True)
+
+
+@verb(
+    "explore",
+    _LOADOUT,
+    Argument("--items", "how long the lists are that are tried, such as 0-3 or 2,5", "option"),
+    example="%materia explore Plan-Build-Eval",
+)
+def explore(call: Call) -> Any:
+    """Show what a loadout can do: every way that its casts can go, without asking anybody."""
+    given = call.get("items")
+    return call.bench.explore(call.get("loadout"), range(4) if given is None else _lengths(str(given)))
+
+
+@verb("odds", _LOADOUT, _SATISFIED, _ITEMS, example="%materia odds Plan-Build-Eval --satisfied 0.7")
+def odds(call: Call) -> Any:
+    """Show how likely each end of a cast is, and how many turns it takes on average, exactly."""
+    items = _items(call)
+    explored = call.bench.explore(call.get("loadout"), (items,))
+    return explored.odds(_chances(call.get("satisfied")), items)
+
+
+@verb(
+    "rehearse",
+    _LOADOUT,
+    Argument("--n", "how many casts; 1000 if left out", "option", whole=True),
+    _SATISFIED,
+    _ITEMS,
+    Argument("--seed", "what the chances are drawn from; 1 if left out", "option", whole=True),
+    example="%materia rehearse Plan-Build-Eval --n 200 --satisfied 0.7",
+)
+def rehearse(call: Call) -> Any:
+    """Cast a loadout many times in memory, answered by chance, and show how the casts end."""
+    n, seed = call.get("n"), call.get("seed")
+    return call.bench.rehearse(
+        call.get("loadout"),
+        1000 if n is None else n,
+        _chances(call.get("satisfied")),
+        _items(call),
+        1 if seed is None else seed,
+    )
+
+
+def _items(call: Call) -> int:
+    given = call.get("items")
+    return 3 if given is None else int(given)
+
+
+def _lengths(text: str) -> list[int]:
+    found: list[int] = []
+    for piece in text.split(","):
+        first, _, last = piece.partition("-")
+        if not first.strip().isdecimal() or not (last or "0").strip().isdecimal():
+            raise MateriaError(f"{text!r} is no lengths of lists.", hint="write 0-3, or 2,5", kind="usage")
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+def _chances(given: object) -> PerSocket:
+    if given is None:
+        return 0.5
+    if isinstance(given, float | int | dict):
+        return given
+    text = str(given)
+    pairs = [piece.rpartition("=") for piece in text.split(",")]
+    try:
+        if len(pairs) == 1 and not pairs[0][1]:
+            return float(text)
+        return {name.strip(): float(chance) for name, _, chance in pairs}
+    except ValueError:
+        raise MateriaError(
+            f"{text!r} is no chance.", hint="write 0.7, or Check=0.7,*=0.9", kind="usage"
+        ) from None

@@ -1,0 +1,124 @@
+"""What is known before a cast, shown: as text, HTML and a picture, and by the magics."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from builders import asks, at, config, edge, exit_route, retry_loop
+from display_hostile import HOSTILE
+from magics_helpers import line, text
+from materia_nb import Workbench
+from materia_nb.display.text import WIDTH, display_width
+from materia_nb.errors import MateriaError
+from materia_nb.insight.rehearse import rehearse
+from materia_nb.insight_views import ExploreView, RehearsalView
+from materia_nb.loadout import build_graph
+
+
+@pytest.fixture
+def wb(project):
+    made = Workbench(project)
+    yield made
+    made.close()
+
+
+def guarded_text():
+    """A guard on text, which never matches."""
+    return build_graph(
+        config({"A": at("P", edge("B", "satisfied"), edge("C")), "B": at("P", edge("C")), "C": at("P")})
+    )
+
+
+def all_of(graph):
+    explored = ExploreView(graph, (0, 2))
+    return [explored, explored.odds(0.6, 2), RehearsalView.of(rehearse(graph, 20, 0.6, 2))]
+
+
+def test_no_line_is_wider_than_a_notebook_shows(wb):
+    for name in ("Plan-Build-Eval", "Blackbelt"):
+        for view in all_of(wb.graph(name)):
+            assert max(display_width(one) for one in repr(view).splitlines()) <= WIDTH <= 88
+
+
+def test_each_shows_text_html_and_a_picture(wb):
+    for view in all_of(wb.graph("Plan-Build-Eval")):
+        shown = view._repr_mimebundle_()
+        assert "<svg" in shown["text/html"]
+        assert shown["text/plain"] == repr(view)
+        assert "Plan-Build-Eval" in repr(view)
+
+
+def test_what_is_never_taken_is_told_and_marked_in_every_picture():
+    e = ExploreView(guarded_text())
+    assert "edge 1 of A" in repr(e)
+    assert "never visited: B" in repr(e)
+    for drawn in (e.picture.text, e.picture.svg, e.picture.mermaid):
+        assert "never taken" in drawn
+        assert "never visited" in drawn
+
+
+def test_an_exit_that_is_never_taken_is_marked():
+    exits = [exit_route("Eval", "satisfied", "end"), exit_route("Build", "not_satisfied", "end")]
+    e = ExploreView(build_graph(retry_loop(exits=exits)))
+    assert e.marks.never == {("Build", "loop-exit:L:exit:Build:not_satisfied")}
+    for drawn in (e.picture.text, e.picture.svg, e.picture.mermaid):
+        assert drawn.count("never taken") == 1
+
+
+def test_a_loadout_in_which_every_way_can_be_taken_says_so():
+    e = ExploreView(build_graph(retry_loop(exits=[exit_route("Eval", "satisfied", "end")])))
+    assert "every edge and exit can be taken" in repr(e)
+    assert "never visited: Tell" in repr(e)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_of_loadouts_and_exits_stay_text(name):
+    exits = [
+        exit_route("Eval", "satisfied", "end"),
+        exit_route("Build", "not_satisfied", "end") | {"id": name.strip() or "exit"},
+    ]
+    graph = replace(build_graph(retry_loop(exits=exits)), name=name)
+    assert ExploreView(graph).never == [name.strip() or "exit"]
+    for view in all_of(graph):
+        html = view._repr_mimebundle_()["text/html"]
+        assert not any(tag in html for tag in ("<script", "<img"))
+        assert "\x1b" not in repr(view)
+
+
+def test_a_rehearsal_draws_how_often_each_way_was_taken():
+    r = RehearsalView.of(rehearse(build_graph(retry_loop(most=1)), 30, 1.0, 2))
+    assert r.marks.visits["Build"] == 60
+    assert r.marks.traversals["Build->Eval"] == 60
+
+
+def test_another_protocol_is_said_to_be_left_out():
+    document = config({"A": asks(edge("end"), handoff="agent-contract")})
+    e = ExploreView(build_graph(document))
+    assert "A: explored as if its agent spoke the sparse protocol" in e.notes[0]
+    assert e.notes[0][:30] in repr(e)
+
+
+# -- magics ---------------------------------------------------------------------------------
+
+
+def test_explore_tells_of_the_chosen_loadout(shell):
+    line(shell, "use Plan-Build-Eval")
+    assert "fail: edge_traversals_exhausted" in text(line(shell, "explore"))
+    assert line(shell, "explore Ask --items 0-2,5").items == (0, 1, 2, 5)
+
+
+def test_odds_and_rehearse_take_chances(shell):
+    o = line(shell, "odds Plan-Build-Eval --satisfied Socket-3=1,*=0.5 --items 2")
+    assert (o.satisfied, o.items) == ({"Socket-3": 1, "Socket-4": 0.5}, 2)
+    r = line(shell, "rehearse Plan-Build-Eval --n 5 --satisfied 1 --items 1 --seed 3")
+    assert (r.n, r.seed, r.ends) == (5, 3, {"complete": 5})
+
+
+@pytest.mark.parametrize(
+    "typed", ["explore Ask --items few", "odds Ask --satisfied often", "odds Ask --satisfied A=b"]
+)
+def test_what_is_no_number_is_told(shell, typed):
+    with pytest.raises(MateriaError, match="is no"):
+        line(shell, typed)
