@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, SkipValidation
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
@@ -242,12 +242,9 @@ def _is_model(annotation: Any) -> bool:
 
 
 def _inside(annotation: Any) -> Iterating[Any]:
-    """Yield an annotation and what it is made of, but for what is checked elsewhere."""
-    inside = get_args(annotation)
-    if SkipValidation in map(type, inside):
-        return
+    """Yield an annotation and what it is made of."""
     yield annotation
-    for one in inside:
+    for one in get_args(annotation):
         yield from _inside(one)
 
 

@@ -7,9 +7,7 @@ spelling survive (R28).
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-from pydantic import SkipValidation
+from typing import Final
 
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import graph
@@ -69,7 +67,6 @@ __all__ = [
     "SocketLimits",
     "UtilityMateria",
     "config_fields",
-    "config_schema",
 ]
 
 
@@ -137,7 +134,7 @@ class Config(Model):
         write='write a path, such as ".pi/pi-materia"',
     )
     active_loadout: Reference | None = known("The loadout to cast; left out, the first.", "name of a loadout")
-    loadouts: dict[Key, SkipValidation[Loadout]] = known(
+    loadouts: dict[Key, JSON] = known(
         "Name -> loadout. Required.",
         "object",
         "R26",
@@ -146,9 +143,7 @@ class Config(Model):
         missing="the config has no loadouts",
         write='write {"My loadout": {"entry": ..., "sockets": ...}}',
     )
-    materia: dict[Key, SkipValidation[AgentMateria | UtilityMateria]] | None = known(
-        "Id -> materia.", "object", "R26"
-    )
+    materia: dict[Key, JSON] | None = known("Id -> materia.", "object", "R26")
     budget: Budget | None = known("How much a cast may use.", "object", "R20")
     limits: Limits | None = known("Bounds of a cast.", "object", "R18", "R19")
     cast_context: Told | None = known(
@@ -197,8 +192,3 @@ MODELS: tuple[type[Model], ...] = (
 def config_fields() -> list[FieldRow]:
     """Return every field of the format, model by model, for the documentation."""
     return [row for model in MODELS for row in rows_of(model).values()]
-
-
-def config_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a config, for editors."""
-    return Config.model_json_schema(by_alias=True)
