@@ -34,11 +34,11 @@ from materia_nb.display.words import (
     summary,
     who_words,
 )
+from materia_nb.loadout.conditions import described
 from materia_nb.loadout.graph import END, Graph
 
 FONT: Final = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
-_LINE_COLOURS: Final = {"always": "#7d8590", "satisfied": "#2e9e62", "not_satisfied": "#d9772b"}
-_DASHES: Final = {"not_satisfied": "2 4", "exit": "8 5", "implied": "1 5"}
+_DASHES: Final = {"exit": (8, 5), "implied": (1, 5)}
 INK, PLATE, RIM = "#1f2630", "#f3f5f8", "#98a1ad"
 _LOOP, NOW, _BAD = "#8f6fd1", "#e0a100", "#d5404d"
 _FILLS: Final = {"agent": "#2c5d8f", "utility": "#4a5560"}
@@ -165,14 +165,14 @@ def _taken(link: Link, marks: Marks) -> bool:
 def _line(line: Line, marks: Marks) -> str:
     link = line.link
     taken = _taken(link, marks)
-    style = link.kind if link.kind in _DASHES else link.condition
-    dash = f' stroke-dasharray="{_DASHES[style]}"' if style in _DASHES else ""
+    dashes = _DASHES.get(link.kind, described(link.condition).dashes)
+    dash = f' stroke-dasharray="{dashes[0]} {dashes[1]}"' if dashes else ""
     key = esc(shorten(link.key, 400))
     named = f' data-edge="{key}"' if link.kind in ("edge", "exit") else ""
     if link.kind == "exit":
         named = f' id="{key}"{named}'
     return (
-        f'<path{named} d="{line.d}" fill="none" stroke="{NOW if taken else _LINE_COLOURS[link.condition]}" '
+        f'<path{named} d="{line.d}" fill="none" stroke="{NOW if taken else described(link.condition).colour}" '
         f'stroke-width="{3.4 if taken else 1.7}"{dash} stroke-linecap="round"/>'
     )
 
@@ -180,7 +180,7 @@ def _line(line: Line, marks: Marks) -> str:
 def _arrow(line: Line, marks: Marks) -> str:
     """The head of a line: hollow for a loop exit."""
     taken = _taken(line.link, marks)
-    colour = NOW if taken else _LINE_COLOURS[line.link.condition]
+    colour = NOW if taken else described(line.link.condition).colour
     (x, y), (dx, dy) = line.tip, line.heading
     length, half = (12.0, 6.0) if taken else (9.0, 4.5)
     bx, by = x - dx * length, y - dy * length
@@ -204,7 +204,7 @@ def _label(line: Line, marks: Marks) -> str:
         words += f" {count_words(count)}"
     taken = _taken(link, marks)
     width = text_width(words, SMALL_SIZE) + 12
-    rim = NOW if taken else _LINE_COLOURS[link.condition]
+    rim = NOW if taken else described(link.condition).colour
     centre = box.x + width / 2 if link.source == link.target else box.cx
     return (
         f'<rect x="{centre - width / 2:.1f}" y="{box.y:.1f}" width="{width:.1f}" height="{box.h:.1f}" rx="5" '

@@ -5,13 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from materia_nb.loadout.conditions import CONDITIONS, Condition
 from materia_nb.loadout.files import read_config, read_text, write_config
 from materia_nb.loadout.graph import (
-    CONDITIONS,
     END,
     Advance,
     Budget,
-    Condition,
     Derived,
     Edge,
     ExitRoute,

@@ -15,7 +15,7 @@ from materia_nb.loadout.facts import (
     is_text,
     replacement,
 )
-from materia_nb.loadout.graph import CONDITIONS, END
+from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import (
     INVALID_GENERATOR,
     INVALID_SOCKET,
@@ -30,7 +30,6 @@ from materia_nb.loadout.report import (
 from materia_nb.loadout.sources import source_fault
 
 ID_FORM = "a letter, then letters, digits, dots, dashes or underscores, at most 64 in all"
-CONDITION_ADVICE = "write one of: " + ", ".join(f'"{condition}"' for condition in CONDITIONS)
 
 
 def check_sockets(findings: Findings, facts: Facts) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeGuard
 
 from materia_nb.jsonvalue import JSON, split_path
-from materia_nb.loadout.graph import CONDITIONS, Condition
+from materia_nb.loadout.conditions import CONDITIONS, GUARDS, Condition
 
 WORK_ITEMS: Final = "workItems"
 WORK_ITEMS_SOURCE: Final = "$.workItems"
@@ -251,11 +251,7 @@ class Facts:
         """Whether a guarded legacy exit makes this socket json (R15)."""
         for loop in self.loops_of.get(socket, ()):
             legacy = as_object(loop.raw.get("exit"))
-            if (
-                loop.consumes
-                and legacy.get("from") == socket
-                and legacy.get("when") in ("satisfied", "not_satisfied")
-            ):
+            if loop.consumes and legacy.get("from") == socket and legacy.get("when") in GUARDS:
                 return self.authored_parse(socket) is None
         return False
 

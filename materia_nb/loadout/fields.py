@@ -15,8 +15,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
 from materia_nb.jsonvalue import JSON, split_path
+from materia_nb.loadout.conditions import CONDITIONS, Condition
 from materia_nb.loadout.facts import Object, as_list, as_object, is_number, is_object, is_text, whole
-from materia_nb.loadout.graph import CAST_CONTEXTS, CONDITIONS, CastContext, Condition
+from materia_nb.loadout.graph import CAST_CONTEXTS, CastContext
 from materia_nb.loadout.report import INVALID_CONFIG
 from materia_nb.loadout.sources import source_fault
 

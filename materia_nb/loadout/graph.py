@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.conditions import Condition
 
-Condition: TypeAlias = Literal["always", "satisfied", "not_satisfied"]
-CONDITIONS: Final[tuple[Condition, ...]] = ("always", "satisfied", "not_satisfied")
 END: Final = "end"
 CastContext: TypeAlias = Literal["full", "request", "none"]
 DEFAULT_TIMEOUT_MS: Final = 30_000
