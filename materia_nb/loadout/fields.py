@@ -82,7 +82,8 @@ def _whole_from(least: int) -> Kind:
         number = whole(value)
         return number is not None and number >= least
 
-    return Kind(accepts, {"type": "integer", "minimum": least})
+    advice = f"write a whole number from {least} up, or leave it out"
+    return Kind(accepts, {"type": "integer", "minimum": least}, advice)
 
 
 ASSIGN: Final = 'write an object from targets to sources: {"plan": "$.plan"}'
@@ -94,7 +95,7 @@ Key: TypeAlias = Annotated[str, Kind(lambda _: True, TEXT)]
 """A key of an object; the graph checks those that are ids."""
 Reference: TypeAlias = Annotated[str, Kind(lambda _: True, TEXT)]
 """The name of something in the config; the graph checks whether it is there."""
-Text: TypeAlias = Annotated[str, Kind(is_text, TEXT)]
+Text: TypeAlias = Annotated[str, Kind(is_text, TEXT, "write a name in quotes")]
 """Text with something other than white space in it."""
 AnyText: TypeAlias = Annotated[
     str, Kind(lambda value: isinstance(value, str), TEXT, "write a name in quotes")
@@ -113,7 +114,9 @@ Milliseconds: TypeAlias = Annotated[
     float, Kind(lambda value: is_number(value) and value > 0, {"type": "number", "exclusiveMinimum": 0})
 ]
 Path: TypeAlias = Annotated[str, Kind(lambda value: is_text(value) and "\0" not in value, TEXT)]
-Name: TypeAlias = Annotated[str, Kind(lambda value: is_text(value) and bool(split_path(value)), TEXT)]
+Name: TypeAlias = Annotated[
+    str, Kind(lambda value: is_text(value) and bool(split_path(value)), TEXT, "write a name, or leave it out")
+]
 """The name of a cursor, or of an item in the state (R12, R13)."""
 Source: TypeAlias = Annotated[str, Kind(_is_source, TEXT, _A_PATH)]
 """Where a value is read from: a path, or JSONPath (R11)."""
