@@ -216,7 +216,7 @@ def test_shell_blocks_hold_known_commands_only(one):
             assert match[1] in targets, line
         elif match := re.fullmatch(r'pip install -e "\.\[(\w+)\]"', line):
             assert match[1] in extras, line
-        elif match := re.fullmatch(r"python -m (materia_nb[\w.]*)((?: [\w/.-]+)*)", line):
+        elif match := re.fullmatch(r"python -m (materia_nb[\w.]*)((?: [\w/.-]+)*?)(?: --output \S+)?", line):
             assert find_spec(match[1]), line
             assert all((ROOT / name).exists() for name in match[2].split()), line
         else:

@@ -11,7 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from loadout_samples import AGENT, UTILITY, config, edge, json_values, looped, route
-from materia_nb.loadout import LoadoutError, build_graph, check_config
+from materia_nb.loadout import LoadoutError, build_graph, check_config, config_fields
+from materia_nb.loadout.check_fields import check_fields
+from materia_nb.loadout.models import MODELS
+from materia_nb.loadout.report import Findings
 
 VECTORS = Path(__file__).parent / "vectors"
 
@@ -492,3 +495,24 @@ def test_what_is_built_into_the_reference_is_refused_with_what_to_place_instead(
 def test_an_id_of_earlier_versions_is_answered_with_the_one_of_now(old):
     (problem,) = check_config(config({"Socket-1": {"materia": old}})).problems
     assert problem.hint == "it is called 'Detect-VCS' now"
+
+
+@pytest.mark.parametrize("row", config_fields(), ids=lambda row: f"{row.model}.{row.field}")
+def test_a_problem_of_a_field_names_it_and_says_what_to_write(row):
+    model = next(model for model in MODELS if model.__name__ == row.model)
+    findings = Findings()
+    check_fields(findings, model, {row.field: "\0"}, "here")
+    for problem in findings.found:
+        assert problem.source.startswith("here.")
+        assert problem.hint.startswith(("write ", "name ", "list ", "remove "))
+
+
+def test_half_a_surrogate_pair_in_a_wrong_value_is_a_problem_like_any_other():
+    document = config({"Socket-1": {"materia": "P", "assign": {"a": ["\ud800"]}}})
+    assert found(document) == {("invalid-socket", "Socket-1.assign.a")}
+
+
+def test_each_wrong_part_of_a_command_is_a_problem():
+    document = config({"Socket-1": {"materia": "U"}})
+    document["materia"]["U"]["command"] = ["x", "", 5, "a\0"]
+    assert found(document) == {("invalid-materia", f"materia.U.command[{place}]") for place in (1, 2, 3)}

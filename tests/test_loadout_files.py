@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import same
 from materia_nb.loadout import read_config, read_text, write_config
-from materia_nb.loadout.models import Config
 
 
 def fault(text, format_=None):
@@ -181,17 +180,6 @@ def test_a_config_read_and_written_keeps_unknown_fields_order_and_spelling_r28(t
     first.write_text(text, encoding="utf-8")
     write_config(second, read_config(first))
     assert second.read_text(encoding="utf-8") == text
-
-
-def test_the_models_keep_unknown_fields_too_r28():
-    document = {
-        "x": 1,
-        "loadouts": {
-            "T": {"entry": "Socket-1", "y": [], "sockets": {"Socket-1": {"materia": "P", "z": None}}}
-        },
-        "materia": {"P": {"prompt": "p", "tools": "none", "w": {}}},
-    }
-    assert Config.model_validate(document).model_dump(by_alias=True, exclude_unset=True) == document
 
 
 def test_half_a_surrogate_pair_survives(tmp_path):

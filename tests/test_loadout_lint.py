@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 from loadout_samples import AGENT, UTILITY, config, edge, looped, route
-from materia_nb.loadout import check_config
-from materia_nb.loadout.models import MODELS, Config, config_fields, config_schema
+from materia_nb.loadout import check_config, config_schema
+from materia_nb.loadout.models import MODELS, Config, config_fields
 
 ADVANCE = {"when": "satisfied"}
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from materia_nb.display.marks import Route
-from materia_nb.loadout.graph import END, Condition, Graph, Socket
+from materia_nb.loadout.conditions import GUARDS, Condition
+from materia_nb.loadout.graph import END, Graph, Socket
 
 START: Final = "\x00start"
 """Key of the start sign: no socket id can be equal to it."""
@@ -89,7 +90,5 @@ def _with_unique_keys(found: list[Link]) -> list[Link]:
 def may_fall_through(socket: Socket) -> bool:
     """Whether its written edges leave a boolean without a match, which ends the cast (R3)."""
     conditions = {edge.when for edge in socket.edges}
-    covered = "always" in conditions or (
-        {"satisfied", "not_satisfied"} <= conditions and socket.parse == "json"
-    )
+    covered = "always" in conditions or (conditions.issuperset(GUARDS) and socket.parse == "json")
     return bool(conditions) and not covered

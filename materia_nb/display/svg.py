@@ -35,12 +35,12 @@ from materia_nb.display.words import (
     summary,
     who_words,
 )
+from materia_nb.loadout.conditions import described
 from materia_nb.loadout.graph import END, Graph
 
 FONT: Final = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helvetica, Arial, sans-serif"
-_LINE_COLOURS: Final = {"always": "#7d8590", "satisfied": "#2e9e62", "not_satisfied": "#d9772b"}
-_DASHES: Final = {"not_satisfied": "2 4", "exit": "8 5", "implied": "1 5"}
-_NEVER: Final = "1 9"
+_DASHES: Final = {"exit": (8, 5), "implied": (1, 5)}
+_NEVER: Final = (1, 9)
 INK, PLATE, RIM = "#1f2630", "#f3f5f8", "#98a1ad"
 _LOOP, NOW, _BAD = "#8f6fd1", "#e0a100", "#d5404d"
 _ONLY: Final = {"A": "#2f6fd0", "B": "#b8328c"}
@@ -176,16 +176,15 @@ def _colour(link: Link, marks: Marks) -> str:
         return RIM
     if _taken(link, marks):
         return NOW
-    return _ONLY.get(_only(link, marks), _LINE_COLOURS[link.condition])
+    return _ONLY.get(_only(link, marks), described(link.condition).colour)
 
 
 def _line(line: Line, marks: Marks) -> str:
     link = line.link
     taken = _taken(link, marks) or bool(_only(link, marks))
-    style = link.kind if link.kind in _DASHES else link.condition
     never = link.route is not None and link.route in marks.never
-    dashes = _NEVER if never else _DASHES.get(style)
-    dash = f' stroke-dasharray="{dashes}"' if dashes else ""
+    dashes = _NEVER if never else _DASHES.get(link.kind, described(link.condition).dashes)
+    dash = f' stroke-dasharray="{dashes[0]} {dashes[1]}"' if dashes else ""
     key = esc(shorten(link.key, 400))
     named = f' data-edge="{key}"' if link.kind in ("edge", "exit") else ""
     if link.kind == "exit":

@@ -11,7 +11,6 @@ from materia_nb.display.escape import ELLIPSIS, part, plain, shorten
 from materia_nb.display.links import END_SIGN, links
 from materia_nb.display.marks import Marks
 from materia_nb.display.words import (
-    CONDITION_SIGNS,
     NEVER,
     TIMES,
     answer_words,
@@ -24,6 +23,7 @@ from materia_nb.display.words import (
     summary,
 )
 from materia_nb.jsonvalue import JSON, compact
+from materia_nb.loadout.conditions import described
 from materia_nb.loadout.graph import END, Graph, Socket
 
 WIDTH: Final = 88
@@ -204,7 +204,7 @@ def _edges(socket: Socket, marks: Marks) -> str:
     words = []
     for number, edge in enumerate(socket.edges, 1):
         text = f"{number}. " if len(socket.edges) > 1 else ""
-        text += f"{CONDITION_SIGNS[edge.when]} → {part(edge.to)}"
+        text += f"{described(edge.when).sign} → {part(edge.to)}"
         if edge.max_traversals is not None:
             used = marks.budgets.get((socket.id, edge.place))
             text += f" ({budget_words(edge.max_traversals, used, item=marks.in_item)})"
@@ -274,7 +274,7 @@ def _loops(graph: Graph, marks: Marks) -> list[str]:
                 last += f" ◂ only {marks.only_routes[link.route]}"
             last = f", {NEVER}" if link.route in marks.never else last
             lines.append(
-                f"  exit from {part(link.source)}: {CONDITION_SIGNS[link.condition]} → {target}"
+                f"  exit from {part(link.source)}: {described(link.condition).sign} → {target}"
                 f"  [{part(link.key, 300)}]{last}"
             )
         found.append("\n".join(lines))

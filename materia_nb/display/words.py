@@ -11,15 +11,11 @@ from typing import Final
 from materia_nb.display.escape import part
 from materia_nb.display.links import Link, may_fall_through
 from materia_nb.display.marks import Marks
-from materia_nb.loadout.graph import Advance, Condition, Edge, Graph, Loop, Socket
+from materia_nb.loadout.conditions import described
+from materia_nb.loadout.graph import Advance, Edge, Graph, Loop, Socket
 
 TIMES: Final = "\N{MULTIPLICATION SIGN}"
 NEVER: Final = "never taken"
-CONDITION_SIGNS: dict[Condition, str] = {
-    "always": "always",
-    "satisfied": "✓ satisfied",
-    "not_satisfied": "✗ not_satisfied",
-}
 
 
 def kind_words(socket: Socket) -> tuple[str, ...]:
@@ -98,9 +94,9 @@ def link_words(link: Link, marks: Marks | None = None) -> str:
         return ""
     parts = []
     if link.kind == "exit":
-        parts.append("exit " + CONDITION_SIGNS[link.condition])
+        parts.append("exit " + described(link.condition).sign)
     elif link.order or link.condition != "always" or link.limit is not None:
-        parts.append((f"{link.order} " if link.order else "") + CONDITION_SIGNS[link.condition])
+        parts.append((f"{link.order} " if link.order else "") + described(link.condition).sign)
     if link.limit is not None and link.place is not None:
         used = marks.budgets.get((link.source, link.place)) if marks else None
         parts.append(budget_words(link.limit, used, item=marks is not None and marks.in_item))
@@ -112,7 +108,7 @@ def link_words(link: Link, marks: Marks | None = None) -> str:
 def edge_words(edge: Edge) -> str:
     """Say when an edge is taken, to where, and how often it may be."""
     limit = f" ({budget_words(edge.max_traversals)})" if edge.max_traversals is not None else ""
-    return f"{CONDITION_SIGNS[edge.when]} → {part(edge.to)}{limit}"
+    return f"{described(edge.when).sign} → {part(edge.to)}{limit}"
 
 
 def state_words(socket_id: str, marks: Marks) -> str:

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from materia_nb.engine.state import Failure, ItemId
 from materia_nb.handoff.protocol import Issue
+from materia_nb.loadout.conditions import described
 
 Said: TypeAlias = bool | None
 """What an output said in ``satisfied``; None when it said nothing."""
@@ -25,11 +26,11 @@ class Look(NamedTuple):
 
     def reason(self, satisfied: Said) -> str:
         """Say in words why it matched or not, for an output that said ``satisfied``."""
-        if self.when == "always":
+        needs = described(self.when).needs
+        if needs is None:
             return "always matches" if self.matched else "always would match, but a guarded exit goes first"
         said = "no satisfied" if satisfied is None else f"satisfied: {str(satisfied).lower()}"
-        wants = "true" if self.when == "satisfied" else "false"
-        return f"the output says {said}; {self.when} needs satisfied: {wants}"
+        return f"the output says {said}; {self.when} needs satisfied: {str(needs).lower()}"
 
 
 class AdvanceFact(NamedTuple):

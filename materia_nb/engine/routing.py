@@ -7,6 +7,7 @@ from typing import NamedTuple
 from materia_nb.engine.decision import By, Look, Said
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import Draft, EdgeId, Failure, ItemRecord, View, Visit
+from materia_nb.loadout.conditions import GUARDS, described
 from materia_nb.loadout.graph import END, Edge, ExitRoute
 
 
@@ -22,14 +23,14 @@ class Choice(NamedTuple):
 
 def matches(when: str, satisfied: Said) -> bool:
     """Whether a canonical condition holds for what the output said (R3)."""
-    return when == "always" or satisfied is (when == "satisfied")
+    return described(when).holds(satisfied)
 
 
 def choose_exit(routes: tuple[ExitRoute, ...], satisfied: Said) -> Choice:
     """Leave an exhausted loop: the guarded route that fits, then ``always``, then the end (R16)."""
-    guarded = None if satisfied is None else ("satisfied" if satisfied else "not_satisfied")
-    taken = next((route for route in routes if route.condition == guarded), None)
-    taken = taken or next((route for route in routes if route.condition == "always"), None)
+    fitting = [route for route in routes if matches(route.condition, satisfied)]
+    guarded = [route for route in fitting if route.condition in GUARDS]
+    taken = next(iter(guarded or fitting), None)
     looks = tuple(
         Look("exit", route.condition, route.target, route is taken, route=route.edge_id) for route in routes
     )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from materia_nb.loadout.conditions import CONDITIONS, Condition
 from materia_nb.loadout.files import read_config, read_text, write_config
 from materia_nb.loadout.graph import (
-    CONDITIONS,
     END,
     Advance,
     Budget,
-    Condition,
     Derived,
     Edge,
     ExitRoute,
@@ -27,7 +27,8 @@ from materia_nb.loadout.resolve import active_loadout, build_graph
 from materia_nb.loadout.validate import check_config
 
 if TYPE_CHECKING:
-    from materia_nb.loadout.models import Config, FieldRow, config_fields, config_schema
+    from materia_nb.loadout.models import Config, FieldRow, config_fields
+    from materia_nb.loadout.schema import config_schema
 
 __all__ = [
     "CONDITIONS",
@@ -62,13 +63,11 @@ __all__ = [
     "write_config",
 ]
 
-_MODELS = ("Config", "FieldRow", "config_fields", "config_schema")
+_MODELS = {"Config": "models", "FieldRow": "models", "config_fields": "models", "config_schema": "schema"}
 
 
 def __getattr__(name: str) -> Any:
-    """Load the models on first use: pydantic is slow to import, and casting needs none of it."""
+    """Load the models on first use: pydantic is slow to import, and what checks no config needs none of it."""
     if name not in _MODELS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from materia_nb.loadout import models
-
-    return getattr(models, name)
+    return getattr(import_module(f"materia_nb.loadout.{_MODELS[name]}"), name)

@@ -10,14 +10,13 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from materia_nb.errors import MateriaError
+from materia_nb.loadout.conditions import CONDITIONS, GUARDS, Condition
 from materia_nb.loadout.facts import Object, as_list
-from materia_nb.loadout.graph import END, Condition, ExitRoute, Graph, Loop, Socket
+from materia_nb.loadout.graph import END, ExitRoute, Graph, Loop, Socket
 from materia_nb.loadout.protocol_names import DEFAULT_HANDOFF
 
 _SAYS: Mapping[Condition, tuple[Condition, ...]] = {
-    "always": ("satisfied", "not_satisfied", "always"),
-    "satisfied": ("satisfied",),
-    "not_satisfied": ("not_satisfied",),
+    when: (when,) if when in GUARDS else CONDITIONS for when in CONDITIONS
 }
 """What an output can have said when an advance of this condition moved; ``always``: nothing."""
 
@@ -99,7 +98,7 @@ def _lead_edges(raw: Object, socket: Socket, target: str) -> None:
     guards = [edge["when"] for edge in edges]
     missing: list[Condition] = ["always"]
     if socket.parse == "json" and guards and (socket.is_utility or socket.handoff == DEFAULT_HANDOFF):
-        unsaid: list[Condition] = [when for when in ("satisfied", "not_satisfied") if when not in guards]
+        unsaid: list[Condition] = [when for when in GUARDS if when not in guards]
         missing = unsaid if socket.is_utility or not unsaid else missing
     if "always" in guards:
         missing = []

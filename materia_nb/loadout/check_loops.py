@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.check_sockets import check_condition, check_endpoint, check_iterator, check_names
-from materia_nb.loadout.facts import WORK_ITEMS, Facts, LoopFacts, Object, is_condition, is_object, is_text
+from materia_nb.loadout.check_sockets import check_done, check_endpoint
+from materia_nb.loadout.facts import Facts, LoopFacts, Object, as_list, is_condition, is_object, is_text
 from materia_nb.loadout.report import INVALID_LOOP, Findings, counted, shown
 
 
@@ -23,19 +23,6 @@ class _Inbound:
 
 def check_loops(findings: Findings, facts: Facts) -> None:
     """Note what is wrong with the loops of the loadout."""
-    loops = facts.raw.get("loops")
-    if loops is None:
-        return
-    if not is_object(loops):
-        findings.problem(
-            INVALID_LOOP, "loops", f"loops is {shown(loops)}", 'write an object: {"name": {"sockets": [...]}}'
-        )
-        return
-    for id_, raw in loops.items():
-        if not is_object(raw):
-            findings.problem(
-                INVALID_LOOP, f"loops.{id_}", f"the loop is {shown(raw)}", 'write {"sockets": [...], ...}'
-            )
     inbound = _Inbound(
         tuple((id_, to) for id_ in facts.sockets if facts.is_generator(id_) for to in facts.targets(id_))
     )
@@ -47,35 +34,23 @@ def check_loops(findings: Findings, facts: Facts) -> None:
 def _check_loop(findings: Findings, facts: Facts, inbound: _Inbound, loop: LoopFacts) -> None:
     here = f"loops.{loop.id}"
     members_known = _check_members(findings, facts, loop, here)
-    for field in ("consumes", "iterator", "exit"):
-        value = loop.raw.get(field)
-        if value is not None and not is_object(value):
-            findings.problem(
-                INVALID_LOOP, f"{here}.{field}", f"{field} is {shown(value)}", "write an object: { ... }"
-            )
-    if loop.iterator is not None:
-        check_iterator(findings, facts, INVALID_LOOP, f"{here}.iterator", loop.iterator)
+    check_done(findings, facts, f"{here}.iterator", loop.iterator)
     if loop.consumes is not None:
         _check_consumes(findings, facts, inbound, loop, members_known=members_known)
     legacy = loop.raw.get("exit")
     if is_object(legacy):
         _check_legacy_exit(findings, facts, loop, legacy)
-    if "exits" in loop.raw:
-        _check_exits(findings, facts, loop, loop.raw["exits"])
+    _check_exits(findings, facts, loop)
 
 
 def _check_members(findings: Findings, facts: Facts, loop: LoopFacts, here: str) -> bool:
     """Whether the list of members is well formed and every member exists."""
-    members = loop.raw.get("sockets")
-    if not isinstance(members, list) or not members:
-        wrong = f"sockets is {shown(members)}" if "sockets" in loop.raw else "the loop lists no sockets"
-        findings.problem(INVALID_LOOP, f"{here}.sockets", wrong, 'list its members: ["Socket-2", "Socket-3"]')
-        return False
+    members = as_list(loop.raw.get("sockets"))
     known = [
         check_endpoint(findings, facts, member, f"{here}.sockets[{place}]", end=False)
         for place, member in enumerate(members)
     ]
-    return all(known)
+    return bool(known) and all(known)
 
 
 def _check_consumes(
@@ -83,16 +58,7 @@ def _check_consumes(
 ) -> None:
     here = f"loops.{loop.id}.consumes"
     consumes = loop.consumes or {}
-    check_names(findings, INVALID_LOOP, here, consumes)
-    check_endpoint(findings, facts, consumes.get("done"), f"{here}.done", required=False)
-    output = consumes.get("output", WORK_ITEMS)
-    if output != WORK_ITEMS:
-        findings.problem(
-            INVALID_LOOP,
-            f"{here}.output",
-            f"the loop consumes {shown(output)}, but what a generator hands over is workItems",
-            'write "workItems" or leave it out; for another list use iterator {"items": "state...."}',
-        )
+    check_done(findings, facts, here, consumes)
     members = frozenset(loop.members)
     entering = inbound.into(members)
     sources = {source for source, _ in entering}
@@ -161,7 +127,6 @@ def _check_legacy_exit(findings: Findings, facts: Facts, loop: LoopFacts, legacy
     here = f"loops.{loop.id}.exit"
     source = _exit_source(findings, facts, loop, legacy.get("from"), f"{here}.from")
     check_endpoint(findings, facts, legacy.get("to"), f"{here}.to")
-    check_condition(findings, legacy, "when", f"{here}.when")
     when = legacy.get("when")
     if source is None or not is_condition(when) or loop.consumes is None:
         return
@@ -219,46 +184,32 @@ def _exit_source(findings: Findings, facts: Facts, loop: LoopFacts, source: JSON
     return None
 
 
-def _check_exits(findings: Findings, facts: Facts, loop: LoopFacts, exits: JSON) -> None:
-    here = f"loops.{loop.id}.exits"
-    if not isinstance(exits, list):
-        findings.problem(INVALID_LOOP, here, f"exits is {shown(exits)}", "write a list of routes: [{ ... }]")
-        return
+def _check_exits(findings: Findings, facts: Facts, loop: LoopFacts) -> None:
     ids: set[str] = set()
     conditions: set[tuple[JSON, JSON]] = set()
-    for place, route in enumerate(exits):
-        spot = f"{here}[{place}]"
+    for place, route in enumerate(as_list(loop.raw.get("exits"))):
+        here = f"loops.{loop.id}.exits[{place}]"
         if not is_object(route):
-            findings.problem(
-                INVALID_LOOP,
-                spot,
-                f"the route is {shown(route)}",
-                'write {"id": "...", "from": "...", "condition": "...", "targetSocketId": "..."}',
-            )
             continue
         id_ = route.get("id")
-        if not is_text(id_):
-            wrong = f"the id is {shown(id_)}" if "id" in route else "the route has no id"
-            findings.problem(INVALID_LOOP, f"{spot}.id", wrong, "write an id that is unique in this loop")
-        elif id_ in ids:
-            findings.problem(
-                INVALID_LOOP, f"{spot}.id", f"another route has the id {id_!r}", "make ids unique"
-            )
-        else:
+        if is_text(id_):
+            if id_ in ids:
+                findings.problem(
+                    INVALID_LOOP, f"{here}.id", f"another route has the id {id_!r}", "make ids unique"
+                )
             ids.add(id_)
-        _exit_source(findings, facts, loop, route.get("from"), f"{spot}.from")
-        check_condition(findings, route, "condition", f"{spot}.condition")
+        _exit_source(findings, facts, loop, route.get("from"), f"{here}.from")
         key = (route.get("from"), route.get("condition"))
         if is_text(key[0]) and is_condition(key[1]):
             if key in conditions:
                 findings.problem(
                     INVALID_LOOP,
-                    f"{spot}.condition",
+                    f"{here}.condition",
                     f"another route already leaves from {key[0]!r} when {key[1]}",
                     "keep one route for each source and condition",
                 )
             conditions.add(key)
-        check_endpoint(findings, facts, route.get("targetSocketId"), f"{spot}.targetSocketId")
+        check_endpoint(findings, facts, route.get("targetSocketId"), f"{here}.targetSocketId")
 
 
 def _check_cursors(findings: Findings, facts: Facts) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeGuard
 
 from materia_nb.jsonvalue import JSON, split_path
-from materia_nb.loadout.graph import CONDITIONS, Condition
+from materia_nb.loadout.conditions import CONDITIONS, GUARDS, Condition
 
 WORK_ITEMS: Final = "workItems"
 WORK_ITEMS_SOURCE: Final = "$.workItems"
@@ -41,7 +41,6 @@ LANE_UTILITIES: Final = ("vcs.spawnJjWorkspace", "vcs.integrateJjWorkspaces", "v
 """Built into the reference engine for its streams; no script of ours does what they do."""
 
 TOOL_SCOPES: Final = ("none", "readOnly", "coding")
-DEFAULT_TIMEOUT_MS: Final = 30_000
 
 Object = dict[str, JSON]
 
@@ -126,31 +125,18 @@ def is_parallel(raw: Object) -> bool:
     )
 
 
-ASSIGNMENT_SHAPES: Final = {
-    "goal": "text",
-    "acceptance_criteria": "list of texts",
-    "scope": "text",
-    "surfaces": "list of texts",
-    "adjacent_agents": "list of texts",
-    "primary": "true or false",
-    "writable_sections": "list of texts",
-    "readable_sections": "list of texts",
-}
-"""The fields of an ``assignment``, spelt as in an agent's contract; configs may also write acceptanceCriteria."""
-
-
-def told_in(assignment: Mapping[str, JSON], name: str) -> tuple[str, JSON]:
-    """Return how a field of an ``assignment`` is spelt there, and its value, None when it is not there."""
+def camel(name: str) -> str:
+    """Return how a config spells a name of ours."""
     first, *rest = name.split("_")
-    camel = first + "".join(word.capitalize() for word in rest)
-    return (camel, assignment[camel]) if camel in assignment else (name, assignment.get(name))
+    return first + "".join(word.capitalize() for word in rest)
 
 
-def has_shape(value: JSON, shape: str) -> bool:
-    """Whether a value is what :data:`ASSIGNMENT_SHAPES` says of it."""
-    if shape == "list of texts":
-        return isinstance(value, list) and all(isinstance(one, str) for one in value)
-    return isinstance(value, str if shape == "text" else bool)
+def told_in(assignment: Mapping[str, JSON], name: str) -> JSON:
+    """Return the value of a field of an ``assignment``, None when it is not there.
+
+    Names are those of an agent's contract, such as ``acceptance_criteria``; a config may also write acceptanceCriteria.
+    """
+    return assignment.get(camel(name), assignment.get(name))
 
 
 def assigns_work_items(target: str) -> bool:
@@ -265,11 +251,7 @@ class Facts:
         """Whether a guarded legacy exit makes this socket json (R15)."""
         for loop in self.loops_of.get(socket, ()):
             legacy = as_object(loop.raw.get("exit"))
-            if (
-                loop.consumes
-                and legacy.get("from") == socket
-                and legacy.get("when") in ("satisfied", "not_satisfied")
-            ):
+            if loop.consumes and legacy.get("from") == socket and legacy.get("when") in GUARDS:
                 return self.authored_parse(socket) is None
         return False
 

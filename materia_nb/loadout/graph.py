@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.conditions import Condition
 
-Condition: TypeAlias = Literal["always", "satisfied", "not_satisfied"]
-CONDITIONS: Final[tuple[Condition, ...]] = ("always", "satisfied", "not_satisfied")
 END: Final = "end"
 CastContext: TypeAlias = Literal["full", "request", "none"]
+DEFAULT_TIMEOUT_MS: Final = 30_000
+"""How long a utility may run when its materia does not say (R23)."""
 CAST_CONTEXTS: Final[tuple[CastContext, ...]] = ("full", "request", "none")
 """How much of the cast its agents are told, beside their own prompts (R32)."""
 

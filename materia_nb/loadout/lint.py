@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 
 from materia_nb.jsonvalue import JSON, split_path
+from materia_nb.loadout.conditions import GUARDS
 from materia_nb.loadout.facts import (
     CANONICAL_ID,
     SHIPPED_SCRIPTS,
@@ -213,7 +214,7 @@ def _hint_text_guards(findings: Findings, facts: Facts, id_: str, raw: Object) -
     owner = f"materia.{raw.get('materia')}" if facts.is_utility(id_) else id_
     advice = f'write "parse": "json" at {owner}, or use always'
     for place, edge in facts.edges(id_):
-        if edge.get("when") in ("satisfied", "not_satisfied"):
+        if edge.get("when") in GUARDS:
             findings.hint(
                 "guard-on-text",
                 f"{id_}.edges[{place}].when",
@@ -221,7 +222,7 @@ def _hint_text_guards(findings: Findings, facts: Facts, id_: str, raw: Object) -
                 advice,
             )
     when = as_object(raw.get("advance")).get("when")
-    if when in ("satisfied", "not_satisfied"):
+    if when in GUARDS:
         findings.hint(
             "guard-on-text",
             f"{id_}.advance.when",
@@ -230,11 +231,7 @@ def _hint_text_guards(findings: Findings, facts: Facts, id_: str, raw: Object) -
         )
     for loop in facts.loops_of.get(id_, ()):
         for place, route in enumerate(as_list(loop.raw.get("exits"))):
-            if (
-                is_object(route)
-                and route.get("from") == id_
-                and route.get("condition") in ("satisfied", "not_satisfied")
-            ):
+            if is_object(route) and route.get("from") == id_ and route.get("condition") in GUARDS:
                 findings.hint(
                     "guard-on-text",
                     f"loops.{loop.id}.exits[{place}].condition",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.conditions import GUARDS, Condition
 from materia_nb.loadout.derive import combined_condition
 from materia_nb.loadout.facts import (
     Facts,
@@ -16,10 +15,8 @@ from materia_nb.loadout.facts import (
     is_object,
     is_text,
 )
-from materia_nb.loadout.graph import END, Condition
+from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import Findings
-
-_GUARDS: Final[tuple[Condition, ...]] = ("satisfied", "not_satisfied")
 
 
 def hint_loops(findings: Findings, facts: Facts) -> None:
@@ -188,7 +185,7 @@ def _hint_exhausted(findings: Findings, facts: Facts, loop: LoopFacts, id_: str,
     }
     if "always" in found or (found and facts.gives_text(id_)):
         return
-    missing = [when for when in _GUARDS if how in ("always", when) and when not in found]
+    missing = [when for when in GUARDS if how in ("always", when) and when not in found]
     if missing:
         findings.hint(
             "exhausted-unmatched",
@@ -202,7 +199,7 @@ def _hint_exhausted(findings: Findings, facts: Facts, loop: LoopFacts, id_: str,
 def _hint_lone_guard(findings: Findings, facts: Facts, id_: str, moved: set[Condition]) -> None:
     """Hint at a socket whose edges wait for one of the two results only, so that the other ends the cast (R3)."""
     found = {when for _, edge in facts.edges(id_) if is_condition(when := edge.get("when"))}
-    missing = [when for when in _GUARDS if when not in found]
+    missing = [when for when in GUARDS if when not in found]
     if not facts.targets(id_):
         return  # it ends either way
     if len(missing) != 1 or "always" in found or facts.gives_text(id_) or missing[0] in moved:

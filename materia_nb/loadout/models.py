@@ -1,19 +1,30 @@
-"""Models of the config file: every field that means something here, described once.
+"""The format of a config: every field that means something here, described once.
 
-The documentation of the format, the close matches for unknown fields and the JSON
-Schema come from these models. They are views: a config is kept, checked and
-written as the JSON that it is, so unknown fields, order and spelling survive (R28).
+What a field may hold is checked by these models; the hints on unknown and idle fields, the documentation and the
+JSON Schema come from them too. A config is kept and written as the JSON that it is, so unknown fields, order and
+spelling survive (R28).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator as Iterating
-from dataclasses import dataclass
-from typing import Any
+from typing import Final
 
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.graph import CastContext
-from materia_nb.loadout.model_base import Model, known
+from materia_nb.loadout import graph
+from materia_nb.loadout.fields import (
+    Count,
+    CountFromOne,
+    FieldRow,
+    Key,
+    Model,
+    Path,
+    Percent,
+    Reference,
+    Told,
+    known,
+    rows_of,
+)
+from materia_nb.loadout.graph import CAST_CONTEXTS
 from materia_nb.loadout.models_graph import (
     Advance,
     Assignment,
@@ -28,13 +39,15 @@ from materia_nb.loadout.models_graph import (
     Socket,
     SocketLimits,
 )
-from materia_nb.loadout.models_materia import AgentMateria, AnyMateria, Script, UtilityMateria
+from materia_nb.loadout.models_materia import AgentMateria, Script, UtilityMateria
+
+_LIMITS: Final = graph.Limits()
+_BUDGET: Final = graph.Budget()
 
 __all__ = [
     "MODELS",
     "Advance",
     "AgentMateria",
-    "AnyMateria",
     "Assignment",
     "Budget",
     "Config",
@@ -54,18 +67,20 @@ __all__ = [
     "SocketLimits",
     "UtilityMateria",
     "config_fields",
-    "config_schema",
-    "model_fields",
 ]
 
 
 class Budget(Model):
     """How much a cast may use."""
 
-    max_tokens: int | None = known(
+    words = "a budget"
+
+    max_tokens: Count | None = known(
         "Tokens, input and output together, after which the cast stops.", "whole number from 0 up", "R20"
     )
-    warn_at_percent: float | None = known("When to warn; left out, 75.", "percent", "R20")
+    warn_at_percent: Percent | None = known(
+        "When to warn.", "percent", "R20", default=_BUDGET.warn_at_percent
+    )
     max_cost_usd: JSON = known(
         "Cost in US dollars.", "number", "R20", ignored="cost is recorded, never enforced; use maxTokens"
     )
@@ -75,16 +90,25 @@ class Budget(Model):
 class Limits(Model):
     """Bounds of a cast."""
 
-    repair_attempts: int | None = known(
-        "Repair turns after an invalid agent output; left out, 1.", "whole number from 0 up", "R19"
+    words = "limits"
+
+    repair_attempts: Count = known(
+        "Repair turns after an invalid agent output.",
+        "whole number from 0 up",
+        "R19",
+        default=_LIMITS.repair_attempts,
     )
-    max_no_advance_cycles: int | None = known(
-        "Cycles in which an item does not move on; left out, 3.", "whole number from 0 up", "R18"
+    max_no_advance_cycles: Count = known(
+        "Cycles in which an item does not move on.",
+        "whole number from 0 up",
+        "R18",
+        default=_LIMITS.max_no_advance_cycles,
     )
-    max_edge_traversals: int | None = known(
-        "Traversals, outside items, of an edge without maxTraversals; left out, 25.",
+    max_edge_traversals: CountFromOne = known(
+        "Traversals, outside items, of an edge without maxTraversals.",
         "whole number from 1 up",
         "R18",
+        default=_LIMITS.max_edge_traversals,
     )
     max_socket_visits: JSON = known(
         "Visits of a socket.", "whole number", "R21", ignored="visits are counted and shown, never enforced"
@@ -94,18 +118,39 @@ class Limits(Model):
 class Config(Model):
     """A config file."""
 
-    artifact_dir: str | None = known(
-        "Where run directories are made, relative to the project; left out, `.pi/pi-materia`.", "path", "R29"
+    words = "a config"
+    example = '{"loadouts": { ... }, "materia": { ... }}'
+
+    schema_: JSON = known(
+        "The JSON Schema that an editor checks this file with; `python -m materia_nb.schema` prints it.",
+        "path or address",
+        name="$schema",
     )
-    active_loadout: str | None = known("The loadout to cast; left out, the first.", "name of a loadout")
-    loadouts: dict[str, Loadout] | None = known("Name -> loadout. Required.", "object", "R26")
-    materia: dict[str, AnyMateria] | None = known("Id -> materia.", "object", "R26")
+
+    artifact_dir: Path | None = known(
+        "Where run directories are made, relative to the project; left out, `.pi/pi-materia`.",
+        "path",
+        "R29",
+        write='write a path, such as ".pi/pi-materia"',
+    )
+    active_loadout: Reference | None = known("The loadout to cast; left out, the first.", "name of a loadout")
+    loadouts: dict[Key, JSON] = known(
+        "Name -> loadout. Required.",
+        "object",
+        "R26",
+        required=True,
+        least=1,
+        missing="the config has no loadouts",
+        write='write {"My loadout": {"entry": ..., "sockets": ...}}',
+    )
+    materia: dict[Key, JSON] | None = known("Id -> materia.", "object", "R26")
     budget: Budget | None = known("How much a cast may use.", "object", "R20")
     limits: Limits | None = known("Bounds of a cast.", "object", "R18", "R19")
-    cast_context: CastContext | None = known(
-        "How much of the cast agents are told, where neither socket nor loadout says; left out, `full`.",
+    cast_context: Told | None = known(
+        "How much of the cast agents are told, where neither socket nor loadout says.",
         "full, request or none",
         "R32",
+        default=CAST_CONTEXTS[0],
     )
     active_loadout_id: JSON = known("Kept for the reference's editor.", "text")
     compaction: JSON = known(
@@ -144,38 +189,6 @@ MODELS: tuple[type[Model], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRow:
-    """One field of the config, for documentation: ``ignored`` says why it has no effect, if it has none."""
-
-    model: str
-    field: str
-    shape: str
-    description: str
-    rules: tuple[str, ...]
-    ignored: str | None
-
-
-def model_fields(model: type[Model]) -> Iterating[FieldRow]:
-    """Yield the fields of one model in the order in which they are documented."""
-    for name, info in model.model_fields.items():
-        extra = info.json_schema_extra
-        facts: dict[str, Any] = extra if isinstance(extra, dict) else {}
-        yield FieldRow(
-            model=model.__name__,
-            field=info.alias or name,
-            shape=facts["x-shape"],
-            description=info.description or "",
-            rules=tuple(facts["x-rules"]),
-            ignored=facts.get("x-ignored"),
-        )
-
-
 def config_fields() -> list[FieldRow]:
     """Return every field of the format, model by model, for the documentation."""
-    return [row for model in MODELS for row in model_fields(model)]
-
-
-def config_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a config, for editors."""
-    return Config.model_json_schema(by_alias=True)
+    return [row for model in MODELS for row in rows_of(model).values()]

@@ -2,21 +2,58 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Final
+
+from pydantic import ConfigDict
+
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.graph import CastContext, Condition
-from materia_nb.loadout.model_base import Model, known
+from materia_nb.loadout.facts import WORK_ITEMS
+from materia_nb.loadout.fields import (
+    ASSIGN,
+    AnyText,
+    Assigned,
+    CountFromOne,
+    Flag,
+    Key,
+    Model,
+    Name,
+    Parse,
+    Reference,
+    Source,
+    Text,
+    Texts,
+    Told,
+    When,
+    known,
+    one_of,
+)
+from materia_nb.loadout.report import (
+    INVALID_CONDITION,
+    INVALID_EDGE,
+    INVALID_LOOP,
+    INVALID_SOCKET,
+)
+
+_OTHER_LIST: Final = 'write "workItems" or leave it out; for another list use iterator {"items": "state...."}'
 
 
 class Edge(Model):
     """An ordinary way from a socket to the next. Edges are tried in order; the first that matches is taken."""
 
-    when: Condition | None = known(
+    words = "an edge"
+    example = '{"when": "always", "to": "Socket-2"}'
+    code = INVALID_EDGE
+
+    when: When = known(
         "When it matches: `always`, or when the parsed output holds `satisfied` true or false. Required.",
         "always, satisfied or not_satisfied",
         "R3",
+        required=True,
+        code=INVALID_CONDITION,
+        missing="the condition is missing",
     )
-    to: str | None = known("The socket that comes next, or `end`. Required.", "socket id or end", "R26")
-    max_traversals: int | None = known(
+    to: Reference | None = known("The socket that comes next, or `end`. Required.", "socket id or end", "R26")
+    max_traversals: CountFromOne = known(
         "How often it may be taken for one work item (outside items: in the whole cast). Going over fails the cast.",
         "whole number from 1 up",
         "R18",
@@ -26,19 +63,27 @@ class Edge(Model):
 class Advance(Model):
     """Moves a cursor to the next item once the socket completes."""
 
-    cursor: str | None = known(
+    words = "an advance"
+    example = '{"when": "satisfied"}'
+    code = INVALID_SOCKET
+
+    cursor: Text | None = known(
         "The cursor to move; left out, the one of the socket's iterator.", "name", "R13", "R14"
     )
-    items: str | None = known(
+    items: Source | None = known(
         "The list that the cursor runs over; left out, the one of the socket's iterator.",
         "source",
         "R13",
         "R14",
     )
-    when: Condition | None = known(
-        "When to move; left out, always.", "always, satisfied or not_satisfied", "R14"
+    when: When = known(
+        "When to move; left out, always.",
+        "always, satisfied or not_satisfied",
+        "R14",
+        code=INVALID_CONDITION,
+        missing="the condition is missing",
     )
-    done: str | None = known(
+    done: Reference | None = known(
         "Where older loadouts went after the last item. It must exist; loops are left by their exits instead.",
         "socket id or end",
         "R14",
@@ -49,14 +94,22 @@ class Advance(Model):
 class Foreach(Model):
     """Gives a socket one item of a list at a time."""
 
-    items: str | None = known(
-        "The list, such as `state.rows`. Required; anything else counts as empty.", "source", "R12"
+    words = "a foreach"
+    example = '{"items": "state.rows"}'
+    code = INVALID_SOCKET
+
+    items: Source = known(
+        "The list, such as `state.rows`. Required; anything else counts as empty.",
+        "source",
+        "R12",
+        required=True,
+        write='name the list, such as "state.rows"',
     )
-    as_: str | None = known(
+    as_: Name | None = known(
         "The name of the current item in the state; left out, `item`.", "name", "R12", name="as"
     )
-    cursor: str | None = known("The cursor; left out, `<socket id>Index`.", "name", "R13")
-    done: str | None = known(
+    cursor: Name | None = known("The cursor; left out, `<socket id>Index`.", "name", "R13")
+    done: Reference | None = known(
         "Where older loadouts went after the last item. It must exist.",
         "socket id or end",
         "R14",
@@ -67,27 +120,36 @@ class Foreach(Model):
 class Iterator(Foreach):
     """Gives all members of a loop the items of a list that no generator made."""
 
+    words = "an iterator"
+    code = INVALID_LOOP
+
 
 class Consumes(Model):
     """Gives all members of a loop the work items of a generator."""
 
-    from_: str | None = known(
+    words = "consumes"
+    example = '{"from": "Socket-1"}'
+    code = INVALID_LOOP
+
+    from_: Reference | None = known(
         "The generator socket. It is no member, and exactly one of its edges leads into the loop. Required.",
         "socket id",
         "R27",
         name="from",
     )
-    output: str | None = known("The list that it hands over; left out, `workItems`.", "workItems", "R12")
-    as_: str | None = known(
+    output: Annotated[str, one_of((WORK_ITEMS,))] = known(
+        "The list that it hands over; left out, `workItems`.", "workItems", "R12", write=_OTHER_LIST
+    )
+    as_: Name | None = known(
         "The name of the current item in the state; left out, `workItem`.", "name", "R12", name="as"
     )
-    cursor: str | None = known(
+    cursor: Name | None = known(
         "The cursor; left out, `workItemIndex`. Two loops over one generator need different ones.",
         "name",
         "R13",
         "R27",
     )
-    done: str | None = known(
+    done: Reference | None = known(
         "Where older loadouts went after the last item. It must exist.",
         "socket id or end",
         "R14",
@@ -98,40 +160,75 @@ class Consumes(Model):
 class LegacyExit(Model):
     """The older form of a way out of a loop; `exits` says the same and more."""
 
-    from_: str | None = known("The member that decides. Required.", "socket id", "R15", name="from")
-    when: Condition | None = known(
-        "When the item is done and the cursor moves. Required.", "always, satisfied or not_satisfied", "R15"
+    words = "an exit"
+    example = '{"from": "Socket-3", "when": "satisfied", "to": "end"}'
+    code = INVALID_LOOP
+
+    from_: Reference | None = known("The member that decides. Required.", "socket id", "R15", name="from")
+    when: When = known(
+        "When the item is done and the cursor moves. Required.",
+        "always, satisfied or not_satisfied",
+        "R15",
+        required=True,
+        code=INVALID_CONDITION,
+        missing="the condition is missing",
     )
-    to: str | None = known("Where to go after the last item. Required.", "socket id or end", "R15")
+    to: Reference | None = known("Where to go after the last item. Required.", "socket id or end", "R15")
 
 
 class ExitRoute(Model):
     """A way out of a loop, taken once its list is exhausted."""
 
-    id: str | None = known("A name that is unique in the loop. Required.", "text", "R26")
-    from_: str | None = known("The member that exhausts the list. Required.", "socket id", "R16", name="from")
-    condition: Condition | None = known(
+    words = "an exit route"
+    example = '{"id": "...", "from": "...", "condition": "...", "targetSocketId": "..."}'
+    code = INVALID_LOOP
+
+    id: Text = known(
+        "A name that is unique in the loop. Required.",
+        "text",
+        "R26",
+        required=True,
+        write="write an id that is unique in this loop",
+    )
+    from_: Reference | None = known(
+        "The member that exhausts the list. Required.", "socket id", "R16", name="from"
+    )
+    condition: When = known(
         "When it is taken: the last output's `satisfied`, or always. Required; one route for each source and condition.",
         "always, satisfied or not_satisfied",
         "R16",
         "R27",
+        required=True,
+        code=INVALID_CONDITION,
+        missing="the condition is missing",
     )
-    target_socket_id: str | None = known("Where it leads. Required.", "socket id or end", "R27")
+    target_socket_id: Reference | None = known("Where it leads. Required.", "socket id or end", "R27")
 
 
 class Loop(Model):
     """A region of sockets that work on one item after another."""
 
-    sockets: list[str] | None = known(
-        "The members, which form a cycle by their edges. Required.", "list of socket ids", "R27"
+    words = "a loop"
+    example = '{"sockets": [...], ...}'
+    code = INVALID_LOOP
+
+    sockets: list[Reference] = known(
+        "The members, which form a cycle by their edges. Required.",
+        "list of socket ids",
+        "R27",
+        required=True,
+        least=1,
+        missing="the loop lists no sockets",
+        write='list its members: ["Socket-2", "Socket-3"]',
     )
     consumes: Consumes | None = known("The generator whose work items it runs over.", "object", "R12", "R27")
     iterator: Iterator | None = known("Another list to run over.", "object", "R12")
-    exits: list[ExitRoute] | None = known(
+    exits: list[ExitRoute] = known(
         "The ways out. Where no member advances, the sources of these routes get an advance.",
         "list of objects",
         "R15",
         "R16",
+        write="write a list of routes: [{ ... }]",
     )
     exit: LegacyExit | None = known("The older form of `exits`, which also sets an advance.", "object", "R15")
     label: JSON = known("A name for people.", "text")
@@ -142,6 +239,9 @@ class Loop(Model):
 
 class SocketLimits(Model):
     """Bounds that other versions kept for each socket."""
+
+    words = "the limits of a socket"
+    code = INVALID_SOCKET
 
     max_visits: JSON = known(
         "Visits of this socket.",
@@ -158,57 +258,75 @@ class SocketLimits(Model):
 class Assignment(Model):
     """What an agent is told of its task, by protocols that hand it an envelope before its turn."""
 
-    goal: JSON = known("What the turn is for; left out, the prompt says it.", "text")
-    acceptance_criteria: JSON = known("What must hold at the end.", "list of texts")
-    scope: JSON = known("What it may touch.", "text")
-    surfaces: JSON = known(
+    words = "an assignment"
+    example = '{"goal": "..."}'
+    code = INVALID_SOCKET
+
+    model_config = ConfigDict(
+        populate_by_name=True
+    )  # a contract spells them acceptance_criteria, and so may a config
+
+    goal: AnyText | None = known("What the turn is for; left out, the prompt says it.", "text")
+    acceptance_criteria: Texts | None = known("What must hold at the end.", "list of texts")
+    scope: AnyText | None = known("What it may touch.", "text")
+    surfaces: Texts | None = known(
         "The parts of the project that it concerns; with more than one it must consolidate.", "list of texts"
     )
-    adjacent_agents: JSON = known("Who works on the parts beside.", "list of texts")
-    primary: JSON = known(
+    adjacent_agents: Texts | None = known("Who works on the parts beside.", "list of texts")
+    primary: Flag | None = known(
         "false if it assists: it must then report what it found to be consolidated.", "true or false"
     )
-    writable_sections: JSON = known("Sections of the project context that it may update.", "list of texts")
-    readable_sections: JSON = known("Sections that it is shown; left out, all.", "list of texts")
+    writable_sections: Texts | None = known(
+        "Sections of the project context that it may update.", "list of texts"
+    )
+    readable_sections: Texts | None = known("Sections that it is shown; left out, all.", "list of texts")
 
 
 class Socket(Model):
     """A materia placed in the graph."""
 
-    materia: str | None = known("Which materia works here. Required.", "materia id", "R26")
-    parse: str | None = known(
+    words = "a socket"
+    example = '{"materia": "..."}'
+    code = INVALID_SOCKET
+
+    materia: Reference | None = known("Which materia works here. Required.", "materia id", "R26")
+    parse: Parse = known(
         "How the output of an agent is read: `json` or `text` (the default). A utility's is on its materia; "
         "a generator's is always json.",
         "json or text",
         "R4",
     )
-    assign: dict[str, str] | None = known(
+    assign: dict[Key, Assigned] | None = known(
         "What is kept in the state, in order: dotted target -> source (`$.plan`, `$`, `state.x`, `item.x`, "
         "`lastJson.x`, `lastOutput`, or JSONPath). A utility's is on its materia.",
         "object of sources",
         "R4",
         "R11",
+        write=ASSIGN,
     )
     edges: list[Edge] | None = known(
-        "Where to go next, in order; without a match the cast ends.", "list of objects", "R3"
+        "Where to go next, in order; without a match the cast ends.",
+        "list of objects",
+        "R3",
+        write='write a list: [{"when": "always", "to": "Socket-2"}]',
     )
     advance: Advance | None = known("How the socket moves on to the next item.", "object", "R14")
     foreach: Foreach | None = known(
         "A list of its own to run over; it beats the loop's.", "object", "R1", "R12"
     )
-    handoff: str | None = known(
+    handoff: Text = known(
         "The protocol that the agent here speaks; left out, the loadout's, else `sparse`.",
         "name of a protocol",
     )
     assignment: Assignment | None = known(
         "What the agent is told of its task, where its protocol tells it (`agent-contract`).", "object"
     )
-    finalize: bool | None = known(
+    finalize: Flag | None = known(
         "Whether the agent works first, answering in any form, and is asked for its handoff afterwards, in a turn of "
         "its own in the same conversation. For agents whose output is json.",
         "true or false",
     )
-    cast_context: CastContext | None = known(
+    cast_context: Told | None = known(
         "How much of the cast its agent is told beside its own prompt: all (`full`), the `request` alone, or `none`; "
         "left out, the loadout's, else the config's, else `full`.",
         "full, request or none",
@@ -224,15 +342,33 @@ class Socket(Model):
 class Loadout(Model):
     """A workflow: sockets, the edges between them, and loop regions."""
 
-    entry: str | None = known(
+    words = "a loadout"
+    example = '{"entry": "Socket-1", "sockets": { ... }}'
+
+    entry: Reference | None = known(
         "The socket where a cast starts; left out, the first.", "socket id", "R26", "R36"
     )
-    sockets: dict[str, Socket] | None = known(
-        "Socket id -> socket. `Socket-1`, `Socket-2`, ... are the canonical ids. Required.", "object", "R26"
+    sockets: dict[Key, Socket] = known(
+        "Socket id -> socket. `Socket-1`, `Socket-2`, ... are the canonical ids. Required.",
+        "object",
+        "R26",
+        required=True,
+        least=1,
+        code=INVALID_SOCKET,
+        bare=True,
+        missing="the loadout has no sockets",
+        write='write {"Socket-1": {"materia": "..."}, ...}',
     )
-    loops: dict[str, Loop] | None = known("Loop id -> loop region.", "object", "R15", "R27")
-    handoff: str | None = known("The protocol of its agents; left out, `sparse`.", "name of a protocol")
-    cast_context: CastContext | None = known(
+    loops: dict[Key, Loop] | None = known(
+        "Loop id -> loop region.",
+        "object",
+        "R15",
+        "R27",
+        code=INVALID_LOOP,
+        write='write an object: {"name": {"sockets": [...]}}',
+    )
+    handoff: Text = known("The protocol of its agents; left out, `sparse`.", "name of a protocol")
+    cast_context: Told | None = known(
         "How much of the cast its agents are told, where their sockets do not say; left out, the config's.",
         "full, request or none",
         "R32",

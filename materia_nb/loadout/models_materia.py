@@ -2,19 +2,82 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final, TypeAlias
 
-from pydantic import Discriminator, Tag
+from pydantic import AfterValidator, Field
 
+from materia_nb.errors import did_you_mean
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.facts import as_object, materia_kind
-from materia_nb.loadout.model_base import Model, known
+from materia_nb.loadout.facts import TOOL_SCOPES, is_object, is_text, script_file
+from materia_nb.loadout.fields import (
+    ASSIGN,
+    TEXT,
+    TEXTS,
+    AnyText,
+    Fault,
+    Flag,
+    Key,
+    Kind,
+    Milliseconds,
+    Model,
+    Parse,
+    Source,
+    Text,
+    known,
+    one_of,
+)
+from materia_nb.loadout.graph import DEFAULT_TIMEOUT_MS
+from materia_nb.loadout.report import INVALID_MATERIA, shown
+
+
+def _is_part(part: JSON) -> bool:
+    if isinstance(part, str) and "\0" in part:
+        raise Fault(f"{shown(part)} holds a NUL character", "no program can be given one: remove it")
+    return isinstance(part, str) and bool(part)
+
+
+def _names_a_program(command: list[str]) -> list[str]:
+    if not command[0].strip():
+        raise Fault("the program of the command has no name", "write one, such as python3", "[0]")
+    return command
+
+
+def _are_tools(tools: JSON) -> bool:
+    custom = is_object(tools) and tools.get("type") == "custom"
+    names = tools.get("tools") if custom else tools
+    if isinstance(names, list) and all(is_text(name) for name in names):
+        return True
+    if names in TOOL_SCOPES and not custom:
+        return True
+    meant = f" ({did_you_mean(names, TOOL_SCOPES)})" if isinstance(names, str) else ""
+    raise Fault(f"tools is {shown(names)}", _SCOPES + meant, ".tools" if custom else "")
+
+
+_SCOPES: Final = 'write "none", "readOnly", "coding" or a list of tool names'
+_CUSTOM: Final = {
+    "type": "object",
+    "properties": {"type": {"const": "custom"}, "tools": TEXTS},
+    "required": ["type", "tools"],
+}
+Tools: TypeAlias = Annotated[JSON, Kind(_are_tools, {"anyOf": [{"enum": [*TOOL_SCOPES]}, TEXTS, _CUSTOM]})]
+Part: TypeAlias = Annotated[str, Kind(_is_part, TEXT, "write each part as a string that is not empty")]
+ScriptName: TypeAlias = Annotated[
+    str,
+    Kind(
+        lambda value: script_file(value) is not None,
+        TEXT,
+        "write a plain file name that ends with .py, without a directory",
+    ),
+]
 
 
 class _Materia(Model):
     """What agents and utilities share."""
 
-    type: str | None = known(
+    example = "{ ... } with its fields"
+    code = INVALID_MATERIA
+
+    type: Annotated[str, one_of(("agent", "utility"))] = known(
         "`agent` or `utility`. Left out: a utility if it has a command or script, else an agent.",
         "agent or utility",
         "R26",
@@ -28,7 +91,7 @@ class _Materia(Model):
         "Its colour in the pictures: `#rgb`, `#rrggbb`, or a name such as `teal`; left out, that of its kind.",
         "colour",
     )
-    generator: bool | None = known(
+    generator: Flag = known(
         "Whether it produces work items. Its output is then json with `workItems`.",
         "true or false",
         "R4",
@@ -36,7 +99,7 @@ class _Materia(Model):
     )
     lock_state: JSON = known("Kept for the reference's editor.", "locked or unlocked")
     catalog_origin: JSON = known("Kept for the reference's editor.", "object")
-    parallel: JSON = known(
+    parallel: Flag = known(
         "Whether a generator hands its items to streams that run side by side. They are not run here: a loadout that "
         "places such a materia is not cast (`parallel-generation`).",
         "true or false",
@@ -48,31 +111,51 @@ class _Materia(Model):
 class AgentMateria(_Materia):
     """A materia that a model, a person or a function answers for."""
 
-    prompt: str | None = known(
-        "What it is asked to do, with `{{...}}` variables. Required.", "text", "R26", "R31"
+    words = "an agent"
+
+    prompt: Text = known(
+        "What it is asked to do, with `{{...}}` variables. Required.",
+        "text",
+        "R26",
+        "R31",
+        required=True,
+        write='write what the agent is to do (or, if a process is meant, "type": "utility")',
     )
-    tools: JSON = known(
+    tools: Tools = known(
         "Which tools it may use: `none`, `readOnly`, `coding`, a list of names, or "
         '`{"type": "custom", "tools": [...]}`. Required.',
         "scope or list of names",
         "R26",
+        required=True,
+        write=_SCOPES,
     )
-    model: str | None = known("Which model answers; left out, the default of its agent.", "text", "R26")
-    thinking: str | None = known("How long the model may think, in the words of its agent.", "text")
-    multi_turn: bool | None = known(
+    model: AnyText = known("Which model answers; left out, the default of its agent.", "text", "R26")
+    thinking: AnyText = known("How long the model may think, in the words of its agent.", "text")
+    multi_turn: Flag = known(
         "Whether a person refines drafts before the final answer.", "true or false", "R26"
     )
-    parse: str | None = known(
-        "How its output is read.", "json or text", "R4", ignored="write it on the socket"
-    )
+    parse: Parse = known("How its output is read.", "json or text", "R4", ignored="write it on the socket")
 
 
 class Script(Model):
     """A script that is shipped with this package."""
 
-    kind: str | None = known("Always `shippedUtility`. Required.", "shippedUtility", "R25")
-    name: str | None = known(
-        "Its file name; a name in `.mjs` means the `.py` of that name. Required.", "file name", "R25"
+    words = "a script"
+    example = '{"kind": "shippedUtility", "name": "detect-vcs.py"}'
+    code = INVALID_MATERIA
+
+    kind: Annotated[str, one_of(("shippedUtility",))] = known(
+        "Always `shippedUtility`. Required.",
+        "shippedUtility",
+        "R25",
+        required=True,
+        write='write "shippedUtility", or use command for a script of your own',
+    )
+    name: ScriptName = known(
+        "Its file name; a name in `.mjs` means the `.py` of that name. Required.",
+        "file name",
+        "R25",
+        required=True,
     )
     runtime: JSON = known(
         "What ran it elsewhere.", "text", ignored="scripts run with the kernel's own Python"
@@ -82,33 +165,37 @@ class Script(Model):
 class UtilityMateria(_Materia):
     """A materia that is a process."""
 
-    command: list[str] | None = known(
+    words = "a utility"
+
+    command: Annotated[list[Part], Field(min_length=1), AfterValidator(_names_a_program)] | None = known(
         "The program and its arguments. No shell is used. Either this or `script` is required.",
         "list of text",
         "R23",
         "R24",
+        write='write a list of strings, such as ["python3", "script.py"]; no shell is used',
     )
     script: Script | None = known("A shipped script in place of a command.", "object", "R25")
-    params: dict[str, JSON] | None = known("Parameters, handed to the process on stdin.", "object", "R23")
-    parse: str | None = known(
+    params: dict[Key, JSON] | None = known(
+        "Parameters, handed to the process on stdin.", "object", "R23", write="write an object: { ... }"
+    )
+    parse: Parse = known(
         "How its stdout is read: `json` or `text` (the default).", "json or text", "R4", "R6"
     )
-    assign: dict[str, str] | None = known(
-        "What is kept in the state, in order: dotted target -> source.", "object of sources", "R4", "R11"
+    assign: dict[Key, Source] | None = known(
+        "What is kept in the state, in order: dotted target -> source.",
+        "object of sources",
+        "R4",
+        "R11",
+        write=ASSIGN,
     )
-    timeout_ms: float | None = known("How long it may run; left out, 30000.", "milliseconds above 0", "R23")
+    timeout_ms: Milliseconds = known(
+        "How long it may run.",
+        "milliseconds above 0",
+        "R23",
+        default=DEFAULT_TIMEOUT_MS,
+        write="write a number of milliseconds above 0, such as 30000",
+    )
+    multi_turn: Flag = known("Drafts.", "true or false", ignored="a process gives one answer")
     utility: JSON = known(
         "What is built into the reference engine.", "text", ignored="write command or script"
     )
-
-
-def _kind(value: JSON) -> str:
-    """Tell the two apart, as definitions and as models."""
-    if isinstance(value, Model):
-        return "utility" if isinstance(value, UtilityMateria) else "agent"
-    return materia_kind(as_object(value))
-
-
-AnyMateria = Annotated[
-    Annotated[AgentMateria, Tag("agent")] | Annotated[UtilityMateria, Tag("utility")], Discriminator(_kind)
-]

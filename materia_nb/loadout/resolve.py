@@ -10,7 +10,6 @@ from typing import Final, Literal
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.derive import Derivation, derive, socket_advance, socket_iterator
 from materia_nb.loadout.facts import (
-    DEFAULT_TIMEOUT_MS,
     WORK_ITEMS,
     WORK_ITEMS_SOURCE,
     Facts,
@@ -18,12 +17,23 @@ from materia_nb.loadout.facts import (
     as_list,
     as_object,
     assigns_work_items,
+    camel,
     is_object,
     materia_group,
     materia_kind,
     whole,
 )
-from materia_nb.loadout.graph import Budget, CastContext, Edge, Graph, Limits, Materia, Socket
+from materia_nb.loadout.graph import (
+    CAST_CONTEXTS,
+    DEFAULT_TIMEOUT_MS,
+    Budget,
+    CastContext,
+    Edge,
+    Graph,
+    Limits,
+    Materia,
+    Socket,
+)
 from materia_nb.loadout.protocol_names import DEFAULT_HANDOFF
 from materia_nb.loadout.report import INVALID_CONFIG, LoadoutError, Problem, Report
 from materia_nb.loadout.validate import find_problems, placed_materia
@@ -54,7 +64,7 @@ def build_graph(
     derivation = derive(facts)
     used = dict.fromkeys(placed_materia(facts))
     materia = {id_: _materia(id_, facts.materia[id_], (owners or {}).get(id_)) for id_ in used}
-    told: CastContext = facts.raw.get("castContext") or document.get("castContext") or "full"
+    told: CastContext = facts.raw.get("castContext") or document.get("castContext") or CAST_CONTEXTS[0]
     sockets = {
         id_: _socket(derivation, id_, raw, materia[raw["materia"]], told)
         for id_, raw in facts.sockets.items()
@@ -167,16 +177,11 @@ def _materia(id_: str, raw: Object, owner: Path | None) -> Materia:
 
 
 def _limits(raw: Object) -> Limits:
-    fields = {
-        "repairAttempts": "repair_attempts",
-        "maxNoAdvanceCycles": "max_no_advance_cycles",
-        "maxEdgeTraversals": "max_edge_traversals",
-    }
-    return Limits(
-        **{ours: number for theirs, ours in fields.items() if (number := whole(raw.get(theirs))) is not None}
-    )
+    given = {name: whole(raw.get(camel(name))) for name in Limits.__slots__}
+    return Limits(**{name: number for name, number in given.items() if number is not None})
 
 
 def _budget(raw: Object) -> Budget:
     warn = raw.get("warnAtPercent")
-    return Budget(max_tokens=whole(raw.get("maxTokens")), warn_at_percent=75 if warn is None else warn)
+    most = whole(raw.get("maxTokens"))
+    return Budget(most) if warn is None else Budget(most, warn)

@@ -6,50 +6,26 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.facts import is_object
-from materia_nb.loadout.report import Findings, shown
+from materia_nb.loadout.report import shown
 
 SIMPLE: Final = re.compile(r"\$(?:\.[^.\[\]()*?@'\"\s,|]+)*")
 
 
-def check_assign(findings: Findings, code: str, here: str, assign: JSON, *, in_effect: bool = True) -> None:
-    """Note what is wrong with ``assign``; the sources only when it is ``in_effect`` (R4)."""
-    if assign is None:
-        return
-    if not is_object(assign):
-        findings.problem(
-            code,
-            here,
-            f"assign is {shown(assign)}",
-            'write an object from targets to sources: {"plan": "$.plan"}',
-        )
-        return
-    for target, source in assign.items():
-        if not isinstance(source, str) or not source.strip():
-            findings.problem(
-                code,
-                f"{here}.{target}",
-                f"the source of {target!r} is {shown(source)}",
-                'write a path in quotes, such as "$.context" or "state.plan"',
-            )
-        elif in_effect:
-            check_source(findings, code, f"{here}.{target}", source)
+def source_fault(source: str) -> tuple[str, str] | None:
+    """Say what is wrong with a ``$`` source that is not JSONPath, and what to write; None for nothing.
 
-
-def check_source(findings: Findings, code: str, here: str, source: str) -> None:
-    """Note a ``$`` source that is not JSONPath; other sources are state paths and always readable."""
+    Other sources are state paths, and always readable.
+    """
     if not source.startswith("$"):
-        return
+        return None
     if (endless := _may_run_long(source)) is not None:
-        findings.problem(code, here, f"{shown(source)} {endless[0]}", endless[1])
-    elif (fault := jsonpath_fault(source)) is not None:
-        findings.problem(
-            code,
-            here,
-            f"{shown(source)} is not a JSONPath expression ({fault})",
-            "write $, a dotted path such as $.plan.name, or JSONPath such as $.items[*].title",
-        )
+        return f"{shown(source)} {endless[0]}", endless[1]
+    if (fault := jsonpath_fault(source)) is None:
+        return None
+    return (
+        f"{shown(source)} is not a JSONPath expression ({fault})",
+        "write $, a dotted path such as $.plan.name, or JSONPath such as $.items[*].title",
+    )
 
 
 def _may_run_long(source: str) -> tuple[str, str] | None:

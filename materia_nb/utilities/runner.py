@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
@@ -15,9 +15,6 @@ from materia_nb.loadout.graph import Materia
 from materia_nb.secrets import scrubbed, scrubbed_bytes, secret_arguments
 from materia_nb.utilities.command import resolve_command
 from materia_nb.utilities.process import KEEP_BYTES, ProcessResult, run_process
-
-DEFAULT_TIMEOUT_MS: Final = 30_000
-"""How long a utility may run when its materia does not say (R23)."""
 
 FailureKind: TypeAlias = Literal["utility_exit", "utility_timeout", "utility_not_started", "interrupted"]
 
@@ -126,7 +123,7 @@ def run_utility(
         MateriaError: kind ``invalid_document``: the document is not JSON.
     """
     stdin = _encode(document)
-    timeout_ms = materia.timeout_ms or DEFAULT_TIMEOUT_MS
+    timeout_ms = materia.timeout_ms
     try:
         argv = resolve_command(materia, utilities=utilities)
     except MateriaError as error:

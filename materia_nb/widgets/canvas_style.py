@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from materia_nb.display.svg import FONT as SVG_FONT
+from materia_nb.loadout.conditions import DESCRIBED
 
 FONT: Final = SVG_FONT.replace("'", '"')
 """The family that the layout measures, in the quotes that cytoscape takes: it refuses the whole list for one of the others."""
 _INK, _PLATE, _RIM = "#1f2630", "#d3dae3", "#98a1ad"
 _LOOP, _NOW, _BAD, _HEAT, _PICK = "#8f6fd1", "#e0a100", "#d5404d", "#e0662b", "#3b82f6"
-_LINES: Final = {"always": "#7d8590", "satisfied": "#2e9e62", "not_satisfied": "#d9772b"}
+_LINES: Final = {word: condition.colour for word, condition in DESCRIBED.items()}
 
 
 def _rule(selector: str, **style: Any) -> dict[str, Any]:

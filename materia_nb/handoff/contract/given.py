@@ -78,7 +78,7 @@ def assignment_of(task: Task) -> Assignment:
     """Read what the loadout says of a task, in either spelling; anything of the wrong type is left out."""
 
     def told(name: str) -> JSON:
-        return told_in(task.assignment, name)[1]
+        return told_in(task.assignment, name)
 
     readable = told("readable_sections")
     wanted = _texts(readable) if isinstance(readable, list) else list(task.knowledge)

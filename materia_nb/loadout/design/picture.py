@@ -7,7 +7,6 @@ from typing import TypeGuard
 
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import (
-    DEFAULT_TIMEOUT_MS,
     Facts,
     LoopFacts,
     Object,
@@ -21,6 +20,7 @@ from materia_nb.loadout.facts import (
     whole,
 )
 from materia_nb.loadout.graph import (
+    DEFAULT_TIMEOUT_MS,
     END,
     Advance,
     Budget,

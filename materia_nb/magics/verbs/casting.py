@@ -7,6 +7,7 @@ from typing import Any
 from materia_nb import tables, views
 from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.loadout.conditions import GUARDS, described
 from materia_nb.magics.progress import running
 from materia_nb.magics.registry import Argument, Call, verb
 
@@ -169,7 +170,7 @@ def allow(call: Call) -> Any:
 def decide(call: Call) -> Any:
     """Decide in the place of the agent that holds the cast: its output is taken, and the cast goes on."""
     word, current = str(call.get("word")), call.bench.current
-    said = {"satisfied": True, "not_satisfied": False}.get(word)
+    said = described(word).needs if word in GUARDS else None
     current.decide(satisfied=said, target=word if said is None else None)
     return views.StepView(current)
 

@@ -1,0 +1,279 @@
+"""How a field of the config is described: once, in a model, from which checking, hints, docs and schema read it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from collections.abc import Iterator as Iterating
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, core_schema
+
+from materia_nb.jsonvalue import JSON, split_path
+from materia_nb.loadout.conditions import CONDITIONS, Condition
+from materia_nb.loadout.facts import Object, as_list, as_object, is_number, is_object, is_text, whole
+from materia_nb.loadout.graph import CAST_CONTEXTS, CastContext
+from materia_nb.loadout.report import INVALID_CONFIG
+from materia_nb.loadout.sources import source_fault
+
+
+class Fault(ValueError):
+    """What is wrong with a value (None: that it is there), what to do, and where inside the value, such as ``[1]``."""
+
+    def __init__(self, what: str | None = None, hint: str | None = None, at: str = "") -> None:
+        super().__init__()  # without the words: pydantic cannot take half a surrogate pair
+        self.what, self.hint, self.at = what, hint, at
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind:
+    """A kind of value: what is accepted, the JSON Schema that says so, and what to write instead of anything else.
+
+    ``accepts`` may raise a :class:`Fault` that says more than that the value is wrong.
+    """
+
+    accepts: Callable[[JSON], bool]
+    schema: Mapping[str, JSON]
+    write: str | None = None
+
+    def check(self, value: JSON) -> JSON:
+        """Return the value as it is; raises Fault when it is of another kind."""
+        if not self.accepts(value):
+            raise Fault(hint=self.write)
+        return value
+
+    def __get_pydantic_core_schema__(self, _source: Any, _handler: Any) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self.check)
+
+    def __get_pydantic_json_schema__(
+        self, _schema: CoreSchema, _handler: GetJsonSchemaHandler
+    ) -> dict[str, JSON]:
+        return dict(self.schema)
+
+
+def one_of(words: tuple[str, ...]) -> Kind:
+    """Make the kind of a field that takes one of a few words."""
+    advice = " or ".join(f'"{word}"' for word in words)
+    if len(words) > 2:
+        advice = "one of: " + ", ".join(f'"{word}"' for word in words)
+    return Kind(
+        lambda value: isinstance(value, str) and value in words, {"enum": [*words]}, f"write {advice}"
+    )
+
+
+def _is_source(value: JSON) -> bool:
+    fault = source_fault(value) if is_text(value) else None
+    if fault is not None:
+        raise Fault(*fault)
+    return is_text(value)
+
+
+def _are_texts(value: JSON) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def _whole_from(least: int) -> Kind:
+    def accepts(value: JSON) -> bool:
+        number = whole(value)
+        return number is not None and number >= least
+
+    advice = f"write a whole number from {least} up, or leave it out"
+    return Kind(accepts, {"type": "integer", "minimum": least}, advice)
+
+
+ASSIGN: Final = 'write an object from targets to sources: {"plan": "$.plan"}'
+_A_PATH: Final = 'write a path in quotes, such as "$.context" or "state.plan"'
+TEXT: Final = {"type": "string"}
+TEXTS: Final = {"type": "array", "items": TEXT}
+
+Key: TypeAlias = Annotated[str, Kind(lambda _: True, TEXT)]
+"""A key of an object; the graph checks those that are ids."""
+Reference: TypeAlias = Annotated[str, Kind(lambda _: True, TEXT)]
+"""The name of something in the config; the graph checks whether it is there."""
+Text: TypeAlias = Annotated[str, Kind(is_text, TEXT, "write a name in quotes")]
+"""Text with something other than white space in it."""
+AnyText: TypeAlias = Annotated[
+    str, Kind(lambda value: isinstance(value, str), TEXT, "write a name in quotes")
+]
+Texts: TypeAlias = Annotated[list[str], Kind(_are_texts, TEXTS)]
+Flag: TypeAlias = Annotated[
+    bool,
+    Kind(lambda value: isinstance(value, bool), {"type": "boolean"}, "write true or false, without quotes"),
+]
+Count: TypeAlias = Annotated[int, _whole_from(0)]
+CountFromOne: TypeAlias = Annotated[int, _whole_from(1)]
+Percent: TypeAlias = Annotated[
+    float, Kind(lambda value: is_number(value) and value >= 0, {"type": "number", "minimum": 0})
+]
+Milliseconds: TypeAlias = Annotated[
+    float, Kind(lambda value: is_number(value) and value > 0, {"type": "number", "exclusiveMinimum": 0})
+]
+Path: TypeAlias = Annotated[str, Kind(lambda value: is_text(value) and "\0" not in value, TEXT)]
+Name: TypeAlias = Annotated[
+    str, Kind(lambda value: is_text(value) and bool(split_path(value)), TEXT, "write a name, or leave it out")
+]
+"""The name of a cursor, or of an item in the state (R12, R13)."""
+Source: TypeAlias = Annotated[str, Kind(_is_source, TEXT, _A_PATH)]
+"""Where a value is read from: a path, or JSONPath (R11)."""
+Assigned: TypeAlias = Annotated[str, Kind(is_text, TEXT, _A_PATH)]
+"""The source of an assignment that may have no effect, so that it need not be readable (R4)."""
+Parse: TypeAlias = Annotated[Literal["json", "text"], one_of(("json", "text"))]
+When: TypeAlias = Annotated[Condition, one_of(CONDITIONS)]
+Told: TypeAlias = Annotated[CastContext, one_of(CAST_CONTEXTS)]
+
+
+def known(  # noqa: PLR0913 - each is a fact about the field, given by name
+    description: str,
+    shape: str,
+    *rules: str,
+    name: str | None = None,
+    required: bool = False,
+    default: JSON = None,
+    least: int | None = None,
+    ignored: str | None = None,
+    code: str | None = None,
+    missing: str | None = None,
+    write: str | None = None,
+    bare: bool = False,
+) -> Any:
+    """Describe a field.
+
+    Args:
+        description: what it does, in one or two sentences.
+        shape: what its value looks like, in words.
+        rules: the R-numbers that it implements.
+        name: how the config spells it, where that is no Python name in camel case.
+        required: whether it must be there. What the graph checks (see :data:`Reference`) is never required here.
+        default: what counts when it is left out, where that is one value.
+        least: how many entries it has at least.
+        ignored: why it has no effect here, for fields that are accepted all the same.
+        code: the code of its problems, where it is not that of its model.
+        missing: what a message says when it is not there; None, that it is missing.
+        write: what to write in place of a value that cannot be taken; None, its shape.
+        bare: whether paths name its entries without it: ``Socket-1``, not ``sockets.Socket-1``.
+    """
+    if default is not None:
+        description = f"{description.removesuffix('.')}; left out, {_word(default)}."
+    facts: dict[str, Any] = {
+        "shape": shape,
+        "rules": rules,
+        "ignored": ignored,
+        "code": code,
+        "missing": missing,
+    }
+    return Field(
+        default=... if required else default,
+        alias=name,
+        description=description,
+        min_length=least,
+        json_schema_extra={"x-about": {**facts, "write": write, "bare": bare}},
+    )
+
+
+def _word(default: JSON) -> str:
+    return f"`{default}`" if isinstance(default, str) else str(default)
+
+
+class Model(BaseModel):
+    """An object of the config. Fields that it does not know are no business of checking (R28).
+
+    ``words`` are what it is called, ``example`` is one, and ``code`` that of its problems (R26).
+    """
+
+    words: ClassVar[str]
+    example: ClassVar[str] = "{ ... }"
+    code: ClassVar[str] = INVALID_CONFIG
+
+    model_config = ConfigDict(alias_generator=to_camel, frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRow:
+    """One field of the config, as :func:`known` describes it, and ``part``: the model of the objects in it.
+
+    ``many`` says that it holds a list or an object of entries.
+    """
+
+    model: str
+    field: str
+    shape: str
+    description: str
+    rules: tuple[str, ...]
+    ignored: str | None
+    code: str | None
+    missing: str | None
+    write: str | None
+    bare: bool
+    required: bool
+    part: type[Model] | None
+    many: type | None
+
+    def entry(self, here: str, key: JSON) -> str:
+        """Return the path of an entry of this field, whose own path is ``here``."""
+        if self.bare:
+            return str(key)
+        return f"{here}[{key}]" if isinstance(key, int) else f"{here}.{key}"
+
+
+@cache
+def rows_of(model: type[Model]) -> Mapping[str, FieldRow]:
+    """Return the fields of a model by their names in the config, in the order in which they are documented."""
+    return {row.field: row for row in (_row(model, name, info) for name, info in model.model_fields.items())}
+
+
+def _row(model: type[Model], name: str, info: FieldInfo) -> FieldRow:
+    extra = info.json_schema_extra
+    facts: Any = extra["x-about"] if isinstance(extra, dict) else {}
+    inside = list(_inside(info.annotation))
+    return FieldRow(
+        model=model.__name__,
+        field=info.alias or name,
+        description=info.description or "",
+        required=info.is_required(),
+        part=next((one for one in inside if _is_model(one)), None),
+        many=next((kind for one in inside if (kind := get_origin(one)) in (list, dict)), None),
+        **facts,
+    )
+
+
+def _is_model(annotation: Any) -> bool:
+    return inspect.isclass(annotation) and issubclass(annotation, Model)
+
+
+def _inside(annotation: Any) -> Iterating[Any]:
+    """Yield an annotation and what it is made of."""
+    yield annotation
+    for one in get_args(annotation):
+        yield from _inside(one)
+
+
+def objects(model: type[Model], raw: Object, here: str = "") -> Iterating[tuple[type[Model], Object, str]]:
+    """Yield an object of the config and, in their order, the objects inside it, each with its model and path."""
+    yield model, raw, here
+    for name, row in rows_of(model).items():
+        value, source = raw.get(name), step(here, name)
+        if row.part is None:
+            continue
+        found = [(source, value)]
+        if row.many is not None:
+            entries = as_object(value).items() if row.many is dict else enumerate(as_list(value))
+            found = [(row.entry(source, key), one) for key, one in entries]
+        for at, one in found:
+            if is_object(one):
+                yield from objects(row.part, one, at)
+
+
+def row_named(model: type[Model], name: str) -> FieldRow | None:
+    """Return the field that a name in the config means, None for no field."""
+    spelt = to_camel(name) if model.model_config.get("populate_by_name") else name
+    return rows_of(model).get(name) or rows_of(model).get(spelt)
+
+
+def step(here: str, name: str) -> str:
+    """Return the path of a field."""
+    return f"{here}.{name}" if here else name
