@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
 from materia_nb.errors import MateriaError
@@ -95,7 +96,9 @@ def same(a: JSON, b: JSON) -> bool:
 def without_points(value: JSON) -> JSON:
     """Return ``value`` with whole floats as whole numbers, below 1e21 as other JSON writers do (R37)."""
     if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) < _POINTLESS else value
+        if not value.is_integer() or abs(value) >= _POINTLESS:
+            return value
+        return int(Decimal(repr(value)))  # as it is named: int alone gives digits that nobody wrote
     if isinstance(value, list):
         return [without_points(child) for child in value]
     if isinstance(value, dict):

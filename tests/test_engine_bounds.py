@@ -294,6 +294,7 @@ def test_an_exit_taken_outside_items_is_bounded_too():
     assert state.failure.kind == "edge_traversals_exhausted"
     assert state.visits == {"A": 5}
     assert state.traversals == {}, "R21: exit routes are not traversals"
+    assert state.failure.message.endswith("chosen once more, in the round A -> A.")
     assert engine.revive(rules, state).state.next == "A"
 
 
@@ -307,3 +308,14 @@ def test_r18_the_message_names_every_socket_of_the_round_also_of_other_lists():
     play = Play(config(sockets), say(state={"rows": [1], "others": [2]}), *"abcdefghijkl")
     assert play.at == "no_advance_cycles_exhausted"
     assert "A -> B -> Plain -> A." in play.state.failure.message
+
+
+@pytest.mark.parametrize(
+    "most, limit, answers, told",
+    [(None, 1, "abca", "B -> C -> A -> B"), (1, 9, "abcabc", "A -> B -> C -> A")],
+)
+def test_r18_an_edge_that_is_used_up_tells_the_round_that_it_closes(most, limit, answers, told):
+    ring = {"A": at("P", edge("B")), "B": at("P", edge("C")), "C": at("P", edge("A", most=most))}
+    play = Play(config(ring) | {"limits": {"maxEdgeTraversals": limit}}, *answers)
+    assert play.at == "edge_traversals_exhausted"
+    assert play.state.failure.message.endswith(f"chosen once more, in the round {told}.")

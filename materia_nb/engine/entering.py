@@ -10,7 +10,7 @@ from materia_nb.engine.decision import Decision, Passed
 from materia_nb.engine.facts import agent_id, given_to
 from materia_nb.engine.items import begin_item, show_only
 from materia_nb.engine.prompt import Prompt, work_prompt
-from materia_nb.engine.routing import enter_path
+from materia_nb.engine.routing import enter_path, round_of
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
     CastState,
@@ -117,16 +117,10 @@ def _visit(rules: Rules, here: SocketRules, draft: Draft, item: Item | None, pas
 
 def _no_advance(rules: Rules, state: View, socket: str, item: Item, limit: int, step: int) -> Failure:
     begun = next(step for seen, step in state.items[item.id].path if seen == socket)
-    length = step - begun
-    known = state.trail[-length:]
-    cycle: list[str] = [] if len(known) == length else [socket, "..."]
-    for seen in known:
-        if seen in cycle:  # a round within the round, which was counted for itself
-            del cycle[cycle.index(seen) :]
-        cycle.append(seen)
     return Failure(
         "no_advance_cycles_exhausted",
-        f"Item {item.key} went round {limit + 1} times without advancing: {' -> '.join([*cycle, socket])}.",
+        f"Item {item.key} went round {limit + 1} times without advancing: "
+        f"{round_of(state.trail, socket, step - begun)}.",
         socket,
         "see why the item is not done; revive to allow more rounds, or give the retry edge a maxTraversals",
         socket,

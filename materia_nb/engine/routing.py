@@ -89,7 +89,7 @@ def count_edge(rules: Rules, draft: Draft, visit: Visit, edge: Edge) -> Failure 
         record = draft.items.get(visit.item.id, ItemRecord())
         record = record._replace(used={**record.used, edge_id: used + 1})
         draft.items = {**draft.items, visit.item.id: record}
-    return None if used < limit else _over(rules, visit, edge, limit)
+    return None if used < limit else _over(rules, draft.trail, visit, edge, limit)
 
 
 def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Failure | None:
@@ -109,7 +109,7 @@ def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Fa
     return Failure(
         "edge_traversals_exhausted",
         f"The exit route {route.id} of {visit.socket} to {route.target} may be taken {limit} times outside "
-        "items (limits.maxEdgeTraversals) and was chosen once more.",
+        f"items (limits.maxEdgeTraversals) and was chosen once more{_in_round(draft.trail, route.target)}.",
         visit.socket,
         "look at why it keeps coming back (why), then revive to allow it again, or raise the limit in the loadout",
         route.target,
@@ -117,19 +117,35 @@ def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Fa
     )
 
 
-def _over(rules: Rules, visit: Visit, edge: Edge, limit: int) -> Failure:
+def _over(rules: Rules, trail: tuple[str, ...], visit: Visit, edge: Edge, limit: int) -> Failure:
     granted = rules.graph.limits.max_edge_traversals if edge.max_traversals is None else edge.max_traversals
     where = f" for item {visit.item.key}" if visit.item else ""
     bound = "maxTraversals" if edge.max_traversals is not None else "limits.maxEdgeTraversals"
     return Failure(
         "edge_traversals_exhausted",
         f"The edge {visit.socket} -> {edge.to} ({edge.when}) may be taken {limit} times{where} ({bound}) "
-        "and was chosen once more.",
+        f"and was chosen once more{_in_round(trail, edge.to)}.",
         visit.socket,
         "look at why it keeps coming back (why), then revive to allow it again, or raise the limit in the loadout",
         edge.to,
         (("edge", visit.socket, edge.place, visit.item.id if visit.item else None), granted),
     )
+
+
+def _in_round(trail: tuple[str, ...], target: str) -> str:
+    length = next((back for back, seen in enumerate(reversed(trail), start=1) if seen == target), None)
+    return f", in the round {round_of(trail, target, length)}" if length else ""
+
+
+def round_of(trail: tuple[str, ...], socket: str, length: int) -> str:
+    """Name the sockets of a round that took ``length`` visits and leads back to ``socket``, in order (R18)."""
+    known = trail[-length:]
+    names: list[str] = [] if len(known) == length else [socket, "..."]
+    for seen in known:
+        if seen in names:  # a round within the round, which was counted for itself
+            del names[names.index(seen) :]
+        names.append(seen)
+    return " -> ".join([*names, socket])
 
 
 def enter_path(state: View, socket: str, record: ItemRecord, visit_step: int) -> ItemRecord:
