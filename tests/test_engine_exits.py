@@ -168,20 +168,6 @@ def walk(to, name):
     }
 
 
-def test_r16_an_empty_own_foreach_leaves_by_its_own_exit_whichever_loop_has_it():
-    sockets = {
-        "Start": at("P", edge("Walk")),
-        "Walk": at("P", edge("Other"), foreach={"items": "nothing"}),
-        "Other": at("P", edge("Walk")),
-        **TARGETS,
-    }
-    loops = {
-        "One": {"sockets": ["Walk", "Other"], "exits": [exit_route("Other", A, "Bad")]},
-        "Two": {"sockets": ["Walk", "Other"], "exits": [exit_route("Walk", A, "Good")]},
-    }
-    assert Play(config(sockets, loops), "x").at == "Good"
-
-
 def test_r16_empty_entries_follow_one_another():
     names = ["W1", "W2", "W3", "W4"]
     built = {name: walk(to, name) for name, to in zip(names, [*names[1:], "Any"], strict=True)}

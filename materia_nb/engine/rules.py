@@ -96,15 +96,16 @@ class Rules:
         """The way out when ``socket`` is entered and its list has no item left (R16).
 
         The first ``always`` route of the loop; one that leaves from the entered socket goes first.
-        A socket's own ``foreach`` goes by the loops that list it, in order.
+        A socket's own ``foreach`` looks at every loop that lists it.
         """
         iterator = socket.iterator
         loops = socket.loops if iterator is None or iterator.loop is None else (iterator.loop,)
-        routes = [
-            route for loop in loops for route in self.graph.loops[loop].routes if route.condition == "always"
-        ]
-        own = next((route for route in routes if route.source == socket.id), None)
-        return own or next(iter(routes), None)
+        for loop_id in loops:
+            routes = [route for route in self.graph.loops[loop_id].routes if route.condition == "always"]
+            own = [route for route in routes if route.source == socket.id]
+            if own or routes:
+                return (own or routes)[0]
+        return None
 
 
 def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
