@@ -194,7 +194,7 @@ class Model(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class FieldRow:
-    """One field of the config, as :func:`known` describes it, and ``part``: the model of the objects in it.
+    """One field of the config, as ``known`` describes it, and ``part``: the model of the objects in it.
 
     ``many`` says that it holds a list or an object of entries.
     """
