@@ -147,11 +147,6 @@ def show_only(draft: Draft, kept: tuple[Shown, ...] = ()) -> None:
     draft.data, draft.shown = data, kept
 
 
-def without_aliases(state: View) -> Mapping[str, JSON]:
-    """Return the state's data without what shows the current item and those that it lies within."""
-    return _without(state.data, state.shown)
-
-
 def without_item(data: Mapping[str, JSON], shown: tuple[Shown, ...]) -> Mapping[str, JSON]:
     """Return data without what shows the current item; those that it lies within stay."""
     return _without(data, shown[-1:])
