@@ -20,6 +20,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.said import Decided, ToolCall
 from materia_nb.engine.session import Session, remarks_of
 from materia_nb.engine.state import Failure, Usage, Visit
+from materia_nb.engine.transition import waiting_visit
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.contract import Approval, Grant, answer_facts, answer_note
 from materia_nb.handoff.refused import RefusedAnswer
@@ -434,14 +435,7 @@ def remember(rules: Rules, session: Session, step: int, suggestion: JSON, ts: in
 
 def waiting(session: Session) -> Visit:
     """Return the visit that owes an output, or raise MateriaError (``not_waiting``)."""
-    state = session.state
-    if state.status != "waiting" or state.at is None:
-        raise MateriaError(
-            f"No socket is waiting for an answer; the cast is {state.status}.",
-            hint="step first",
-            kind="not_waiting",
-        )
-    return state.at
+    return waiting_visit(session.state)
 
 
 def held(session: Session) -> Visit:

@@ -111,7 +111,7 @@ def waiting_visit(state: CastState) -> Visit:
     """Return the visit that owes an output, or raise MateriaError (``not_waiting``)."""
     if state.status != "waiting" or state.at is None:
         raise MateriaError(
-            f"No socket is waiting for an output; the cast is {state.status}.",
+            f"No socket is waiting for an answer; the cast is {state.status}.",
             hint="step first",
             kind="not_waiting",
         )
