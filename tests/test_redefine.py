@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 
 import pytest
 
 from magics_helpers import cell, line, text
 from materia_nb.errors import MateriaError
+from materia_nb.store.journal import Journal
 
 GOOD = [sys.executable, "-c", 'print(\'{"state": {"n": 3}}\')']
 BAD = [sys.executable, "-c", "raise SystemExit(3)"]
@@ -88,3 +90,22 @@ def test_a_recast_that_fails_again_says_how_often_it_was_tried(shell, failed):
     failed.close()
     assert "tried 3 times" in repr(line(shell, f"resume {failed.id}"))
     assert not failed.at_limit
+
+
+def test_an_interrupt_leaves_the_journal_and_the_copy_of_the_config_as_one(shell, failed, monkeypatch):
+    append = Journal.append
+
+    def interrupted(journal, lines):
+        append(journal, lines)
+        signal.raise_signal(signal.SIGINT)
+
+    definition = json.loads(loadout(GOOD))["materia"]["Count"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "append", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            failed.redefine("Count", definition)
+    events = [json.loads(one)["type"] for one in (failed.run_dir / "events.jsonl").read_text().splitlines()]
+    kept = json.loads((failed.run_dir / "config.resolved.json").read_text())
+    assert (events[-1], kept["materia"]["Count"]["command"]) == ("materia_redefined", GOOD)
+    failed.recast()
+    assert failed.state["n"] == 3

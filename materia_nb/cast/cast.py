@@ -34,7 +34,7 @@ from materia_nb.engine.said import ToolCall
 from materia_nb.engine.session import Session, StepRecord
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract import Approval
-from materia_nb.interrupts import Stop
+from materia_nb.interrupts import HeldInterrupts, Stop
 from materia_nb.jsonvalue import JSON, MISSING, json_copy, split_path, too_deep_to_write
 from materia_nb.loadout.graph import Graph
 from materia_nb.secrets import scrubbed
@@ -767,13 +767,14 @@ class Cast(Snapshot):
             self._begin()
             files = self._runner.files
             changed = redefined(files, self.rules, materia, definition, owner)
-            files.replace_json(CONFIG, changed.document)
-            try:
-                self._runner.do(decide.redefine, materia, changed.definition, changed.previous)
-            except BaseException:
-                files.replace_json(CONFIG, changed.before)
-                raise
-            self.rules = self._runner.rules = changed.rules
+            with HeldInterrupts():  # between any two of these the config and the journal would not agree
+                files.replace_json(CONFIG, changed.document)
+                try:
+                    self._runner.do(decide.redefine, materia, changed.definition, changed.previous)
+                except BaseException:
+                    files.replace_json(CONFIG, changed.before)
+                    raise
+                self.rules = self._runner.rules = changed.rules
 
     def undo(self) -> None:
         """Take the last edit back, as long as no step was made since."""
