@@ -156,7 +156,7 @@ class Runner:
         since = self.stop.since
         if since is None or not self._lock.locked():
             return None
-        visit, who = waiting_visit(self.session), "the step to end"
+        visit, who = self.session.state.waiting_at, "the step to end"
         if visit is not None and not self.rules.sockets[visit.socket].socket.is_utility:
             agent = self.agents.for_turn(visit.socket, self.materia(visit).id)
             kind = "the function " if isinstance(agent, FunctionAgent) else ""
@@ -227,7 +227,7 @@ class Runner:
         if self._next() == "enter":
             entered = decide.enter(self.rules, self.session, now())
             self.keep(entered, later=self._answers_at_once(entered.session))
-        visit = waiting_visit(self.session)
+        visit = self.session.state.waiting_at
         if visit is not None:
             try:
                 if self._next() == "utility" and self._pinned(visit) is None:
@@ -246,7 +246,7 @@ class Runner:
 
     def _answers_at_once(self, session: Session) -> bool:
         """Whether the waiting visit is answered from what is there, so that one write can tell both."""
-        visit = waiting_visit(session)
+        visit = session.state.waiting_at
         if visit is None or self.pin_of(visit.socket) is not None:
             return False
         if self.rules.sockets[visit.socket].socket.is_utility:
@@ -342,7 +342,7 @@ class Runner:
         Whatever an agent raises, short of an interrupt, fails the cast: the journal says why,
         and recast asks again.
         """
-        while (visit := waiting_visit(self.session)) is not None and not self.stop.is_set():
+        while (visit := self.session.state.waiting_at) is not None and not self.stop.is_set():
             if self._next() == "person":
                 return
             if self._seen is None:
@@ -372,7 +372,7 @@ class Runner:
             if reply is None:
                 return
             self.arrived(reply, pinned=pinned.name if pinned else None)
-            if (at := waiting_visit(self.session)) is not None and at.drafts > drafts:
+            if (at := self.session.state.waiting_at) is not None and at.drafts > drafts:
                 return  # a draft is for the person to judge
 
     def _turn(self, visit: Visit) -> Turn:
@@ -409,7 +409,7 @@ class Runner:
 
     def _take(self, visit: Visit, telling: Telling) -> None:
         """Take what an agent tells while it answers; from a turn that is over, nothing is taken."""
-        at = waiting_visit(self.session)
+        at = self.session.state.waiting_at
         if at is None or (at.step, at.turn) != (visit.step, visit.turn):
             return
         match telling:
@@ -448,14 +448,14 @@ class Runner:
             if missing:
                 outcome = decide.lacking(self.rules, outcome, tuple(missing))
         self.keep(outcome)
-        at = waiting_visit(self.session)
+        at = self.session.state.waiting_at
         # Unless the same agent goes on at once, what changes next is not its doing.
         self._seen = files if at is not None and at.drafts == visit.drafts else None
         self.keep_beside(visit, before)
 
     def _look(self) -> Files | None:
         """Look at the files of the project, for a waiting visit whose protocol wants to know what changes."""
-        visit = waiting_visit(self.session)
+        visit = self.session.state.waiting_at
         if visit is None or not self.rules.sockets[visit.socket].sees_changes:
             return None
         return take_snapshot(self.project, self.files.path.parent)
@@ -552,11 +552,6 @@ def without_keys(call: ToolCall) -> ToolCall:
         said=scrubbed(call.said),
         result=call.result and scrubbed(call.result),
     )
-
-
-def waiting_visit(session: Session) -> Visit | None:
-    """Return the visit that owes an output, None when no socket is entered."""
-    return session.state.at if session.state.status == "waiting" else None
 
 
 def over(session: Session) -> MateriaError:

@@ -163,7 +163,7 @@ class Snapshot:
     @property
     def waiting_at(self) -> Visit | None:
         """The visit that owes an output, None when no socket is entered."""
-        return self.now.at if self.now.status == "waiting" else None
+        return self.now.waiting_at
 
     @property
     def held(self) -> Hold | None:

@@ -221,6 +221,11 @@ class CastState(NamedTuple):
     detours: tuple[str, ...] = ()
     knowledge: Mapping[str, JSON] = {}
 
+    @property
+    def waiting_at(self) -> Visit | None:
+        """The visit that owes an output, None when no socket is entered."""
+        return self.at if self.status == "waiting" else None
+
 
 class Draft:
     """A state while a transition works on it: the fields of :class:`CastState`, to be set.

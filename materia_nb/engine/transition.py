@@ -109,13 +109,13 @@ def short(label: str, most: int = 60) -> str:
 
 def waiting_visit(state: CastState) -> Visit:
     """Return the visit that owes an output, or raise MateriaError (``not_waiting``)."""
-    if state.status != "waiting" or state.at is None:
+    if state.waiting_at is None:
         raise MateriaError(
             f"No socket is waiting for an answer; the cast is {state.status}.",
             hint="step first",
             kind="not_waiting",
         )
-    return state.at
+    return state.waiting_at
 
 
 def telling(step: Step, process: str) -> Step:

@@ -138,7 +138,7 @@ class _Reader:
         ):
             return  # the same visit once more
         step = engine.enter(self.rules, state) if state.status == "ready" else None
-        at = step.state.at if step and step.state.status == "waiting" else None
+        at = step.state.waiting_at if step else None
         if step is None or at is None or at.socket != recorded:
             if not self.free:
                 self._differs(f"went to {recorded}", step)
@@ -237,7 +237,7 @@ class _Reader:
 
     def _finalize(self, event: ev.Event) -> None:
         state = self.session.state
-        visit = state.at if state.status == "waiting" else None
+        visit = state.waiting_at
         if visit is not None and self.rules.sockets[visit.socket].any_text(visit.mode):
             step = forced_final(self.rules, state, self.session.prompt)
             self.session = to.moved(self.session, step, event.ts)
