@@ -4,8 +4,8 @@
 #   make lab     open JupyterLab on notebooks/
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-model test lab notebooks pictures bench bench-browser docs binder lint format unit clean \
-	env-lab env-test env-bench env-docs env-local-model
+.PHONY: help demo demo-model test lab notebooks pictures bench bench-browser docs lite lite-test binder class dist wheel-test \
+	lint format unit clean env-lab env-test env-bench env-docs env-lite env-local-model env-release
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 # A pyenv shim answers to a name without being able to run it, so each candidate is tried.
@@ -62,8 +62,29 @@ bench-browser: env-test ## from a call in the kernel to the frame in the browser
 docs: env-docs ## build the site of the documentation into build/site; a broken link is an error
 	@$(PY) scripts/make_site.py
 
+lite: env-lite ## build the site that runs the notebooks in the browser alone into build/lite; needs npm
+	@$(PY) scripts/make_lite.py
+
+lite-test: env-test lite ## build it, and run lessons in it with the network cut off
+	@$(PY) scripts/chromium.py
+	MATERIA_LITE_SITE=$(CURDIR)/build/lite $(PY) -m pytest -q tests/browser/test_lite.py
+
 binder: env-test ## make the environment that binder/ describes, and run the quickstart in it
 	$(PY) -m pytest -q -rs tests/test_binder.py
+
+dist: env-release ## build what is published into dist/, and check it
+	@rm -rf dist
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || echo 1580601600)} \
+		$(PY) -m build --no-isolation --outdir dist .
+	$(PY) -m twine check --strict dist/*
+	$(PY) -m check_wheel_contents dist/*.whl
+
+wheel-test: env-test ## as a stranger: the wheel alone in fresh environments, each extra by itself, other Pythons
+	$(PY) -m pytest -rs -n $(WORKERS) $(PYTEST_ARGS) tests/wheel_checks.py
+
+class: env-test ## make the lessons an nbgrader course, and let nbgrader mark right, wrong and missing answers
+	@$(PY) scripts/nbgrader_env.py
+	MATERIA_CLASS=all $(PY) -m pytest -q -rs tests/lessons/test_assignments.py
 
 lint: env-test ## ruff, mypy, the layers
 	$(BIN)/ruff check .
@@ -79,6 +100,6 @@ clean: ## remove the environment and everything that was built
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-env-lab env-test env-bench env-docs env-local-model:
+env-lab env-test env-bench env-docs env-lite env-local-model env-release:
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer found; name one with PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) scripts/bootstrap.py $(@:env-%=%)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 
 import ours
 import peers
 from table import show
+
+from materia_nb import Workbench
 
 SIZES = (10, 100, 1_000, 10_000)
 BURR_UP_TO = 1_000
@@ -193,8 +197,6 @@ def utility() -> None:
 
 def insight() -> None:
     """Explore each bundled loadout, and rehearse one."""
-    from materia_nb import Workbench
-
     print("What is known before a cast: every way that a bundled loadout can go, with lists of 0 to 3\n")
     wb, rows = Workbench(ours.folder()), []
     for name in wb.loadouts:
@@ -203,11 +205,45 @@ def insight() -> None:
         rows.append([name, f"{explored.states:,}", f"{time.perf_counter() - begin:.2f}"])
     show(["loadout", "states", "seconds"], rows)
     print("  wanted: each under a second\n")
-    begin = time.perf_counter()
-    wb.rehearse("Plan-Build-Eval", n=1_000, satisfied=0.7)
-    print(
-        f"Rehearsals of Plan-Build-Eval a second, on one core: {1_000 / (time.perf_counter() - begin):,.0f}\n"
-    )
+    print("Rehearsals of Plan-Build-Eval with lists of three, a second (all give the same numbers)\n")
+    show(["on", "casts", "a second", "speed / one core"], list(_rehearsed(wb)))
+    print(f"  cores of this machine: {os.cpu_count()}\n")
+
+
+CASTS = 10_000
+"""How many casts are rehearsed by each."""
+
+
+def _rehearsed(wb: Workbench) -> Iterator[list[str]]:
+    from concurrent.futures import ProcessPoolExecutor
+
+    from distributed import Client, LocalCluster
+
+    def timed(executor: Executor | None) -> tuple[object, float]:
+        if executor is not None:
+            wb.rehearse("Plan-Build-Eval", 1_000, 0.7, executor=executor)  # the workers import what they need
+        begin = time.perf_counter()
+        found = wb.rehearse("Plan-Build-Eval", CASTS, 0.7, seed=2, executor=executor)
+        return found, CASTS / (time.perf_counter() - begin)
+
+    alone, slowest = timed(None)
+    yield ["one core", f"{CASTS:,}", f"{slowest:,.0f}", "1.00"]
+    with ProcessPoolExecutor(2) as pool:
+        found, speed = timed(pool)
+    _same(found, alone)
+    yield ["two processes", f"{CASTS:,}", f"{speed:,.0f}", f"{speed / slowest:.2f}"]
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        found, speed = timed(client.get_executor())
+    _same(found, alone)
+    yield ["Dask, two workers", f"{CASTS:,}", f"{speed:,.0f}", f"{speed / slowest:.2f}"]
+
+
+def _same(found: object, alone: object) -> None:
+    if found != alone:
+        raise RuntimeError("the numbers depend on who worked on them")
 
 
 def main() -> None:

@@ -6,10 +6,11 @@ Nothing runs: no agent is asked and no process started, so such a test takes mil
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from materia_nb.engine import step as engine
 from materia_nb.engine.rules import Rules
@@ -24,10 +25,7 @@ from materia_nb.insight.sides import Side
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph, load_layers
 from materia_nb.loadout.graph import Budget
-from materia_nb.store.files import read_plain
-
-if TYPE_CHECKING:
-    from materia_nb.cast.snapshot import Snapshot
+from materia_nb.store.files import disk, read_plain, replace_file
 
 FORMAT: Final = "materia-nb case 1"
 SUFFIX: Final = ".materia-case.json"
@@ -117,24 +115,26 @@ def _visit(step: StepRecord) -> JSON:
     return {"socket": step.socket, "visit": step.visit, "item": step.item_key, "to": sides.went(step)}
 
 
-def case_of(cast: Snapshot, document: Mapping[str, JSON], follows: str | None = None) -> dict[str, JSON]:
+def case_of(
+    rules: Rules, session: Session, document: Mapping[str, JSON], follows: str | None = None
+) -> dict[str, JSON]:
     """Return a cast as a case.
 
     Args:
-        cast: the cast.
+        rules: what it runs by.
+        session: everything that it knows.
         document: its config.
         follows: the config file whose loadout of that name is tested, relative to the case; its own if left out.
 
     Raises:
         MateriaError: its answers alone do not lead where it went (``no_test``).
     """
-    session = cast.session
     if session.state.extra:
         raise _no_test("a limit was granted once more")
     start = session.start
     given: dict[str, JSON] = {
         "format": FORMAT,
-        "loadout": cast.graph.name,
+        "loadout": rules.graph.name,
         "request": start.request,
         "state": dict(start.data),
         "knowledge": dict(start.knowledge),
@@ -147,7 +147,7 @@ def case_of(cast: Snapshot, document: Mapping[str, JSON], follows: str | None = 
                 "time": times,
                 "turns": list(map(_turn, turns)),
             }
-            for (key, times), turns in recorded(cast.steps).items()
+            for (key, times), turns in recorded(session.steps).items()
         ],
         "edits": [
             {
@@ -159,9 +159,9 @@ def case_of(cast: Snapshot, document: Mapping[str, JSON], follows: str | None = 
             for edit in session.edits
         ],
     }
-    went, needs = _run(given, cast.rules)
+    went, needs = _run(given, rules)
     if not same(dict(went.state.data), dict(session.state.data)) or [_visit(one) for one in went.steps] != [
-        _visit(one) for one in cast.steps
+        _visit(one) for one in session.steps
     ]:
         raise _no_test("its answers alone do not lead where it went")
     given["expect"] = {
@@ -173,6 +173,26 @@ def case_of(cast: Snapshot, document: Mapping[str, JSON], follows: str | None = 
         given["follows"] = follows
     given["config"] = dict(document)
     return given
+
+
+def write_case(path: Path, case: Mapping[str, JSON]) -> Path:
+    """Write a case, the ending put behind a name that lacks it; returns its path.
+
+    Raises:
+        DiskError: it cannot be written.
+    """
+    if not path.name.endswith(SUFFIX):
+        path = path.with_name(f"{path.name.removesuffix('.json')}{SUFFIX}")
+    with disk(path, "write the case"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(case, ensure_ascii=False, indent=1) + "\n"
+        replace_file(path, text.encode("utf-8", "replace"))
+    return path
+
+
+def relative_to(folder: Path, follows: str | Path | None) -> str | None:
+    """Return how a case in a folder names the config file that it follows; None when it follows none."""
+    return None if follows is None else os.path.relpath(Path(follows).absolute(), folder.absolute())
 
 
 def _no_test(why: str) -> MateriaError:

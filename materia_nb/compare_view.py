@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.display.bundle import GraphPicture, Shown, bundle
@@ -24,6 +24,7 @@ from materia_nb.loadout.graph import Graph
 from materia_nb.views import Table
 
 if TYPE_CHECKING:
+    from materia_nb.cast.cast import Cast
     from materia_nb.insight.blame import Blamed
 
 _ALIKE_SHOWN: Final = 3
@@ -160,7 +161,27 @@ _LOADOUT_COLUMNS: Final = ("of", "field", "A", "B")
 
 
 class ReplayView(Shown, Replay):
-    """A cast as it would have gone in another loadout."""
+    """A cast as it would have gone in another loadout; ``onward`` makes a cast of it."""
+
+    def __init__(self, found: Replay, onward: Callable[[Replay], Cast] | None = None) -> None:
+        super().__init__(found.original, found.replayed, found.needs, found.left_out, found.events)
+        self._onward = onward
+
+    def go_on(self) -> Cast:
+        """Go on with the replay as a cast of its own, in the other loadout, from where the recorded answers end.
+
+        It has a run directory beside that of the original, which stays as it is. Nothing of the replayed part is asked
+        again; ``step`` or ``run`` goes on with agents.
+
+        Raises:
+            MateriaError: the loadout was given as a graph that cannot be kept (``no_config``), or the directory
+                cannot be written.
+        """
+        if self._onward is None:
+            raise MateriaError(
+                "This replay was not made by a cast.", hint="cast.replay(loadout).go_on()", kind="no_cast"
+            )
+        return self._onward(self)
 
     def __repr__(self) -> str:
         lines = self._lines()
@@ -177,7 +198,8 @@ class ReplayView(Shown, Replay):
         if needs is not None:
             item = f", item {needs.item_key}" if needs.item_key else ""
             lines.append(
-                f"To go on it needs an answer of {needs.socket}, visit {needs.visit}{item}: {needs.why}."
+                f"To go on it needs an answer of {needs.socket}, visit {needs.visit}{item}: {needs.why}. "
+                "go_on() makes a cast that asks for it."
             )
         elif first is not None:
             lines.append(f"It ends: {self.ends}.")

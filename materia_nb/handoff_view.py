@@ -1,4 +1,4 @@
-"""What a step handed on, as a person sees it: each turn as its protocol means it, and what is wrong or odd about it."""
+"""What a step handed on, as a person sees it, and as other formats would hold it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.display.bundle import Shown, bundle
-from materia_nb.display.calls import calls_html, calls_text
-from materia_nb.display.contract import contract_sections, path_section
-from materia_nb.display.envelope import envelope_sections
-from materia_nb.display.escape import part, plain, shorten
+from materia_nb.display.calls import calls_html, calls_text, layers_html
+from materia_nb.display.escape import clip, part, plain, shorten
 from materia_nb.display.html import (
     Html,
     html_fold,
@@ -22,18 +20,22 @@ from materia_nb.display.html import (
     html_pre,
     html_table,
 )
-from materia_nb.display.prompt import layers_html
+from materia_nb.display.protocol_sections import contract_sections, envelope_sections, path_section
 from materia_nb.display.sections import FindFile, Section, sections_html, sections_text
-from materia_nb.engine.said import ToolCall
-from materia_nb.handoff.contract.fields import plan_status
+from materia_nb.engine.conversation import ToolCall
+from materia_nb.errors import MateriaError
+from materia_nb.handoff import translate
+from materia_nb.handoff.common import as_text
+from materia_nb.handoff.contract.contract_fields import plan_status
 from materia_nb.handoff.protocol import Issue, Reading
-from materia_nb.jsonvalue import JSON
-from materia_nb.store.evidence import file_within
+from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty
+from materia_nb.store.side_files import file_within
 from materia_nb.views import SHOWN_CHARS
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.engine.session import StepRecord, TurnRecord
+
 
 _SECTIONS: Final[Mapping[str, Callable[[Mapping[str, JSON], FindFile], list[Section]]]] = {
     "envelope": envelope_sections,
@@ -60,7 +62,7 @@ class HandoffView(Shown):
             lines.append("  no output yet")
         lines += [f"  without an answer: {line}" for line in calls_text(self._loose_calls())]
         lines += [f"  note: {note}" for note in self.step.notes]
-        lines += sections_text(self._path())
+        lines += sections_text(self.way())
         lines += [f"  not on the disk, though named as made: {path}" for path in self.step.missing]
         lines += [f"  remark: {one.message}" for one in self._later_warnings()]
         lines += [f"  required: {name}: {meaning}" for name, meaning in self.wanted.describe().items()]
@@ -72,7 +74,7 @@ class HandoffView(Shown):
 
     def _turn_lines(self, turn: TurnRecord, *, whole: bool) -> list[str]:
         """Say what a turn handed on; of an earlier one, whose output was not the last word, only the head."""
-        reading, sections = turn.reading, self._sections(turn.reading)
+        reading, sections = turn.reading, self.sections(turn.reading)
         lines = [f"  asked for: {shorten(turn.message, 300)}"] if turn.message is not None else []
         lines += [f"  {line}" for line in _answered_by(turn)]
         lines += [f"  tool: {line}" for line in calls_text(turn.calls)]
@@ -96,7 +98,7 @@ class HandoffView(Shown):
             parts += [html_heading("tool calls without an answer"), calls_html(loose)]
         parts.append(html_lines(self.step.notes))
         gone = [f"not on the disk, though named as made: {path}" for path in self.step.missing]
-        parts += [sections_html(self._path()), html_lines(gone), _remarks(self._later_warnings())]
+        parts += [sections_html(self.way()), html_lines(gone), _remarks(self._later_warnings())]
         wanted = list(self.wanted.describe().items())
         if wanted:
             parts.append(html_table(("required", "what it must be"), wanted))
@@ -112,7 +114,7 @@ class HandoffView(Shown):
         return bundle(repr(self), html=html_panel(self.title, html_join(parts)))
 
     def _turn_html(self, turn: TurnRecord, *, whole: bool) -> list[Html]:
-        reading, sections = turn.reading, self._sections(turn.reading)
+        reading, sections = turn.reading, self.sections(turn.reading)
         asked = [] if turn.message is None else [f"asked for: {turn.message}"]
         parts = [html_heading(turn.mode), html_lines(asked), calls_html(turn.calls)]
         raw = html_pre(turn.text, SHOWN_CHARS)
@@ -140,14 +142,14 @@ class HandoffView(Shown):
         answered = {id(call) for turn in self.step.turns for call in turn.calls}
         return [call for call in self.step.calls if id(call) not in answered]
 
-    def _sections(self, reading: Reading | None) -> list[Section]:
+    def sections(self, reading: Reading | None) -> list[Section]:
         """What a reading means; empty for a protocol without a layout, and for what could not be read."""
         layout = _SECTIONS.get(self.protocol)
         if layout is None or reading is None or not isinstance(reading.value, dict):
             return []
         return layout(reading.value, self._find)
 
-    def _path(self) -> list[Section]:
+    def way(self) -> list[Section]:
         """The way that the status of a contract took in this visit."""
         statuses = statuses_of(self.step) if self.protocol == "agent-contract" else []
         return [path_section(statuses)] if statuses else []
@@ -168,6 +170,11 @@ def _answered_by(turn: TurnRecord) -> list[str]:
     if isinstance(model, str):
         again = ", from a recording" if turn.meta.get("recorded") is True else ""
         said.append(f"answered by {part(model)}{again}")
+    tried = turn.meta.get("attempt")
+    if isinstance(tried, dict):
+        said.append(
+            f"attempt {part(tried.get('number'))} of {part(tried.get('of'))}, by {part(tried.get('agent'))}"
+        )
     used = [one for one in (*turn.spent, turn.usage) if one is not None]
     if used:
         said.append(f"{sum(one.input for one in used)} tokens in, {sum(one.output for one in used)} out")
@@ -193,3 +200,49 @@ def _remarks(warnings: Sequence[Issue]) -> Html:
     if not warnings:
         return Html()
     return html_table(("where", "remark"), [(one.path, one.message) for one in warnings])
+
+
+class TranslationView(Shown):
+    """The handoff of a step in one protocol.
+
+    Attributes:
+        value: the object in that protocol.
+        lost: the paths of the original that it cannot hold, each with what stood there.
+
+    Raises:
+        MateriaError: the step has no output (``no_output``), its output is no object (``not_an_object``),
+            or there is no such protocol (``unknown_protocol``).
+    """
+
+    def __init__(self, cast: Snapshot, step: StepRecord, to: str) -> None:
+        reading = step.reading
+        if reading is None:
+            raise MateriaError(
+                f"Step {step.number} has no output that was read.", hint="step first", kind="no_output"
+            )
+        spoken = cast.rules.sockets[step.socket].protocol.name
+        self.value, lost = translate(reading.value, frm=spoken, to=to)
+        self.lost = [(path, _at(reading.value, path)) for path in lost]
+        self.name = to
+        self.title = f"Step {step.number}, {step.socket}: {spoken} as {to}"
+
+    def __repr__(self) -> str:
+        lines = [self.title, *(f"  lost: {path}: {text}" for path, text in self.lost)]
+        if not self.lost:
+            lines.append("  nothing is lost")
+        return plain("\n".join([*lines, clip(pretty(self.value), SHOWN_CHARS)]))
+
+    def _show(self) -> dict[str, Any]:
+        return bundle(repr(self), html=html_panel(self.title, self.body()))
+
+    def body(self) -> Html:
+        """Return the object and what is lost as HTML, without a frame."""
+        told = (
+            html_table(("lost", "what it said"), self.lost) if self.lost else html_lines(["nothing is lost"])
+        )
+        return html_join([told, html_json(self.value, 2)])
+
+
+def _at(value: Any, path: str) -> str:
+    found = get_path(value, path.split(".")[1:])
+    return "" if found is MISSING else clip(as_text(found), 400)

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
+from pathlib import Path
 from statistics import mean
 from typing import Any, Final, Self
 
+from materia_nb.cases import case_of, relative_to, write_case
 from materia_nb.display.bundle import GraphPicture, Shown, picture
 from materia_nb.display.escape import part
 from materia_nb.display.html import html_join, html_lines, html_table
 from materia_nb.display.marks import Marks, Route
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import table
+from materia_nb.engine.rules import Rules
+from materia_nb.errors import MateriaError
+from materia_nb.insight.answers import strangers
 from materia_nb.insight.explore import Exploration
 from materia_nb.insight.odds import Chances, Odds, PerSocket
 from materia_nb.insight.rehearse import Rehearsal
-from materia_nb.insight.space import COMPLETE, Taken
+from materia_nb.insight.space import COMPLETE, HELD, UNTIMED, Bounds, Taken
+from materia_nb.insight.witness import played
+from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 
+_ENDS: Final = {COMPLETE: "come to its end", HELD: "be held for a person"}
 _SHOWN: Final = 60
 """Rows of one table that are shown."""
 
@@ -61,7 +69,62 @@ class _View(Shown):
 
 
 class ExploreView(_View, Exploration):
-    """An exploration that shows itself: what can happen, how soon, and on the graph what is never taken."""
+    """An exploration that shows itself: what can happen, how soon, and on the graph what is never taken.
+
+    Args:
+        graph: the loadout.
+        items: how long the lists are that are tried.
+        bounds: where the search stops early.
+        document: the config of the loadout, which the tests that are saved hold.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        items: Sequence[int] | int = range(4),
+        bounds: Bounds = UNTIMED,
+        document: Mapping[str, JSON] | None = None,
+    ) -> None:
+        super().__init__(graph, items, bounds)
+        self._document = document
+
+    def save_tests(self, folder: str | Path, *, follows: str | Path | None = None) -> list[Path]:
+        """Write one case for each way to end, the shortest to each, and return their paths; ``pytest`` runs them.
+
+        A case is named after how it ends, and where. It holds as long as the loadout goes that way with these
+        answers; nothing runs. Cases of the same names are written over, others stay.
+
+        Args:
+            folder: where they are written.
+            follows: the config file whose loadout of that name is tested, as it is then; the loadout as it is
+                now, kept in the cases, if left out.
+
+        Raises:
+            MateriaError: the search saw no end; an agent speaks a protocol whose answers cannot be made, or the
+                exploration is not of ``wb.explore`` (``no_test``); they cannot be written.
+        """
+        if self._document is None:
+            raise MateriaError("Its config is not known.", hint="use wb.explore", kind="no_test")
+        if others := strangers(self.graph):
+            raise MateriaError(
+                f"The answers that were tried are not in the form that {', '.join(others)} wants.",
+                hint="save_test of a cast writes a case of any protocol",
+                kind="no_test",
+            )
+        rules, target = Rules(self.graph), Path(folder).absolute()
+        ends = list(self.ways_to_end())
+        if not ends:
+            raise MateriaError(
+                "No end was seen.", hint="explore with larger states= and seconds=", kind="no_test"
+            )
+        names: dict[str, int] = {}
+        written = []
+        for end, socket, witness in ends:
+            name = end if socket is None else f"{end}-at-{socket}"  # ids of sockets are safe names
+            names[name.casefold()] = count = names.get(name.casefold(), 0) + 1  # a disk may not tell A from a
+            case = case_of(rules, played(rules, witness), self._document, relative_to(target, follows))
+            written.append(write_case(target / (name if count == 1 else f"{name}-{count}"), case))
+        return written
 
     def odds(
         self,
@@ -94,7 +157,7 @@ class ExploreView(_View, Exploration):
             ("it can", "at", "first after"),
             [
                 (
-                    "come to its end" if end == COMPLETE else f"fail: {end}",
+                    _ENDS.get(end, f"fail: {end}"),
                     ", ".join(sockets),
                     _visits(len(self.witness(end).route)),
                 )
@@ -103,7 +166,7 @@ class ExploreView(_View, Exploration):
         )
         if self.stalls:
             yield f"it can come where no end is reached any more: {', '.join(self.stalls)}"
-        word = "never" if self.complete_search else "not seen to be"
+        word = "never" if self.certain else "not seen to be"
         if self.unreached:
             yield f"{word} visited: {', '.join(part(one) for one in self.unreached)}"
         rows = [self._never_row(one) for one in self.never]

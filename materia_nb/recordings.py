@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.agents.base import Reply, TurnKind, Usage
-from materia_nb.agents.recorded import RecordedAgent, RecordedTurn
-from materia_nb.engine.said import call_from
+from materia_nb.agents.interface import Reply, TurnKind, Usage
+from materia_nb.agents.prepared import RecordedAgent, RecordedTurn
+from materia_nb.engine.conversation import call_from
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.store.files import read_plain

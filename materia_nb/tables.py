@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from materia_nb.display.escape import shorten
 from materia_nb.engine.step import short
+from materia_nb.errors import MateriaError
+from materia_nb.insight.spending import Spent
 from materia_nb.jsonvalue import compact, pretty
 from materia_nb.loadout.facts import as_object, materia_group, materia_kind
+from materia_nb.store.catalogue import CastEntry
 from materia_nb.views import Table, loop_progress
 
 if TYPE_CHECKING:
-    from materia_nb.agents.registry import AgentTable
+    from materia_nb.agents.table import AgentTable
     from materia_nb.cast import Cast
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.insight.ask import Found
     from materia_nb.loadout.layers import LayeredConfig
-    from materia_nb.store.catalogue import CastEntry
-    from materia_nb.store.quests import Quest
+    from materia_nb.store.board import Quest
     from materia_nb.workbench import Workbench
 
 GROUPS: Final = {"socket": "bySocket", "materia": "byMateria", "item": "byTask"}
@@ -109,9 +111,9 @@ def breakpoints_view(cast: Cast) -> Table:
     """The breakpoints of a cast, and the paths of its state that are watched."""
     rows = [
         (name, condition.__doc__ or "condition" if condition else "always")
-        for name, condition in cast.breakpoints.items()
+        for name, condition in cast.breakpoints.sockets.items()
     ]
-    rows += [(f"state.{path}", "a step changes it") for path in cast.watchpoints]
+    rows += [(f"state.{path}", "a step changes it") for path in cast.breakpoints.paths]
     return Table(("stops at", "when"), rows, "no breakpoints")
 
 
@@ -137,17 +139,27 @@ def budget_view(cast: Snapshot) -> Table:
 
 def casts_view(entries: Sequence[CastEntry]) -> Table:
     """Casts on disk, newest first."""
-    rows = [
-        (
-            one.id,
-            one.loadout or "",
-            one.outcome,
-            "" if one.steps is None else str(one.steps),
-            short(one.request or "", 60),
+    labelled = any(one.name or one.tags or one.verdict or one.note for one in entries)
+    rows: list[tuple[str, ...]] = []
+    for one in entries:
+        said = (one.name, ", ".join(one.tags), one.verdict, short(one.note, 60)) if labelled else ()
+        steps = "" if one.steps is None else str(one.steps)
+        rows.append(
+            (
+                one.id,
+                *said[:1],
+                one.loadout or "",
+                one.outcome,
+                steps,
+                short(one.request or "", 60),
+                *said[1:],
+            )
         )
-        for one in entries
-    ]
-    return Table(("cast", "loadout", "status", "steps", "request"), rows, "no casts yet")
+    said_columns = ("tags", "verdict", "note") if labelled else ()
+    name = ("name",) if labelled else ()
+    return Table(
+        ("cast", *name, "loadout", "status", "steps", "request", *said_columns), rows, "no casts yet"
+    )
 
 
 def found_view(found: Sequence[Found]) -> Table:
@@ -162,6 +174,107 @@ def found_view(found: Sequence[Found]) -> Table:
         for one in found
     ]
     return Table(("step", "socket", "item", "value"), rows, "nothing found")
+
+
+class FoundView(Table):
+    """What a question found in many casts; iterating gives (cast id, what was found) pairs."""
+
+    def __init__(
+        self, found: Sequence[tuple[CastEntry | Snapshot, Found]], problems: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        self.found, self.problems = [(one.id, match) for one, match in found], tuple(problems)
+        rows = [
+            (one.id, _named(one), *row)
+            for (one, _), row in zip(found, found_view([f for _, f in found]).rows, strict=True)
+        ]
+        rows += [(id_, "", "", "", "", f"cannot be asked: {why}") for id_, why in problems]
+        super().__init__(("cast", "name", "step", "socket", "item", "value"), rows, "nothing found")
+
+    def __iter__(self) -> Iterator[tuple[str, Found]]:
+        return iter(self.found)
+
+
+def _named(one: CastEntry | Snapshot) -> str:
+    return one.name if isinstance(one, CastEntry) else one.said_of().name
+
+
+class SpentView(Table):
+    """Where time and money went; iterating gives :class:`~materia_nb.insight.spending.Spent` rows."""
+
+    def __init__(self, by: Sequence[str], found: Sequence[Spent]) -> None:
+        self.by, self.found = tuple(by), tuple(found)
+        whole = Spent(("in all", *[""] * (len(by) - 1)))
+        for one in found:
+            whole = _together(whole, one)
+        priced = whole.usage.cost > 0
+        left = whole.left.tokens > 0
+        rows = [self._row(one, whole, priced=priced, left=left) for one in (*found, whole)] if found else []
+        names = [
+            *by,
+            "visits",
+            "turns",
+            "tools",
+            "tokens in",
+            "tokens out",
+            *(["cost"] if priced else []),
+            "share",
+        ]
+        super().__init__((*names, *(["left behind"] if left else []), "took"), rows, "no steps yet")
+
+    def _row(self, one: Spent, whole: Spent, *, priced: bool, left: bool) -> tuple[str, ...]:
+        used = one.usage
+        part, all_ = (used.cost, whole.usage.cost) if priced else (used.tokens, whole.usage.tokens)
+        cells = [shorten(name, 60) for name in one.of]
+        cells += [str(one.visits), str(one.turns), str(one.calls), str(used.input), str(used.output)]
+        cells += [f"{used.cost:.4f} USD"] if priced else []
+        cells.append(f"{part / all_:.0%}" if all_ else "")
+        cells += [f"{one.left.tokens} tokens" if one.left.tokens else ""] if left else []
+        return (*cells, f"{one.ms / 1000:.1f} s")
+
+    def __iter__(self) -> Iterator[Spent]:
+        return iter(self.found)
+
+    def __getitem__(self, place: int) -> Spent:
+        return self.found[place]
+
+    def frame(self) -> Any:
+        """Return the rows as a pandas data frame, without the sum; raises MateriaError (``no_pandas``) without pandas."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MateriaError(
+                "Data frames need pandas, which is not installed.",
+                hint='pip install "materia-nb[insight]"',
+                kind="no_pandas",
+            ) from error
+        return pd.DataFrame(
+            [
+                {
+                    **dict(zip(self.by, one.of, strict=True)),
+                    "visits": one.visits,
+                    "turns": one.turns,
+                    "tools": one.calls,
+                    "tokens_in": one.usage.input,
+                    "tokens_out": one.usage.output,
+                    "cost": one.usage.cost,
+                    "seconds": one.ms / 1000,
+                    "left_behind": one.left.tokens,
+                }
+                for one in self.found
+            ]
+        )
+
+
+def _together(a: Spent, b: Spent) -> Spent:
+    return Spent(
+        a.of,
+        a.visits + b.visits,
+        a.turns + b.turns,
+        a.calls + b.calls,
+        a.usage.plus(b.usage),
+        a.ms + b.ms,
+        a.left.plus(b.left),
+    )
 
 
 QUEST_COLUMNS: Final = ("quest", "status", "request", "loadout", "cast", "note")
@@ -196,7 +309,7 @@ def allowed_view(cast: Cast) -> Table:
     """Which tools of agents change something without asking, and which ask first."""
     rows = [
         (tool, "runs without asking" if allowed else "asks each time")
-        for tool, allowed in cast.tools_that_ask.items()
+        for tool, allowed in cast.approvals.tools.items()
     ]
     return Table(("tool", "in this cast"), rows)
 

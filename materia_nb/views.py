@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.display.bundle import GraphPicture, Shown, bundle, picture
-from materia_nb.display.calls import call_words, calls_html, judged_words
+from materia_nb.display.calls import call_words, calls_html, judged_words, layers_html, layers_text
 from materia_nb.display.escape import plain, shorten
 from materia_nb.display.html import (
     Html,
@@ -25,7 +25,6 @@ from materia_nb.display.html import (
 )
 from materia_nb.display.marks import Marks
 from materia_nb.display.page import CastPage, PageStep, cast_page
-from materia_nb.display.prompt import layers_html, layers_text
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text, table
 from materia_nb.engine.items import list_at
@@ -40,9 +39,9 @@ from materia_nb.loadout.report import Report
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
+    from materia_nb.engine.conversation import MateriaEvent
+    from materia_nb.engine.outcome import Remark
     from materia_nb.engine.prompt import Prompt
-    from materia_nb.engine.remarks import Remark
-    from materia_nb.engine.said import MateriaEvent
     from materia_nb.engine.session import StepRecord
     from materia_nb.engine.state import Hold
     from materia_nb.insight.why import Why
@@ -238,7 +237,7 @@ class StatusView(Shown):
         self.lines = status_lines(cast, pause, changed)
         self.steps = steps_view(cast)
         self.draft = _draft(cast)
-        self.asking = cast.asking
+        self.asking = cast.approvals.asking
         self.prompt = None if self.draft else cast.prompt
 
     def __repr__(self) -> str:
@@ -269,7 +268,7 @@ class StepView(Shown):
         self.status = status_lines(cast)
         self.step = cast.steps[-1] if cast.steps else None
         self.why = cast.why() if self.step else None
-        self.asking = cast.asking
+        self.asking = cast.approvals.asking
         self.prompt = None if _draft(cast) else cast.prompt
 
     def __repr__(self) -> str:
@@ -404,6 +403,7 @@ def _standing(cast: Snapshot) -> list[str]:
     now = cast.now
     stands = f"{now.status}, with remarks," if cast.remarks else now.status
     lines = [f"{cast.graph.name}: {stands} after {_count(len(cast.steps), 'step')}"]
+    said = cast.said_of().words
     done = [
         f"loop {loop}: {done} of {total} done" for loop, (done, total) in loop_progress(cast).items() if total
     ]
@@ -412,7 +412,7 @@ def _standing(cast: Snapshot) -> list[str]:
     if now.usage.tokens:
         most = f" of {now.budget.max_tokens}" if now.budget.max_tokens is not None else ""
         lines.append(f"tokens: {now.usage.tokens}{most}")
-    return lines
+    return [*lines, shorten(said, 200)] if said else lines
 
 
 def _remarks(odd: Sequence[Remark]) -> Iterator[str]:
@@ -472,24 +472,24 @@ def _waiting_for(cast: Snapshot) -> str:
     if socket.is_utility:
         return f"waiting: {visit.socket} was interrupted; step runs it again"
     item = f" for {visit.item.key} ({short(visit.item.label)})" if visit.item else ""
-    if cast.asking or cast.calls_due:
+    if cast.approvals.asking or cast.approvals.due:
         return f"waiting: {visit.socket}{item} {_about_calls(cast)}"
     if visit.mode == "draft" and visit.drafts:
         return f"waiting: {visit.socket}{item} has a draft; refine it, or continue to the final result"
     who = f"{visit.socket} ({socket.materia.label}){item}"
     what = "needs an answer"
-    if cast.grant is not None:
-        what = f"may run this once: {shorten(cast.grant.exact_content, 200)} (abort takes the consent back)"
+    if cast.approvals.grant is not None:
+        what = f"may run this once: {shorten(cast.approvals.grant.exact_content, 200)} (abort takes the consent back)"
     elif visit.mode == "final":
         what = "has yet to hand over what was done"
     return f"waiting: {who} {what}; reply, or step to ask its agent"
 
 
 def _about_calls(cast: Snapshot) -> str:
-    if cast.asking:
-        calls = "; ".join(call_words(call) for call in cast.asking)
-        return f"asks for leave to run {calls}; approve, approve --always, or deny"
-    calls = "; ".join(call_words(call) for call in cast.calls_due)
+    if cast.approvals.asking:
+        calls = "; ".join(call_words(call) for call in cast.approvals.asking)
+        return f"asks for approval to run {calls}; approve, approve --always, or deny"
+    calls = "; ".join(call_words(call) for call in cast.approvals.due)
     return f"may run {calls}; step asks its agent, who runs it"
 
 
@@ -544,7 +544,7 @@ def marks_of(cast: Snapshot) -> Marks:
         traversals=dict(now.traversals),
         last_route=route,
         progress=loop_progress(cast),
-        breakpoints=frozenset(cast.breakpoints),
+        breakpoints=frozenset(cast.breakpoints.sockets),
         remarks=_codes(cast),
         budgets=_budgets(cast),
         in_item=now.at is not None and now.at.item is not None,
@@ -638,10 +638,20 @@ def way_words(step: StepRecord) -> str:
 
 def steps_view(cast: Snapshot) -> Table:
     """The steps of a cast, one a row."""
+    table = step_table(cast.steps, cast.graph)
+    said = [cast.said_of(step).words for step in cast.steps]
+    if not any(said):
+        return table
+    rows = [(*cells, shorten(words, 80)) for cells, words in zip(table.rows, said, strict=True)]
+    return Table((*table.headers, "label"), rows, "no steps yet")
+
+
+def step_table(steps: Sequence[StepRecord], graph: Graph) -> Table:
+    """Steps of casts of a loadout, one a row."""
     rows: list[tuple[str, ...]] = []
-    pinned = any(step.pinned for step in cast.steps)
-    for step in cast.steps:
-        materia = cast.graph.sockets[step.socket].materia.label
+    pinned = any(step.pinned for step in steps)
+    for step in steps:
+        materia = graph.sockets[step.socket].materia.label
         item = f"{step.item_key} {short(step.item_label or '', 40)}" if step.item_key else ""
         output = shorten(step.output, 60) if step.output is not None else ""
         way, took = way_words(step), took_words(step)

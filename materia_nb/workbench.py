@@ -6,18 +6,18 @@ import keyword
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, overload
 
-from materia_nb.agents.base import Agent
-from materia_nb.agents.recorded import RecordedAgent
-from materia_nb.agents.registry import AgentTable
-from materia_nb.agents.scripted import ScriptedAgent
-from materia_nb.cast import Breakpoints, Cast, Plan
-from materia_nb.cast.pins import Chosen, choose, names_of, needs_name, needs_pinned
+from materia_nb.agents.interface import Agent
+from materia_nb.agents.prepared import RecordedAgent, ScriptedAgent
+from materia_nb.agents.table import AgentTable
+from materia_nb.cast import Breakpoints, Cast, Plan, Prepared
+from materia_nb.cast.listing import CastList
+from materia_nb.cast.overrides import Chosen, choose, names_of, needs_name, needs_pinned
 from materia_nb.cast.snapshot import Snapshot, graph_of
 from materia_nb.compare_view import (
     CompareView,
@@ -26,10 +26,13 @@ from materia_nb.compare_view import (
     StepCompareView,
     compare_view,
 )
-from materia_nb.engine.earlier import PREVIOUS, told_to_the_next
-from materia_nb.engine.pins import Pin
+from materia_nb.engine.labels import Label
+from materia_nb.engine.outcome import PREVIOUS, told_to_the_next
+from materia_nb.engine.state import Pin
+from materia_nb.engine.step import short
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff import protocol
+from materia_nb.insight.ask import Found, query_of
 from materia_nb.insight.odds import PerSocket
 from materia_nb.insight.rehearse import rehearse
 from materia_nb.insight.space import MOST_STATES, Bounds
@@ -44,20 +47,36 @@ from materia_nb.loadout import (
     read_text,
 )
 from materia_nb.loadout.compose import Composition, compose
+from materia_nb.loadout.config_files import expanded, is_there, resolved
 from materia_nb.loadout.copies import add_definitions, placed_materia
 from materia_nb.loadout.facts import as_object, materia_kind
-from materia_nb.loadout.files import expanded, is_there, resolved
 from materia_nb.loadout.layers import PROJECT_FILE, profile_directory, whole_over
+from materia_nb.loadout.report import MISSING_COMMAND, Problem
+from materia_nb.platform import place_to_record
 from materia_nb.recordings import agent_of, read_recording, recording_of
-from materia_nb.store.catalogue import CastEntry, find_cast, is_file, list_casts
+from materia_nb.sharing import Progress
+from materia_nb.store.catalogue import (
+    CastEntry,
+    cast_entry,
+    delete_cast,
+    filter_casts,
+    find_cast,
+    is_file,
+    list_casts,
+)
 from materia_nb.store.files import disk, replace_file
+from materia_nb.tables import FoundView
 from materia_nb.utilities import scripts
-from materia_nb.utilities.command import moved
+from materia_nb.utilities.command import lacking, moved
 from materia_nb.views import LoadoutView
 
 if TYPE_CHECKING:
+    from materia_nb.gallery import Gallery
+    from materia_nb.gallery.opening import Opened
     from materia_nb.loadout.design import Design
     from materia_nb.quests import QuestBoard
+    from materia_nb.sweep.checks import Check
+    from materia_nb.sweep.outcome import Sweep
 
 DEFAULT_ARTIFACT_DIR = ".pi/pi-materia"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
@@ -185,8 +204,28 @@ class Workbench:
         return LoadoutView(name, self.config.origin("loadout", name).name, graph, report)
 
     def check(self, name: str | None = None) -> Report:
-        """Return all problems and, apart from them, hints, of a loadout or of the chosen one."""
-        return self.config.check(self._needs_loadout(name or self.chosen))
+        """Return all problems and, apart from them, hints, of a loadout or of the chosen one.
+
+        Other than ``wb.config.check`` it knows the machine, and hints at programs and scripts that are not there.
+        """
+        name = self._needs_loadout(name or self.chosen)
+        report = self.config.check(name)
+        return Report(report.problems, (*report.hints, *self._missing_commands(name)))
+
+    def _missing_commands(self, name: str) -> Iterator[Problem]:
+        for id_, definition in placed_materia(self.config, name).items():
+            missing = None
+            if materia_kind(definition) == "utility":
+                missing = lacking(definition, self.config.owners.get(id_), self.project)
+            if missing is not None:
+                yield Problem(
+                    MISSING_COMMAND,
+                    f"materia.{id_}.command",
+                    f"there is no {missing!r} on this machine, so the utility cannot start",
+                    "install it, put it beside the config file, or pin the utility to what it would say",
+                    name,
+                    "hint",
+                )
 
     def graph(self, name: str | None = None) -> Graph:
         """Resolve a loadout; raises MateriaError when it has problems or a handoff protocol is unknown."""
@@ -263,6 +302,9 @@ class Workbench:
         if to == "notebook" or (to is None and design.home.path is None):
             refuse_problems(design, anyway=anyway)
             _check_name(design.name, "loadout")
+            for id_, raw in design.changed_materia.items():
+                _check_name(id_, "materia")
+                self._notebook["materia"][id_] = None if raw is None else self._whole("materia", id_, raw)
             self._notebook["loadouts"][design.name] = self._whole("loadout", design.name, design.document)
             self._config, self._chosen = None, design.name
             design.saved()
@@ -481,6 +523,14 @@ class Workbench:
                 cast.agents.set(name, made)
         return made
 
+    def _is_answerer(self, name: str) -> bool:
+        """Whether there is a materia or socket of that name."""
+        try:
+            self._needs_answerer(name)
+        except MateriaError:
+            return False
+        return True
+
     def _needs_answerer(self, name: str) -> None:
         """Raise MateriaError (``unknown_materia``) unless a name is ``*`` or that of a materia or socket."""
         if name == "*":
@@ -520,15 +570,19 @@ class Workbench:
 
     @property
     def artifact_root(self) -> Path:
-        """Where run directories are made: ``artifactDir`` of the config, in the project directory."""
+        """Where run directories are made: ``artifactDir`` of the config, in the project directory.
+
+        In a browser they are in memory instead.
+        """
         given = self.config.document.get("artifactDir")
-        return self.project / (given if isinstance(given, str) and given else DEFAULT_ARTIFACT_DIR)
+        named = given if isinstance(given, str) and given else DEFAULT_ARTIFACT_DIR
+        return place_to_record(self.project / named)
 
     def cast(
         self,
         request: str,
         *,
-        loadout: str | None = None,
+        loadout: str | Design | None = None,
         agents: Mapping[str, object] | None = None,
         pins: Mapping[str, object] | None = None,
     ) -> Cast:
@@ -536,7 +590,7 @@ class Workbench:
 
         Args:
             request: what is asked for; prompts and utilities read it.
-            loadout: which loadout; the chosen one by default.
+            loadout: which loadout; the chosen one by default. A design is cast as it is now, saved or not.
             agents: who answers in this cast only, by socket or materia (``*`` for everyone else).
             pins: what is pinned in this cast only, by socket or materia; see :meth:`pin`.
 
@@ -545,24 +599,52 @@ class Workbench:
                 can be pinned; a name is unknown.
         """
         _check_request(request)
-        name = self._needs_loadout(loadout or self.chosen)
-        graph, table = self.graph(name), self.agents
-        if agents is not None:
-            table = self.agents.copy()
-            for key, agent in agents.items():
-                self._needs_answerer(key)
-                if key == "*":
-                    table.default = self._answerer(agent)
-                    continue
-                self._needs_answerer(key)
-                if key in graph.sockets and graph.sockets[key].is_utility:
-                    raise _no_agent(key, f"{key} ({graph.sockets[key].materia.label})")
-                table.set(key, self._answerer(agent))
-        chosen = {}
+        return self._start(self._prepared(self._to_cast(loadout), agents, pins), request)
+
+    def _to_cast(self, loadout: str | Design | None) -> Graph:
+        if isinstance(loadout, str) or loadout is None:
+            return self.graph(self._needs_loadout(loadout or self.chosen))
+        return _spoken(build_graph(loadout.whole, loadout.name, self.config.owners))
+
+    def _prepared(
+        self,
+        graph: Graph,
+        agents: Mapping[str, object] | None = None,
+        pins: Mapping[str, object] | None = None,
+    ) -> Prepared:
+        """Everything that a cast of a loadout is started from, but for the request."""
+        table = self._who_answers(graph, agents)
+        _refuse_agents_of_utilities(graph, table)
+        _copy_scripts(graph)
+        return Prepared(self._plan(graph), table, self._chosen_pins(graph, pins))
+
+    def _who_answers(self, graph: Graph, agents: Mapping[str, object] | None) -> AgentTable:
+        """Who answers in a cast: whoever is set, but for those given for it only."""
+        if agents is None:
+            return self.agents
+        table = self.agents.copy()
+        for key, agent in agents.items():
+            self._needs_answerer(key)
+            if key == "*":
+                table.default = self._answerer(agent)
+                continue
+            if key in graph.sockets and graph.sockets[key].is_utility:
+                raise _no_agent(key, f"{key} ({graph.sockets[key].materia.label})")
+            table.set(key, self._answerer(agent))
+        return table
+
+    def _chosen_pins(self, graph: Graph, pins: Mapping[str, object] | None) -> dict[str, Chosen]:
+        """What is pinned in a cast: what is given for it only, before what is pinned in all."""
+        known = names_of(graph)
+        found = {
+            key: one.chosen
+            for key, one in self.pins.items()
+            if key in known and one.loadout in (None, graph.name)
+        }
         for key, to in (pins or {}).items():
             needs_name(graph, key)
-            chosen[key] = choose(None, key, self._answer_of(to))
-        return self._begin(name, graph, self.config.document, request, table, pins=chosen)
+            found[key] = choose(None, key, self._answer_of(to))
+        return found
 
     # -- before a cast --------------------------------------------------------------
 
@@ -585,9 +667,9 @@ class Workbench:
         Raises:
             MateriaError: the loadout has problems, or a socket takes no scripted answer (``no_answer``).
         """
-        return ExploreView(
-            self.graph(self._needs_loadout(loadout or self.chosen)), items, Bounds(states, seconds, monotonic)
-        )
+        name = self._needs_loadout(loadout or self.chosen)
+        graph = self.graph(name)
+        return ExploreView(graph, items, Bounds(states, seconds, monotonic), graph.document)
 
     def rehearse(
         self,
@@ -597,6 +679,8 @@ class Workbench:
         items: int = 3,
         seed: int = 1,
         executor: Executor | None = None,
+        *,
+        progress: Progress = False,
     ) -> RehearsalView:
         """Cast a loadout many times in memory with stub agents that answer by chance.
 
@@ -607,13 +691,36 @@ class Workbench:
                 (``*`` for all others).
             items: how long every list is.
             seed: what the chances are drawn from; the numbers are the same whoever works on them.
-            executor: a ``concurrent.futures.Executor`` to share the work among; this thread if left out.
+            executor: a ``concurrent.futures.Executor`` to share the work among; this thread if left out. A batch
+                whose worker was lost is done here.
+            progress: whether a bar is printed to stderr; or a function that is called with how many casts are done
+                and how many there are, and ends the rehearsal if it raises.
 
         Raises:
             MateriaError: the loadout has problems, or a chance is missing or none (``bad_chance``).
         """
         graph = self.graph(self._needs_loadout(loadout or self.chosen))
-        return RehearsalView.of(rehearse(graph, n, satisfied, items, seed, executor))
+        return RehearsalView.of(rehearse(graph, n, satisfied, items, seed, executor, progress=progress))
+
+    @overload
+    def gallery(self) -> Gallery: ...
+    @overload
+    def gallery(self, name: str) -> Opened: ...
+    def gallery(self, name: str | None = None) -> Gallery | Opened:
+        """Show ten patterns and ten classic mistakes; with a name, write that card as a notebook to run.
+
+        ``wb.gallery()["critic-loop"]`` is a card with its loadout, answers and tests, and writes nothing.
+
+        Args:
+            name: the card to open, as ``NAME.ipynb`` in the project directory.
+
+        Raises:
+            MateriaError: there is no such card (``unknown_card``), or there is such a file (``exists``).
+        """
+        from materia_nb.gallery import gallery
+        from materia_nb.gallery.opening import open_card
+
+        return gallery() if name is None else open_card(gallery()[name], self.project)
 
     def link(self, *names: str, request: str, from_cast: str | Path | None = None) -> Cast:
         """Start a cast of materia and loadouts one after another, as one loadout that is kept with the cast only.
@@ -633,7 +740,10 @@ class Workbench:
         made = compose(config.document, names, config.owners)
         graph = _spoken(build_graph(made.document, made.name, config.owners))
         data = {} if from_cast is None else {PREVIOUS: self._told_by(from_cast)}
-        return self._begin(made.name, graph, made.document, request, self._agents_of(made), data)
+        table = self._agents_of(made)
+        _refuse_agents_of_utilities(graph, table)
+        plan = self._plan(graph, data)
+        return self._start(Prepared(plan, table, self._chosen_pins(graph, None)), request)
 
     def _told_by(self, reference: str | Path) -> dict[str, JSON]:
         path = find_cast(self.artifact_root, str(reference))
@@ -656,21 +766,20 @@ class Workbench:
                 table.set(new, self.agents.for_turn(old, old))
         return table
 
-    def _begin(
+    def _start(self, given: Prepared, request: str) -> Cast:
+        cast = Cast.start(given.plan, request, given.table)
+        for key, chosen in given.pins.items():
+            cast.put_pin(key, chosen)
+        return self.take(cast)
+
+    def _plan(
         self,
-        name: str,
         graph: Graph,
-        document: Mapping[str, JSON],
-        request: str,
-        agents: AgentTable,
         data: Mapping[str, JSON] | None = None,
-        *,
-        pins: Mapping[str, Chosen] | None = None,
-    ) -> Cast:
-        _refuse_agents_of_utilities(graph, agents)
-        plan = Plan(
+    ) -> Plan:
+        return Plan(
             graph,
-            _own_document(document, name, graph),
+            graph.document,
             " < ".join(layer.label for layer in self.config.layers),
             self.project,
             self.artifact_root,
@@ -678,22 +787,77 @@ class Workbench:
             sync=self.sync,
             data=data or {},
         )
-        cast = Cast.start(plan, request, agents)
-        known = names_of(graph)
-        mine = {
-            key: one.chosen
-            for key, one in self.pins.items()
-            if key in known and one.loadout in (None, graph.name)
-        }
-        for key, chosen in {**mine, **(pins or {})}.items():
-            cast.put_pin(key, chosen)
-        return self.take(cast)
+
+    def sweep(  # noqa: PLR0913, PLR0917 - the axes of the grid, in the order in which they are thought of
+        self,
+        loadouts: str | Sequence[str] | None = None,
+        requests: str | Sequence[str] | Mapping[str, str] = (),
+        agents: object = None,
+        repeat: int = 1,
+        checks: Mapping[str, Check] | Sequence[Check] | Check | None = None,
+        dir: str | Path | None = None,  # noqa: A002 - what it is called in a notebook
+        executor: Executor | None = None,
+        *,
+        pins: Mapping[str, object] | None = None,
+        allow: Sequence[str] = (),
+        retry: bool = False,
+        progress: Progress = False,
+    ) -> Sweep:
+        """Make real casts of every loadout with every request and all agents, and check what comes of them.
+
+        A cast that is done is not made again: the same sweep goes on where it was cut off, and one with more
+        requests, agents or repeats makes only those. A failure is a row::
+
+            wb.sweep(["Plan-Build-Eval", "Full-Auto"], ["a page on rain"], repeat=3,
+                     agents={"small": "openai:gpt-5-mini", "large": "openai:gpt-5"},
+                     checks={"short": lambda steps: len(steps) < 20,
+                             "polite": Judge("openai:gpt-5", "Is the last answer polite?")})
+
+        Args:
+            loadouts: which; the chosen one by default.
+            requests: what is asked for, or a dict of names to that.
+            agents: who answers: one choice as for :meth:`cast`, or an agent for everyone; a list of these, or a dict of
+                labels to them. Whoever is set answers if left out.
+            repeat: how often each is cast.
+            checks: by name or as a list, functions of the cast, or of what their parameters name (``cast``, ``route``,
+                ``state``, ``outputs``, ``steps``, ``request``, ``ends``), which return or assert; or a ``Judge``.
+            dir: where rows and casts are kept, relative to the project; ``sweep`` beside its casts if left out.
+            executor: a ``concurrent.futures.Executor``; one cast after the other if left out. Other machines must
+                see the same directories.
+            pins: what is pinned in every cast, as for :meth:`cast`. All casts work in one project: pin what changes it.
+            allow: tools of agents that need not ask; a cast that waits for a person ends with ``person``.
+            retry: make casts anew that did not come to their end.
+            progress: whether a bar is printed to stderr; or a function that is called with how many casts are done
+                and how many there are.
+
+        Raises:
+            MateriaError: a loadout has problems, a name is unknown, or what is asked for makes no grid (``usage``).
+        """
+        from materia_nb.sweep.checks import named_checks
+        from materia_nb.sweep.grid import Grid
+        from materia_nb.sweep.outcome import FIELDS
+        from materia_nb.sweep.sweeping import sweep
+
+        names = (
+            [loadouts] if isinstance(loadouts, str) else list(loadouts or [self._needs_loadout(self.chosen)])
+        )
+        folder = self.artifact_root / "sweep" if dir is None else self.project / expanded(Path(dir))
+        grid = Grid(names, requests, agents, repeat, tuple(allow), self._is_answerer)
+        places = grid.places(lambda name, who: self._prepared(self.graph(name), who, pins), folder)
+        return sweep(
+            places,
+            named_checks(checks, (*FIELDS, "passed")),
+            folder,
+            executor,
+            retry=retry,
+            progress=progress,
+        )
 
     def redefine(self, materia: str) -> None:
         """Take the definition that a materia has now, in files and cells, into the current cast; see there.
 
         Raises:
-            MateriaError: there is no such materia (``unknown_materia``), or as :meth:`Cast.redefine`.
+            MateriaError: there is no such materia (``unknown_materia``), or as ``cast.edit.redefine``.
         """
         self._config = self._read(self._given)
         known = self.config.document.get("materia", {})
@@ -703,7 +867,7 @@ class Workbench:
                 hint=did_you_mean(materia, known),
                 kind="unknown_materia",
             )
-        self.current.redefine(materia, known[materia], self.config.owners.get(materia))
+        self.current.edit.redefine(materia, known[materia], self.config.owners.get(materia))
 
     @property
     def current(self) -> Cast:
@@ -714,9 +878,104 @@ class Workbench:
             )
         return self.cast_
 
-    def casts(self) -> Sequence[CastEntry]:
-        """List the casts of this project, newest first, without reading them whole."""
-        return list_casts(self.artifact_root)
+    def casts(
+        self,
+        *,
+        name: str | None = None,
+        tag: str | Sequence[str] = (),
+        verdict: str | None = None,
+        loadout: str | None = None,
+        status: str | None = None,
+    ) -> CastList:
+        """List the casts of this project, newest first, without reading them whole.
+
+        The list shows itself as a table; ``.frame()`` gives a data frame.
+
+        Args:
+            name: only those that a person called so (:meth:`Cast.label`).
+            tag: only those that have this tag, or all of several.
+            verdict: only those that a person judged so: good, bad or unsure.
+            loadout: only those of a loadout of this name.
+            status: only those that stand so, such as ``failed``.
+        """
+        entries = list_casts(self.artifact_root)
+        return CastList(
+            filter_casts(entries, name=name, tag=tag, verdict=verdict, loadout=loadout, status=status)
+        )
+
+    def label(self, reference: str | Path, step: int | None = None, **said: Any) -> Label:
+        """Say something of a cast, or of one of its steps, without making it the current one; see :meth:`Cast.label`.
+
+        Raises:
+            MateriaError: as :meth:`Cast.label` and :meth:`resume`.
+        """
+        path = find_cast(self.artifact_root, str(reference))
+        if (cast := self._open_here(path)) is not None:
+            return cast.label(step, **said)
+        cast = Cast.resume(path, self.agents, sync=self.sync)
+        try:
+            return cast.label(step, **said)
+        finally:
+            cast.close()
+
+    def delete(self, reference: str | Path | CastEntry, *, yes: bool = False) -> str:
+        """Delete a cast of this project with everything in its run directory; it cannot be had back.
+
+        Args:
+            reference: as for :meth:`open`.
+            yes: whether it is meant; without it nothing happens but an error that says what would be deleted.
+
+        Returns:
+            The id of the cast that was.
+
+        Raises:
+            MateriaError: it was not confirmed (``not_confirmed``), the cast is in use, also here (``locked``), or it
+                is none of this project (``not_here``).
+        """
+        path = find_cast(
+            self.artifact_root, reference.id if isinstance(reference, CastEntry) else str(reference)
+        )
+        entry = cast_entry(path)
+        if not yes:
+            name = f", {entry.name}" if entry.name else ""
+            steps = "" if entry.steps is None else f", {entry.steps} steps"
+            raise MateriaError(
+                f"This would delete the cast {entry.id}{name} ({entry.loadout or 'no loadout'}, {entry.status}{steps}): "
+                f"{short(entry.request or 'no request', 80)}",
+                where=str(path),
+                hint=f"if that is meant: wb.delete({entry.id!r}, yes=True), or delete {entry.id} --yes",
+                kind="not_confirmed",
+            )
+        delete_cast(self.artifact_root, path)
+        self._open.pop(path, None)
+        if self.cast_ is not None and self.cast_.run_dir.resolve() == path:
+            self.cast_ = None
+        return entry.id
+
+    def ask(
+        self, expression: str, casts: Sequence[Snapshot | CastEntry | str | Path] | None = None
+    ) -> FoundView:
+        """Look through the outputs of all steps of many casts with JSONPath, or a dotted path; see :meth:`Cast.ask`.
+
+        Args:
+            expression: such as ``$.workItems[*].title``.
+            casts: which casts, as objects or references, such as ``wb.casts(tag="rain")``; all of this project if
+                left out. Each is read whole.
+
+        Raises:
+            MateriaError: it is no JSONPath (``question``). A cast that cannot be read is a row.
+        """
+        query_of(expression)
+        found: list[tuple[CastEntry | Snapshot, Found]] = []
+        problems = []
+        for one in self.casts() if casts is None else casts:
+            try:
+                cast = one if isinstance(one, Snapshot) else self._looked_at(one)
+            except MateriaError as error:
+                problems.append((one.id if isinstance(one, Snapshot | CastEntry) else str(one), error.what))
+                continue
+            found += [(cast, match) for match in cast.ask(expression)]
+        return FoundView(found, problems)
 
     def open(self, reference: str | Path) -> Cast:
         """Open a cast to look at it: an id, the beginning of one, ``-1`` for the latest, or a directory."""
@@ -755,7 +1014,7 @@ class Workbench:
         return self._open_here(path) or Cast.open(path, self.agents)
 
     def replay(
-        self, loadout: object = None, casts: Sequence[Snapshot | CastEntry | str | Path] | None = None
+        self, loadout: object = None, casts: Sequence[Cast | CastEntry | str | Path] | None = None
     ) -> ReplaysView:
         """Send the recorded answers of casts through a loadout: which of them would have gone elsewhere?
 
@@ -771,14 +1030,13 @@ class Workbench:
         """
         named = loadout is None or isinstance(loadout, str)
         graph = self.graph(loadout if isinstance(loadout, str) else None) if named else graph_of(loadout)
-        chosen = [one for one in self.casts() if one.loadout == graph.name] if casts is None else casts
         found, problems = [], []
-        for one in chosen:
+        for one in self.casts(loadout=graph.name) if casts is None else casts:
             try:
-                cast = one if isinstance(one, Snapshot) else self._looked_at(one)
+                cast = one if isinstance(one, Cast) else self._looked_at(one)
                 found.append(cast.replay(graph))
             except MateriaError as error:
-                problems.append((one.id if isinstance(one, Snapshot | CastEntry) else str(one), error.what))
+                problems.append((one.id if isinstance(one, Cast | CastEntry) else str(one), error.what))
         return ReplaysView(found, problems)
 
     def resume(self, reference: str | Path = "-1") -> Cast:
@@ -865,16 +1123,6 @@ def _gone(before: LayeredConfig, now: LayeredConfig) -> dict[str, str]:
         for name, layer in lost.items()
         if name not in now.loadout_names
     }
-
-
-def _own_document(document: Mapping[str, JSON], name: str, graph: Graph) -> dict[str, JSON]:
-    """The config cut down to one loadout and what it uses, as a cast keeps it."""
-    used = {socket.materia.id for socket in graph.sockets.values()}
-    kept = {key: value for key, value in document.items() if key not in ("loadouts", "materia")}
-    kept["activeLoadout"] = name
-    kept["loadouts"] = {name: document["loadouts"][name]}
-    kept["materia"] = {key: value for key, value in document["materia"].items() if key in used}
-    return kept
 
 
 def _spoken(graph: Graph) -> Graph:

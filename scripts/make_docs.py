@@ -1,7 +1,7 @@
 """Write the parts of the documentation that follow from the code: ``python scripts/make_docs.py``.
 
 Generated are docs/magics.md, the tables between markers in docs/loadout-format.md and docs/run-directory.md, the picture of the
-README, and those of the bundled loadouts. ``--check`` writes nothing and fails when one of them is out of date.
+README, those of the bundled loadouts, docs/gallery.md with its pictures, and the cheat sheet. ``--check`` writes nothing and fails when one of them is out of date.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from contextlib import closing, contextmanager
 from itertools import groupby
 from pathlib import Path
 
+from make_cheatsheet import SOURCE, sheet
 from materia_nb import Workbench
 from materia_nb.agents import Turn
 from materia_nb.display.marks import Marks
 from materia_nb.display.svg import graph_svg
 from materia_nb.engine import events
+from materia_nb.gallery import Card, gallery
 from materia_nb.loadout import FieldRow, config_fields
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
 from materia_nb.magics.registry import VERBS, Argument, Verb
@@ -30,7 +32,10 @@ ROOT = Path(__file__).resolve().parent.parent
 FORMAT = Path("docs/loadout-format.md")
 MAGICS = Path("docs/magics.md")
 RUN_DIRECTORY = Path("docs/run-directory.md")
+GALLERY = Path("docs/gallery.md")
 IMAGES = Path("docs/images")
+CHEATSHEET = Path("materia_nb/cheatsheet")
+RULES_IN_SHORT = ROOT / SOURCE
 PICTURE = IMAGES / "plan-build-eval.svg"
 COMMAND = "python scripts/make_docs.py"
 _PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -59,17 +64,12 @@ magic out again.
 
 GROUPS: Mapping[str, str] = {
     "loading": "Loadouts, and who answers",
-    "foreseeing": "What a loadout can do, before it is cast",
+    "foreseeing": "What a loadout can do before it is cast, and casts beside one another",
     "casting": "Running a cast",
-    "composing": "Casts after one another",
-    "looking": "Looking at a cast",
-    "comparing": "Comparing casts and loadouts",
-    "remembering": "What agents suggest to remember",
-    "panels": "Live panels",
-    "teaching": "Predicting the route",
+    "attempting": "One turn, or one cast, several times",
+    "looking": "Looking at a cast, in words and in panels",
     "editing": "Changing a cast between its steps",
-    "keeping": "Casts on disk, and help",
-    "checking": "What is here and works",
+    "casts": "Casts on disk, after one another, and help",
 }
 
 
@@ -102,6 +102,8 @@ def generated() -> dict[Path, str]:
         MAGICS: magics_page(VERBS.values()),
         RUN_DIRECTORY: with_events((ROOT / RUN_DIRECTORY).read_text(encoding="utf-8")),
         **loadout_pictures(),
+        **gallery_pages(),
+        **cheatsheet(),
         PICTURE: picture(),
     }
 
@@ -200,6 +202,82 @@ def argument_words(argument: Argument) -> str:
     """What an argument is, and whether it is needed."""
     words = cell(argument.help)
     return f"{words}; needed" if argument.required else words
+
+
+# -- the cheat sheet ------------------------------------------------------------------
+
+
+def cheatsheet() -> dict[Path, str]:
+    """The page for the documentation, and both forms of it for the package."""
+    drawn, printed = sheet(RULES_IN_SHORT.read_text(encoding="utf-8"))
+    return {
+        IMAGES / "cheatsheet.svg": drawn,
+        CHEATSHEET / "cheatsheet.svg": drawn,
+        CHEATSHEET / "cheatsheet.pdf": printed,
+    }
+
+
+# -- the gallery ----------------------------------------------------------------------
+
+GALLERY_HEAD = f"""\
+<!-- Generated from materia_nb/gallery/ by `{COMMAND}`: change the cards, not this file. -->
+# The gallery
+
+Ten patterns to build from and ten classic mistakes to diagnose: each a small loadout, answers for a cast of it, what to
+look at, and tests that keep it as it is.
+
+```ipython
+%load_ext materia_nb
+%materia gallery
+%materia gallery critic-loop
+```
+
+The first lists them with their pictures; with a name, the card is written as a notebook beside yours, `critic-loop.ipynb`,
+to be run and changed. A file that is there already stays. In Python:
+
+```python
+import materia_nb
+
+wb = materia_nb.Workbench()
+card = wb.gallery()["critic-loop"]
+wb.load(card.document)
+cast = wb.cast(card.request, agents={{"*": card.answers}})
+assert cast.run() == "complete"
+assert len(wb.gallery().of("mistake")) == 10
+```
+
+`card.cases` are the files of its tests: one for each way in which it can end, as [exploring](insight.md#explore) finds them;
+of a mistake one for the cast that goes wrong and one for the same answers after it was mended.
+`pytest --pyargs materia_nb.gallery` runs all of them.
+"""
+
+
+def gallery_pages() -> dict[Path, str]:
+    """The page of the gallery and its pictures."""
+    cards, parts = gallery(), [GALLERY_HEAD]
+    parts += ["## Patterns\n", *map(pattern_section, cards.of("pattern"))]
+    parts += ["## Classic mistakes\n", *map(mistake_section, cards.of("mistake"))]
+    graphs = {IMAGES / f"gallery-{card.name}.svg": card.graph for card in cards.values()}
+    pictures = {path: graph_svg(graph, Marks()) + "\n" for path, graph in graphs.items() if graph is not None}
+    return {GALLERY: "\n".join(parts), **pictures}
+
+
+def pattern_section(card: Card) -> str:
+    """One pattern: picture, purpose, what to look at."""
+    look = "".join(f"- {line}\n" for line in card.look)
+    return f"### {card.name}\n\n{card.purpose}\n\n![{card.title}](images/gallery-{card.name}.svg)\n\n{look}"
+
+
+def mistake_section(card: Card) -> str:
+    """One mistake: what is complained of, the picture, what to look at, and the diagnosis, folded."""
+    parts = [f"### {card.name}", f"*{card.purpose}*"]
+    if card.graph is not None:
+        parts.append(f"![{card.title}](images/gallery-{card.name}.svg)")
+    parts.append("\n".join(f"- {line}" for line in card.look))
+    if card.diagnosis is not None:
+        why = f"`{card.diagnosis.code}`, at {card.diagnosis.socket}: {card.diagnosis.why}"
+        parts.append(f"<details>\n<summary>What is wrong</summary>\n\n{why}\n\n</details>")
+    return "\n\n".join(parts) + "\n"
 
 
 # -- the pictures ---------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Build the site of the documentation into build/site: ``python scripts/make_site.py``.
 
+Where ``make lite`` has built the site that runs the notebooks, it becomes a part of this one, and their pages link to it.
 Every warning counts as an error: a link that leads nowhere, a name in a docstring that is not there.
 """
 
@@ -13,12 +14,16 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SITE: Final = ROOT / "build" / "site"
+LITE: Final = "lite"
+"""The folder beside the site that ``make lite`` fills, and its copy in the site."""
 
 
 def main(site: Path = SITE) -> int:
     """Build it anew, so that no page of an earlier build stays; the exit code."""
     shutil.rmtree(site, ignore_errors=True)
     done = subprocess.run([sys.executable, "-m", "sphinx", *arguments(site)], cwd=ROOT, check=False)
+    if (lite := site.parent / LITE).is_dir():
+        shutil.copytree(lite, site / LITE)
     if done.returncode == 0:
         print(f"The site: {site / 'index.html'}")
     return done.returncode

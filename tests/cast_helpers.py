@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from materia_nb.agents import AgentTable
-from materia_nb.agents.base import Reply, Turn
+from materia_nb.agents.interface import Reply, Turn
 from materia_nb.cast import Cast, Plan
 from materia_nb.jsonvalue import same
 from materia_nb.loadout import build_graph

@@ -62,6 +62,7 @@ def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     monkeypatch.setenv("MATERIA_PROFILE_DIR", str(tmp_path_factory.mktemp("profile")))
     monkeypatch.delenv("MATERIA_CONFIG", raising=False)
     monkeypatch.delenv("PI_MATERIA_PROFILE_DIR", raising=False)
+    monkeypatch.setenv("MATERIA_GUESSES", str(tmp_path_factory.mktemp("guesses") / "guesses.jsonl"))
 
 
 @pytest.fixture

@@ -61,3 +61,15 @@ def faults(placed: Placed) -> list[str]:
             if any(inside(box, point) for point in points):
                 found.append(f"{line.link.key} runs through {key}")
     return found
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours by WCAG 2."""
+
+    def light(colour):
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return sum(weight * p for weight, p in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    high, low = sorted((light(one), light(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)

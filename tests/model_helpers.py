@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from materia_nb.agents import ModelAgent
-from materia_nb.agents.base import AgentError, Called, Noted, Said, Spent, Turn
+from materia_nb.agents.interface import AgentError, Called, Noted, Said, Spent, Turn
 from model_server import ModelServer
 
 

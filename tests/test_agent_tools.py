@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from materia_nb.agents.tools import MOST_TEXT, Toolbox, choose_tools
-from materia_nb.agents.tools.catalogue import TOOLS
-from materia_nb.agents.tools.tool import bounded, named, readable
+from materia_nb.agents.tools.tool import TOOLS, bounded, named, readable
 from materia_nb.loadout.facts import TOOL_SCOPES
 
 LOOKING = ["read", "grep", "find", "ls"]

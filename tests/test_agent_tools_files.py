@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from materia_nb.agents.tools import MOST_TEXT, Toolbox, reading, writing
-from materia_nb.loadout import files
+from materia_nb.agents.tools import MOST_TEXT, Toolbox, looking, writing
+from materia_nb.loadout import config_files
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_a_huge_file_is_not_read_to_its_end(box, project):
 
 
 def test_a_line_far_into_a_huge_file(box, project, monkeypatch):
-    monkeypatch.setattr(reading, "MOST_SCANNED", 1_000)
+    monkeypatch.setattr(looking, "MOST_SCANNED", 1_000)
     (project / "a.txt").write_text("line\n" * 10_000)
     assert (
         "lies more than 1,000 bytes into the file" in box.call("read", {"path": "a.txt", "offset": 900}).text
@@ -151,7 +151,7 @@ def test_a_long_listing_says_how_many_more(box, project, monkeypatch):
     *shown, note = text.split("\n")
     assert len(text) <= MOST_TEXT
     assert note == f"(and {1_000 - len(shown)} more; find lists those whose names match a pattern)"
-    monkeypatch.setattr(reading, "_MOST_ENTRIES", 10)
+    monkeypatch.setattr(looking, "_MOST_ENTRIES", 10)
     assert box.call("ls", {}).text.split("\n")[10:] == [
         "(and many more; find lists those whose names match a pattern)"
     ]
@@ -216,7 +216,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
     def fail(_):
         raise error
 
-    monkeypatch.setattr(files.os, "fsync", fail)
+    monkeypatch.setattr(config_files.os, "fsync", fail)
     if isinstance(error, KeyboardInterrupt):
         with pytest.raises(KeyboardInterrupt):
             box.call(tool, {"path": "a.txt", **args})
@@ -348,14 +348,14 @@ def test_a_large_difference_is_left_out(box, project):
 def test_a_stop_while_reading(project, monkeypatch):
     """It ends between two lines, not after the last one."""
     (project / "a.txt").write_text("line\n" * 100)
-    stop, really, seen = threading.Event(), reading._shown, []
+    stop, really, seen = threading.Event(), looking._shown, []
 
     def shown(head, size):
         seen.append(head)
         stop.set()
         return really(head, size)
 
-    monkeypatch.setattr(reading, "_shown", shown)
+    monkeypatch.setattr(looking, "_shown", shown)
     assert Toolbox(project, stop).call("read", {"path": "a.txt"}).text == "The cast was stopped."
     assert len(seen) == 1
 

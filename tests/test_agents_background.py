@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from materia_nb.agents.background import BackgroundLoop, Inbox
-from materia_nb.agents.base import AgentError
+from materia_nb.agents.interface import AgentError
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import materia_nb
 from materia_nb.agents import AgentError, Turn, agent_from
-from materia_nb.agents.presets import PRESETS, PresetAgent, preset_agent
+from materia_nb.agents.command_agent import PRESETS, PresetAgent, preset_agent
 from materia_nb.magics.complete import candidates
 
 TELL = "import json, sys; print(json.dumps({'args': sys.argv[1:], 'stdin': sys.stdin.read()}))"

@@ -153,5 +153,5 @@ def test_a_fresh_environment_runs_the_quickstart(tmp_path):
     casts = list((fresh.repository / "notebooks" / ".pi" / "pi-materia").glob("*/events.jsonl"))
     assert casts, "the notebook casts"
     extensions = fresh.run("jupyter", "labextension", "list")
-    for name in ("jupyter-cytoscape", "@jupyter-widgets/jupyterlab-manager"):
+    for name in ("anywidget", "jupyter-cytoscape", "@jupyter-widgets/jupyterlab-manager"):
         assert re.search(rf"{re.escape(name)} v\S+ .*enabled.*OK", extensions), extensions

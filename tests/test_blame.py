@@ -30,7 +30,7 @@ def test_the_latest_change_comes_first_and_the_earlier_ones_behind(cast):
 
 def test_an_edit_of_a_person_is_blamed_on_that(cast):
     cast.run(steps=1)
-    cast.edit_items(items("by hand"))
+    cast.edit.items(items("by hand"))
     assert told(cast, "workItems.0.title") == [(1, "edit", None), (1, "R11", "$.workItems[0].title")]
     assert "a person" in repr(cast.blame("workItems.0.title"))
 
@@ -39,7 +39,7 @@ def test_an_edit_while_a_socket_waits_comes_before_its_answer(bench):
     bench.agent("Build", "person")
     cast = bench.cast("x")
     cast.run()
-    cast.edit_value("note", "here")
+    cast.edit.set("note", "here")
     cast.reply("built")
     assert told(cast, "note") == [(2, "edit", None)]
 
@@ -63,7 +63,7 @@ def test_an_assignment_after_the_patch_goes_before_it(tmp_path):
 
 def test_a_corrected_answer_says_so(cast):
     cast.run(steps=1)
-    cast.recommit({"workItems": items("corrected")})
+    cast.edit.recommit({"workItems": items("corrected")})
     found = cast.blame("workItems.0.title")
     assert (found[0].step, found[0].corrected, found[0].after) == (1, True, "corrected")
 

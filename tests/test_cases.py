@@ -63,9 +63,9 @@ def test_a_case_can_follow_a_config_file_and_tells_how_its_loadout_differs(cast,
 
 def test_edits_and_corrections_of_a_person_are_part_of_a_case(cast, tmp_path):
     cast.run(steps=1)
-    cast.edit_items(items("other"))
+    cast.edit.items(items("other"))
     cast.run(steps=2)
-    cast.recommit({"satisfied": True, "context": "good"})
+    cast.edit.recommit({"satisfied": True, "context": "good"})
     cast.run()
     assert read_case(cast.save_test(tmp_path / "edited")).check() == []
 

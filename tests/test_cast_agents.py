@@ -8,10 +8,10 @@ import warnings
 import pytest
 
 import cast_helpers as h
-from materia_nb.agents.base import AgentError, Reply, Usage
+from materia_nb.agents.interface import AgentError, Reply, Usage
 from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.refused import RefusedAnswer
+from materia_nb.handoff.protocol import RefusedAnswer
 
 
 class Foreign:

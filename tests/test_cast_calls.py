@@ -7,7 +7,7 @@ import json
 import pytest
 
 import cast_helpers as h
-from materia_nb.agents.base import AgentError, Asking, Called, Noted, Reply, Said, Spent, ToolCall, Usage
+from materia_nb.agents.interface import AgentError, Asking, Called, Noted, Reply, Said, Spent, ToolCall, Usage
 from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError
 
@@ -64,9 +64,9 @@ def reopened(cast):
     """The cast as its journal has it; it must be the same in everything that tools leave."""
     other = Cast.open(cast.run_dir)
     h.assert_same(other, cast)
-    assert other.asking == cast.asking
+    assert other.approvals.asking == cast.approvals.asking
     assert other.calls == cast.calls
-    assert other.allowed == cast.allowed
+    assert other.approvals.allowed == cast.approvals.allowed
     assert [step.calls for step in other.steps] == [step.calls for step in cast.steps]
     assert [step.notes for step in other.steps] == [step.notes for step in cast.steps]
     assert [[turn.calls for turn in step.turns] for step in other.steps] == [
@@ -81,12 +81,12 @@ def test_a_call_that_changes_something_waits_for_leave(tmp_path):
     agent = Toolsmith()
     cast = start(tmp_path, agent)
     assert cast.run() == "person"
-    assert cast.asking == (MAKE,)
+    assert cast.approvals.asking == (MAKE,)
     assert cast.calls == (READ,)
     assert cast.run() == "person", "nothing is asked again before the person has decided"
     assert len(agent.turns) == 1
     reopened(cast)
-    assert cast.approve().output == "made"
+    assert cast.approvals.approve().output == "made"
     assert agent.turns[1].calls[0] == READ
     assert agent.turns[1].calls[1].decided == "once"
     assert cast.run() == "complete"
@@ -94,7 +94,7 @@ def test_a_call_that_changes_something_waits_for_leave(tmp_path):
     assert cast.now.usage == (8, 3, 0.5)
     assert cast.usage["bySocket"]["Socket-1"]["total"] == 11
     assert spent_by_turn(cast) == [[((5, 2, 0.5),)]], "what asking cost belongs to the turn that was answered"
-    assert not cast.asking
+    assert not cast.approvals.asking
     assert not cast.calls
     reopened(cast)
 
@@ -103,7 +103,7 @@ def test_a_denied_call_is_told_with_the_reason_and_never_run(tmp_path):
     agent = Toolsmith()
     cast = start(tmp_path, agent)
     cast.run()
-    step = cast.deny("not on a Friday")
+    step = cast.approvals.deny("not on a Friday")
     assert step.output == "The person did not allow this call. The reason: not on a Friday"
     (call,) = [call for call in agent.turns[1].calls if call.tool == "bash"]
     assert (call.decided, call.ok) == ("denied", False)
@@ -115,9 +115,9 @@ def test_always_holds_for_the_rest_of_the_cast_and_no_longer(tmp_path):
     agent = Toolsmith()
     cast = start(tmp_path, agent, sockets=2)
     cast.run()
-    cast.approve(always=True)
+    cast.approvals.approve(always=True)
     assert cast.run() == "complete"
-    assert cast.allowed == {"bash"}
+    assert cast.approvals.allowed == {"bash"}
     assert len(agent.turns) == 3
     reopened(cast)
     other = start(tmp_path, Toolsmith())
@@ -126,17 +126,17 @@ def test_always_holds_for_the_rest_of_the_cast_and_no_longer(tmp_path):
 
 def test_what_is_allowed_need_not_ask_and_asks_again_when_taken_back(tmp_path):
     cast = start(tmp_path, Toolsmith(), sockets=2)
-    cast.allow("bash", "edit")
+    cast.approvals.allow("bash", "edit")
     cast.step()
     assert cast.steps[0].output == "made"
-    cast.disallow("bash")
-    assert cast.allowed == {"edit"}
+    cast.approvals.disallow("bash")
+    assert cast.approvals.allowed == {"edit"}
     assert cast.run() == "person"
-    cast.disallow()
-    assert not cast.allowed
+    cast.approvals.disallow()
+    assert not cast.approvals.allowed
     with pytest.raises(MateriaError, match=r"'bsh' is not a tool that asks.*\n.*bash"):
-        cast.allow("bsh")
-    assert not cast.allowed
+        cast.approvals.allow("bsh")
+    assert not cast.approvals.allowed
     reopened(cast)
 
 
@@ -146,8 +146,8 @@ def test_a_resumed_cast_knows_what_is_asked_and_goes_on(tmp_path):
     cast.close()
     agent = Toolsmith()
     again = Cast.resume(cast.run_dir, h.table(agent))
-    assert again.asking == (MAKE,)
-    assert again.approve().output == "made"
+    assert again.approvals.asking == (MAKE,)
+    assert again.approvals.approve().output == "made"
     assert agent.turns[0].calls[0].result == "text of a", "what was read is not read again"
 
 
@@ -156,9 +156,9 @@ def test_a_person_can_answer_in_its_place(tmp_path):
     cast.run()
     cast.reply("done by hand")
     assert cast.steps[0].turns[0].calls == (READ,)
-    assert not cast.asking
+    assert not cast.approvals.asking
     with pytest.raises(MateriaError, match="Nothing waits for approval"):
-        cast.approve()
+        cast.approvals.approve()
     reopened(cast)
 
 
@@ -169,7 +169,7 @@ def test_a_failed_turn_is_sent_again_with_its_calls(tmp_path):
     assert cast.failure.kind == "transport"
     assert cast.now.usage.tokens == 11, "what the failed turn cost is counted"
     reopened(cast)
-    cast.allow("bash")
+    cast.approvals.allow("bash")
     assert cast.resend().output == "made"
     assert agent.turns[1].calls == (READ,)
     assert cast.steps[0].notes == ("429 from the server; trying again in 1 s (1 of 3)",)
@@ -194,9 +194,9 @@ def test_a_failed_turn_can_be_reworded_and_sent(tmp_path):
     agent = Toolsmith(fail=True)
     cast = start(tmp_path, agent)
     cast.run()
-    cast.edit_prompt("materia", "in other words")
+    cast.edit.reword("materia", "in other words")
     assert cast.status == "waiting"
-    cast.allow("bash")
+    cast.approvals.allow("bash")
     cast.step()
     assert agent.turns[1].prompt.endswith("in other words")
     reopened(cast)
@@ -215,8 +215,8 @@ def test_an_aborted_turn_is_sent_again(tmp_path):
     cast = start(tmp_path, agent)
     cast.run()
     cast.abort()
-    assert cast.resend().output is None, "the call still waits for leave"
-    assert cast.asking == (MAKE,)
+    assert cast.resend().output is None, "the call still waits for approval"
+    assert cast.approvals.asking == (MAKE,)
     reopened(cast)
 
 
@@ -257,7 +257,7 @@ def test_an_interrupt_between_calls_goes_on_from_them(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         cast.step()
     assert cast.calls == (READ,)
-    cast.allow("bash")
+    cast.approvals.allow("bash")
     assert cast.step().output == "made"
     assert [call.id for call in cast.steps[0].calls] == ["1.1", "2.1"]
     reopened(cast)
@@ -305,7 +305,7 @@ def test_a_call_that_began_is_not_run_again_whatever_ended_the_process(tmp_path)
     cast = start(tmp_path, Cut())
     cast.run()
     with pytest.raises(KeyboardInterrupt):
-        cast.approve()
+        cast.approvals.approve()
     reopened(cast)
     assert cast.step().output == "cut"
     assert len(ran) == 1
@@ -337,10 +337,10 @@ def test_leave_is_given_to_the_calls_that_were_looked_at(tmp_path):
     cast.run()
     other = ToolCall(id="2.1", tool="bash", args={"command": "make clean"}, round=2)
     with pytest.raises(MateriaError, match="Other tool calls wait"):
-        cast.approve(calls=(other,))
+        cast.approvals.approve(calls=(other,))
     with pytest.raises(MateriaError, match="Other tool calls wait"):
-        cast.deny(calls=())
-    assert cast.approve(calls=(MAKE,)).output == "made"
+        cast.approvals.deny(calls=())
+    assert cast.approvals.approve(calls=(MAKE,)).output == "made"
 
 
 def test_leave_that_is_refused_gives_none(tmp_path):
@@ -348,8 +348,8 @@ def test_leave_that_is_refused_gives_none(tmp_path):
     cast.run()
     cast.abort()
     with pytest.raises(MateriaError, match="No socket is waiting"):
-        cast.approve(always=True)
-    assert not cast.allowed
+        cast.approvals.approve(always=True)
+    assert not cast.approvals.allowed
 
 
 def test_a_draft_is_not_refined_while_calls_wait(tmp_path):
@@ -361,11 +361,11 @@ def test_a_draft_is_not_refined_while_calls_wait(tmp_path):
     cast = h.start(tmp_path, config, Drafts())
     cast.run()
     cast.refine("first wish")
-    assert cast.asking
+    assert cast.approvals.asking
     for act in (lambda: cast.refine("second wish"), cast.finalize):
         with pytest.raises(MateriaError, match="wait for your approval"):
             act()
-    assert cast.approve().output == "made"
+    assert cast.approvals.approve().output == "made"
     assert "first wish" in [message.text for message in cast.conversation]
     reopened(cast)
 
@@ -374,7 +374,7 @@ def test_a_wording_that_is_refused_leaves_the_cast_failed(tmp_path):
     cast = start(tmp_path, Toolsmith(fail=True))
     cast.run()
     with pytest.raises(MateriaError, match="no layer"):
-        cast.edit_prompt("nonsense", "x")
+        cast.edit.reword("nonsense", "x")
     assert cast.status == "failed"
     reopened(cast)
 
@@ -383,7 +383,7 @@ def test_a_stop_is_not_forgotten_by_leave_that_is_refused(tmp_path):
     cast = start(tmp_path, Toolsmith())
     cast.stop.set()
     with pytest.raises(MateriaError, match="Nothing waits for approval"):
-        cast.approve()
+        cast.approvals.approve()
     assert cast.stop.is_set()
 
 
@@ -415,7 +415,7 @@ def test_what_failed_is_of_the_past_once_the_turn_is_sent_again(tmp_path):
     assert "The cast stopped (transport)" in str(cast.why())
     assert cast.notes == ("429 from the server; trying again in 1 s (1 of 3)",)
     cast.resend()
-    assert cast.asking
+    assert cast.approvals.asking
     assert "is asked again" in str(cast.why())
     assert "transport" not in str(cast.why())
     assert not cast.notes
@@ -427,7 +427,7 @@ def test_resend_goes_on_with_a_turn_that_was_reworded(tmp_path):
     agent = Toolsmith(fail=True)
     cast = start(tmp_path, agent)
     cast.run()
-    cast.allow("bash")
-    cast.edit_prompt("materia", "in other words")
+    cast.approvals.allow("bash")
+    cast.edit.reword("materia", "in other words")
     assert cast.resend().output == "made"
     assert agent.turns[1].prompt.endswith("in other words")

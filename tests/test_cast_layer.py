@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import YES, Play, agent, asks, at, config, edge, items, loop, say
-from materia_nb.engine.cast_layer import OUTPUT_CHARS, STATE_CHARS, STRING_CHARS, shortened, state_json
+from materia_nb.engine.prompt_layers import OUTPUT_CHARS, STATE_CHARS, STRING_CHARS, shortened, state_json
 from materia_nb.loadout import check_config
 
 PLAN = (

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cast_helpers as h
-from materia_nb.agents.base import Reply, Usage
+from materia_nb.agents.interface import Reply, Usage
 from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import LoadoutError

@@ -69,19 +69,19 @@ def test_stops_where_a_condition_holds(cast):
 
 
 def test_unknown_sockets_are_named_with_the_nearest(cast):
-    for ask in (lambda: cast.run(until="Socket-33"), lambda: cast.break_at("Sockt-3")):
+    for ask in (lambda: cast.run(until="Socket-33"), lambda: cast.breakpoints.add("Sockt-3")):
         with pytest.raises(MateriaError) as caught:
             ask()
         assert "Socket-3" in caught.value.hint
 
 
 def test_breakpoints_stop_in_front_but_not_where_the_run_starts(cast):
-    cast.break_at("Socket-2")
+    cast.breakpoints.add("Socket-2")
     assert cast.run() == "breakpoint"
     assert len(cast.steps) == 1
     assert cast.run() == "breakpoint"
     assert len(cast.steps) == 3
-    cast.break_at("Socket-2", lambda c: c.now.visits.get("Socket-3") == 2)
+    cast.breakpoints.add("Socket-2", lambda c: c.now.visits.get("Socket-3") == 2)
     assert cast.run() == "breakpoint"
     assert len(cast.steps) == 5
     cast.breakpoints.clear()
@@ -90,7 +90,7 @@ def test_breakpoints_stop_in_front_but_not_where_the_run_starts(cast):
 
 def test_a_breakpoint_at_the_entry_does_not_hold_up_the_first_run(tmp_path):
     cast = h.start(tmp_path, h.chain_config(), lambda: "x")
-    cast.break_at("Socket-1")
+    cast.breakpoints.add("Socket-1")
     assert cast.run() == "complete"
 
 
@@ -98,7 +98,7 @@ def test_a_breakpoint_behind_an_empty_loop_is_met(tmp_path):
     document = h.loop_config()
     document["loadouts"]["T"]["loops"]["L"]["exits"][0]["condition"] = "always"
     cast = h.start(tmp_path, document, h.loop_agents(0))
-    cast.break_at("Socket-4")
+    cast.breakpoints.add("Socket-4")
     assert cast.run() == "breakpoint"
     assert cast.next_socket == "Socket-4"
     assert cast.run() == "complete"
@@ -106,7 +106,7 @@ def test_a_breakpoint_behind_an_empty_loop_is_met(tmp_path):
 
 
 def test_a_condition_that_raises_stops_the_run_and_harms_nothing(cast):
-    cast.break_at("Socket-3", lambda c: 1 / 0)
+    cast.breakpoints.add("Socket-3", lambda c: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         cast.run()
     assert len(cast.steps) == 2
@@ -234,27 +234,27 @@ def test_steps_by_number(cast):
 
 
 def test_a_watched_path_stops_the_run_behind_the_step_that_changed_it(cast):
-    cast.break_on("context")
-    cast.break_on(" workItems.5 ")
+    cast.breakpoints.watch("context")
+    cast.breakpoints.watch(" workItems.5 ")
     assert cast.run() == "breakpoint"
-    assert cast.changed_paths() == ["context"]
+    assert cast.breakpoints.changed == ["context"]
     assert cast.steps[-1].socket == "Socket-3"
     assert cast.run(steps=1) == "steps", "the run does not stop where it starts"
-    cast.clear_breaks(path="context")
+    cast.breakpoints.clear(path="context")
     assert cast.run() == "complete"
-    assert cast.changed_paths() == []
+    assert cast.breakpoints.changed == []
     with pytest.raises(MateriaError, match="names nothing"):
-        cast.break_on(" .. ")
+        cast.breakpoints.watch(" .. ")
 
 
 def test_appearing_and_going_away_are_changes(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2))
-    cast.break_on("currentWorkItem")
-    cast.break_on("workItems")
+    cast.breakpoints.watch("currentWorkItem")
+    cast.breakpoints.watch("workItems")
     assert cast.run() == "breakpoint"
-    assert (cast.steps[-1].socket, cast.changed_paths()) == ("Socket-1", ["workItems"])
+    assert (cast.steps[-1].socket, cast.breakpoints.changed) == ("Socket-1", ["workItems"])
     assert cast.run() == "breakpoint"
-    assert (cast.steps[-1].socket, cast.changed_paths()) == ("Socket-2", ["currentWorkItem"])
+    assert (cast.steps[-1].socket, cast.breakpoints.changed) == ("Socket-2", ["currentWorkItem"])
 
 
 def test_a_socket_is_entered_without_asking_its_agent(cast):

@@ -81,7 +81,7 @@ def test_what_was_cut_of_the_output_before_is_whole_in_the_artifact_that_is_name
 
 def test_an_artifact_of_another_branch_is_named_after_a_resume_too(tmp_path):
     cast = chain(tmp_path, lambda: LONG)
-    cast.back_to(0)
+    cast.back(0)
     cast.run()
     assert "whole in sockets/Socket-1/1.branch-1.md)" in told(cast)
     cast.close()
@@ -92,7 +92,7 @@ def test_an_artifact_of_another_branch_is_named_after_a_resume_too(tmp_path):
 def test_a_person_changes_the_layer_for_one_turn(tmp_path):
     cast = auto_plan(tmp_path)
     cast.run()
-    cast.edit_prompt("cast", "It is about moss.")
+    cast.edit.reword("cast", "It is about moss.")
     assert cast.prompt.text.startswith("It is about moss.\n\nReturn compact JSON")
     assert Cast.open(cast.run_dir).prompt == cast.prompt
 

@@ -79,7 +79,7 @@ def test_a_fork_that_has_not_gone_on_only_stops_earlier(bench, cast_of):
 def test_an_edit_of_a_person_is_named_as_the_cause(bench, cast_of):
     cast = cast_of()
     fork = bench.take(cast.fork(2))
-    fork.edit_value("note", "by hand")
+    fork.edit.set("note", "by hand")
     fork.run()
     why = bench.compare(cast, fork).first.why
     assert "changed by a person before it: state.note is (none) in A, by hand in B" in why

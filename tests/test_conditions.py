@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from materia_nb.engine.decision import Look
-from materia_nb.engine.routing import matches
+from materia_nb.engine.routing import Look, matches
 from materia_nb.errors import MateriaError
-from materia_nb.loadout.conditions import CONDITIONS, DESCRIBED, GUARDS
+from materia_nb.loadout.vocabulary import CONDITIONS, DESCRIBED, GUARDS
 
 
 @pytest.mark.parametrize(

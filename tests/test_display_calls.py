@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 import cast_helpers as h
-from materia_nb.agents.base import Asking
+from materia_nb.agents.interface import Asking
 from materia_nb.display.calls import JUDGED, call_words, calls_html, calls_text
-from materia_nb.engine.said import ToolCall
+from materia_nb.engine.conversation import ToolCall
 from materia_nb.views import CastView, StatusView, StepView
 
 
@@ -60,7 +60,7 @@ def test_words_tell_all_that_is_to_be_judged():
     command = "echo ok; " + "true; " * 300 + "rm -rf ~"
     waiting = bash(command)
     assert call_words(waiting) == f"bash {command}"
-    assert calls_text([waiting]) == [f"bash {command} (asks for leave)"]
+    assert calls_text([waiting]) == [f"bash {command} (asks for approval)"]
     assert len(call_words(replace(waiting, result="done"))) <= 85
 
 
@@ -77,7 +77,7 @@ def test_words_stay_on_one_line_and_show_where_lines_end():
 
 
 class Asks:
-    """Asks for leave."""
+    """Asks for approval."""
 
     name = "asks"
 
@@ -99,7 +99,7 @@ def test_the_status_of_a_cast_tells_the_end_of_a_long_command_in_text_and_in_htm
 
 @pytest.mark.parametrize("view", [StatusView, StepView, CastView])
 def test_views_tell_what_a_call_that_waits_would_write(tmp_path, view):
-    """A person gives leave from these, without a panel."""
+    """A person approves from these, without a panel."""
     call = ToolCall(id="1", tool="edit", args={"path": "a.sh", "old": "safe", "new": "echo\nrm -rf ~"})
     cast = h.start(tmp_path, h.one_config(h.agent(tools="coding")), Asks(call))
     cast.run()

@@ -93,28 +93,32 @@ def overlaps(graph):
     return any(a & b and not a <= b and not b <= a for a in sets for b in sets)
 
 
+@pytest.mark.parametrize("direction", ["down", "right"])
 @pytest.mark.parametrize(
     "graph",
     [graphs.hello(), graphs.rework(), graphs.chain(40), graphs.tangle(40), nested(), overlapping()],
     ids=lambda graph: graph.name,
 )
-def test_nothing_overlaps(graph):
-    assert faults(place(graph)) == []
+def test_nothing_overlaps(graph, direction):
+    assert faults(place(graph, direction=direction)) == []
 
 
-@given(any_graph())
+DIRECTIONS = st.sampled_from(["down", "right"])
+
+
+@given(any_graph(), DIRECTIONS)
 @settings(max_examples=60)
-def test_every_graph_is_placed_without_overlaps(graph):
-    placed = place(graph)
+def test_every_graph_is_placed_without_overlaps(graph, direction):
+    placed = place(graph, direction=direction)
     assert placed.nodes.keys() == graph.sockets.keys()
     if not overlaps(graph):
         assert faults(placed) == []
 
 
-@given(any_graph())
+@given(any_graph(), DIRECTIONS)
 @settings(max_examples=40)
-def test_a_loop_box_holds_its_members_and_nothing_else(graph):
-    placed = place(graph)
+def test_a_loop_box_holds_its_members_and_nothing_else(graph, direction):
+    placed = place(graph, direction=direction)
     if overlaps(graph):
         return
     for loop in graph.loops.values():
@@ -123,10 +127,10 @@ def test_a_loop_box_holds_its_members_and_nothing_else(graph):
             assert held == (socket in loop.sockets), (loop.id, socket)
 
 
-@given(any_graph())
+@given(any_graph(), DIRECTIONS)
 @settings(max_examples=40)
-def test_every_link_is_drawn_from_its_source_to_its_target(graph):
-    placed = place(graph)
+def test_every_link_is_drawn_from_its_source_to_its_target(graph, direction):
+    placed = place(graph, direction=direction)
     boxes = {**placed.nodes, **placed.signs}
     drawn = {line.link.key: line for line in placed.edges}
     expected = {link.key for link in links(graph) if link.source not in placed.detached}
@@ -148,6 +152,33 @@ def test_flow_runs_down_and_rework_runs_back_up():
     rework = next(line for line in placed.edges if line.link.key == "edge:1:Socket-5")
     assert rework.heading == (-1.0, 0.0)  # arrives at the side
     assert min(x for x, _ in points_of(rework.d)) >= placed.nodes["Socket-4"].right - 1
+
+
+def test_flow_runs_to_the_right_and_a_short_loop_down():
+    placed = place(graphs.rework(), direction="right")
+    columns = [placed.nodes[f"Socket-{n}"].x for n in (1, 2, 3, 4, 7)]
+    assert columns == sorted(columns)
+    rows = [placed.nodes[f"Socket-{n}"].y for n in (4, 5, 6)]
+    assert rows == sorted(rows)
+    assert placed.signs[END_SIGN].x >= max(box.right for box in placed.nodes.values())
+    assert placed.size[1] < place(graphs.rework()).size[1]
+
+
+@given(any_graph(), DIRECTIONS)
+@settings(max_examples=40)
+def test_a_folded_loop_is_one_card_that_its_lines_lead_to(graph, direction):
+    folded = frozenset(graph.loops)
+    placed = place(graph, direction=direction, folded=folded)
+    if overlaps(graph):
+        return
+    inside_loops = {one for loop in graph.loops.values() for one in loop.sockets}
+    assert placed.nodes.keys() == graph.sockets.keys() - inside_loops
+    assert not placed.titles
+    assert faults(placed) == []
+    outermost = [box for key, box in placed.loops.items() if key in placed.folded]
+    for line in placed.edges:
+        for end in (line.link.source, line.link.target):
+            assert end in placed.nodes or end in placed.signs or outermost
 
 
 def test_parallel_edges_and_both_directions_are_apart():

@@ -11,9 +11,8 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 import materia_nb
-from materia_nb import Workbench
-from materia_nb.doctor import checkup, machine
-from materia_nb.doctor.findings import Finding
+from materia_nb import Workbench, doctor
+from materia_nb.doctor import Finding, checkup
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 SECRET = "sk-very-secret-value"
@@ -83,7 +82,7 @@ def test_a_program_that_fails_is_there_but(programs, wb):
 
 
 def test_a_program_that_hangs_is_ended(programs, wb, monkeypatch):
-    monkeypatch.setattr(machine, "VERSION_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(doctor, "VERSION_TIMEOUT_S", 0.3)
     programs("codex", "time.sleep(60)")
     finding = one(checkup(wb), "command:codex")
     assert (finding.status, "within 0.3 s" in finding.found) == ("hint", True)
@@ -91,13 +90,13 @@ def test_a_program_that_hangs_is_ended(programs, wb, monkeypatch):
 
 def test_they_are_asked_at_the_same_time(monkeypatch, wb):
     """Each waits for all others, so that one after another would never end."""
-    together = threading.Barrier(len(machine.PRESETS) + 2, timeout=30)
+    together = threading.Barrier(len(doctor.PRESETS) + 2, timeout=30)
 
     def version(*_):
         together.wait()
 
-    monkeypatch.setattr(machine, "_version", version)
-    assert len(machine.programs(wb.project)) == together.parties
+    monkeypatch.setattr(doctor, "_version", version)
+    assert len(doctor.programs(wb.project)) == together.parties
 
 
 def test_what_a_program_says_is_escaped_and_short(programs, wb):
@@ -127,7 +126,7 @@ def test_keys_are_told_by_name_never_by_value(programs, wb, monkeypatch):
 
 
 def test_without_a_key_it_says_which_there_are():
-    finding = machine.keys({})
+    finding = doctor.keys({})
     assert finding.status == "hint"
     assert "OPENAI_API_KEY" in finding.todo
 
@@ -143,8 +142,8 @@ def test_packages_are_told_with_their_versions_or_how_to_get_them(monkeypatch):
             raise importlib.metadata.PackageNotFoundError(name)
         return real(name)
 
-    monkeypatch.setattr(machine, "version", version)
-    found = {one.what: one for one in machine.packages()}
+    monkeypatch.setattr(doctor, "version", version)
+    found = {one.what: one for one in doctor.packages()}
     assert found["ipywidgets"].found == real("ipywidgets")
     assert found["pydantic-ai-slim"].status == "missing"
     assert 'pip install "materia-nb[models]"' in found["pydantic-ai-slim"].todo
@@ -154,7 +153,7 @@ def test_folders_are_tried_and_nothing_is_left_in_them(tmp_path):
     (tmp_path / "there").mkdir()
     (tmp_path / "file").write_text("")
     named = [("there", tmp_path / "there"), ("new", tmp_path / "a" / "b"), ("file", tmp_path / "file" / "c")]
-    there, new, file = machine.folders(named)
+    there, new, file = doctor.folders(named)
     assert (there.status, there.found) == ("ok", str(tmp_path / "there"))
     assert (new.status, new.found) == ("ok", f"{tmp_path / 'a' / 'b'}, made when it is first used")
     assert file.status == "missing"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 import cast_helpers as h
-from materia_nb.agents.base import AgentError
+from materia_nb.agents.interface import AgentError
 from materia_nb.cast import Cast
 from materia_nb.handoff_view import HandoffView
 from materia_nb.tables import budget_view
-from materia_nb.widgets.timeline import TimelinePanel
+from materia_nb.widgets.step_rows import StepRows
 
 DONE = '{"satisfied": true, "context": "done"}'
 
@@ -95,9 +95,7 @@ def test_every_draft_is_kept_and_shown(tmp_path):
     assert "asked for: make it <i>bold</i>" in text
     assert "<b>second" not in html
     assert "&lt;b&gt;second" in html
-    panel = TimelinePanel(cast)
-    assert "2 drafts" in repr(panel.steps.list.options)
-    panel.close()
+    assert "2 drafts" in StepRows(cast).between(1, 1)[0][-1]
 
 
 @pytest.mark.parametrize("go_on", ["revive", "resend"])

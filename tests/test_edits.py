@@ -37,7 +37,7 @@ def same_as_journal(bench, cast):
 
 def test_items_are_edited_between_steps(bench, cast):
     cast.run(steps=1)
-    cast.edit_items([item("b"), item("new"), item("a")])
+    cast.edit.items([item("b"), item("new"), item("a")])
     assert titles(cast) == ["b", "new", "a"]
     same_as_journal(bench, cast)
     bench.agent("Eval", lambda: {"satisfied": True})
@@ -51,20 +51,20 @@ def test_the_cursor_stays_at_its_item(cast):
     cast.run(steps=4)
     assert cast.now.cursors["workItemIndex"] == 0
     cast.run(until=lambda c: c.now.cursors["workItemIndex"] == 1)
-    cast.edit_items([item("x"), *PLAN])
+    cast.edit.items([item("x"), *PLAN])
     assert cast.now.cursors["workItemIndex"] == 2, "inserted before it"
-    cast.edit_items([item("b"), item("c")])
+    cast.edit.items([item("b"), item("c")])
     assert cast.now.cursors["workItemIndex"] == 0, "removed before it"
-    cast.edit_items([item("c")])
+    cast.edit.items([item("c")])
     assert cast.now.cursors["workItemIndex"] == 0, "removed itself: the next becomes current"
-    cast.edit_items([item("c"), item("d")])
-    cast.edit_items([item("d"), item("c")], [1, 0])
+    cast.edit.items([item("c"), item("d")])
+    cast.edit.items([item("d"), item("c")], [1, 0])
     assert cast.now.cursors["workItemIndex"] == 1, "moved behind another"
 
 
 def test_removing_all_items_leaves_the_loop_by_its_end(cast):
     cast.run(steps=1)
-    cast.edit_items([])
+    cast.edit.items([])
     cast.run()
     assert cast.status == "complete"
     assert [step.socket for step in cast.steps] == ["Socket-1", "Socket-5"]
@@ -76,13 +76,13 @@ def test_retries_and_follow_up_move_with_the_item(cast):
     assert cast.now.follow_up[0].item == ("workItemIndex", 0, ())
     used = cast.now.items["workItemIndex", 0, ()].used
     assert used == {("Socket-3", 1): 1}
-    cast.edit_items([item("first"), *PLAN])
+    cast.edit.items([item("first"), *PLAN])
     assert cast.now.follow_up[0].item == ("workItemIndex", 1, ())
     assert cast.now.items["workItemIndex", 1, ()].used == used
     cast.step()
     assert "not yet" in cast.steps[-1].prompt.text
     assert cast.steps[-1].item_label == "a"
-    cast.edit_items([item("first"), item("b")])
+    cast.edit.items([item("first"), item("b")])
     assert cast.now.follow_up == ()
     assert cast.now.items == {}
 
@@ -92,13 +92,13 @@ def test_an_item_that_is_worked_on_can_be_changed_but_not_removed(bench, cast):
     cast.run()
     assert cast.waiting_at.item.key == "WI-1"
     with pytest.raises(MateriaError, match="cannot be removed now"):
-        cast.edit_items([item("b")])
-    cast.edit_items([item("z"), {"title": "a", "context": "quite another"}], [None, 0])
+        cast.edit.items([item("b")])
+    cast.edit.items([item("z"), {"title": "a", "context": "quite another"}], [None, 0])
     assert cast.waiting_at.item.key == "WI-2"
     assert cast.state["workItem"]["context"] == "quite another"
     assert "quite another" in cast.prompt.text
     same_as_journal(bench, cast)
-    cast.undo()
+    cast.edit.undo()
     assert "quite another" not in cast.prompt.text
     assert cast.waiting_at.item.key == "WI-1"
     assert same_as_journal(bench, cast).prompt == cast.prompt
@@ -113,32 +113,32 @@ def test_r9_bad_items_change_nothing(cast, bad):
     cast.run(steps=1)
     before = cast.now
     with pytest.raises(MateriaError, match="workItems"):
-        cast.edit_items(bad)
+        cast.edit.items(bad)
     assert cast.now is before
 
 
 def test_undo_takes_edits_back_one_by_one(bench, cast):
     cast.run(steps=1)
     before = cast.now
-    cast.edit_items([item("only")])
-    cast.edit_state({**cast.state, "flag": True})
-    cast.undo()
+    cast.edit.items([item("only")])
+    cast.edit.state({**cast.state, "flag": True})
+    cast.edit.undo()
     assert "flag" not in cast.state
     assert titles(cast) == ["only"]
-    cast.undo()
+    cast.edit.undo()
     assert cast.now == before
     same_as_journal(bench, cast)
     with pytest.raises(MateriaError, match="no edit"):
-        cast.undo()
-    cast.edit_items([item("only")])
+        cast.edit.undo()
+    cast.edit.items([item("only")])
     cast.step()
     with pytest.raises(MateriaError, match="gone on"):
-        cast.undo()
+        cast.edit.undo()
 
 
 def test_the_patch_and_its_inverse_are_kept(cast):
     cast.run(steps=1)
-    cast.edit_state({**cast.state, "n": 1})
+    cast.edit.state({**cast.state, "n": 1})
     (made,) = cast.edits
     assert list(made.patch) == [{"op": "add", "path": "/n", "value": 1}]
     assert list(made.inverse) == [{"op": "remove", "path": "/n"}]
@@ -148,7 +148,7 @@ def test_the_patch_and_its_inverse_are_kept(cast):
 def test_a_corrected_output_is_decided_anew_and_the_original_kept(bench, cast):
     cast.run(steps=3)
     assert cast.now.next == "Socket-2"
-    record = cast.recommit('{"satisfied": true}')
+    record = cast.edit.recommit('{"satisfied": true}')
     assert cast.now.next == "Socket-4"
     assert cast.now.follow_up == ()
     assert [turn.mode for turn in record.turns] == ["work", "correction"]
@@ -163,18 +163,18 @@ def test_a_bad_correction_is_refused_and_changes_nothing(cast):
     cast.run(steps=3)
     before = cast.now
     with pytest.raises(MateriaError, match=r"\$\.satisfied"):
-        cast.recommit("{}")
+        cast.edit.recommit("{}")
     assert cast.now is before
-    cast.edit_state({**cast.state, "n": 1})
+    cast.edit.state({**cast.state, "n": 1})
     with pytest.raises(MateriaError, match="edited since"):
-        cast.recommit('{"satisfied": true}')
+        cast.edit.recommit('{"satisfied": true}')
 
 
 def test_going_back_keeps_the_later_steps_as_a_branch(bench, cast):
     cast.run()
     outputs = {step.artifact: (cast.run_dir / step.artifact).read_text() for step in cast.steps}
     count = len(cast.steps)
-    cast.back_to(2)
+    cast.back(2)
     assert cast.status == "ready"
     assert cast.next_socket == "Socket-3"
     assert len(cast.steps) == 2
@@ -186,7 +186,7 @@ def test_going_back_keeps_the_later_steps_as_a_branch(bench, cast):
     assert {name: (cast.run_dir / name).read_text() for name in outputs} == outputs
     assert "branch-1" in cast.steps[-1].artifact
     same_as_journal(bench, cast)
-    cast.back_to(0)
+    cast.back(0)
     assert cast.route == []
     same_as_journal(bench, cast)
 
@@ -211,11 +211,11 @@ def test_a_fork_is_a_cast_of_its_own(bench, cast):
 
 def test_what_a_person_allowed_in_a_cast_is_not_allowed_in_a_fork(cast):
     cast.run(steps=1)
-    cast.allow("bash")
+    cast.approvals.allow("bash")
     cast.run(steps=1)
     forked = cast.fork(1)
-    assert cast.allowed == {"bash"}
-    assert not forked.allowed
+    assert cast.approvals.allowed == {"bash"}
+    assert not forked.approvals.allowed
     forked.close()
 
 
@@ -225,7 +225,7 @@ def test_tokens_stay_used_when_going_back(bench, project):
     bench.agent("Build", lambda turn: Reply("built", Usage(10, 5)))
     cast = bench.cast("x")
     cast.run(steps=2)
-    cast.back_to(1)
+    cast.back(1)
     assert cast.now.usage.tokens == 15
     cast.step()
     assert cast.now.usage.tokens == 30
@@ -234,7 +234,7 @@ def test_tokens_stay_used_when_going_back(bench, project):
 def test_a_complete_cast_is_not_edited(cast):
     cast.run()
     with pytest.raises(MateriaError, match="complete"):
-        cast.edit_items([])
+        cast.edit.items([])
 
 
 def _rules():
@@ -299,11 +299,11 @@ def test_a_prompt_is_reworded_for_one_turn_only(bench, cast):
         return "built"
 
     cast.step()
-    first = cast.edit_prompt("materia", "Build it in one file.")
+    first = cast.edit.reword("materia", "Build it in one file.")
     assert first.instruction == "Build it in one file."
     assert cast.prompt is first
-    cast.edit_prompt("work item", "")
-    cast.edit_prompt("cast", "")
+    cast.edit.reword("work item", "")
+    cast.edit.reword("cast", "")
     same_as_journal(bench, cast)
     cast.run(steps=1)
     assert asked == ["Build it in one file."]
@@ -320,10 +320,10 @@ def test_a_prompt_is_reworded_for_one_turn_only(bench, cast):
 def test_an_edit_of_the_state_asks_in_the_materias_words_again(bench, cast):
     cast.step()
     cast.enter()
-    reworded = cast.edit_prompt("materia", "Otherwise.")
-    cast.edit_items([item("renamed"), *PLAN[1:]], [0, 1, 2])
+    reworded = cast.edit.reword("materia", "Otherwise.")
+    cast.edit.items([item("renamed"), *PLAN[1:]], [0, 1, 2])
     assert "renamed" in cast.prompt.instruction
-    cast.undo()
+    cast.edit.undo()
     assert cast.prompt == reworded
     assert cast.steps[-1].prompt == reworded
     same_as_journal(bench, cast)
@@ -331,15 +331,15 @@ def test_an_edit_of_the_state_asks_in_the_materias_words_again(bench, cast):
 
 def test_what_cannot_be_reworded_is_refused(bench, cast, tmp_path):
     with pytest.raises(MateriaError, match="no layer 'materai'") as found:
-        cast.edit_prompt("materai", "x")
+        cast.edit.reword("materai", "x")
     assert "did you mean 'materia'" in str(found.value).lower()
     over = start(tmp_path, chain_config(1), lambda: "done")
     over.run()
     with pytest.raises(MateriaError, match="No socket is waiting"):
-        over.edit_prompt("materia", "x")
+        over.edit.reword("materia", "x")
     utility = start(tmp_path, one_config(python("print('{}')", parse="json")))
     with pytest.raises(MateriaError, match="is a utility"):
-        utility.edit_prompt("materia", "x")
+        utility.edit.reword("materia", "x")
 
 
 # -- one value ----------------------------------------------------------------------------
@@ -347,9 +347,9 @@ def test_what_cannot_be_reworded_is_refused(bench, cast, tmp_path):
 
 def test_one_value_is_set_and_work_items_stay_work_items(bench, cast):
     cast.run(steps=1)
-    cast.edit_value("plan.approved", True)
+    cast.edit.set("plan.approved", True)
     assert cast.state["plan"] == {"approved": True}
-    cast.edit_value("workItems.1.title", "better")
+    cast.edit.set("workItems.1.title", "better")
     assert titles(cast) == ["a", "better", "c"]
     before = cast.now
     for path, value, told in [
@@ -360,14 +360,14 @@ def test_one_value_is_set_and_work_items_stay_work_items(bench, cast):
         (" .. ", 1, "names nothing"),
     ]:
         with pytest.raises(MateriaError, match=told):
-            cast.edit_value(path, value)
+            cast.edit.set(path, value)
         assert cast.now is before
     same_as_journal(bench, cast)
 
 
 def test_an_item_cannot_be_set_before_there_is_a_list(cast):
     with pytest.raises(MateriaError, match="no element '0'"):
-        cast.edit_value("workItems.0.title", "x")
+        cast.edit.set("workItems.0.title", "x")
     assert cast.work_items == []
 
 
@@ -381,17 +381,17 @@ def test_an_aborted_cast_can_be_looked_at(cast):
 def test_a_long_list_is_edited_in_time_that_grows_with_its_length(tmp_path):
     """Where each of 20,000 items stood is found without comparing it with all the others."""
     cast = start(tmp_path, one_config())
-    cast.edit_items([item(f"old {n}") for n in range(20_000)])
+    cast.edit.items([item(f"old {n}") for n in range(20_000)])
     began = time.process_time()
-    cast.edit_items([item(f"new {n}" if n % 2 else f"old {n}") for n in range(20_000)])
+    cast.edit.items([item(f"new {n}" if n % 2 else f"old {n}") for n in range(20_000)])
     assert time.process_time() - began < 10
     assert type(cast).open(cast.run_dir).state == cast.state
 
 
 def test_items_that_are_equal_keep_their_order(bench, cast):
     cast.run(steps=1)
-    cast.edit_items([item("a"), item("a"), item("c"), item("a")])
-    cast.edit_items([item("c"), item("a"), item("a")])
+    cast.edit.items([item("a"), item("a"), item("c"), item("a")])
+    cast.edit.items([item("c"), item("a"), item("a")])
     assert h_origins(cast) == [2, 0, 1]
 
 
@@ -406,14 +406,14 @@ def test_a_state_that_is_nested_too_deeply_is_refused(tmp_path):
     for _ in range(100_000):
         deep = [deep]
     with pytest.raises(MateriaError, match="nested too deeply"):
-        cast.edit_value("deep", deep)
+        cast.edit.set("deep", deep)
     assert cast.state == {}
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, b"bytes", float("nan"), {"a": lambda: 1}], ids=type)
 def test_what_is_no_json_is_refused_before_it_is_believed(tmp_path, value):
     cast = start(tmp_path, one_config())
-    for act in (lambda: cast.edit_value("a", value), lambda: cast.edit_state({"a": value})):
+    for act in (lambda: cast.edit.set("a", value), lambda: cast.edit.state({"a": value})):
         with pytest.raises(MateriaError, match="not JSON"):
             act()
     assert type(cast).open(cast.run_dir).state == cast.state == {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builders import NO, YES, Play, agent, asks, at, config, edge, exit_route, items, loop, retry_loop, say
-from materia_nb.engine.followup import capture
+from materia_nb.engine.prompt_layers import capture
 
 
 def no(context):

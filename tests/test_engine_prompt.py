@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import Play, agent, asks, at, config, edge, items, loop, say
+from materia_nb.engine.items import template
 from materia_nb.engine.state import CastState, Item
-from materia_nb.engine.values import template
 from materia_nb.errors import MateriaError
 
 DATA = {

@@ -43,7 +43,7 @@ def wb(project):
 def cast_of(wb, witness):
     cast = wb.cast("as the witness says", agents={"*": witness.answers}, pins=witness.pins)
     while cast.status in {"ready", "waiting"}:
-        if cast.run() == "person":
+        if cast.run() == "person" and cast.status != "held":
             cast.finalize()
     return cast
 
@@ -181,10 +181,19 @@ def test_a_search_stops_when_its_time_is_up():
 # -- any loadout --------------------------------------------------------------------------
 
 
+def spoken(document, name):
+    """The same loadout, whose agents speak another protocol."""
+    document["loadouts"]["T"]["handoff"] = name
+    return document
+
+
+protocols = st.sampled_from(["sparse", "sparse", "envelope", "agent-contract"])
+
+
 @settings(max_examples=LAPS)
-@given(loadouts(), st.integers(0, 2), st.integers())
-def test_what_is_called_impossible_never_happens_in_rehearsals(document, items, seed):
-    graph = rules_of(document).graph
+@given(loadouts(), protocols, st.integers(0, 2), st.integers())
+def test_what_is_called_impossible_never_happens_in_rehearsals(document, name, items, seed):
+    graph = rules_of(spoken(document, name)).graph
     e = Exploration(graph, range(3), SMALL)
     assume(e.complete_search)
     r = rehearse(graph, 20, 0.6, items, seed)
@@ -195,10 +204,10 @@ def test_what_is_called_impossible_never_happens_in_rehearsals(document, items, 
     assert most is None or max(r.turns) <= most
 
 
-@settings(max_examples=LAPS)
-@given(document=loadouts())
-def test_every_witness_does_what_it_says(tmp_path_factory, document):
-    e = Exploration(rules_of(document).graph, range(3), SMALL)
+@settings(max_examples=max(1, LAPS // 2))  # each is cast on a disk, witness by witness
+@given(document=loadouts(), name=protocols)
+def test_every_witness_does_what_it_says(tmp_path_factory, document, name):
+    e = Exploration(rules_of(spoken(document, name)).graph, range(3), SMALL)
     wb = bench_of(tmp_path_factory.mktemp("cast"), document)
     edges = [(id_, n + 1) for id_, one in e.graph.sockets.items() for n in range(len(one.edges))]
     for what in [*e.ends, *(one for one in (*e.graph.sockets, *edges) if e.can(one))]:
@@ -239,3 +248,47 @@ def test_lists_within_items_and_lists_of_utilities_are_tried(tmp_path):
     witness = e.witness(("Sub", 1))
     assert cast_of(bench_of(tmp_path, document), witness).steps[2].item_key == "0"
     assert e.can(("Sub", 1))
+
+
+# -- other protocols ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["envelope", "agent-contract"])
+def test_agents_that_can_hold_the_cast_do_and_say_so_in_their_form(tmp_path, name):
+    """A pause and an escalation hold the cast (handoff protocols); a person's word is left open."""
+    document = spoken(retry_loop(most=2), name)
+    e = explored(document, items=(1,))
+    assert e.can("held") is True
+    assert e.ends["held"] == ("Plan", "Eval")
+    assert e.can("complete") is True
+    bench = bench_of(tmp_path, document)
+    for what in ("held", "complete", ("Eval", 1)):
+        witness = e.witness(what)
+        assert outcome(cast_of(bench, witness)) == witness.end
+    bench.close()
+
+
+def test_the_rounds_of_an_envelope_end_with_a_person_and_not_with_a_failure():
+    """Where the rounds are used up a review escalates (envelope rules), so its edge never is taken once too often."""
+    assert explored(retry_loop(most=2), items=(1,)).can("edge_traversals_exhausted") is True
+    e = explored(spoken(retry_loop(most=2), "envelope"), items=(1,))
+    assert "edge_traversals_exhausted" not in e.ends
+
+
+def test_where_a_detour_could_lead_anywhere_nothing_is_called_impossible():
+    guarded = config({"A": at("P", edge("B", "satisfied"), edge("C")), "B": at("P"), "C": asks()})
+    document = spoken(guarded, "envelope")
+    e = explored(document)
+    assert (e.complete_search, e.certain) == (True, False)
+    assert e.can("B") is None
+    assert "detour" in e.notes[0]
+    with pytest.raises(MateriaError, match="No way was seen"):
+        e.witness("B")
+    assert explored(spoken(guarded, "agent-contract")).can("B") is False
+
+
+def test_a_protocol_whose_answers_cannot_be_made_is_told(monkeypatch):
+    monkeypatch.setattr("materia_nb.insight.answers.FORMS", {})
+    e = explored(spoken(retry_loop(), "agent-contract"))
+    assert e.certain is False
+    assert "as if its agent spoke the sparse protocol" in e.notes[0]

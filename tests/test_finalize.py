@@ -8,11 +8,11 @@ import pytest
 
 import cast_helpers as h
 from builders import YES, Play, asks, at, config, edge, say
-from materia_nb.agents.base import AgentError, Reply, Turn, Usage
-from materia_nb.agents.recorded import RecordedAgent
+from materia_nb.agents.interface import AgentError, Reply, Turn, Usage
+from materia_nb.agents.prepared import RecordedAgent
 from materia_nb.cast import Cast
-from materia_nb.engine.facts import agent_id
-from materia_nb.handoff.wording import WORK_IS_OVER
+from materia_nb.engine.entering import agent_id
+from materia_nb.handoff.common import WORK_IS_OVER
 from materia_nb.handoff_view import HandoffView
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.validate import check_config
@@ -240,7 +240,7 @@ def test_a_corrected_output_is_the_handoff_not_the_work(tmp_path):
     cast = h.start(tmp_path, document, scripted("work", h.NO))
     cast.step()
     assert cast.now.next == "end"
-    cast.recommit(h.YES)
+    cast.edit.recommit(h.YES)
     assert cast.now.next == "Socket-2"
     h.assert_same(Cast.open(cast.run_dir), cast)
 

@@ -10,7 +10,7 @@ import pytest
 from builders import wanted
 from materia_nb.handoff import TurnFacts, protocol
 from materia_nb.handoff import contract as con
-from materia_nb.handoff.contract import fields
+from materia_nb.handoff.contract import contract_fields
 from materia_nb.handoff.protocol import Task
 from protocol_helpers import ABSENT, CONTRACT, FREE, HOSTILE, block, changed, contract, paths_of
 
@@ -235,7 +235,7 @@ def test_7_what_an_approval_request_must_hold():
     ],
 )
 def test_8_numbers_of_the_loop(given, expected):
-    loop = fields.loop_state({"loop_state": given})
+    loop = contract_fields.loop_state({"loop_state": given})
     assert (loop and (loop.iteration, loop.max_iterations, loop.metric, loop.threshold)) == expected
 
 
@@ -320,7 +320,7 @@ def test_3_everything_that_a_contract_says_in_one_value():
     assert output.memorialize_suggestions.suggestions == [{"description": "d", "body": "b"}]
     assert output.update_contracts == [("stack", {"a": 1})]
     assert output.context_consumption == {"tokens_used": 12, "pct_window": None}
-    assert (output.loop_state.iteration, output.rollback_executed) == (1, fields.ABSENT)
+    assert (output.loop_state.iteration, output.rollback_executed) == (1, contract_fields.ABSENT)
     assert con.output_of({}).plan_status == ""
 
 
@@ -471,7 +471,7 @@ def test_14_what_is_recorded_is_json_though_a_number_is_too_large():
 def test_what_is_asked_for_names_every_field_and_shows_a_block_that_needs_only_an_id():
     told = CON.ask(FREE)
     for name in (
-        *fields.STATUSES, *fields.EVIDENCE, *fields.FINDINGS, *fields.OWNERSHIP, *fields.RISKS,
+        *contract_fields.STATUSES, *contract_fields.EVIDENCE, *contract_fields.FINDINGS, *contract_fields.OWNERSHIP, *contract_fields.RISKS,
         "agent_id", "pending_steps", "next_action", "exact_content", "rollback", "approval_id", "loop_state",
         "update_contracts", "user_facing_summary", "memorialize_suggestions", "memory_suggestions", "description",
         "rationale", "anchor", "negative", "rollback_executed", "tokens_used", "pct_window",

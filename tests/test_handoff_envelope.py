@@ -10,7 +10,7 @@ from builders import edge, wanted
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import TurnFacts, protocol
 from materia_nb.handoff import envelope as env
-from materia_nb.handoff.envelope.check import MOST_NOTED
+from materia_nb.handoff.envelope.envelope_check import MOST_NOTED
 from protocol_helpers import ABSENT, ENVELOPE, FREE, HOSTILE, KERNEL, changed, envelope, paths_of
 
 ENV = protocol("envelope")

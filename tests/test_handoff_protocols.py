@@ -16,7 +16,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.handoff import Reading, TurnFacts, protocol, protocol_names, translate
 from materia_nb.handoff import contract as contract_module
 from materia_nb.handoff.jsontext import MAX_DEPTH
-from materia_nb.loadout.protocol_names import GROUP
+from materia_nb.loadout.vocabulary import GROUP
 from protocol_helpers import CONTRACT, ENVELOPE, FREE, NASTY_UNITS, block, contract, envelope
 
 OURS = ["sparse", "envelope", "agent-contract"]
@@ -123,7 +123,7 @@ def offer(monkeypatch):
 
     def install(*offers):
         entries = metadata.EntryPoints(metadata.EntryPoint(name, value, GROUP) for name, value in offers)
-        for module in ("handoff.registry", "loadout.protocol_names"):
+        for module in ("handoff.protocols", "loadout.vocabulary"):
             monkeypatch.setattr(f"materia_nb.{module}.entry_points", entries.select)
 
     protocol.cache_clear()

@@ -255,7 +255,7 @@ def test_a_protocol_without_a_gist_is_told(monkeypatch):
         name = "mute"
 
     monkeypatch.setattr(
-        "materia_nb.handoff.translation.protocol", lambda name: Mute() if name == "mute" else protocol(name)
+        "materia_nb.handoff.protocols.protocol", lambda name: Mute() if name == "mute" else protocol(name)
     )
     with pytest.raises(MateriaError, match="cannot be translated") as error:
         translate(SPARSE, frm="sparse", to="mute")

@@ -9,12 +9,10 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from display_hostile import HOSTILE
-from materia_nb.display.contract import contract_sections
-from materia_nb.display.envelope import envelope_sections
-from materia_nb.display.plan_status import path_svg, path_words
+from materia_nb.display.protocol_sections import contract_sections, envelope_sections, path_svg, path_words
 from materia_nb.display.sections import MOST_ROWS, Pointer, Section, sections_html, sections_text
 from materia_nb.handoff_view import HandoffView, statuses_of
-from materia_nb.store.evidence import file_within, find_evidence
+from materia_nb.store.side_files import file_within, find_evidence
 from protocol_helpers import HOSTILE as VALUES
 from protocol_helpers import block, changed, contract, envelope, paths_of
 from test_holds import asking, report, start
@@ -160,7 +158,7 @@ def test_a_contract_in_words_with_the_way_of_its_status(tmp_path):
     )
     text, html = shown(cast)
     assert "operation      delete" in text
-    cast.approve()
+    cast.approvals.approve()
     assert statuses_of(cast.steps[-1]) == ["APPROVAL_REQUEST", "IN_PROGRESS", "COMPLETE"]
     text, html = shown(cast)
     assert "operation " not in text, "of an earlier turn only the head is told"
@@ -193,7 +191,7 @@ def test_a_refused_status_is_not_on_the_way(tmp_path):
         [report("NEEDS_INPUT"), report("COMPLETE"), report("IN_PROGRESS"), report("COMPLETE")],
     )
     cast.run()
-    cast.answer("yes")
+    cast.approvals.answer("yes")
     assert statuses_of(cast.steps[-1]) == ["NEEDS_INPUT", "IN_PROGRESS", "COMPLETE"]
     cast = start(tmp_path / "stall", "agent-contract", [report("IN_PROGRESS")] * 3)
     cast.run()

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cast_helpers as h
-from materia_nb.agents.base import Called, ToolCall
+from materia_nb.agents.interface import Called, ToolCall
 from materia_nb.cast import Cast
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.envelope import parse_name
-from materia_nb.store.envelopes import step_names
+from materia_nb.store.side_files import step_names
 from materia_nb.views import marks_of
 from protocol_helpers import block, contract, envelope
 
@@ -103,7 +103,7 @@ def test_blocked_holds_the_cast_until_a_person_answers(tmp_path):
     with pytest.raises(MateriaError, match="No socket is waiting"):
         cast.reply("x")
     same_when_opened(cast)
-    record = cast.answer("The key is in the drawer.")
+    record = cast.approvals.answer("The key is in the drawer.")
     assert [turn.mode for turn in record.turns] == ["work", "resume"]
     assert record.turns[1].prompt.layers[0].text == "The key is in the drawer."
     assert [message.role for message in cast.conversation] == ["user", "assistant"] * 2
@@ -126,29 +126,29 @@ def test_escalation_is_decided_by_a_person(tmp_path):
         assert cast.held.action == "escalate"
         assert "would not help" in cast.held.reason
         assert "would not help" in "\n".join(cast.why().lines)
-        cast.decide(**decision)
+        cast.approvals.decide(**decision)
         assert cast.next_socket == then
         assert cast.state["context"].startswith("[Check M] ")
         assert cast.steps[-1].decision.by == ("person" if "target" in decision else "edge")
         same_when_opened(cast)
     with pytest.raises(MateriaError, match="nothing waits for a person"):
-        cast.decide(satisfied=True)
+        cast.approvals.decide(satisfied=True)
     with pytest.raises(MateriaError, match="nothing waits for a person"):
-        cast.answer("x")
+        cast.approvals.answer("x")
 
 
 def test_a_decision_for_no_socket_is_refused_and_nothing_lost(tmp_path):
     cast = start(tmp_path, "envelope", [say("UNVERIFIED", "ESCALATE")])
     cast.run()
     with pytest.raises(MateriaError, match="no socket 'Donne'"):
-        cast.decide(target="Donne")
+        cast.approvals.decide(target="Donne")
     assert cast.status == "held"
     with pytest.raises(MateriaError, match="blank"):
-        cast.answer("  ")
+        cast.approvals.answer("  ")
     with pytest.raises(MateriaError, match="does not ask for consent"):
-        cast.approve()
+        cast.approvals.approve()
     with pytest.raises(MateriaError, match="guarded edges only"):
-        cast.decide()
+        cast.approvals.decide()
     assert cast.status == "held"
 
 
@@ -205,7 +205,7 @@ def test_three_unusable_envelopes_escalate_and_claim_nothing(tmp_path):
     assert [turn.mode for turn in cast.steps[-1].turns] == ["work", "repair", "repair"]
     assert cast.held.reading.value["_envelope_source"] == "fallback"
     same_when_opened(cast)
-    cast.decide(satisfied=False)
+    cast.approvals.decide(satisfied=False)
     assert cast.next_socket == "Work"
     assert cast.now.last_json["_envelope_source"] == "fallback"
     same_when_opened(cast)
@@ -233,7 +233,7 @@ def test_what_a_person_changes_while_the_cast_is_held_is_not_the_agents_evidence
     cast = start(tmp_path, "envelope", replies)
     cast.run()
     (tmp_path / "mine.txt").write_text("by the person")
-    cast.answer("go on")
+    cast.approvals.answer("go on")
     assert cast.held.reading.value["summary"]["evidence"]["artifacts_produced"] == []
 
 
@@ -305,7 +305,7 @@ def test_needs_input_is_answered_and_the_agent_must_report_progress_first(tmp_pa
     )
     cast.run()
     assert (cast.held.action, cast.held.needs) == ("pause", "question")
-    cast.answer("The second.")
+    cast.approvals.answer("The second.")
     turns = cast.steps[-1].turns
     assert [issue.code for issue in turns[1].reading.issues] == ["ILLEGAL_TRANSITION:NEEDS_INPUT->COMPLETE"]
     assert cast.run() == "complete"
@@ -329,10 +329,10 @@ def asking(tmp_path, *then):
 
 def test_consent_is_for_one_exact_command_in_one_turn(tmp_path):
     cast, seen = asking(tmp_path, report("IN_PROGRESS"), report("COMPLETE"))
-    approval = cast.approval
+    approval = cast.approvals.request
     assert approval.sealed["exact_content"] == "rm -rf build"
     assert seen[0].grant is None
-    cast.approve()
+    cast.approvals.approve()
     grant = seen[1].grant
     assert grant.exact_content == "rm -rf build"
     assert "rm -rf build" in seen[1].prompt
@@ -343,7 +343,7 @@ def test_consent_is_for_one_exact_command_in_one_turn(tmp_path):
     assert not grant.use("rm -rf build", grant.expires_at)[0]
     assert seen[2].grant is None, "it ended with the turn"
     assert cast.run() == "complete"
-    assert cast.approval is None
+    assert cast.approvals.request is None
     events = [json.loads(line) for line in (cast.run_dir / "events.jsonl").read_text().splitlines()]
     answered = next(event["data"] for event in events if event["type"] == "approval_answered")
     assert answered["granted"] is True
@@ -364,7 +364,7 @@ def cut_off_after_consent(tmp_path):
     cast.agents.set("Check", lost)
     cast.run()
     with pytest.raises(KeyboardInterrupt):
-        cast.approve()
+        cast.approvals.approve()
     cast.close()
     return cast
 
@@ -374,10 +374,10 @@ def test_r44_a_consent_still_stands_in_a_resumed_cast(tmp_path):
     seen = []
     again = Cast.resume(cast.run_dir, h.table(lambda turn: seen.append(turn) or report("IN_PROGRESS")))
     assert again.now == cast.now
-    assert again.grant == cast.grant
+    assert again.approvals.grant == cast.approvals.grant
     assert "may run this once: rm -rf build" in repr(again)
     again.step()
-    assert seen[0].grant == cast.grant
+    assert seen[0].grant == cast.approvals.grant
     assert seen[1].grant is None, "it ended with the turn"
 
 
@@ -393,17 +393,17 @@ def test_r44_a_consent_that_was_used_does_not_come_back(tmp_path):
     again.agents.set("Check", used)
     with pytest.raises(KeyboardInterrupt):
         again.step()
-    assert again.grant is None
+    assert again.approvals.grant is None
     again.close()
-    assert Cast.resume(cast.run_dir).grant is None
+    assert Cast.resume(cast.run_dir).approvals.grant is None
 
 
 def test_r44_a_consent_expires_and_is_taken_back_by_abort_and_by_a_fork(tmp_path, monkeypatch):
     cast = Cast.resume(cut_off_after_consent(tmp_path).run_dir)
-    assert cast.fork().grant is None
+    assert cast.fork().approvals.grant is None
     with monkeypatch.context() as later:
         later.setattr("materia_nb.cast.snapshot.time.time", lambda: cast.steps[-1].started / 1000 + 2 * 3600)
-        assert cast.grant is None
+        assert cast.approvals.grant is None
     cast.abort()
     assert cast.now.at.grant is None
     same_when_opened(cast)
@@ -414,9 +414,9 @@ def test_r44_a_request_with_a_malformed_id_is_left_by_an_answer(tmp_path, approv
     asked = report("APPROVAL_REQUEST", approval_request={**ASK, "approval_id": approval_id})
     cast = start(tmp_path, "agent-contract", [asked, report("IN_PROGRESS"), report("COMPLETE")])
     cast.run()
-    assert (cast.held.needs, cast.approval) == ("direction", None)
+    assert (cast.held.needs, cast.approvals.request) == ("direction", None)
     assert "answer how to go on" in repr(cast)
-    cast.answer("Leave it.")
+    cast.approvals.answer("Leave it.")
     assert cast.run() == "complete"
 
 
@@ -424,7 +424,7 @@ def test_a_refusal_is_told_with_its_reason(tmp_path):
     cast, seen = asking(
         tmp_path, report("IN_PROGRESS"), report("BLOCKED", evidence_report__open_gaps=["no leave"])
     )
-    cast.deny("not on a Friday")
+    cast.approvals.deny("not on a Friday")
     assert seen[1].grant is None
     assert "No consent was given" in seen[1].prompt
     assert "not on a Friday" in seen[1].prompt
@@ -438,7 +438,7 @@ def test_consent_after_a_day_is_too_late(tmp_path, monkeypatch):
     day_later = cast.steps[-1].ended + 24 * 3_600_000
     monkeypatch.setattr("materia_nb.cast.runner.now", lambda: day_later)
     with pytest.raises(MateriaError, match="expired"):
-        cast.approve()
+        cast.approvals.approve()
     assert cast.status == "held"
 
 
@@ -559,7 +559,7 @@ def test_envelopes_are_files_and_drafts_until_the_socket_is_completed(tmp_path):
     assert draft["status"] == "BLOCKED"
     assert draft["meta"]["step_id"] == "Check"
     assert draft["meta"]["timestamp"].endswith("+00:00")
-    cast.answer("go on")
+    cast.approvals.answer("go on")
     assert [path.name for path in folder.iterdir()] == ["Check-M.json"]
     assert json.loads((folder / "Check-M.json").read_text())["status"] == "VERIFIED"
 
@@ -575,7 +575,7 @@ def test_a_held_cast_is_resumed_by_another_process(tmp_path):
     other = Cast.resume(path, h.table({"M": lambda: "fine", "Check": lambda: report("IN_PROGRESS")}))
     assert other.now == now
     other.agents.set("Check", iter_agent(report("IN_PROGRESS"), report("COMPLETE")))
-    other.answer("Yes.")
+    other.approvals.answer("Yes.")
     assert other.run() == "complete"
     other.close()
 
@@ -588,10 +588,10 @@ def iter_agent(*replies):
 def test_the_output_of_a_held_socket_can_be_corrected(tmp_path):
     cast = start(tmp_path, "envelope", [say("BLOCKED", "ESCALATE")])
     cast.run()
-    cast.recommit(say("VERIFIED", "CONTINUE"))
+    cast.edit.recommit(say("VERIFIED", "CONTINUE"))
     assert cast.next_socket == "Done"
     same_when_opened(cast)
-    cast.back_to(1)
+    cast.back(1)
     assert cast.held is None
 
 
@@ -614,7 +614,7 @@ def test_a_budget_that_stops_a_decision_keeps_the_chosen_target(tmp_path):
     cast.set_budget(5)
     cast.run()
     assert cast.status == "held"
-    cast.decide(target="Fix")
+    cast.approvals.decide(target="Fix")
     assert cast.failure.kind == "budget"
     cast.set_budget(None)
     cast.revive()
@@ -634,10 +634,10 @@ def test_the_item_of_a_held_socket_is_kept_and_moves_with_the_list(tmp_path):
     first, second = cast.work_items
     assert cast.status == "held"
     with pytest.raises(MateriaError, match="cannot be removed now"):
-        cast.edit_items([second])
-    cast.edit_items([{"title": "before", "context": "it"}, first, second])
+        cast.edit.items([second])
+    cast.edit.items([{"title": "before", "context": "it"}, first, second])
     assert cast.now.at.item.key == "WI-2"
     assert cast.state["workItem"] == first
-    cast.decide(satisfied=True)
+    cast.approvals.decide(satisfied=True)
     assert cast.now.cursors["workItemIndex"] == 2
     same_when_opened(cast)

@@ -93,11 +93,11 @@ def test_a_rehearsal_draws_how_often_each_way_was_taken():
     assert r.marks.traversals["Build->Eval"] == 60
 
 
-def test_another_protocol_is_said_to_be_left_out():
-    document = config({"A": asks(edge("end"), handoff="agent-contract")})
-    e = ExploreView(build_graph(document))
-    assert "A: explored as if its agent spoke the sparse protocol" in e.notes[0]
-    assert e.notes[0][:30] in repr(e)
+def test_what_another_protocol_may_do_besides_is_told():
+    document = config({"A": asks(edge("end"), handoff="envelope")})
+    shown = repr(ExploreView(build_graph(document)))
+    assert "A: its agent may want any socket run first (a detour), which is left out." in shown
+    assert "be held for a person" in shown
 
 
 # -- magics ---------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from materia_nb.widgets.predict import PredictPanel
 from materia_nb.widgets.runs import runs_of
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
-LESSONS = sorted(path.name for path in NOTEBOOKS.glob("0[1-9]-*.ipynb"))
+LESSONS = sorted(path.name for path in NOTEBOOKS.glob("[01]*.ipynb") if path.name[:2] != "00")
 PAPERMILL = "01-edges.ipynb"
 
 
@@ -58,8 +58,8 @@ def right_answers(name):
 # -- their form -----------------------------------------------------------------------------
 
 
-def test_there_are_lessons_from_edges_to_a_real_model():
-    assert [name[:2] for name in LESSONS] == [f"0{number}" for number in range(1, 10)]
+def test_there_are_lessons_from_edges_to_a_real_model_and_four_that_begin_with_a_failure():
+    assert [name[:2] for name in LESSONS] == [f"{number:02}" for number in range(1, 14)]
 
 
 @pytest.mark.parametrize("name", LESSONS)
@@ -94,6 +94,8 @@ def test_stored_outputs_are_whole_and_need_no_kernel(name):
             assert out.output_type != "error" or "not answered yet" in out.evalue
             data = out.get("data", {})
             assert "application/vnd.jupyter.widget-view+json" not in data
+            if str(data.get("text/plain", "")).startswith(("Record of cast", "<picture of cast")):
+                continue  # it names the cast, so that a reader can open it; fresh runs are compared without it
             told = str(data) + out.get("text", "")
             assert str(Path.cwd()) not in told
             assert not re.search(r"\d{4}-\d\d-\d\dT\d\d-\d\d|/tmp/|/home/", told)

@@ -10,7 +10,7 @@ from IPython.core.interactiveshell import InteractiveShell
 import cast_helpers as h
 import materia_nb
 from materia_nb import Workbench
-from materia_nb.engine.earlier import LONGEST_CONTEXT, LONGEST_OUTPUT, LONGEST_REQUEST, MOST_TITLES
+from materia_nb.engine.outcome import LONGEST_CONTEXT, LONGEST_OUTPUT, LONGEST_REQUEST, MOST_TITLES
 from materia_nb.errors import MateriaError
 from materia_nb.magics.complete import candidates
 

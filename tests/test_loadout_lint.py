@@ -7,7 +7,8 @@ import itertools
 import pytest
 
 from loadout_samples import AGENT, UTILITY, config, edge, looped, route
-from materia_nb.loadout import check_config, config_schema
+from materia_nb.insight.explore import Exploration
+from materia_nb.loadout import build_graph, check_config, config_schema
 from materia_nb.loadout.models import MODELS, Config, config_fields
 
 ADVANCE = {"when": "satisfied"}
@@ -176,8 +177,9 @@ def test_a_budget_on_an_edge_that_also_goes_on():
 
 def test_loops_and_lists_that_never_move_on():
     assert ("never-advances", "loops.L") in hints(looped(Socket_3={"edges": [edge("Socket-2")]}))
-    assert hints(plain(foreach={"items": "state.rows"})) == {("never-advances", "Socket-1.foreach")}
-    assert hints(plain(foreach={"items": "state.rows"}, advance={})) == set()
+    rows = {"foreach": {"items": "lastJson.rows"}}
+    assert hints(plain(**rows)) == {("never-advances", "Socket-1.foreach")}
+    assert hints(plain(**rows, advance={})) == set()
 
 
 def test_routes_that_are_never_taken():
@@ -239,10 +241,11 @@ def test_an_assignment_to_nothing_fails_only_when_it_runs_r11():
 
 @pytest.mark.parametrize("assign", [{"a": "state"}, {"a.b": "state.a"}])
 def test_a_state_that_is_put_into_itself_in_a_cycle_doubles_r11(assign):
-    document = plain(assign=assign, edges=[edge("Socket-1")])
+    again = {"parse": "json", "edges": [edge("Socket-1", "not_satisfied"), edge("end", "satisfied")]}
+    document = plain(assign=assign, **again)
     assert hints(document) == {("state-doubles", f"Socket-1.assign.{next(iter(assign))}")}
     assert hints(plain(assign=assign)) == set()
-    assert hints(plain(assign={"b": "state.a"}, edges=[edge("Socket-1")])) == set()
+    assert hints(plain(assign={"b": "state.context"}, **again)) == set()
 
 
 def test_several_loadouts_and_none_active():
@@ -306,3 +309,137 @@ def test_r34_an_alias_that_is_assigned_as_well_is_no_hint():
     document = nested_lists("Socket-3")
     document["loadouts"]["T"]["sockets"]["Socket-1"]["assign"] = {"row": "item"}
     assert "lost-list" not in {code for code, _ in hints(document)}
+
+
+# -- edges, rounds and variables --------------------------------------------------------------
+
+
+def only(code, document):
+    return {source for found, source in hints(document) if found == code}
+
+
+def test_edges_that_wait_for_what_an_earlier_one_waits_for_r3():
+    twice = [edge("end", "satisfied"), edge("Socket-1", "satisfied"), edge("end")]
+    assert only("never-taken", plain(parse="json", edges=twice)) == {"Socket-1.edges[1]"}
+    both = [edge("end", "satisfied"), edge("Socket-1", "not_satisfied"), edge("end")]
+    assert only("never-taken", plain(parse="json", edges=both)) == {"Socket-1.edges[2]"}
+    utility = config({"Socket-1": {"materia": "U", "edges": both}})
+    assert only("never-taken", utility) == set()  # a process need not say satisfied (R7)
+    assert only("never-taken", plain(parse="json", handoff="envelope", edges=both)) == set()
+
+
+@pytest.mark.parametrize("edges", [["satisfied"] * 2, ["satisfied", "not_satisfied", "always"]])
+def test_what_is_called_never_taken_is_what_explore_never_takes(edges):
+    made = plain(parse="json", edges=[edge("end", when) for when in edges])
+    e = Exploration(build_graph(made))
+    assert {f"{source}.edges[{number - 1}]" for source, number in e.never} == only("never-taken", made)
+
+
+def test_a_round_that_nothing_leaves():
+    def round_of(*edges):
+        return config({"Socket-1": {"materia": "P", "parse": "json", "edges": [edge("Socket-2")]},
+                       "Socket-2": {"materia": "P", "parse": "json", "edges": list(edges)}})  # fmt: skip
+
+    assert only("no-way-out", round_of(edge("Socket-1"))) == {"Socket-1.edges"}
+    assert only("no-way-out", round_of(edge("Socket-1", "satisfied"), edge("Socket-2", "not_satisfied")))
+    assert not only("no-way-out", round_of(edge("Socket-1", "not_satisfied"), edge("end")))
+    assert not only("no-way-out", round_of(edge("Socket-1", "not_satisfied")))  # satisfied ends it (R3)
+    assert not only("no-way-out", looped())
+    stuck = round_of(edge("Socket-1"))
+    e = Exploration(build_graph(stuck))
+    assert not e.can("complete")
+
+
+@pytest.mark.parametrize(
+    "assigns, grows",
+    [
+        ([{"a.x": "state.b"}, {"b": "state.a"}], True),
+        ([{"a": "state.b"}, {"b": "state.a"}], False),
+        ([{"a.x": "state.b"}, {"b": "$.context"}], False),
+        ([{"a.x": "state.b", "c": "state.a"}, {"b": "state.c"}], True),
+    ],
+)
+def test_a_state_that_comes_back_into_itself_by_way_of_others_r11(assigns, grows):
+    sockets = {
+        "Socket-1": {"materia": "P", "parse": "json", "assign": assigns[0], "edges": [edge("Socket-2")]},
+        "Socket-2": {"materia": "P", "parse": "json", "assign": assigns[1],
+                     "edges": [edge("Socket-1", "not_satisfied"), edge("end")]},
+    }  # fmt: skip
+    assert bool(only("state-doubles", config(sockets))) is grows
+    del sockets["Socket-2"]["edges"][0]
+    assert not only("state-doubles", config(sockets))  # it does not come round
+
+
+def reading(prompt, assign=None, **sockets):
+    """Socket-1 goes to 2 if satisfied, else to 3, which reads what 2 assigns."""
+    made = config(
+        {
+            "Socket-1": {
+                "materia": "P",
+                "parse": "json",
+                "edges": [edge("Socket-2", "satisfied"), edge("Socket-3")],
+            },
+            "Socket-2": {"materia": "P", "assign": {"plan.text": "lastOutput"}, "edges": [edge("Socket-3")]},
+            "Socket-3": {"materia": "R", **({"assign": assign} if assign else {})},
+            **sockets,
+        }
+    )
+    made["materia"]["R"] = {**AGENT, "prompt": prompt}
+    return made
+
+
+def test_variables_that_nothing_has_written_on_some_way():
+    found = check_config(reading("Read {{state.plan.text}}."))
+    (hint,) = [one for one in found.hints if one.code == "never-written"]
+    assert (hint.source, "Socket-1 → Socket-3" in hint.message, "Socket-2" in hint.hint) == (
+        "materia.R.prompt",
+        True,
+        True,
+    )
+    (never,) = [
+        one for one in check_config(reading("Read {{plna.text}}.")).hints if one.code == "never-written"
+    ]
+    assert "by any way" in never.message
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "{{request}} {{stateJson}} {{lastOutput}} {{lastJson.x}} {{item.title}} {{cursor.x}}",
+        "{{state.context}}",
+        "{{ }}",
+        "{{state}}",
+    ],
+)
+def test_what_the_engine_knows_is_no_variable_that_lacks(prompt):
+    assert not only("never-written", reading(prompt))
+
+
+def test_what_a_critic_writes_for_the_next_round_is_no_variable_that_lacks():
+    made = config(
+        {
+            "Socket-1": {"materia": "R", "edges": [edge("Socket-2")]},
+            "Socket-2": {"materia": "P", "parse": "json", "assign": {"review": "$.context"},
+                         "edges": [edge("Socket-1", "not_satisfied", maxTraversals=2), edge("end")]},
+        }
+    )  # fmt: skip
+    made["materia"]["R"] = {**AGENT, "prompt": "Write. {{state.review}}"}
+    assert not only("never-written", made)
+
+
+def test_lists_and_assignments_that_read_what_nothing_has_written():
+    assert only("never-written", reading("x", {"b": "state.plan.text"})) == {"Socket-3.assign.b"}
+    assert only("never-written", plain(foreach={"items": "state.rows"}, advance={})) == {
+        "Socket-1.foreach.items"
+    }
+    after = reading("x")
+    after["loadouts"]["T"]["sockets"]["Socket-2"]["materia"] = "U"  # it may patch anything
+    after["materia"]["R"]["prompt"] = "{{state.anything}}"
+    del after["loadouts"]["T"]["sockets"]["Socket-1"]["edges"][1]
+    assert not only("never-written", after)
+
+
+def test_a_materia_that_other_loadouts_place_too_may_name_what_only_they_have():
+    made = reading("Read {{state.vcs}}.")
+    made["loadouts"]["S"] = made["loadouts"]["T"]
+    assert not [one for one in check_config(made, "T").hints if one.code == "never-written"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loadout_samples import AGENT, config, edge
-from materia_nb.handoff.contract.given import assignment_of
+from materia_nb.handoff.contract.contract_turn import assignment_of
 from materia_nb.handoff.protocol import Task
 from materia_nb.loadout import check_config
 
@@ -93,7 +93,7 @@ def test_guards_on_text_are_told_whatever_the_protocol():
     ],
 )
 def test_an_assignment_that_the_protocol_does_not_hold(name, source):
-    found = report(one(parse="json", handoff=name, assign={"a": source, "b": "$", "c": "state.x"}))
+    found = report(one(parse="json", handoff=name, assign={"a": source, "b": "$", "c": "lastOutput"}))
     assert [(hint.code, hint.source) for hint in found] == [("not-in-protocol", "Socket-1.assign.a")]
     assert source.split(".")[1].partition("[")[0] in found[0].message
 

@@ -353,6 +353,7 @@ def test_help_knows_every_verb(shell):
         ("%materia run --until h", {"hello"}),
         ("%materia load he", {"hello.json"}),
         ("%materia help wh", {"why"}),
+        ("%materia gallery crit", {"critic-loop"}),
         ("%materia agent h", {"hello", "hi"}),
         ("%materia agent hi ope", {"openai:"}),
         ("materia lo", set()),

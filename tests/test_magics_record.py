@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from materia_nb.display.png import png_of
+from materia_nb.display.bundle import png_of
 from materia_nb.magics.record import RecordPicture, RecordText
 
 LOAD = "%load_ext materia_nb"

@@ -11,8 +11,7 @@ from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import protocol
 from materia_nb.handoff_view import HandoffView
-from materia_nb.store.context import change_context, read_context
-from materia_nb.store.evidence import missing_evidence
+from materia_nb.store.side_files import change_context, missing_evidence, read_context
 from protocol_helpers import block, contract, envelope
 from test_holds import report, same_when_opened, start
 
@@ -88,7 +87,7 @@ def test_what_is_said_twice_or_refused_counts_once_or_not_at_all(tmp_path):
 def test_taking_a_step_back_takes_its_suggestions_back_but_not_what_was_kept(tmp_path):
     cast = suggesting(tmp_path)
     cast.remember(1)
-    cast.back_to(1)
+    cast.back(1)
     assert cast.suggestions == []
     assert len(read_context(cast.run_dir.parent)["memory"]) == 1
     same_when_opened(cast)
@@ -136,7 +135,7 @@ def test_a_held_cast_says_it_in_its_status(tmp_path):
     assert cast.status == "held"
     assert "not on the disk, though named as made: <b>" in repr(cast)
     assert same_when_opened(cast).status == "held"
-    cast.recommit(json.dumps(envelope(summary__evidence={"commands_run": ["x"]})))
+    cast.edit.recommit(json.dumps(envelope(summary__evidence={"commands_run": ["x"]})))
     assert cast.steps[1].missing == ()
     same_when_opened(cast)
 

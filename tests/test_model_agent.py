@@ -14,10 +14,9 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.agents import ModelAgent, agent_from
-from materia_nb.agents.base import AgentError, Asking, Called, Message, Said, Spent, ToolCall, Usage
-from materia_nb.agents.model import request
-from materia_nb.agents.model.calls import INVALID, LONGEST_ARGUMENTS
-from materia_nb.agents.model.talk import MOST_CALLS
+from materia_nb.agents.interface import AgentError, Asking, Called, Message, Said, Spent, ToolCall, Usage
+from materia_nb.agents.model import requests
+from materia_nb.agents.model.model_turn import INVALID, LONGEST_ARGUMENTS, MOST_CALLS
 from materia_nb.cast import Cast
 from materia_nb.handoff.contract import Grant
 from model_helpers import Heard, agent, failed, turn
@@ -227,7 +226,7 @@ def test_words_of_a_person_become_model_agents():
 
 
 def test_without_the_library_one_error_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("materia_nb.agents.model.making.find_spec", lambda _: None)
+    monkeypatch.setattr("materia_nb.agents.model.providers.find_spec", lambda _: None)
     with pytest.raises(AgentError) as caught:
         ModelAgent("openai:x")
     assert caught.value.kind == "not_installed"
@@ -390,7 +389,7 @@ def _thinks(exchange):
 
 @pytest.mark.parametrize("answer", [says(*["x" * 50] * 30), calls(("read", {"path": "z" * 1500})), _thinks])
 def test_an_answer_without_end_is_ended(tmp_path, monkeypatch, answer):
-    monkeypatch.setattr(request, "LONGEST_ANSWER", 1_000)
+    monkeypatch.setattr(requests, "LONGEST_ANSWER", 1_000)
     heard = Heard()
     with serving(answer, says("x" * 1_000)) as server:
         made = agent(server)
@@ -758,14 +757,14 @@ def test_a_cast_waits_for_leave_and_goes_on_with_what_was_decided(tmp_path):
     with serving(*script) as server:
         cast = h.start(tmp_path, document, agent(server))
         cast.run()
-        assert [one.tool for one in cast.asking] == ["bash"]
+        assert [one.tool for one in cast.approvals.asking] == ["bash"]
         assert not (tmp_path / "made").exists()
-        cast.approve()
+        cast.approvals.approve()
         assert (tmp_path / "made").read_text() == "one\n"
-        cast.deny("once is enough")
+        cast.approvals.deny("once is enough")
         assert (tmp_path / "made").read_text() == "one\n"
-        assert [one.tool for one in cast.asking] == ["write"]
-        cast.approve(always=True)
+        assert [one.tool for one in cast.approvals.asking] == ["write"]
+        cast.approvals.approve(always=True)
         assert cast.run() == "complete", cast.failure
     assert (tmp_path / "a.txt").read_text() == "x"
     results = [one["content"] for one in server.messages() if one["role"] == "tool"]
@@ -779,7 +778,7 @@ def test_a_turn_that_failed_after_its_calls_goes_on_behind_them(tmp_path):
     script = (calls(("bash", {"command": "echo x >> made"})), refuses(401, "Wrong key"), says("done"))
     with serving(*script) as server:
         cast = h.start(tmp_path, document, agent(server))
-        cast.allow("bash")
+        cast.approvals.allow("bash")
         assert cast.run() == "failed"
         cast.resend()
         assert cast.run() == "complete"

@@ -10,7 +10,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.agents import ModelAgent
-from materia_nb.agents.base import Usage
+from materia_nb.agents.interface import Usage
 from materia_nb.secrets import scrubbed
 from model_helpers import Heard, agent, failed, turn
 from model_server import Slow, breaks_off, calls, declines, refuses, says, serving
@@ -233,7 +233,7 @@ def test_a_tool_that_shows_the_environment_shows_no_keys(tmp_path, monkeypatch):
     with serving(*script) as server:
         config = h.config({"Socket-1": h.at("A")}, {"A": h.agent(tools="coding")})
         cast = h.start(tmp_path, config, agent(server))
-        cast.allow("bash")
+        cast.approvals.allow("bash")
         assert cast.run() == "complete"
         assert server.messages()[-1]["content"].endswith("***")
     (call,) = cast.steps[0].calls

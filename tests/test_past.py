@@ -32,11 +32,11 @@ def test_the_past_is_what_the_cast_was(cast):
 def test_an_abandoned_line_begins_with_what_it_shares(cast):
     cast.run(steps=4)
     first = sockets(cast.line())
-    cast.back_to(2)
+    cast.back(2)
     cast.run(steps=3)
     second = sockets(cast.line())
-    cast.back_to(1)
-    cast.edit_items([{"title": "other", "context": "now"}])
+    cast.back(1)
+    cast.edit.items([{"title": "other", "context": "now"}])
     cast.run(steps=1)
     assert sockets(cast.line(0)) == first
     assert sockets(cast.line(1)) == second

@@ -80,7 +80,7 @@ def test_a_function_that_returns_nothing_fails_the_cast(bench):
 def test_the_latest_output_of_this_cast_is_pinned_when_nothing_is_given(bench):
     cast = bench.cast("go")
     cast.run()
-    cast.back_to(0)
+    cast.back(0)
     pin = cast.pin("Count")
     (bench.project / "ran").unlink()
     cast.run()
@@ -117,7 +117,7 @@ def test_a_visit_that_the_other_cast_did_not_have_fails_and_says_so(bench):
     earlier.run()
     cast = bench.cast("again", pins={"Socket-1": earlier})
     cast.run()
-    cast.back_to(0)
+    cast.back(0)
     loop = start(
         bench.project,
         config({"Socket-1": at("M", ("always", "Socket-1", 1))}, {"M": agent()}),
@@ -225,7 +225,7 @@ def test_a_fork_keeps_the_pins_functions_too(bench):
     cast.run()
     fork = cast.fork(1)
     assert fork.pins == cast.pins
-    fork.back_to(0)
+    fork.back(0)
     fork.run()
     assert [step.output for step in fork.steps][1] == "told"
     assert fork.pins_gone == ()
@@ -236,7 +236,7 @@ def test_going_back_keeps_the_pins(bench):
     cast = bench.cast("go")
     cast.run()
     cast.pin("Tell", "other")
-    cast.back_to(1)
+    cast.back(1)
     cast.run()
     assert cast.steps[1].output == "other"
 

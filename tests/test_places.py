@@ -8,7 +8,7 @@ import pytest
 
 from magics_helpers import ASK, cell, line, run, text
 from materia_nb.errors import MateriaError
-from materia_nb.widgets.canvas_style import FONT
+from materia_nb.widgets.gestures import FONT
 
 
 @pytest.fixture

@@ -170,7 +170,7 @@ def test_a_question_is_of_its_moment_whatever_the_cast_does_later(cast):
     asked = Question(cast)
     cast.run()
     assert asked.guess("Socket-2").right
-    cast.back_to(1)
+    cast.back(1)
     cast.agents.set("Build", lambda: "other")
     assert asked.guess("Socket-3").came == "Socket-2"
 
@@ -320,7 +320,8 @@ def click(panel, place):
 
 def shown(panel):
     """All that the panel shows, as HTML."""
-    return "".join(one.value for one in widgets_in(panel.view) if isinstance(one, ui.HTML))
+    words = (one.value for one in widgets_in(panel.view) if isinstance(one, ui.HTML))
+    return "".join([panel.picture.svg, *words])
 
 
 def test_a_corrected_guess_is_judged_by_the_same_question(cast, make):
@@ -331,6 +332,20 @@ def test_a_corrected_guess_is_judged_by_the_same_question(cast, make):
         assert told in shown(panel)
         assert "Socket-1 runs next" in shown(panel)
     assert cast.steps == []
+
+
+def test_a_click_on_a_socket_in_the_picture_is_a_guess(cast, make):
+    panel = make(cast)
+    assert panel.picture.places == list(cast.graph.sockets)
+    before = panel.picture.svg
+    for told in ({"guess": "Socket-77"}, {"guess": ["end"]}, {"guess": "end"}, "Socket-2", None):
+        panel.picture._handle_custom_msg(told, [])
+    assert panel.answer is None, "no such place in the picture"
+    panel.picture._handle_custom_msg({"guess": "Socket-2"}, [])
+    assert runs_of(panel.question.twin).wait(30)
+    panel.refresh()
+    assert panel.answer.right
+    assert panel.picture.svg != before, "the way that was taken is drawn"
 
 
 def test_a_cast_that_has_run_to_its_end_leaves_the_question_open(cast, make):

@@ -12,7 +12,7 @@ import cast_helpers as h
 from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError
 from materia_nb.views import CastView, StatusView, StepView, cast_page_html, steps_view
-from materia_nb.widgets.bench import CastPanel
+from materia_nb.widgets.cast_panel import CastPanel
 
 RECORDED = Path(__file__).parent / "data" / "recorded-casts"
 NAMES = sorted(
@@ -241,7 +241,7 @@ def test_a_cast_whose_loadout_cannot_be_cast_is_shown_as_recorded():
 
 @pytest.mark.parametrize(
     "act",
-    [Cast.step, Cast.fork, Cast.recast, Cast.undo, lambda cast: cast.edit_value("a", 1)],
+    [Cast.step, Cast.fork, Cast.recast, lambda cast: cast.edit.undo(), lambda cast: cast.edit.set("a", 1)],
     ids=["step", "fork", "recast", "undo", "edit"],
 )
 def test_a_cast_whose_loadout_cannot_be_cast_says_so_instead_of_going_on(act):
@@ -272,7 +272,7 @@ def test_every_view_of_a_cast_whose_loadout_cannot_be_cast_can_be_drawn():
         assert view._repr_mimebundle_()
     assert "Socket-9" in cast_page_html(cast)
     panel = CastPanel(cast)
-    assert not panel.notice.value
+    assert not panel.front.surface["notice"]
     panel.close()
 
 

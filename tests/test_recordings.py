@@ -8,7 +8,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb import Workbench
-from materia_nb.agents.base import AgentError, Asking, Called, Reply, Spent, ToolCall, Usage
+from materia_nb.agents.interface import AgentError, Asking, Called, Reply, Spent, ToolCall, Usage
 from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError
 from materia_nb.recordings import FORMAT, agent_of, recording_of
@@ -94,7 +94,7 @@ def test_calls_that_were_allowed_then_are_not_asked_for_again(wb, tmp_path):
 
     first = wb.cast("do it", agents={"*": Asks()})
     while first.run() == "person":
-        first.approve()
+        first.approvals.approve()
     again = wb.cast("do it", agents={"*": f"recorded:{first.id}"})
     assert again.run() == "complete"
     assert compared(again) == compared(first)

@@ -70,7 +70,7 @@ def test_what_cannot_be_taken_changes_nothing(shell, failed, changed, told):
         (failed.run_dir / "events.jsonl").read_text(),
     )
     with pytest.raises(MateriaError, match=told):
-        failed.redefine("Count", {"type": "utility", "command": BAD, "parse": "json", **changed})
+        failed.edit.redefine("Count", {"type": "utility", "command": BAD, "parse": "json", **changed})
     assert before == (
         (failed.run_dir / "config.resolved.json").read_text(),
         (failed.run_dir / "events.jsonl").read_text(),
@@ -103,7 +103,7 @@ def test_an_interrupt_leaves_the_journal_and_the_copy_of_the_config_as_one(shell
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "append", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            failed.redefine("Count", definition)
+            failed.edit.redefine("Count", definition)
     events = [json.loads(one)["type"] for one in (failed.run_dir / "events.jsonl").read_text().splitlines()]
     kept = json.loads((failed.run_dir / "config.resolved.json").read_text())
     assert (events[-1], kept["materia"]["Count"]["command"]) == ("materia_redefined", GOOD)

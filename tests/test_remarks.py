@@ -183,7 +183,7 @@ def test_r45_opened_again_they_are_the_same(empty):
 
 
 def test_r45_they_go_when_the_cast_goes_on_from_an_earlier_step(empty):
-    empty.back_to(0)
+    empty.back(0)
     assert empty.remarks == ()
 
 

@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import cast_helpers as h
+import materia_nb.insight.compare
 from cast_helpers import items, loop_agents, loop_config, start
 from magics_helpers import cell, line, run, text
+from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import build_graph
 
@@ -90,7 +93,7 @@ def test_a_cast_under_way_needs_what_it_waits_for(bench, cast):
 
 def test_edits_that_a_person_made_are_made_again(bench, cast):
     cast.run(steps=1)
-    cast.edit_items(items("other"))
+    cast.edit.items(items("other"))
     cast.run()
     again = cast.replay(bench.graph())
     assert not again
@@ -100,7 +103,7 @@ def test_edits_that_a_person_made_are_made_again(bench, cast):
 
 def test_a_correction_of_a_person_counts_as_the_answer(bench, cast):
     cast.run(steps=3)
-    cast.recommit({"satisfied": True, "context": "good"})
+    cast.edit.recommit({"satisfied": True, "context": "good"})
     cast.run()
     assert cast.replay(bench.graph()).route == cast.route
 
@@ -149,3 +152,80 @@ def test_the_verb_replays_the_current_cast_or_all(shell, bench):
     cell(shell, "loadout Plan-Build-Eval", json.dumps(body))
     assert "otherwise from step 3" in text(run(shell, "%materia replay Plan-Build-Eval"))
     assert "otherwise" in text(run(shell, "%materia replay --all"))
+
+
+def test_going_on_is_a_cast_in_the_other_loadout_that_resumes_by_itself(bench, done):
+    other = changed(bench, back_to_plan)
+    found = done.replay(other)
+    bench.agent("Plan", lambda: {"workItems": items("d")})
+    onward = found.go_on()
+    try:
+        assert (onward.status, onward.waiting_at.socket) == ("waiting", found.needs.socket)
+        assert onward.route == found.route
+        assert onward.graph == other
+        h.assert_same(Cast.open(onward.run_dir), onward)
+        begun = json.loads((onward.run_dir / "events.jsonl").read_text().splitlines()[0])["data"]
+        assert begun["forkedFrom"]["cast"] == done.id
+        onward.run()
+        assert onward.status == "complete"
+        assert onward.work_items == items("d")
+    finally:
+        onward.close()
+    assert (done.status, len(Cast.open(onward.run_dir).steps)) == ("complete", len(onward.steps))
+
+
+def test_going_on_keeps_edits_corrections_and_granted_limits(tmp_path):
+    config = loop_config(limits={"maxEdgeTraversals": 1})
+    config["loadouts"]["T"]["sockets"]["Socket-3"]["edges"][1]["maxTraversals"] = 1
+    cast = start(tmp_path, config, loop_agents(2, refuse=(1, 2)))
+    cast.run(steps=1)
+    cast.edit.items(items("x", "y"))
+    cast.set_budget(100_000)
+    cast.run()
+    assert cast.failure.kind == "edge_traversals_exhausted"
+    cast.revive()
+    cast.run()
+    found = cast.replay(build_graph(config))
+    assert not found
+    assert found.left_out == ()
+    onward = found.go_on()
+    h.assert_same(Cast.open(onward.run_dir), onward)
+    assert (onward.status, onward.route, onward.now.budget.max_tokens) == ("complete", cast.route, 100_000)
+    assert not bool(materia_nb.insight.compare.Comparison(cast.side, onward.side))
+    onward.close()
+    cast.close()
+
+
+def test_a_pin_stays_when_a_replay_goes_on(tmp_path):
+    cast = start(tmp_path, loop_config(), loop_agents(1))
+    cast.pin("Socket-4", "pinned words")
+    cast.run(steps=2)
+    onward = cast.replay(build_graph(loop_config())).go_on()
+    onward.run()
+    assert onward.steps[-1].pinned is not None
+    assert onward.steps[-1].output == "pinned words"
+    onward.close()
+    cast.close()
+
+
+def test_the_verb_goes_on(shell):
+    line(shell, "use Plan-Build-Eval")
+    run(shell, "%materia agent * person")
+    line(shell, "cast go on")
+    line(shell, "step")
+    first = shell.user_ns["wb"].current
+    said = text(line(shell, "replay Full-Auto --go-on"))
+    second = shell.user_ns["wb"].current
+    assert second.id != first.id
+    assert second.graph.name == "Full-Auto"
+    assert "Full-Auto: " in said
+
+
+def test_going_on_keeps_outputs_that_are_too_long_for_the_journal(tmp_path):
+    cast = start(tmp_path, loop_config(), loop_agents(1, long="ü" * 40_000))
+    cast.run()
+    onward = cast.replay(build_graph(loop_config())).go_on()
+    assert [step.output for step in onward.steps] == [step.output for step in cast.steps]
+    h.assert_same(Cast.open(onward.run_dir), onward)
+    onward.close()
+    cast.close()

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cast_helpers as h
-from materia_nb.agents.base import Asking, Called, Noted, Reply, Spent, ToolCall, Usage
+from materia_nb.agents.interface import Asking, Called, Noted, Reply, Spent, ToolCall, Usage
 from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError
 from materia_nb.store.catalogue import list_casts
@@ -91,25 +91,37 @@ COMMANDS = {
     "reply": lambda cast, n: cast.reply(OUTPUTS[n % len(OUTPUTS)]),
     "refine": lambda cast, n: cast.refine(f"change {n}"),
     "finalize": lambda cast, n: cast.finalize(),
-    "items": lambda cast, n: cast.edit_items(h.items(*"abcd"[n % 5 :])),
-    "state": lambda cast, n: cast.edit_state({**cast.state, f"k{n % 3}": [n]}),
-    "value": lambda cast, n: cast.edit_value("plan.n", n),
-    "prompt": lambda cast, n: cast.edit_prompt(("materia", "return", "work item")[n % 3], f"words {n}"),
-    "output": lambda cast, n: cast.recommit(OUTPUTS[n % len(OUTPUTS)]),
-    "undo": lambda cast, n: cast.undo(),
-    "back": lambda cast, n: cast.back_to(n % (len(cast.steps) + 1)),
+    "items": lambda cast, n: cast.edit.items(h.items(*"abcd"[n % 5 :])),
+    "state": lambda cast, n: cast.edit.state({**cast.state, f"k{n % 3}": [n]}),
+    "value": lambda cast, n: cast.edit.set("plan.n", n),
+    "prompt": lambda cast, n: cast.edit.reword(("materia", "return", "work item")[n % 3], f"words {n}"),
+    "output": lambda cast, n: cast.edit.recommit(OUTPUTS[n % len(OUTPUTS)]),
+    "undo": lambda cast, n: cast.edit.undo(),
+    "back": lambda cast, n: cast.back(n % (len(cast.steps) + 1)),
     "abort": lambda cast, n: cast.abort("" if n % 2 else "enough"),
     "recast": lambda cast, n: cast.recast(),
     "revive": lambda cast, n: cast.revive(),
     "resend": lambda cast, n: cast.resend(),
-    "approve calls": lambda cast, n: cast.approve(always=bool(n % 2)),
-    "deny calls": lambda cast, n: cast.deny("no"),
-    "allow": lambda cast, n: cast.allow("bash") if n % 2 else cast.disallow(),
-    "answer": lambda cast, n: cast.answer("the second one"),
-    "approve": lambda cast, n: cast.approve(),
-    "deny": lambda cast, n: cast.deny("not now"),
-    "decide": lambda cast, n: cast.decide(satisfied=bool(n % 2), target=(None, "Socket-2", "end")[n % 3]),
+    "approve calls": lambda cast, n: cast.approvals.approve(always=bool(n % 2)),
+    "deny calls": lambda cast, n: cast.approvals.deny("no"),
+    "allow": lambda cast, n: cast.approvals.allow("bash") if n % 2 else cast.approvals.disallow(),
+    "answer": lambda cast, n: cast.approvals.answer("the second one"),
+    "approve": lambda cast, n: cast.approvals.approve(),
+    "deny": lambda cast, n: cast.approvals.deny("not now"),
+    "decide": lambda cast, n: cast.approvals.decide(
+        satisfied=bool(n % 2), target=(None, "Socket-2", "end")[n % 3]
+    ),
     "budget": lambda cast, n: cast.set_budget(n * 3 if n % 4 else None),
+    "label": lambda cast, n: cast.label(
+        n % 4 or None,
+        name=f"n{n}" if n % 3 else "",
+        tag=f"t{n % 2}",
+        untag="t0" if n % 5 else (),
+        note="ü" * (n % 2),
+        by="Ana",
+    ),
+    "unlabel": lambda cast, n: cast.unlabel(),
+    "before change": lambda cast, n: cast.back(change=("plan.n", "workItems", "context")[n % 3]),
 }
 COMMAND = st.tuples(
     st.sampled_from(["step", "step", "step", "run", *COMMANDS]),
@@ -139,6 +151,8 @@ def test_any_commands_leave_a_journal_that_rebuilds_the_session(protocol, comman
             assert (read.messages, read.differences) == ([], [])
         (entry,) = list_casts(cast.run_dir.parent)
         assert (entry.status, entry.steps) == (cast.status, len(cast.steps))
+        said = cast.said_of()
+        assert (entry.name, entry.tags, entry.note) == (said.name, said.tags, said.note)
         resumed = Cast.resume(cast.run_dir)
         assert resumed.session == cast.session
         resumed.close()
@@ -153,12 +167,14 @@ def test_each_command_can_do_something(name, tmp_path):
         "output": ([("step", 0, OUTPUTS[2], "answer")], 3), "undo": "edited", "back": "loop",
         "recast": "failed", "revive": "failed", "resend": "failed", "approve calls": "asks", "deny calls": "asks",
         "answer": "asked", "approve": "consent", "deny": "consent", "decide": "asked",
+        "unlabel": "labelled", "before change": ([("step", 0, OUTPUTS[2], "answer"), ("value", 1, "", "answer")], 0),
     }  # fmt: skip
     plan = [("step", 0, OUTPUTS[2], "answer")]
     begun = {
         "loop": plan,
         "edited": [*plan, ("value", 1, "", "answer")],
         "failed": [("step", 0, "", "fail")],
+        "labelled": [("label", 4, "", "answer")],
         "asks": [("step", 0, "", "tool")],
         "draft": [("step", 0, '{"workItems": []}', "answer"), ("items", 5, "", "answer")],
     }
@@ -188,7 +204,7 @@ def test_a_script_answers_after_going_back_as_a_resumed_one_does(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2))
     cast.agents.default = script
     cast.step()
-    cast.back_to(0)
+    cast.back(0)
     cast.close()
     resumed = Cast.resume(cast.run_dir)
     resumed.agents.default = script
@@ -202,15 +218,15 @@ def test_consent_stands_after_a_restart_until_it_is_used(tmp_path):
     cast = h.start(tmp_path, config, lambda: OUTPUTS[9])
     cast.step()
     cast.agents.set("Judge", "person")
-    cast.approve()
-    granted = cast.grant
+    cast.approvals.approve()
+    granted = cast.approvals.grant
     cast.close()
     seen = []
     resumed = Cast.resume(cast.run_dir, h.table({"Judge": lambda turn: seen.append(turn) or OUTPUTS[7]}))
     resumed.step()
     assert granted is not None
     assert seen[0].grant == granted
-    assert resumed.grant is None
+    assert resumed.approvals.grant is None
 
 
 def test_the_past_does_not_change(tmp_path):
@@ -223,14 +239,14 @@ def test_the_past_does_not_change(tmp_path):
     assert cast.as_of(1).steps[0].output == "an answer"
 
 
-@pytest.mark.parametrize("go_back", [lambda cast: cast.back_to(1), lambda cast: cast.recommit("corrected")])
+@pytest.mark.parametrize("go_back", [lambda cast: cast.back(1), lambda cast: cast.edit.recommit("corrected")])
 @pytest.mark.parametrize("fails", [False, True])
 def test_the_list_of_casts_knows_what_a_person_did_last(tmp_path, go_back, fails):
     cast = h.start(tmp_path, h.chain_config(2), lambda: "x")
     cast.run(steps=2)
     if fails:
         cast.abort()
-        go_back(cast) if cast.status != "aborted" else cast.back_to(1)
+        go_back(cast) if cast.status != "aborted" else cast.back(1)
     else:
         cast.run()
         go_back(cast)

@@ -9,7 +9,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.agents import AgentError, CommandAgent, ModelAgent, Reply
-from materia_nb.agents.base import Called, Noted, ToolCall
+from materia_nb.agents.interface import Called, Noted, ToolCall
 from materia_nb.agents.tools import Toolbox, shell
 from materia_nb.secrets import scrubbed, scrubbed_part, secret_arguments
 from materia_nb.views import StatusView, cast_page_html

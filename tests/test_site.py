@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import isclass, isfunction
+from itertools import chain
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -71,7 +72,7 @@ def is_elsewhere(target: str) -> bool:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    missing = [name for name in ("sphinx", "myst_parser") if find_spec(name) is None]
+    missing = [name for name in ("furo", "myst_parser", "sphinx") if find_spec(name) is None]
     if missing and not os.environ.get("CI"):
         pytest.skip(f"{' and '.join(missing)} not installed: make docs brings them")
     folder = tmp_path_factory.mktemp("made") / "site"
@@ -93,10 +94,36 @@ def test_every_page_and_notebook_is_there(site):
     assert 'content="0; url=README.html"' in (site / "index.html").read_text()
 
 
-def test_the_contents_lead_to_every_guide(site):
-    linked = set(pages_of(site)[site / "README.html"].links)
+def test_the_contents_go_by_task_and_lead_to_every_guide(site):
+    front = (site / "README.html").read_text()
+    captions = re.split(r'<span class="caption-text">(\w+)</span>', front)[1:]
+    contents = dict(zip(captions[::2], captions[1::2], strict=True))
+    assert list(contents) == ["Learn", "Design", "Debug", "Run", "Reference", "Project"]
+    placed = [
+        re.findall(r'<li class="toctree-l1[^>]*><a [^>]*href="([^"#]+)"', one) for one in contents.values()
+    ]
+    assert min(map(len, placed)) > 1
     guides = {f"docs/{path.stem}.html" for path in ROOT.glob("docs/*.md")}
-    assert guides - linked == set()
+    pages = {f"{path.stem}.html" for path in ROOT.glob("*.md")} - {"README.html"}
+    assert {*guides, *pages, "docs/api/index.html"} == set(chain(*placed))
+    assert len(list(chain(*placed))) == len(set(chain(*placed)))
+
+
+def test_every_page_has_a_search_and_a_dark_side(site):
+    for path in [site / "README.html", site / "docs/magics.html", *site.glob("notebooks/01-*.html")]:
+        body = path.read_text()
+        assert 'role="search"' in body
+        assert 'class="theme-toggle"' in body
+    assert "cursor" in (site / "searchindex.js").read_text()
+    front = (site / "README.html").read_text()
+    light, dark = (
+        re.findall(rf'<img [^>]*class="only-{side}"[^>]*src="([^"]+)"', front) for side in ("light", "dark")
+    )
+    assert light
+    assert dark == [one.replace(".png", "-dark.png") for one in light]
+    assert "prefers-color-scheme: dark" in next(site.glob("notebooks/01-*.html")).read_text() + "".join(
+        path.read_text() for path in (site / "_static").rglob("*.css")
+    )
 
 
 def test_every_public_name_is_in_the_reference(site):
@@ -104,7 +131,7 @@ def test_every_public_name_is_in_the_reference(site):
     wanted = {
         f"materia_nb.{name}" for name in ("Workbench", "Cast", "MateriaError", "load_ipython_extension")
     }
-    wanted |= {"materia_nb.Workbench.cast", "materia_nb.Cast.back_to"}  # the latter from a class it builds on
+    wanted |= {"materia_nb.Workbench.cast", "materia_nb.Cast.ask"}  # the latter from a class it builds on
     for package in PACKAGES:
         module = import_module(f"materia_nb.{package}")
         public = {name: getattr(module, name) for name in module.__all__}

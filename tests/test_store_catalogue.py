@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import cast_helpers as h
-from materia_nb.agents.base import Reply, Usage
+from materia_nb.agents.interface import Reply, Usage
 from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError
 from materia_nb.store import catalogue

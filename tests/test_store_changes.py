@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from materia_nb.store import changes
-from materia_nb.store.changes import changed_files, take_snapshot
+from materia_nb.store import files
+from materia_nb.store.files import changed_files, take_snapshot
 
 
 def changed(folder, act):
@@ -67,7 +67,7 @@ def test_a_relative_project_is_the_same_one(tmp_path, monkeypatch):
 
 
 def test_of_a_project_that_is_too_large_nothing_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(changes, "MOST_FILES", 3)
+    monkeypatch.setattr(files, "MOST_FILES", 3)
     assert changed(tmp_path, lambda: (tmp_path / "a").write_text("1")) == ("a",)
     for name in "bcd":
         (tmp_path / name).write_text("1")

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 import cast_helpers as h
-from materia_nb.agents.base import Asking, ToolCall
+from materia_nb.agents.interface import Asking, ToolCall
 from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError
 
@@ -146,7 +146,7 @@ def test_a_fork_has_neither_links_nor_pipes(tmp_path):
 
 
 class Runs:
-    """Asks for leave to run a command, and notes what it was allowed."""
+    """Asks for approval to run a command, and notes what it was allowed."""
 
     name = "runs"
 
@@ -166,15 +166,15 @@ def allowed(tmp_path):
     cast = h.start(tmp_path, h.one_config(h.agent(tools="coding")), Runs())
     cast.run()
     with pytest.raises(KeyboardInterrupt):
-        cast.approve(always=True)
+        cast.approvals.approve(always=True)
     cast.close()
     return cast.run_dir
 
 
 def test_consent_counts_when_a_cast_is_resumed_where_it_began(allowed):
     cast = Cast.resume(allowed)
-    assert cast.allowed == {"bash"}
-    assert [call.decided for call in cast.calls_due] == ["always"]
+    assert cast.approvals.allowed == {"bash"}
+    assert [call.decided for call in cast.approvals.due] == ["always"]
 
 
 @pytest.mark.parametrize(
@@ -189,10 +189,10 @@ def test_consent_that_was_given_elsewhere_is_asked_for_anew(allowed, change):
 
     edit_journal(allowed, foreign)
     cast = Cast.resume(allowed, h.table(Runs()))
-    assert cast.allowed == frozenset()
-    assert [call.decided for call in cast.asking] == [None]
+    assert cast.approvals.allowed == frozenset()
+    assert [call.decided for call in cast.approvals.asking] == [None]
     assert "they ask anew" in cast.messages[-1]
-    assert Cast.open(allowed).asking == cast.asking, "the journal says so too"
+    assert Cast.open(allowed).approvals.asking == cast.approvals.asking, "the journal says so too"
     with pytest.raises(KeyboardInterrupt):
-        cast.approve()
-    assert [call.decided for call in cast.calls_due] == ["once"]
+        cast.approvals.approve()
+    assert [call.decided for call in cast.approvals.due] == ["once"]

@@ -8,7 +8,7 @@ import re
 import pytest
 
 import cast_helpers as h
-from materia_nb.agents.base import Reply, Usage
+from materia_nb.agents.interface import Reply, Usage
 from materia_nb.cast import Cast
 
 

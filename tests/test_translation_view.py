@@ -9,8 +9,8 @@ import pytest
 
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import protocol
-from materia_nb.translation_view import TranslationView, other_formats_html
-from materia_nb.widgets.handoff import HandoffPanel
+from materia_nb.handoff_view import TranslationView
+from materia_nb.widgets.inspecting import handoff_blocks
 from protocol_helpers import FREE, envelope
 from test_handoff_view import harmless
 from test_holds import report, start
@@ -55,23 +55,22 @@ def test_what_cannot_be_translated_says_so(judged):
         TranslationView(judged, judged.steps[-1], "sparse")
 
 
-def test_the_panel_has_all_formats_in_a_fold(judged):
-    panel = HandoffPanel(judged)
-    try:
-        shown = panel._others.value
-        assert re.findall(r"<summary><bdi[^>]*>([a-z -]+)", shown)[:1] == ["in other formats"]
-        for name in ("sparse", "envelope", "agent-contract"):
-            assert f">{name}" in shown
-        assert re.search(r">agent-contract \(\d+ lost\)<", shown)
-        harmless(shown)
-        panel.select(1)
-        assert panel._others.value == "", "text has no other format"
-    finally:
-        panel.close()
+def other_formats(cast, step):
+    """The titles in the fold that has a handoff in every protocol; empty where there is none."""
+    folds = [one for one in handoff_blocks(cast, step) if one.get("title") == "in other formats"]
+    return [one["title"] for fold in folds for one in fold["inside"]]
+
+
+def test_the_inspector_has_all_formats_in_a_fold(judged):
+    found = other_formats(judged, judged.steps[-1])
+    assert [one.split(" ")[0] for one in found] == ["sparse", "envelope", "agent-contract"]
+    assert re.fullmatch(r"agent-contract \(\d+ lost\)", found[2])
+    assert other_formats(judged, judged.steps[0]) == [], "text has no other format"
 
 
 def test_a_contract_in_all_formats(tmp_path):
     cast = start(tmp_path, "agent-contract", [report("COMPLETE")])
     cast.run(steps=2)
-    harmless(other_formats_html(cast, cast.steps[-1]))
-    assert other_formats_html(cast, None) == ""
+    assert len(other_formats(cast, cast.steps[-1])) == 3
+    titles = [one["text"] for one in handoff_blocks(cast, cast.steps[-1]) if one["is"] == "head"]
+    assert "status" in " ".join(titles).lower(), "it is laid out as its protocol means it"

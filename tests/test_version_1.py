@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import cast_helpers as h
-from materia_nb.agents.base import Reply
+from materia_nb.agents.interface import Reply
 from materia_nb.cast import Cast
 from materia_nb.store.catalogue import list_casts
 
@@ -42,7 +42,7 @@ def test_it_opens_as_it_was_left(name, copied):
     [
         ("edited-and-taken-back", h.loop_agents(3), Cast.run, "complete"),
         ("draft-that-waits", lambda: '{"context": "final"}', Cast.finalize, "ready"),
-        ("tool-that-asks", lambda: Reply("made"), Cast.approve, "ready"),
+        ("tool-that-asks", lambda: Reply("made"), lambda cast: cast.approvals.approve(), "ready"),
         ("repairs-used-up", lambda: '{"context": "mended"}', Cast.revive, "ready"),
         ("failed-utility", None, Cast.recast, "failed"),
     ],

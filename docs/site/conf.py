@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 import nbformat
 from docutils import nodes
@@ -32,7 +33,7 @@ project_copyright = author
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "README"
-include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**"]
+include_patterns = ["*.md", "docs/**"]
 # Without these, which hold no page, whole environments would be searched for pages.
 exclude_patterns = [
     ".*",
@@ -60,23 +61,27 @@ napoleon_use_ivar = (
     True  # "Attributes:" explains the fields of a dataclass, which then have no entry of their own
 )
 
-html_theme = "alabaster"
+html_theme = "furo"
 html_title = f"Materia NB {version}"
 html_theme_options = {
-    "description": "Agent workflow graphs, step by step in a notebook",
-    "fixed_sidebar": True,
-    "font_family": "system-ui, sans-serif",
-    "head_font_family": "system-ui, sans-serif",
-    "page_width": "72rem",
-    "sidebar_width": "16rem",
-    "show_powered_by": False,
+    "light_css_variables": {"color-brand-primary": "#1d5f8a", "color-brand-content": "#1d5f8a"},
+    "dark_css_variables": {"color-brand-primary": "#7fb8dd", "color-brand-content": "#7fb8dd"},
+    "top_of_page_buttons": [],  # no page is edited from here
 }
-html_sidebars = {"**": ["about.html", "searchbox.html", "navigation.html"]}
+html_static_path = ["static"]
+html_css_files = ["pages.css"]
 html_additional_pages = {"index": "front.html"}
 html_copy_source = False
 
-ORDER: Final = ["loadout-format", "loadouts", "handoff-protocols", "magics", "python-api", "run-directory"]
-"""The guides that come first; the other pages of docs/ follow by name."""
+BY_TASK: Final = {
+    "Learn": ["lessons", "gallery", "cheatsheet", "glossary", "loadouts", "teaching"],
+    "Design": ["designing", "hints", "insight", "trying", "composing"],
+    "Debug": ["debugging", "panel", "compare", "looking-back"],
+    "Run": ["models", "tools", "command-agents", "quests", "run-directory", "frontends", "without-a-server"],
+    "Reference": ["magics", "python-api", "loadout-format", "handoff-protocols", "rules", "conformance"],
+}
+"""The guides by what a reader wants to do, those first that are read first. Those that are not there are passed over,
+and others of docs/ follow under Reference."""
 
 CONTENTS: Final = """
 
@@ -98,6 +103,7 @@ def setup(app: Sphinx) -> None:
             setattr(package, name, getattr(package, name))
     app.connect("source-read", add_contents)
     app.connect("doctree-read", link_notebooks, priority=100)  # before downloads are collected
+    app.connect("doctree-read", add_dark_pictures, priority=100)  # before images are collected
     app.connect("html-collect-pages", notebook_pages)
 
 
@@ -105,13 +111,12 @@ def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
     """Put the table of contents below the README."""
     if page != root_doc:
         return
-    guides = sorted(p.stem for p in (ROOT / "docs").glob("*.md"))
-    guides.sort(key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
-    parts = {
-        "Guides": [f"docs/{name}" for name in guides],
-        "Reference": ["docs/api/index"],
-        "Project": ["CONTRIBUTING", "CHANGELOG"],
-    }
+    there = {path.stem for path in (ROOT / "docs").glob("*.md")}
+    placed = {task: [name for name in names if name in there] for task, names in BY_TASK.items()}
+    placed["Reference"] += sorted(there.difference(*placed.values()))
+    parts = {task: [f"docs/{name}" for name in names] for task, names in placed.items()}
+    parts["Reference"].append("docs/api/index")
+    parts["Project"] = ["CONTRIBUTING", "CODE_OF_CONDUCT", "SECURITY", "CHANGELOG"]
     for caption, pages in parts.items():
         source[0] += CONTENTS.format(caption=caption, pages="\n".join(f"/{one}" for one in pages))
 
@@ -126,6 +131,19 @@ def link_notebooks(app: Sphinx, page: nodes.document) -> None:
             link.replace_self(nodes.reference("", "", *link.children, refuri=uri, internal=True))
 
 
+def add_dark_pictures(app: Sphinx, page: nodes.document) -> None:
+    """Show a picture that has a dark side, NAME-dark.png beside NAME.png, by the side that the reader chose."""
+    here = (ROOT / app.env.docname).parent
+    for image in list(page.findall(nodes.image)):
+        path = Path(image["uri"])
+        dark = path.with_stem(f"{path.stem}-dark")
+        if not path.stem.endswith("-dark") and (here / dark).is_file():
+            other = image.deepcopy()
+            other["uri"], other["classes"] = dark.as_posix(), [*image["classes"], "only-dark"]
+            image["classes"].append("only-light")
+            image.parent.insert(image.parent.index(image) + 1, other)
+
+
 def notebook_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
     """Make a page of each notebook as it is stored, and put the notebook itself beside it."""
     exporter = HTMLExporter(
@@ -137,5 +155,13 @@ def notebook_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
         kept.parent.mkdir(exist_ok=True)
         shutil.copyfile(path, kept)
         body, _ = exporter.from_notebook_node(nbformat.read(path, as_version=4))
-        link = f'<p><a href="{kept.name}" download>Download this notebook</a></p>'
+        link = f'<p><a href="{kept.name}" download>Download this notebook</a>{run_here(app, kept)}</p>'
         yield page.as_posix(), {"title": path.stem, "body": link + body}, "page.html"
+
+
+def run_here(app: Sphinx, notebook: Path) -> str:
+    """Link a notebook's page to where the notebook runs in the browser, if that site was built (``make lite``)."""
+    if not Path(app.outdir).parent.joinpath("lite", "files", notebook.name).is_file():
+        return ""
+    lab = os.path.relpath(Path(app.outdir, "lite", "lab", "index.html"), notebook.parent)
+    return f' · <a href="{lab}?path={quote(notebook.name)}">Run it here, without a server</a>'

@@ -1,6 +1,8 @@
 """Who answers an agent socket: a model, a person, a function, a script, a recording or a command."""
 
-from materia_nb.agents.base import (
+from materia_nb.agents.command_agent import CommandAgent
+from materia_nb.agents.function import FunctionAgent, PersonAgent
+from materia_nb.agents.interface import (
     Agent,
     AgentError,
     Asking,
@@ -14,13 +16,9 @@ from materia_nb.agents.base import (
     Turn,
     Usage,
 )
-from materia_nb.agents.command_agent import CommandAgent
-from materia_nb.agents.function import FunctionAgent
-from materia_nb.agents.model.agent import ModelAgent
-from materia_nb.agents.person import PersonAgent
-from materia_nb.agents.recorded import RecordedAgent
-from materia_nb.agents.registry import AgentTable, agent_from
-from materia_nb.agents.scripted import ScriptedAgent
+from materia_nb.agents.model.model_agent import ModelAgent
+from materia_nb.agents.prepared import RecordedAgent, ScriptedAgent
+from materia_nb.agents.table import AgentTable, agent_from
 
 __all__ = [
     "Agent",

@@ -9,7 +9,8 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Generic, TypeVar
 
-from materia_nb.agents.base import AgentError
+from materia_nb import platform
+from materia_nb.agents.interface import AgentError
 from materia_nb.interrupts import HeldInterrupts, Stop
 
 T = TypeVar("T")
@@ -63,7 +64,7 @@ class BackgroundLoop:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._thread: platform.Work | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def run(
@@ -77,6 +78,8 @@ class BackgroundLoop:
             AgentError: kind ``interrupted``: ``stop`` was set; the awaitable was cancelled.
             KeyboardInterrupt: the awaitable was cancelled.
         """
+        if not platform.THREADS:
+            return _here(awaitable, stop, inbox or Inbox(_ignore))
         loop = self._running()
         if threading.current_thread() is self._thread:
             # An agent that waits for another agent: this loop is busy until that one has answered.
@@ -113,15 +116,38 @@ class BackgroundLoop:
         self._loop = self._thread = None
 
     def _running(self) -> asyncio.AbstractEventLoop:
-        with self._lock, HeldInterrupts():  # a thread that is interrupted while it starts never does
+        with self._lock, HeldInterrupts():
             # Not alive: never started, or left behind in the parent of a forked process.
             if self._loop is None or self._thread is None or not self._thread.is_alive():
                 self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(
-                    target=self._loop.run_forever, name="materia-agents", daemon=True
-                )
-                self._thread.start()
+                self._thread = platform.start_thread(self._loop.run_forever, "materia-agents")
             return self._loop
+
+
+def _here(awaitable: Awaitable[T], stop: threading.Event | None, inbox: Inbox[Any]) -> T:
+    """Wait for an awaitable where there are no threads, without giving way to anything else.
+
+    So it can compute, but not wait for a timer, the network, or another task.
+    """
+
+    async def whole() -> T:
+        return await awaitable
+
+    coroutine = whole()
+    try:
+        while coroutine.send(None) is None:  # a bare yield, as of asyncio.sleep(0): nothing is waited for
+            inbox.empty()
+            if stop is not None and stop.is_set():
+                raise AgentError("The agent was interrupted", kind="interrupted")
+    except StopIteration as done:
+        inbox.empty()
+        value: T = done.value
+        return value
+    finally:
+        coroutine.close()
+    raise AgentError(
+        "The agent waits for something (await), which takes a thread; where this kernel runs there are none"
+    )
 
 
 class _Call(Generic[T]):

@@ -1,16 +1,28 @@
-"""An agent that is a Python function."""
+"""An agent that is a Python function, or a person who answers in a later cell."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from materia_nb.agents.background import run_awaitable
-from materia_nb.agents.base import AgentError, Reply, Turn, reply_from
-from materia_nb.agents.places import place
+from materia_nb.agents.interface import AgentError, Reply, Turn, place, reply_from
 from materia_nb.errors import MateriaError
+
+
+@dataclass(frozen=True, slots=True)
+class PersonAgent:
+    """Leaves every turn to the person at the notebook."""
+
+    name: str = "person"
+
+    def answer(self, turn: Turn) -> Reply | None:  # noqa: ARG002 - the protocol's signature
+        """Return None: the cast stops here and shows the prompt."""
+        return None
+
 
 _FIELDS: Final = frozenset(field.name for field in dataclasses.fields(Turn))
 _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)

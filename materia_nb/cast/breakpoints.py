@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias
 
+from materia_nb.cast.runner import Runner
+from materia_nb.cast.snapshot import Snapshot, Stops
 from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import MISSING, get_path, same, split_path
 from materia_nb.loadout.graph import END, Graph
 
-if TYPE_CHECKING:
-    from materia_nb.cast.cast import Cast
-
 Pause: TypeAlias = Literal[
     "complete", "failed", "aborted", "person", "breakpoint", "until", "steps", "stopped"
 ]
 """Why a run stopped."""
+
+Condition: TypeAlias = Callable[[Any], bool]
+"""Whether a run stops at a breakpoint: a function of the cast."""
 
 OVER: Final[Mapping[str, Pause]] = {"complete": "complete", "failed": "failed", "aborted": "aborted"}
 """Why a run stops at a status in which nothing goes on."""
@@ -32,7 +34,7 @@ class Breakpoints:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self.sockets: dict[str, Callable[[Cast], bool] | None] = {}
+        self.sockets: dict[str, Condition | None] = {}
         self.paths: dict[str, list[str]] = {}
 
     def take_over(self, other: Breakpoints) -> None:
@@ -57,7 +59,7 @@ class Breakpoints:
         if path is not None:
             self.paths.pop(".".join(split_path(path.strip())), None)
 
-    def hit(self, cast: Cast) -> bool:
+    def hit(self, cast: Snapshot) -> bool:
         """Whether the socket that comes next has a breakpoint whose condition holds."""
         target = cast.next_socket if self.sockets else None
         if target is None or target not in self.sockets:
@@ -65,14 +67,68 @@ class Breakpoints:
         condition = self.sockets[target]
         return condition is None or bool(condition(cast))
 
-    def changed(self, step: StepRecord) -> list[str]:
-        """Return the watched paths that a step changed."""
+    def changed(self, steps: Sequence[StepRecord]) -> list[str]:
+        """Return the watched paths that the latest step changed."""
+        if not steps:
+            return []
+        step = steps[-1]
         before, after = dict(step.before.data), dict(step.after.data)
         return [
             path
             for path, segments in self.paths.items()
             if not _unchanged(get_path(before, segments), get_path(after, segments))
         ]
+
+
+class CastBreakpoints(Stops):
+    """Where the runs of one cast stop: ``cast.breakpoints``. Casts of one loadout in a workbench share them."""
+
+    def __init__(self, cast: Snapshot, shared: Breakpoints, runner: Runner) -> None:
+        """Change ``shared`` for ``cast``; the watchers of its runner are told."""
+        self._cast = cast
+        self._shared = shared
+        self._runner = runner
+
+    @property
+    def sockets(self) -> Mapping[str, Condition | None]:
+        """The sockets that runs stop in front of, each with its condition if it has one."""
+        return self._shared.sockets
+
+    @property
+    def paths(self) -> Mapping[str, Sequence[str]]:
+        """The paths in the state that stop a run when a step changes what is there."""
+        return self._shared.paths
+
+    @property
+    def changed(self) -> list[str]:
+        """The watched paths that the latest step changed."""
+        return self._shared.changed(self._cast.steps)
+
+    def add(self, socket: str, condition: Condition | None = None) -> None:
+        """Make runs stop in front of ``socket``, whenever ``condition`` holds if one is given.
+
+        Raises:
+            MateriaError: there is no such socket (``unknown_socket``).
+        """
+        check_socket(self._cast.graph, socket)
+        self._shared.sockets[socket] = condition
+        self._runner.tell()
+
+    def watch(self, path: str) -> None:
+        """Make runs stop after a step that changes what stands at a dotted path in the state.
+
+        Appearing and going away are changes too.
+
+        Raises:
+            MateriaError: the path names nothing (``bad_path``).
+        """
+        self._shared.on(path)
+        self._runner.tell()
+
+    def clear(self, socket: str | None = None, path: str | None = None) -> None:
+        """Take a breakpoint or a watched path away; without either, all of them."""
+        self._shared.clear(socket, path)
+        self._runner.tell()
 
 
 def check_socket(graph: Graph, socket: str, *, also_end: bool = False) -> None:

@@ -9,46 +9,59 @@ from __future__ import annotations
 import contextlib
 import shutil
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from materia_nb.agents.base import Agent
-from materia_nb.agents.registry import AgentTable
-from materia_nb.agents.sound import sound
+from materia_nb.agents.interface import Agent, sound
+from materia_nb.agents.table import AgentTable
 from materia_nb.cast.accepted import Suggestion, suggestion, with_entry
-from materia_nb.cast.breakpoints import OVER, Breakpoints, Pause, check_socket
-from materia_nb.cast.pins import Chosen, choose, needs_name, needs_pinned
-from materia_nb.cast.redefining import CONFIG, redefined
-from materia_nb.cast.runner import Runner, clean, let_go, now, over
-from materia_nb.cast.snapshot import Snapshot
+from materia_nb.cast.approvals import Approvals
+from materia_nb.cast.breakpoints import OVER, Breakpoints, CastBreakpoints, Pause, check_socket
+from materia_nb.cast.edits import Edits
+from materia_nb.cast.overrides import Chosen, choose, names_of, needs_name, needs_pinned
+from materia_nb.cast.runner import Runner, clean, given, let_go, now, over, redacted
+from materia_nb.cast.snapshot import Snapshot, graph_of
 from materia_nb.engine import decide, evolve
 from materia_nb.engine import events as ev
 from materia_nb.engine.decide import Outcome
-from materia_nb.engine.pins import Pin
-from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.replacing import replaced
+from materia_nb.engine.labels import WHOLE_CAST, Label, relabelled
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.said import ToolCall
 from materia_nb.engine.session import Session, StepRecord
-from materia_nb.errors import MateriaError
-from materia_nb.handoff.contract import Approval
-from materia_nb.interrupts import HeldInterrupts, Stop
-from materia_nb.jsonvalue import JSON, MISSING, json_copy, split_path, too_deep_to_write
+from materia_nb.engine.state import Pin
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.handoff.sparse import SEVERITIES
+from materia_nb.interrupts import Stop
+from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.loadout.graph import Graph
 from materia_nb.secrets import scrubbed
 from materia_nb.store import derived
-from materia_nb.store.asrecorded import as_recorded
-from materia_nb.store.context import change_context, read_context
-from materia_nb.store.differences import Difference
-from materia_nb.store.files import disk, sync_folder
-from materia_nb.store.fork import fork_files
+from materia_nb.store.files import disk, replace_file, sync_folder
 from materia_nb.store.journal import Journal, lines_of, mend
 from materia_nb.store.lock import CastLock
+from materia_nb.store.opening import (
+    ENGINE,
+    as_recorded,
+    cast_start,
+    check_resumable,
+    fork_files,
+    read_recorded,
+    write_events,
+)
 from materia_nb.store.reader import read_session
-from materia_nb.store.recorded import ENGINE, cast_start, check_resumable, read_recorded
+from materia_nb.store.reference import Difference
 from materia_nb.store.rundir import RunDir, new_run_dir, place_of
+from materia_nb.store.side_files import change_context, read_context
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace.export import SpanExporter
+
+    from materia_nb.cast.attempt import Attempts, Wording
+    from materia_nb.compare_view import BlameView, ReplayView
+    from materia_nb.insight.replay import Replay
+    from materia_nb.tables import SpentView
+    from materia_nb.views import EventsView
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +87,14 @@ class Plan:
     utilities: tuple[Path, ...] = ()
     sync: bool = False
     data: Mapping[str, JSON] = field(default_factory=dict)
+
+
+class Prepared(NamedTuple):
+    """Everything that a cast is started from, but for its request: the plan, who answers, and what is pinned."""
+
+    plan: Plan
+    table: AgentTable
+    pins: Mapping[str, Chosen]
 
 
 class Cast(Snapshot):
@@ -104,6 +125,7 @@ class Cast(Snapshot):
             utilities=utilities,
             journal=journal,
             lock=lock,
+            problems=problems,
         )
         super().__init__(
             session, rules, run_dir.path, project, problems=problems, answerers=self._runner.answered_by
@@ -112,6 +134,7 @@ class Cast(Snapshot):
         self.messages = self._runner.messages
         self.messages.extend(messages)
         self._breaks = Breakpoints()
+        self.attempted: Attempts | None = None
 
     # -- making one ---------------------------------------------------------------
 
@@ -125,7 +148,7 @@ class Cast(Snapshot):
             artifact_root=str(plan.root),
             loadout=plan.graph.name,
             project=str(plan.project),
-            owners={m.id: str(m.owner) for s in plan.graph.sockets.values() if (m := s.materia).owner},
+            owners=owners_of(plan.graph),
             engine=ENGINE,
             knowledge=read_context(plan.root) if rules.tells_knowledge else {},
             state=dict(plan.data),
@@ -254,21 +277,38 @@ class Cast(Snapshot):
         with self._runner.lock():
             self._runner.close()
 
-    def _begin(self) -> None:
-        self.needs_castable()
-        self._runner.begin()
+    @property
+    def edit(self) -> Edits:
+        """What a person changes between steps: ``cast.edit.items(...)``, ``cast.edit.set("plan.approved", True)``."""
+        return Edits(self, self._runner)
 
-    def show(self, panel: str | None = None) -> Any:
+    @property
+    def approvals(self) -> Approvals:
+        """What agents ask a person for: ``cast.approvals.approve()``, ``cast.approvals.allow("bash")``."""
+        return Approvals(self, self._runner)
+
+    @property
+    def breakpoints(self) -> CastBreakpoints:
+        """Where runs stop: ``cast.breakpoints.add("Socket-3")``, ``cast.breakpoints.watch("plan.approved")``."""
+        return CastBreakpoints(self, self._breaks, self._runner)
+
+    def show(self, panel: str | None = None, *, height: int | None = None) -> Any:
         """Show the cast with buttons in a notebook, or one of its panels: graph, items, state, timeline ...
 
         The value is a widget; showing it again in the same cell closes the earlier one.
 
+        Args:
+            panel: the name of one panel; all of them on one surface if left out.
+            height: in pixels; 560 for the whole surface if left out.
+
         Raises:
             MateriaError: there is no such panel (``unknown_panel``).
         """
-        from materia_nb.widgets import bench
+        from materia_nb.widgets import cast_panel
 
-        return bench.show(self) if panel is None else bench.show_one(self, panel)
+        if panel is None:
+            return cast_panel.show(self, height=height)
+        return cast_panel.show_one(self, panel, height=height)
 
     # -- the present ------------------------------------------------------------------
 
@@ -335,6 +375,159 @@ class Cast(Snapshot):
         """
         return _added(self._runner.listeners, listener)
 
+    # -- looking at it ---------------------------------------------------------------
+
+    def events(
+        self,
+        *,
+        severity: str | None = None,
+        type: str | None = None,  # noqa: A002 - the field that it is compared with
+        socket: str | None = None,
+    ) -> EventsView:
+        """Return what outputs told in their ``event`` field, in order; it shows itself as a table (R39).
+
+        Args:
+            severity: only events of this severity or a graver one: debug, info, warning, error, critical.
+            type: only events of this type.
+            socket: only events of this socket.
+
+        Raises:
+            MateriaError: there is no such severity (``unknown_severity``) or socket (``unknown_socket``).
+        """
+        from materia_nb.views import EventsView
+
+        if severity is not None and severity not in SEVERITIES:
+            raise MateriaError(
+                f"There is no severity {severity!r}.",
+                hint=did_you_mean(severity, SEVERITIES),
+                kind="unknown_severity",
+            )
+        if socket is not None and socket not in self.graph.sockets:
+            raise MateriaError(
+                f"The loadout {self.graph.name!r} has no socket {socket!r}.",
+                hint=did_you_mean(socket, self.graph.sockets),
+                kind="unknown_socket",
+            )
+        least = 0 if severity is None else SEVERITIES.index(severity)
+        told = [
+            event
+            for step in self.steps
+            for event in step.events
+            if SEVERITIES.index(event.severity) >= least
+            and type in (None, event.type)
+            and socket in (None, event.socket)
+        ]
+        return EventsView(told)
+
+    def spent(self, *by: str) -> SpentView:
+        """Tell where tokens, cost and time went: by ``socket`` (the default), ``materia`` or ``item``, or several of these.
+
+        Steps that going back left behind count too. It shows itself as a table with the sum; iterating gives the rows,
+        ``frame()`` a pandas data frame::
+
+            cast.spent("socket", "item")
+
+        Raises:
+            MateriaError: there is no such thing to add up by (``unknown_group``).
+        """
+        from materia_nb.insight.spending import spent
+        from materia_nb.tables import SpentView
+
+        groups = by or ("socket",)
+        return SpentView(groups, spent(self.rules, self.session, groups))
+
+    def blame(self, path: str) -> BlameView:
+        """Tell what made a value of the state what it is, the latest change first: which step, answer and rule.
+
+        It shows itself as a table; iterating gives each change with its ``step``, ``rule`` and ``source``.
+
+        Args:
+            path: dotted, such as ``plan.title`` or ``state.workItems.0.title``.
+
+        Raises:
+            MateriaError: the path names nothing (``bad_path``), or the cast is shown as recorded (``not_castable``).
+        """
+        from materia_nb.compare_view import BlameView
+        from materia_nb.insight.blame import blame
+
+        self.needs_castable()
+        if not split_path(path):
+            raise MateriaError("The path names nothing.", hint="such as plan.title", kind="bad_path")
+        return BlameView(path, blame(self.session, path))
+
+    def replay(self, loadout: object) -> ReplayView:
+        """Send the recorded answers through another loadout: where would it have gone otherwise? Nothing runs.
+
+        The value is true if it would have: ``first`` says where and why, ``route`` which way it takes, ``needs``
+        which answer it would still lack, ``asked_otherwise`` which steps were asked something else then.
+
+        Args:
+            loadout: a graph (``wb.graph(name)``), a shown loadout (``wb.loadout(name)``), or a config as a mapping.
+
+        Raises:
+            MateriaError: it is no loadout, or has problems; or the cast is shown as recorded (``not_castable``).
+        """
+        from materia_nb.compare_view import ReplayView
+        from materia_nb.insight.replay import replay
+
+        self.needs_castable()
+        found = replay(self.side, Rules(graph_of(loadout)).in_session(self.rules.session or self.id))
+        return ReplayView(found, self._go_on)
+
+    def __repr__(self) -> str:
+        """Say how the cast stands; stable from run to run, since notebooks are compared by it."""
+        from materia_nb.views import CastView
+
+        return repr(CastView(self))
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:  # noqa: ARG002
+        from materia_nb.views import CastView
+
+        return CastView(self)._repr_mimebundle_()
+
+    def save_page(self, path: str | Path) -> Path:
+        """Write the cast as one HTML page that needs nothing else, and return its path."""
+        from materia_nb.views import cast_page_html
+
+        target = Path(path)
+        with disk(target, "write the page"):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(target, cast_page_html(self).encode("utf-8", "replace"))
+        return target
+
+    def save_recording(self, path: str | Path) -> Path:
+        """Write what was answered as a file that another cast can be answered from, and return its path."""
+        from materia_nb.recordings import recording_text
+
+        target = Path(path)
+        with disk(target, "write the recording"):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(target, recording_text(self).encode("utf-8", "replace"))
+        return target
+
+    def save_test(self, path: str | Path, *, follows: str | Path | None = None) -> Path:
+        """Write the cast as a case that ``pytest`` runs, and return its path: ``NAME.materia-case.json``.
+
+        It sends the recorded answers through the loadout and asks for the same route, end and state. Nothing
+        runs. The ending is put behind a name that lacks it.
+
+        Args:
+            path: the file.
+            follows: the config file whose loadout of that name is tested, as it is then; the loadout of this
+                cast, kept in the case, if left out.
+
+        Raises:
+            MateriaError: its answers alone do not lead where it went (``no_test``), or it is shown as recorded.
+        """
+        from materia_nb.cases import case_of, relative_to, write_case
+        from materia_nb.loadout import read_config
+
+        self.needs_castable()
+        target = Path(path).absolute()
+        document = read_config(self.run_dir / "config.resolved.json")
+        case = case_of(self.rules, self.session, document, relative_to(target.parent, follows))
+        return write_case(target, case)
+
     # -- going on -------------------------------------------------------------------
 
     def step(self) -> StepRecord | None:
@@ -344,7 +537,7 @@ class Cast(Snapshot):
         waiting as well; the next step runs it again.
         """
         with self._runner.lock():
-            self._begin()
+            self._runner.begin()
             self._runner.stop.clear()
             return self._advance()
 
@@ -357,7 +550,7 @@ class Cast(Snapshot):
         ``step`` or ``reply`` goes on. Returns the step's record, None when the cast only came to its end.
         """
         with self._runner.lock():
-            self._begin()
+            self._runner.begin()
             if self.status == "ready":
                 self._runner.enter()
             elif self.status != "waiting":
@@ -385,13 +578,13 @@ class Cast(Snapshot):
         if self.status not in ("ready", "waiting"):
             raise over(self.session)
         with self._runner.lock():
-            self._begin()
+            self._runner.begin()
             self._runner.stop.clear()
         taken = 0
         try:
             while not (pause := self._pause(until, steps, taken)):
                 with self._runner.lock():
-                    self._begin()
+                    self._runner.begin()
                     self._advance()
                 taken += 1
         except BaseException:
@@ -415,7 +608,7 @@ class Cast(Snapshot):
             return "person"
         if steps is not None and taken >= steps:
             return "steps"
-        if taken and (self._breaks.hit(self) or self.changed_paths()):
+        if taken and (self._breaks.hit(self) or self._breaks.changed(self.steps)):
             return "breakpoint"
         if callable(until):
             there = until(self)
@@ -430,11 +623,11 @@ class Cast(Snapshot):
         repair turn is used up, and the socket goes on waiting (R42).
 
         Raises:
-            ~materia_nb.handoff.refused.RefusedAnswer: the answer breaks the rules; ``issues`` says how.
+            ~materia_nb.handoff.protocol.RefusedAnswer: the answer breaks the rules; ``issues`` says how.
             MateriaError: no agent is asked (``not_waiting``, ``not_an_agent``).
         """
         with self._runner.lock():
-            self._begin()
+            self._runner.begin()
             if self.status == "ready":
                 self._runner.enter()
             visit = decide.waiting(self.session)
@@ -444,7 +637,7 @@ class Cast(Snapshot):
                     hint="step runs it",
                     kind="not_an_agent",
                 )
-            reply = sound(_given(answer), "The reply")
+            reply = sound(given(answer), "The reply")
             try:
                 decide.check_reply(self.rules, self.session, clean(reply.text))
                 self._runner.arrived(reply)
@@ -454,27 +647,21 @@ class Cast(Snapshot):
 
     def refine(self, message: str) -> StepRecord:
         """Ask a multi-turn agent to change its draft, in the conversation of this visit."""
-        return self._and_ask(decide.refine, clean(message))
+        return self._record(decide.refine, clean(message))
 
     def finalize(self) -> StepRecord:
         """Accept the draft of a multi-turn socket: its agent is asked for the final result."""
-        return self._and_ask(decide.finalize)
+        return self._record(decide.finalize)
 
-    def _and_ask(self, command: Callable[..., Outcome], *given: object) -> StepRecord:
-        """Carry out a command that an agent goes on after."""
-        with self._runner.lock():
-            self._begin()
-            self._runner.do(command, *given)
-            self._runner.stop.clear()
-            self._runner.ask()
-            self._runner.write_derived()
-            return self.steps[-1]
+    def _record(self, command: Callable[..., Outcome], *given: object) -> StepRecord:
+        self._runner.and_ask(command, *given)
+        return self.steps[-1]
 
     def abort(self, reason: str = "stopped by the person") -> None:
         """Stop the cast; recast or revive goes on with it. A step that another thread runs is ended first."""
         self._runner.stop.set()
         with self._runner.lock():
-            self._begin()
+            self._runner.begin()
             if self.status not in ("ready", "waiting", "held"):
                 raise over(self.session)
             self._runner.keep(decide.abort(self.session, reason, now()))
@@ -490,7 +677,7 @@ class Cast(Snapshot):
 
     def _again(self, command: Callable[..., Outcome]) -> StepRecord | None:
         with self._runner.lock():
-            self._begin()
+            self._runner.begin()
             self._runner.do(command)
             self._runner.stop.clear()
             if self.status in ("ready", "waiting"):
@@ -505,12 +692,20 @@ class Cast(Snapshot):
             MateriaError: no turn of an agent was cut short (``nothing_to_send``, ``not_stopped``).
         """
         # When it waits already, perhaps in other words, it only has to be asked.
-        return self._and_ask(decide.resend if self.prompt is None else decide.nothing)
+        return self._record(decide.resend if self.prompt is None else decide.nothing)
+
+    def _ask_anew(self) -> bool:
+        """Take back what was allowed to tools; whether there was anything."""
+        with self._runner.lock():
+            self._runner.begin()
+            before = self.session
+            self._runner.do(decide.ask_anew)
+            return self.session is not before
 
     def set_budget(self, max_tokens: int | None) -> None:
         """Change the token budget of this cast only; None takes it away (R20)."""
         with self._runner.lock():
-            self._begin()
+            self._runner.begin()
             self._runner.do(decide.set_budget, max_tokens)
 
     def write_derived(self) -> None:
@@ -518,294 +713,42 @@ class Cast(Snapshot):
         with self._runner.lock():
             self._runner.write_derived()
 
-    # -- where runs stop --------------------------------------------------------------
-
-    @property
-    def breakpoints(self) -> dict[str, Callable[[Cast], bool] | None]:
-        """The sockets that runs stop in front of, each with its condition if it has one."""
-        return self._breaks.sockets
-
-    @property
-    def watchpoints(self) -> dict[str, list[str]]:
-        """The paths in the state that stop a run when a step changes what is there."""
-        return self._breaks.paths
-
-    def stops_as(self, shared: Breakpoints) -> None:
-        """Share where runs stop with other casts; what this one was told already is shared too."""
-        if shared is not self._breaks:
-            shared.take_over(self._breaks)
-            self._breaks = shared
-
-    def break_at(self, socket: str, condition: Callable[[Cast], bool] | None = None) -> None:
-        """Make runs stop in front of ``socket``, whenever ``condition`` holds if one is given.
-
-        Raises:
-            MateriaError: there is no such socket (``unknown_socket``).
-        """
-        check_socket(self.graph, socket)
-        self._breaks.sockets[socket] = condition
-        self._runner.tell()
-
-    def break_on(self, path: str) -> None:
-        """Make runs stop after a step that changes what stands at a dotted path in the state.
-
-        Appearing and going away are changes too.
-
-        Raises:
-            MateriaError: the path names nothing (``bad_path``).
-        """
-        self._breaks.on(path)
-        self._runner.tell()
-
-    def clear_breaks(self, socket: str | None = None, path: str | None = None) -> None:
-        """Take a breakpoint or a watched path away; without either, all of them."""
-        self._breaks.clear(socket, path)
-        self._runner.tell()
-
-    def changed_paths(self) -> list[str]:
-        """Return the watched paths that the latest step changed."""
-        return self._breaks.changed(self.steps[-1]) if self.steps else []
-
-    # -- approvals -------------------------------------------------------------------
-
-    def allow(self, *tools: str) -> None:
-        """Let these tools (``bash``, ``edit``, ``write``) run without asking, in this cast only.
-
-        Raises:
-            MateriaError: a name is not that of a tool which asks (``unknown_tool``).
-        """
-        with self._runner.lock():
-            self._begin()
-            self._runner.do(decide.allow, self.allowed | decide.known_tools(tools))
-
-    def disallow(self, *tools: str) -> None:
-        """Let these tools ask again; all of them if none is named."""
-        with self._runner.lock():
-            self._begin()
-            gone = decide.known_tools(tools) if tools else self.allowed
-            self._runner.do(decide.allow, self.allowed - gone)
-
-    def _ask_anew(self) -> bool:
-        """Take back what was allowed to tools; whether there was anything."""
-        with self._runner.lock():
-            self._begin()
-            before = self.session
-            self._runner.do(decide.ask_anew)
-            return self.session is not before
-
-    def answer(self, text: str) -> StepRecord:
-        """Answer the agent that holds the cast; it goes on in the same conversation.
-
-        Raises:
-            MateriaError: the cast is not held (``not_held``), or the answer is blank.
-        """
-        return self._and_ask(decide.answer_hold, clean(text))
-
-    def approve(self, *, always: bool = False, calls: Sequence[ToolCall] | None = None) -> StepRecord:
-        """Approve what an agent asks a person for, and let it go on: tool calls, or one exact command.
-
-        Consent to a command is for one use and expires.
-
-        Args:
-            always: whether later calls of the same tools need not ask in this cast.
-            calls: the tool calls that were looked at; if others wait by now, they are not approved.
-
-        Raises:
-            MateriaError: nothing waits for approval, or other calls than ``calls`` (``not_asked``),
-                or the request has expired (``approval``).
-        """
-        if self.asking or always or calls is not None:
-            return self._and_ask(decide.decide_calls, "always" if always else "once", "", calls)
-        return self._and_ask(decide.approve, self._asked())
-
-    def deny(self, reason: str = "", *, calls: Sequence[ToolCall] | None = None) -> StepRecord:
-        """Refuse what an agent asks a person for; it is told why, and goes on without. See :meth:`approve`."""
-        if self.asking or calls is not None:
-            return self._and_ask(decide.decide_calls, "denied", clean(reason), calls)
-        return self._and_ask(decide.deny, self._asked(), clean(reason))
-
-    def _asked(self) -> Approval:
-        if self.held is None:
-            raise MateriaError(
-                f"Nothing waits for approval; the cast is {self.status}.",
-                hint="allow lets a tool run without asking",
-                kind="not_asked",
-            )
-        approval = self.approval
-        if approval is None:
-            needs = self.held.needs or "a decision"
-            raise MateriaError(
-                f"The agent does not ask for consent to a command but for {needs}.",
-                hint="answer, or decide",
-                kind="not_asked",
-            )
-        return approval
-
-    def decide(self, *, satisfied: bool | None = None, target: str | None = None) -> StepRecord:
-        """Decide in the place of the agent that holds the cast: its output is taken and the cast goes on.
-
-        Args:
-            satisfied: what counts as the output's word; as the output says itself if left out.
-            target: the socket to go on to (``end`` for the end), whatever the edges say.
-
-        Raises:
-            MateriaError: the cast is not held (``not_held``), or there is no such socket.
-        """
-        with self._runner.lock():
-            self._begin()
-            self._runner.stop.clear()
-            before, visit = self.session.state, decide.held(self.session)
-            self._runner.do(decide.decide_hold, satisfied, target)
-            self._runner.keep_beside(visit, before)
-            self._runner.write_derived()
-            return self.steps[-1]
-
-    # -- edits ----------------------------------------------------------------------
-
-    def edit_items(self, items: Sequence[JSON], origins: Sequence[int | None] | None = None) -> None:
-        """Replace the work items.
-
-        Cursors, retry counts and follow-up stay with the items that they belong to: a cursor
-        stays at its item; when that one is removed the next becomes current.
-
-        Args:
-            items: the new list; each item has exactly a title and a context (R9).
-            origins: for each item its index in the old list, None for a new one; found by comparing if left out.
-
-        Raises:
-            MateriaError: an item breaks a rule (kind ``items``), or a socket works on an item that
-                is to be removed, or a step is running (kind ``busy``). Nothing was changed then.
-        """
-        given: object = items  # what a person typed need not be what the annotation says
-        if not isinstance(given, list | tuple):
-            raise MateriaError(
-                "The work items must be a list.", hint="each has title and context", kind="items"
-            )
-        self._edit(decide.edit_items, json_copy(list(items)), origins)
-
-    def edit_value(self, path: str, value: JSON) -> None:
-        """Set one value in the state, or take it away (MISSING); work items are edited as such.
-
-        Args:
-            path: dotted, such as ``plan.approved`` or ``workItems.0.title``; objects on the way are made.
-            value: what to set.
-
-        Raises:
-            MateriaError: the path names nothing (``bad_path``) or leads past the end of a list (``path``),
-                or as :meth:`edit_items` and :meth:`edit_state`.
-        """
-        segments = split_path(path.strip())
-        if not segments:
-            raise MateriaError("The path names nothing.", hint="such as plan.approved", kind="bad_path")
-        before: dict[str, JSON] = dict(self.state)
-        if segments[0] == "workItems" and len(segments) > 1:
-            before.setdefault("workItems", [])
-        if value is not MISSING:
-            value = json_copy(value)
-        try:
-            made = replaced(before, segments, value)
-        except RecursionError as error:
-            raise too_deep_to_write() from error
-        if segments[0] == "workItems" and "workItems" in made:
-            self.edit_items(made["workItems"])  # cursors and budgets go with them, each is checked (R9, R13)
-        else:
-            self.edit_state(made)
-
-    def edit_state(self, data: Mapping[str, JSON]) -> None:
-        """Replace the state's data.
-
-        Raises:
-            MateriaError: the data is not JSON, or a step is running (kind ``busy``).
-        """
-        given: object = data  # what a person typed need not be what the annotation says
-        if not isinstance(given, Mapping):
-            raise MateriaError("The state is an object.", hint="give a dict", kind="not_json")
-        self._edit(decide.edit_state, json_copy(dict(data)))
-
-    def edit_prompt(self, layer: str, text: str) -> Prompt:
-        """Change one layer of the prompt that waits, for this turn only; a socket that is next is entered first.
-
-        A turn that failed waits again then: the next step asks it with the new words.
-
-        The prompts of other turns and visits stay as the materia has them. A later change of the state
-        asks with the materia's own wording again. Returns the prompt as it is then.
-
-        Args:
-            layer: its name, such as ``cast``, ``materia``, ``work item`` or ``return``.
-            text: the new text; empty leaves the layer out.
-
-        Raises:
-            MateriaError: no agent is asked (``not_waiting``, ``not_an_agent``), the prompt has no such
-                layer (``unknown_layer``), or a step is running (``busy``).
-        """
-        self._runner.refuse_while_running()
-        with self._runner.lock():
-            self._begin()
-            if self.status == "ready":
-                self._runner.enter()
-            self._runner.do(decide.edit_prompt, layer, clean(text))
-            assert self.session.prompt is not None  # noqa: S101 - it was edited
-            return self.session.prompt
-
-    def redefine(self, materia: str, definition: Mapping[str, JSON], owner: Path | None = None) -> None:
-        """Take a changed definition of a materia into this cast, which keeps a copy of its loadout otherwise.
-
-        From then on its socket runs, or asks, what the new one says; ``recast`` does so where the cast failed. What
-        earlier steps were decided by cannot change under them: only some fields may differ, such as its command.
-
-        Args:
-            materia: its id.
-            definition: as in a config.
-            owner: the directory of its config file, where its scripts are looked for (R24).
-
-        Raises:
-            MateriaError: the cast has no such materia (``unknown_materia``), other fields changed or none
-                (``redefine``), it is invalid, or a step is running (``busy``). Nothing was changed then.
-        """
-        self._runner.refuse_while_running()
-        with self._runner.lock():
-            self._begin()
-            files = self._runner.files
-            changed = redefined(files, self.rules, materia, definition, owner)
-            with HeldInterrupts():  # between any two of these the config and the journal would not agree
-                files.replace_json(CONFIG, changed.document)
-                try:
-                    self._runner.do(decide.redefine, materia, changed.definition, changed.previous)
-                except BaseException:
-                    files.replace_json(CONFIG, changed.before)
-                    raise
-                self.rules = self._runner.rules = changed.rules
-
-    def undo(self) -> None:
-        """Take the last edit back, as long as no step was made since."""
-        self._edit(decide.undo)
-
-    def recommit(self, output: str | Mapping[str, JSON]) -> StepRecord:
-        """Correct the output of the last step: it is checked and decided anew, the original is kept.
-
-        An object is taken as JSON, as in ``reply``.
-
-        Raises:
-            MateriaError: the corrected output breaks the handoff's rules (kind ``recommit``), or
-                the cast has gone on since, or was edited since.
-        """
-        self._edit(decide.recommit, clean(sound(_given(output), "The corrected output").text))
-        self.write_derived()
-        return self.steps[-1]
-
-    def back_to(self, number: int) -> None:
+    def back(self, number: int | None = None, *, change: str | None = None) -> None:
         """Go on from the state after an earlier step; later steps are kept as an abandoned branch.
 
-        Files that utilities changed since are not changed back. 0 goes back to the start.
+        Files that utilities changed since are not changed back.
+
+        Args:
+            number: the step; 0 is the start.
+            change: in place of it a dotted path into the state: back to right before what stands there was
+                changed last, as ``blame`` tells it.
+
+        Raises:
+            MateriaError: there is no such step (``no_step``), nothing ever changed the value (``no_change``), or the
+                cast did not go on from that step (``back``).
         """
-        self._edit(decide.back_to, self.at_step(number).number if number else 0)
+        if (number is None) is (change is None):
+            raise MateriaError(
+                "Say either which step to go back to, or before which change.",
+                hint="back(3), or back(change='workItems.0.title')",
+                kind="usage",
+            )
+        if change is not None:
+            number = self._before_change(change)
+        assert number is not None  # noqa: S101 - one of the two was given
+        self._runner.edit(decide.back_to, self.at_step(number).number if number else 0)
         self.write_derived()
 
-    def _edit(self, command: Callable[..., Outcome], *given: object) -> None:
-        self._runner.refuse_while_running()
-        with self._runner.lock():
-            self._begin()
-            self._runner.do(command, *given)
+    def _before_change(self, path: str) -> int:
+        """Return the last step after which a value was still what it was before its latest change."""
+        made = next((one for one in self.blame(path) if one.step > 0), None)
+        if made is None:
+            raise MateriaError(
+                f"No step changed {path!r}.", hint="blame tells where a value comes from", kind="no_change"
+            )
+        # A person's edit came behind its step, or while that still waited: then it cannot be gone back to.
+        behind = made.rule == "edit" and self.at_step(made.step).after.status in ("ready", "complete")
+        return made.step if behind else made.step - 1
 
     def fork(self, number: int | None = None, *, root: Path | None = None) -> Self:
         """Start another cast from the state after a step, in a directory of its own; this one stays as it is.
@@ -815,18 +758,182 @@ class Cast(Snapshot):
             root: where the directory is made; beside that of this cast by default.
         """
         with self._runner.lock():
-            self._begin()
+            self._runner.begin()
             kept = len(self.steps) if number is None else self.at_step(number).number
             self._runner.write_derived()
             path = fork_files(self._runner.files, self.rules, kept, root)
+        return self._begun_as_mine(path)
+
+    def _go_on(self, replay: Replay) -> Cast:
+        rules, when = replay.replayed.rules, now()
+        if not rules.graph.document:
+            raise MateriaError(
+                "The loadout was given without its config, which a cast keeps.",
+                hint="give wb.graph(name), or the config itself",
+                kind="no_config",
+            )
+        known = names_of(rules.graph)
+        pins = [
+            ev.of_engine("pinned", {"name": name, **pin.as_json()}, when)
+            for name, pin in self.pins.items()
+            if name in known
+        ]
+        root = self.run_dir.parent
+        start = ev.CastStart(
+            request=self.session.start.request,
+            config_source=f"replay of {self.id}",
+            artifact_root=str(root),
+            loadout=rules.graph.name,
+            project=str(self.project),
+            owners=owners_of(rules.graph),
+            engine=ENGINE,
+            session=rules.session,
+            knowledge=self.session.start.knowledge,
+            state=dict(self.session.start.data),
+            forked_from={"cast": self.id, "step": len(replay.route), "loadout": self.graph.name},
+            ts=when,
+        )
+        path = write_events(root, rules, start, [*pins, *(replace(one, ts=when) for one in replay.events)])
+        return self._begun_as_mine(path)
+
+    def _begun_as_mine(self, path: Path) -> Self:
+        """Resume a cast that begins with what this one did: the same agents, stops and pinned functions."""
         try:
             made = type(self).resume(path, self.agents, utilities=self._runner.utilities)
         except BaseException:
-            shutil.rmtree(path, ignore_errors=True)  # nothing of the fork has happened yet
+            shutil.rmtree(path, ignore_errors=True)  # nothing of it has happened yet
             raise
         made.stops_as(self._breaks)
         made._runner.functions.update(self._runner.functions)  # noqa: SLF001 - its own class; no journal holds them
         return made
+
+    def stops_as(self, shared: Breakpoints) -> None:
+        """Share where runs stop with other casts; what this one was told already is shared too."""
+        if shared is not self._breaks:
+            shared.take_over(self._breaks)
+            self._breaks = shared
+
+    # -- one turn, several times ------------------------------------------------------
+
+    def attempt(
+        self,
+        socket: str | None = None,
+        n: int = 1,
+        agents: Sequence[object] | None = None,
+        prompts: Sequence[Wording | None] | None = None,
+        *,
+        at_once: int = 1,
+    ) -> Attempts:
+        """Ask the turn that waits, or comes next, several times, and lay the answers side by side.
+
+        Nothing of it touches the cast: nothing is journaled, no token counts, and tools that change something
+        ask instead of running. Taking one makes it the answer::
+
+            tried = cast.attempt("Socket-3", n=2, agents=["openai:gpt-5-mini", "anthropic:claude-haiku-4-5"])
+            tried.take(3)  # or tried.pin(3)
+
+        Args:
+            socket: the one that waits or comes next, to be sure which it is.
+            n: how often each agent is asked, in each wording.
+            agents: who is asked, each as for ``Workbench.agent``; whoever answers there anyway if left out.
+            prompts: what is asked: another prompt of the materia, with the same variables, or texts of layers by
+                name; None is the prompt as it is, which is asked if this is left out.
+            at_once: how many are asked at the same time, by threads.
+
+        Returns:
+            What was answered; it shows itself as a table. ``cast.attempted`` is the latest, also of an attempt that
+            was interrupted.
+
+        Raises:
+            MateriaError: no agent's turn waits there (``not_waiting``, ``not_an_agent``). An agent that fails is a row.
+        """
+        from materia_nb.cast.attempt import Attempts
+
+        self.attempted = made = Attempts(self, socket, n, agents, prompts)
+        made.ask(at_once)
+        return made
+
+    # -- labels ---------------------------------------------------------------------
+
+    def label(
+        self,
+        step: int | None = None,
+        *,
+        name: str | None = None,
+        tag: str | Iterable[str] = (),
+        untag: str | Iterable[str] = (),
+        note: str | None = None,
+        verdict: str | None = None,
+        by: str = "person",
+    ) -> Label:
+        """Say something of the cast, or of one of its steps.
+
+        ``wb.casts(tag=...)`` finds casts by it::
+
+            cast.label(name="first-good-one", tag="rain, short", verdict="good")
+            cast.label(3, note="It should have asked.", verdict="bad", by="Ana")
+
+        It changes nothing of what the cast does. A cast's name can stand wherever its id can. What is left out stays as
+        it is; ``""`` takes a name, a note or a verdict away.
+
+        Args:
+            step: the number of a step; the cast itself if left out.
+            name: what it is called; several may be called the same.
+            tag: tags to add; a text is split at commas and spaces.
+            untag: tags to take away.
+            note: any text.
+            verdict: ``good``, ``bad`` or ``unsure``.
+            by: who says it.
+
+        Raises:
+            MateriaError: one of them cannot be that (``bad_label``), there is no such step (``no_step``), or the cast
+                was opened to be looked at (``read_only``).
+        """
+        with self._runner.lock():
+            self._runner.begin()
+            record = None if step is None else self.at_step(step)
+            given = {"name": name, "note": note, "verdict": verdict}
+            texts = {key: None if text is None else redacted(str(text)) for key, text in given.items()}
+            said = relabelled(self.said_of(record), tag=tag, untag=untag, by=by, **texts)
+            key = WHOLE_CAST if record is None else (record.branch, record.number)
+            self._runner.do(decide.label, key, said)
+            return said
+
+    def unlabel(self, *, by: str = "person") -> None:
+        """Take the last change of what is said of the cast and its steps back; raises MateriaError (``undo``) without one."""
+        with self._runner.lock():
+            self._runner.begin()
+            self._runner.do(decide.unlabel, by)
+
+    def to_otel(
+        self,
+        exporter: SpanExporter | None = None,
+        *,
+        endpoint: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        content: bool = False,
+    ) -> int:
+        """Send the journal as OpenTelemetry spans, so that the cast can be looked at in a tracing tool.
+
+        The whole cast is one trace, the same one each time. Returns how many spans were sent::
+
+            cast.to_otel(endpoint="http://localhost:4318/v1/traces")
+
+        Args:
+            exporter: any exporter of OpenTelemetry's SDK; OTLP over HTTP if left out.
+            endpoint: where to; ``OTEL_EXPORTER_OTLP_ENDPOINT`` and the like count if left out.
+            headers: sent along, such as a key of the collector.
+            content: whether prompts, answers, and what tools were given and gave are told too. Keys never are.
+
+        Raises:
+            MateriaError: OpenTelemetry is not installed (``no_otel``), or nobody took the spans (``not_exported``).
+        """
+        from materia_nb.otel import export
+
+        if self.writable:
+            with self._runner.lock():
+                self._runner.begin()  # what waits to be written is written
+        return export(self, exporter, endpoint=endpoint, headers=headers, content=content)
 
     # -- pins -----------------------------------------------------------------------
 
@@ -864,7 +971,7 @@ class Cast(Snapshot):
         """Pin what was chosen before; see :meth:`pin`."""
         needs_name(self.graph, name)
         with self._runner.lock():
-            self._begin()
+            self._runner.begin()
             self._runner.functions.pop(name, None)
             if chosen.function is not None:
                 self._runner.functions[name] = chosen.function
@@ -878,7 +985,7 @@ class Cast(Snapshot):
         """
         needs_pinned(name, self.pins)
         with self._runner.lock():
-            self._begin()
+            self._runner.begin()
             self._runner.do(decide.unpin, name)
             self._runner.functions.pop(name, None)
 
@@ -890,7 +997,7 @@ class Cast(Snapshot):
                 section of the document that it goes to is no list (``bad_context``).
         """
         with self._runner.lock():
-            self._begin()
+            self._runner.begin()
             chosen = suggestion(self.suggestions, number)
             if not chosen.kept:
                 # The document first: keeping the same thing twice does nothing, while a journal that says it
@@ -898,6 +1005,11 @@ class Cast(Snapshot):
                 change_context(self.run_dir.parent, lambda stored: with_entry(stored, chosen.entry))
                 self._runner.do(decide.remember, chosen.step, chosen.entry)
             return chosen._replace(kept=True)
+
+
+def owners_of(graph: Graph) -> dict[str, JSON]:
+    """Return the directories of the config files that materia came from, by their ids (R24)."""
+    return {one.id: str(one.owner) for socket in graph.sockets.values() if (one := socket.materia).owner}
 
 
 def _not_castable(rules: Rules, problems: Sequence[str]) -> list[str]:
@@ -911,13 +1023,9 @@ def _not_castable(rules: Rules, problems: Sequence[str]) -> list[str]:
     return [first, *(f"problem: {problem}" for problem in problems)]
 
 
-def _given(answer: str | Mapping[str, JSON]) -> str | dict[str, JSON]:
-    return dict(answer) if isinstance(answer, Mapping) else answer
-
-
 def _added(views: list[Callable[[], None]], view: Callable[[], None]) -> Callable[[], None]:
     views.append(view)
     return lambda: views.remove(view) if view in views else None
 
 
-__all__ = ["Agent", "Cast", "Pause", "Plan"]
+__all__ = ["Agent", "Cast", "Pause", "Plan", "Prepared"]

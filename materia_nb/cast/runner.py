@@ -10,43 +10,52 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from materia_nb.agents.base import Agent, Asking, Called, Noted, Said, Spent, Telling, Turn, turn_kind
 from materia_nb.agents.function import FunctionAgent
-from materia_nb.agents.pinned import PinnedAgent
-from materia_nb.agents.registry import AgentTable
-from materia_nb.agents.sound import SoundReply, agent_failure, sound, sound_usage
-from materia_nb.cast.artifacts import ArtifactWriter
+from materia_nb.agents.interface import (
+    Agent,
+    Asking,
+    Called,
+    Noted,
+    Said,
+    SoundReply,
+    Spent,
+    Telling,
+    Turn,
+    agent_failure,
+    sound,
+    sound_usage,
+    turn_kind,
+)
+from materia_nb.agents.prepared import PinnedAgent
+from materia_nb.agents.table import AgentTable
+from materia_nb.cast.run_files import ArtifactWriter
+from materia_nb.cast.snapshot import refuse_recorded
 from materia_nb.engine import decide
 from materia_nb.engine import events as ev
 from materia_nb.engine import step as engine
-from materia_nb.engine.artifacts import branch_suffix, output_name
+from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.decide import Outcome
+from materia_nb.engine.entering import learned_from
 from materia_nb.engine.evolve import Answer
-from materia_nb.engine.facts import learned_from
-from materia_nb.engine.pending import What, pending
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.said import ToolCall
-from materia_nb.engine.session import Session
+from materia_nb.engine.session import Session, What, branch_suffix, output_name, pending
 from materia_nb.engine.state import CastState, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.interrupts import Stop
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.graph import Materia
 from materia_nb.secrets import scrubbed, scrubbed_json
-from materia_nb.store.changes import Snapshot as Files
-from materia_nb.store.changes import changed_files, take_snapshot
-from materia_nb.store.context import change_context
-from materia_nb.store.envelopes import keep_envelope
-from materia_nb.store.evidence import missing_evidence
-from materia_nb.store.files import DiskError, to_bytes
+from materia_nb.store.files import DiskError, changed_files, take_snapshot, to_bytes
+from materia_nb.store.files import Snapshot as Files
 from materia_nb.store.journal import Journal, Line, lines_of, read_journal
 from materia_nb.store.lock import CastLock
 from materia_nb.store.reader import read_session
 from materia_nb.store.rundir import RunDir
+from materia_nb.store.side_files import change_context, keep_envelope, missing_evidence
 from materia_nb.utilities.runner import command_record, run_utility, stdin_document
 
 _LOOK_AGAIN_S = 0.002
@@ -63,7 +72,7 @@ class Runner:
         raised: what an agent raised last in this kernel.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of a cast, by name
         self,
         files: RunDir,
         rules: Rules,
@@ -74,11 +83,13 @@ class Runner:
         utilities: tuple[Path, ...] = (),
         journal: Journal | None = None,
         lock: CastLock | None = None,
+        problems: Sequence[str] = (),
     ) -> None:
         """Put the parts together. Without a journal the cast can only be looked at."""
         self.files, self.rules, self.session = files, rules, session
         self.project, self.agents, self.utilities = project, agents, utilities
         self.journal = journal
+        self.problems = problems
         self.stop = Stop()
         self.saying: list[str] = []
         self.functions: dict[str, Agent] = {}
@@ -118,6 +129,7 @@ class Runner:
             MateriaError: it was opened to be looked at (``read_only``).
         """
         self._holder = threading.get_ident()
+        refuse_recorded(self.problems, self.files.path)
         if self.journal is None:
             raise MateriaError(
                 "This cast was opened to be looked at.",
@@ -166,6 +178,22 @@ class Runner:
     def do(self, command: Callable[..., Outcome], *given: object) -> None:
         """Carry out a command of :mod:`materia_nb.engine.decide`: ``command(rules, session, *given, now)``."""
         self.keep(command(self.rules, self.session, *given, now()))
+
+    def edit(self, command: Callable[..., Outcome], *given: object) -> None:
+        """Carry out a command unless a step is being made (``busy``)."""
+        self.refuse_while_running()
+        with self.lock():
+            self.begin()
+            self.do(command, *given)
+
+    def and_ask(self, command: Callable[..., Outcome], *given: object) -> None:
+        """Carry out a command that an agent goes on after."""
+        with self.lock():
+            self.begin()
+            self.do(command, *given)
+            self.stop.clear()
+            self.ask()
+            self.write_derived()
 
     def keep(self, outcome: Outcome, *, later: bool = False) -> None:
         """Write the events of an outcome to the journal, then believe it and tell the watchers.
@@ -222,9 +250,10 @@ class Runner:
 
     def advance(self) -> bool:
         """Run one socket; False when the cast only came to its end."""
-        if self._next() is None or self.session.state.status == "held":
+        due = self._next()
+        if due is None or self.session.state.status == "held":
             raise over(self.session)
-        if self._next() == "enter":
+        if due == "enter":
             entered = decide.enter(self.rules, self.session, now())
             self.keep(entered, later=self._answers_at_once(entered.session))
         visit = self.session.state.waiting_at
@@ -242,7 +271,8 @@ class Runner:
 
     def _next(self) -> What | None:
         """Return what is to be done next; of several things the first, since one at a time is done here."""
-        return next((one.what for one in pending(self.rules, self.session)), None)
+        due = pending(self.rules, self.session)
+        return due[0].what if due else None
 
     def _answers_at_once(self, session: Session) -> bool:
         """Whether the waiting visit is answered from what is there, so that one write can tell both."""
@@ -256,8 +286,11 @@ class Runner:
 
     def pin_of(self, socket: str) -> str | None:
         """Return the name whose pin answers a socket, its own or its materia's; None when none does."""
+        pins = self.session.pins
+        if not pins:
+            return None
         names = (socket, self.rules.sockets[socket].socket.materia.id)
-        return next((name for name in names if name in self.session.pins), None)
+        return next((name for name in names if name in pins), None)
 
     def _pinned(self, visit: Visit) -> PinnedAgent | None:
         """Return who answers a visit in the place of its agent or process, because a person pinned it (R40).
@@ -537,6 +570,11 @@ def now() -> int:
 def clean(text: str) -> str:
     """Return text as UTF-8 can keep it."""
     return to_bytes(text).decode()
+
+
+def given(answer: str | Mapping[str, JSON]) -> str | dict[str, JSON]:
+    """Return an answer that a person gave as it is sent on: an object as a dict of its own."""
+    return dict(answer) if isinstance(answer, Mapping) else answer
 
 
 def redacted(text: str) -> str:

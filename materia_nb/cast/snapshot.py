@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-import json
-import os
+import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.accepted import Suggestion, conclusion_of, suggestions_of
+from materia_nb.cast.listing import StepList
 from materia_nb.engine import decide
 from materia_nb.engine import step as engine
-from materia_nb.engine.pins import Pin
+from materia_nb.engine.conversation import Message, ToolCall
+from materia_nb.engine.labels import Label
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.said import Message, ToolCall
-from materia_nb.engine.session import Edit, Session, StepRecord, Steps, remarks_of
-from materia_nb.engine.state import CastState, Failure, Hold, Item, Visit
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.engine.session import Edit, Session, StepRecord, Steps, label_of, remarks_of
+from materia_nb.engine.state import CastState, Failure, Hold, Item, Pin, Visit
+from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract import Approval, Grant, can_be_granted, request_of, sealed_from
-from materia_nb.handoff.event_field import SEVERITIES
 from materia_nb.insight.sides import Side
-from materia_nb.jsonvalue import JSON, split_path
+from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.store.derived import usage_report
-from materia_nb.store.files import disk, replace_file
 
 if TYPE_CHECKING:
-    from materia_nb.compare_view import BlameView, ReplayView
-    from materia_nb.engine.remarks import Remark
+    from materia_nb.engine.outcome import Remark
     from materia_nb.insight.ask import Found
     from materia_nb.insight.why import Why
-    from materia_nb.store.differences import Difference
-    from materia_nb.views import EventsView
+    from materia_nb.store.reference import Difference
 
 
 LIMITS: Final = frozenset(
@@ -88,9 +84,9 @@ class Snapshot:
         return self._session
 
     @property
-    def breakpoints(self) -> Mapping[str, object]:
-        """The sockets that runs stop in front of; a moment of the past has none."""
-        return {}
+    def breakpoints(self) -> Stops:
+        """Where runs stop; a moment of the past has no breakpoints."""
+        return Stops()
 
     @property
     def graph(self) -> Graph:
@@ -118,9 +114,9 @@ class Snapshot:
         return self.now.data
 
     @property
-    def steps(self) -> Sequence[StepRecord]:
-        """Every step so far, in order; ``steps[-1]`` is the latest."""
-        return self.session.steps
+    def steps(self) -> StepList:
+        """Every step so far, in order; ``steps[-1]`` is the latest. It shows itself as a table, see :class:`StepList`."""
+        return StepList(self.session.steps, self.rules.graph)
 
     @property
     def route(self) -> list[tuple[str, int, str | None, str | None]]:
@@ -247,14 +243,18 @@ class Snapshot:
         return self.session.calls
 
     @property
-    def asking(self) -> tuple[ToolCall, ...]:
-        """The tool calls that wait for a person's leave; empty when none does."""
-        return decide.asking(self.session)
+    def approvals(self) -> Asked:
+        """What its agents asked a person for."""
+        return Asked(self)
 
-    @property
-    def calls_due(self) -> tuple[ToolCall, ...]:
-        """The tool calls that a person allowed and that have not run yet."""
-        return tuple(call for call in self.session.asking if call.decided is not None)
+    def said_of(self, step: StepRecord | int | None = None) -> Label:
+        """Return what people say of a step, or of the cast itself: ``name``, ``tags``, ``note``, ``verdict``, ``by``.
+
+        Raises:
+            MateriaError: there is no such step (``no_step``).
+        """
+        record = self.at_step(step) if isinstance(step, int) else step
+        return label_of(self.session, record)
 
     @property
     def edits(self) -> Sequence[Edit]:
@@ -267,20 +267,6 @@ class Snapshot:
         return usage_report(self.rules, self.session)
 
     @property
-    def tools_that_ask(self) -> dict[str, bool]:
-        """The tools that change something, and whether each is allowed to without asking."""
-        return {tool: tool in self.allowed for tool in decide.ASKING}
-
-    @property
-    def approval(self) -> Approval | None:
-        """The command that consent is asked for, sealed with its fingerprint; None when none is asked for."""
-        hold = self.held
-        if hold is None or hold.needs != "consent" or not isinstance(hold.reading.value, dict):
-            return None
-        request, asked_at = request_of(hold.reading.value), (self.steps[-1].ended or 0) / 1000
-        return sealed_from(request, asked_at) if can_be_granted(request) else None
-
-    @property
     def suggestions(self) -> list[Suggestion]:
         """What the accepted outputs of this cast suggest to remember, in order, each thing once."""
         return suggestions_of(self.rules, self.steps, self.session.kept)
@@ -291,30 +277,13 @@ class Snapshot:
         return conclusion_of(self.rules, self.steps) if self.status == "complete" else []
 
     @property
-    def grant(self) -> Grant | None:
-        """A person's consent to one exact command, while the waiting agent may still use it; None when none stands (R44)."""
-        grant = self.waiting_at.grant if self.waiting_at else None
-        return grant if grant is not None and grant.at(time.time()).standing == "PENDING" else None
-
-    @property
-    def allowed(self) -> frozenset[str]:
-        """The tools that change something and yet need not ask in this cast."""
-        return self.session.allowed
-
-    @property
     def stopping(self) -> str | None:
         """What a stop that was asked for still waits for, and for how long; None when it waits for nothing."""
         return None
 
     def needs_castable(self) -> None:
         """Raise MateriaError (``not_castable``) when the loadout of an opened cast cannot be cast here (R41)."""
-        if self.problems:
-            raise MateriaError(
-                f"The loadout of this cast cannot be cast here, so it can only be looked at: {self.problems[0]}",
-                where=str(self.run_dir),
-                hint="correct the loadout and cast it anew",
-                kind="not_castable",
-            )
+        refuse_recorded(self.problems, self.run_dir)
 
     def answered_by(self, socket: str) -> str | None:
         """Return who answers an agent's socket, in a word or two; None when nobody can say."""
@@ -335,7 +304,7 @@ class Snapshot:
         """
         left = self.session.abandoned
         if branch is None:
-            return self.steps
+            return self.session.steps
         if not 0 <= branch < len(left):
             raise MateriaError(
                 f"There is no abandoned branch {branch}; the cast has {len(left)}.", kind="no_branch"
@@ -380,51 +349,11 @@ class Snapshot:
         latest = record is self.steps[-1] and self.now.status == "failed"
         after = self.now if latest else record.after
         following = self.steps[record.number].entry if record.number < len(self.steps) else self.ended_by
-        return explain(
+        told = explain(
             self.rules, title, record.decision, after, record.entry, onward=following, pinned=record.pinned
         )
-
-    def events(
-        self,
-        *,
-        severity: str | None = None,
-        type: str | None = None,  # noqa: A002 - the field that it is compared with
-        socket: str | None = None,
-    ) -> EventsView:
-        """Return what outputs told in their ``event`` field, in order; it shows itself as a table (R39).
-
-        Args:
-            severity: only events of this severity or a graver one: debug, info, warning, error, critical.
-            type: only events of this type.
-            socket: only events of this socket.
-
-        Raises:
-            MateriaError: there is no such severity (``unknown_severity``) or socket (``unknown_socket``).
-        """
-        from materia_nb.views import EventsView
-
-        if severity is not None and severity not in SEVERITIES:
-            raise MateriaError(
-                f"There is no severity {severity!r}.",
-                hint=did_you_mean(severity, SEVERITIES),
-                kind="unknown_severity",
-            )
-        if socket is not None and socket not in self.graph.sockets:
-            raise MateriaError(
-                f"The loadout {self.graph.name!r} has no socket {socket!r}.",
-                hint=did_you_mean(socket, self.graph.sockets),
-                kind="unknown_socket",
-            )
-        least = 0 if severity is None else SEVERITIES.index(severity)
-        told = [
-            event
-            for step in self.steps
-            for event in step.events
-            if SEVERITIES.index(event.severity) >= least
-            and type in (None, event.type)
-            and socket in (None, event.socket)
-        ]
-        return EventsView(told)
+        said = self.said_of(record).words
+        return dataclasses.replace(told, lines=(*told.lines, f"A person's label: {said}.")) if said else told
 
     def ask(self, expression: str) -> list[Found]:
         """Look through the outputs of all steps with JSONPath, or a dotted path; each match with its step.
@@ -443,104 +372,9 @@ class Snapshot:
         """The cast as one side of a comparison."""
         return Side(self.id, self.rules, self.session)
 
-    def blame(self, path: str) -> BlameView:
-        """Tell what made a value of the state what it is, the latest change first: which step, answer and rule.
-
-        It shows itself as a table; iterating gives each change with its ``step``, ``rule`` and ``source``.
-
-        Args:
-            path: dotted, such as ``plan.title`` or ``state.workItems.0.title``.
-
-        Raises:
-            MateriaError: the path names nothing (``bad_path``), or the cast is shown as recorded (``not_castable``).
-        """
-        from materia_nb.compare_view import BlameView
-        from materia_nb.insight.blame import blame
-
-        self.needs_castable()
-        if not split_path(path):
-            raise MateriaError("The path names nothing.", hint="such as plan.title", kind="bad_path")
-        return BlameView(path, blame(self.session, path))
-
-    def replay(self, loadout: object) -> ReplayView:
-        """Send the recorded answers through another loadout: where would it have gone otherwise? Nothing runs.
-
-        The value is true if it would have: ``first`` says where and why, ``route`` which way it takes, ``needs``
-        which answer it would still lack, ``asked_otherwise`` which steps were asked something else then.
-
-        Args:
-            loadout: a graph (``wb.graph(name)``), a shown loadout (``wb.loadout(name)``), or a config as a mapping.
-
-        Raises:
-            MateriaError: it is no loadout, or has problems; or the cast is shown as recorded (``not_castable``).
-        """
-        from materia_nb.compare_view import ReplayView
-        from materia_nb.insight.replay import replay
-
-        self.needs_castable()
-        found = replay(self.side, Rules(graph_of(loadout)).in_session(self.id))
-        return ReplayView(found.original, found.replayed, found.needs, found.left_out)
-
     def __repr__(self) -> str:
-        """Say how the cast stands; stable from run to run, since notebooks are compared by it."""
-        from materia_nb.views import CastView
-
-        return repr(CastView(self))
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:  # noqa: ARG002
-        from materia_nb.views import CastView
-
-        return CastView(self)._repr_mimebundle_()
-
-    def save_page(self, path: str | Path) -> Path:
-        """Write the cast as one HTML page that needs nothing else, and return its path."""
-        from materia_nb.views import cast_page_html
-
-        target = Path(path)
-        with disk(target, "write the page"):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(target, cast_page_html(self).encode("utf-8", "replace"))
-        return target
-
-    def save_recording(self, path: str | Path) -> Path:
-        """Write what was answered as a file that another cast can be answered from, and return its path."""
-        from materia_nb.recordings import recording_text
-
-        target = Path(path)
-        with disk(target, "write the recording"):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(target, recording_text(self).encode("utf-8", "replace"))
-        return target
-
-    def save_test(self, path: str | Path, *, follows: str | Path | None = None) -> Path:
-        """Write the cast as a case that ``pytest`` runs, and return its path: ``NAME.materia-case.json``.
-
-        It sends the recorded answers through the loadout and asks for the same route, end and state. Nothing
-        runs. The ending is put behind a name that lacks it.
-
-        Args:
-            path: the file.
-            follows: the config file whose loadout of that name is tested, as it is then; the loadout of this
-                cast, kept in the case, if left out.
-
-        Raises:
-            MateriaError: its answers alone do not lead where it went (``no_test``), or it is shown as recorded.
-        """
-        from materia_nb.cases import SUFFIX, case_of
-        from materia_nb.loadout import read_config
-
-        self.needs_castable()
-        target = Path(path)
-        if not target.name.endswith(SUFFIX):
-            target = target.with_name(f"{target.name.removesuffix('.json')}{SUFFIX}")
-        target = target.absolute()
-        read_from = None if follows is None else os.path.relpath(Path(follows).absolute(), target.parent)
-        case = case_of(self, read_config(self.run_dir / "config.resolved.json"), read_from)
-        with disk(target, "write the case"):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            text = json.dumps(case, ensure_ascii=False, indent=1) + "\n"
-            replace_file(target, text.encode("utf-8", "replace"))
-        return target
+        """Say which cast, and how it stands."""
+        return f"<{self.id}: {self.graph.name!r} {self.status} after {len(self.steps)} steps>"
 
     def _upcoming(self) -> str | None:
         """The socket that is entered next: behind the loops that are passed over because they are empty."""
@@ -552,6 +386,74 @@ class Snapshot:
         if entered.status == "complete":
             return END
         return entered.at.socket if entered.status == "waiting" and entered.at else target
+
+
+class Stops:
+    """Where runs stop."""
+
+    @property
+    def sockets(self) -> Mapping[str, object]:
+        """The sockets that runs stop in front of, each with its condition if it has one."""
+        return {}
+
+    @property
+    def paths(self) -> Mapping[str, Sequence[str]]:
+        """The paths in the state that stop a run when a step changes what is there."""
+        return {}
+
+
+class Asked:
+    """What the agents of a cast ask a person for, and what they were allowed."""
+
+    def __init__(self, cast: Snapshot) -> None:
+        """Tell it of ``cast``."""
+        self._cast = cast
+
+    @property
+    def asking(self) -> tuple[ToolCall, ...]:
+        """The tool calls that wait for a person's leave; empty when none does."""
+        return decide.asking(self._cast.session)
+
+    @property
+    def due(self) -> tuple[ToolCall, ...]:
+        """The tool calls that a person allowed and that have not run yet."""
+        return tuple(call for call in self._cast.session.asking if call.decided is not None)
+
+    @property
+    def tools(self) -> dict[str, bool]:
+        """The tools that change something, and whether each is allowed to without asking."""
+        return {tool: tool in self.allowed for tool in decide.ASKING}
+
+    @property
+    def request(self) -> Approval | None:
+        """The command that consent is asked for, sealed with its fingerprint; None when none is asked for."""
+        hold = self._cast.held
+        if hold is None or hold.needs != "consent" or not isinstance(hold.reading.value, dict):
+            return None
+        request, asked_at = request_of(hold.reading.value), (self._cast.steps[-1].ended or 0) / 1000
+        return sealed_from(request, asked_at) if can_be_granted(request) else None
+
+    @property
+    def grant(self) -> Grant | None:
+        """A person's consent to one exact command, while the waiting agent may still use it; None when none stands (R44)."""
+        grant = self._cast.waiting_at.grant if self._cast.waiting_at else None
+        return grant if grant is not None and grant.at(time.time()).standing == "PENDING" else None
+
+    @property
+    def allowed(self) -> frozenset[str]:
+        """The tools that change something and yet need not ask in this cast."""
+        return self._cast.session.allowed
+
+
+def refuse_recorded(problems: Sequence[str], run_dir: Path) -> None:
+    """Raise MateriaError (``not_castable``) when ``problems`` keep the loadout of an opened cast from being cast here."""
+    if problems:
+        raise MateriaError(
+            f"The loadout of this cast cannot be cast here, so it can only be looked at: {problems[0]}",
+            where=str(run_dir),
+            hint="correct the loadout and cast it anew",
+            kind="not_castable",
+        )
 
 
 def graph_of(loadout: object) -> Graph:

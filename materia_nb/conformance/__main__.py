@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from materia_nb.conformance.runner import NEEDED, run_vector
+from materia_nb.conformance.vector_runner import NEEDED, run_vector
 
 USAGE: Final = "usage: python -m materia_nb.conformance FILE...\n\nFILE holds one JSON vector a line.\n"
 

@@ -1,7 +1,8 @@
-"""MIME bundles for notebooks, and objects that show themselves without ever raising."""
+"""MIME bundles for notebooks, PNG among them, and objects that show themselves without ever raising."""
 
 from __future__ import annotations
 
+import logging
 import re
 from base64 import b64encode
 from collections.abc import Collection
@@ -10,11 +11,28 @@ from typing import Any, Final, TypeAlias
 
 from materia_nb.display.marks import Marks
 from materia_nb.display.mermaid import graph_mermaid
-from materia_nb.display.png import png_of
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
+
+MOST_BYTES: Final = 1_000_000
+"""A larger picture is left out, since it stands in the notebook's file."""
+
+
+def png_of(svg: str, zoom: float = 1) -> bytes | None:
+    """Return the picture as PNG, ``zoom`` pixels a unit; None where resvg is not installed, cannot draw it, or draws too large a one."""
+    try:
+        from resvg_py import svg_to_bytes
+    except ImportError:
+        return None
+    try:
+        png = bytes(svg_to_bytes(svg_string=svg, zoom=zoom, background="white"))
+    except Exception:  # the SVG is there all the same
+        logging.getLogger("materia_nb.display").warning("a picture cannot be drawn as PNG", exc_info=True)
+        return None
+    return png if len(png) <= MOST_BYTES else None
+
 
 MimeBundle: TypeAlias = dict[str, Any]
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")

@@ -1,14 +1,41 @@
-"""Tool calls of agents, in words, as lines and as escaped HTML."""
+"""What agents are told and do, in words, as lines and as escaped HTML: the layers of a prompt, tool calls."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from materia_nb.display.escape import ELLIPSIS, part, plain
-from materia_nb.display.html import Html, html_fold, html_json, html_lines, html_pre
-from materia_nb.engine.said import ToolCall
+from materia_nb.display.escape import ELLIPSIS, clip, part, plain
+from materia_nb.display.html import Html, html_fold, html_json, html_lines, html_pre, html_text
+from materia_nb.engine.conversation import ToolCall
+from materia_nb.engine.prompt import Layer, Prompt
 from materia_nb.jsonvalue import JSON, compact
+
+LAYER_CHARS: Final = 4_000
+BRIEF_CHARS: Final = 400
+"""How much of the cast layer is shown as text where the prompt is only a part of what is told."""
+
+
+def layers_text(prompt: Prompt, *, brief: bool = False) -> list[str]:
+    """Return each layer as text under its heading; ``brief`` shows only the beginning of the cast layer."""
+    shown = [
+        (layer, BRIEF_CHARS if brief and layer.name == "cast" else LAYER_CHARS) for layer in prompt.layers
+    ]
+    return [f"{layer.heading} [{layer.name}]\n{clip(layer.text, most)}" for layer, most in shown]
+
+
+def layers_html(prompt: Prompt, *, folded: bool = False) -> list[Html]:
+    """Return each layer under its heading; ``folded`` shuts the cast layer, which is long."""
+    return [_layer(layer, folded=folded and layer.name == "cast") for layer in prompt.layers]
+
+
+def _layer(layer: Layer, *, folded: bool) -> Html:
+    text = html_pre(layer.text, LAYER_CHARS)
+    if folded:
+        return html_fold(f"{layer.heading} [{layer.name}]", text)
+    name = f'<span style="opacity:0.75">[{html_text(layer.name)}]</span>'
+    return Html(f"<div><b>{html_text(layer.heading)}</b> {name}</div>{text}")
+
 
 _MAIN: Final = ("command", "path", "pattern", "glob")
 """The arguments that say best what a call is about, the best first."""
@@ -38,7 +65,7 @@ def call_outcome(call: ToolCall) -> str:
     if call.decided == "denied":
         return "not allowed"
     if call.result is None:
-        return "asks for leave" if call.decided is None else "allowed, not run yet"
+        return "asks for approval" if call.decided is None else "allowed, not run yet"
     took = f", {call.seconds:.1f} s" if call.seconds >= 0.1 else ""
     leave = {"once": ", allowed once", "always": ", allowed always"}.get(call.decided or "", "")
     return ("done" if call.ok else "failed") + leave + took

@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 from materia_nb.display.ports import widen_turns
 from materia_nb.display.rows import Cell, Join, Rows
 
-_CARD_GAP: Final = 34.0
-_LINE_GAP: Final = 22.0
+_CARD_GAP: Final = 28.0
+_LINE_GAP: Final = 18.0
 
 Run: TypeAlias = list[tuple[Cell, float]]
 """Cells below each other, each with its distance from the run's x."""

@@ -42,6 +42,10 @@ class Box:
         """Return the same box elsewhere."""
         return Box(self.x + dx, self.y + dy, self.w, self.h)
 
+    def flipped(self) -> Box:
+        """Return the same box with x and y exchanged."""
+        return Box(self.y, self.x, self.h, self.w)
+
     def overlaps(self, other: Box, margin: float = 0) -> bool:
         """Whether the two have area in common (nearer than ``margin`` counts)."""
         return (

@@ -149,6 +149,15 @@ def html_panel(title: str, body: object) -> Html:
     )
 
 
+def html_bar(text: str, share: float) -> Html:
+    """Lay text over a bar that fills a share, 0 to 1, of its width."""
+    filled = f"{100 * min(max(share, 0.0), 1.0):.0f}%"
+    return Html(
+        f'<div style="padding:0 4px;background:linear-gradient(90deg,#3b82c455 {filled},transparent {filled})">'
+        f"{html_text(text)}</div>"
+    )
+
+
 def html_lines(lines: Iterable[str]) -> Html:
     """Make one line of each text, which may be long: that of a command to be allowed."""
     return Html("".join(f"<div>{html_text(line, _LONGEST_LINE)}</div>" for line in lines))

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from materia_nb.display.marks import Route
-from materia_nb.loadout.conditions import GUARDS, Condition
 from materia_nb.loadout.graph import END, Graph, Socket
+from materia_nb.loadout.vocabulary import GUARDS, Condition
 
 START: Final = "\x00start"
 """Key of the start sign: no socket id can be equal to it."""

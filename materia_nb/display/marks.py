@@ -22,6 +22,7 @@ class Marks:
     Args:
         current: id of the socket that the cast is at.
         waiting: whether it waits there for an answer.
+        working: whether somebody is at work on that answer now, as far as whoever draws it knows.
         held: whether its agent holds the cast there until a person has spoken.
         failed: id of the socket at which the cast failed.
         visits: visits so far by socket id.
@@ -43,6 +44,7 @@ class Marks:
 
     current: str | None = None
     waiting: bool = False
+    working: bool = False
     held: bool = False
     failed: str | None = None
     visits: Mapping[str, int] = field(default_factory=_nothing)

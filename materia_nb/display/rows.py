@@ -26,7 +26,7 @@ class Item:
     """Something with a box: a socket's card, a loop's box, the start or the end.
 
     ``ports`` gives, for a loop's box, where each line crosses its border, relative to its centre.
-    ``selves`` are its lines to itself with their labels' widths; ``leaving`` and ``reaching`` count the
+    ``selves`` are its lines to itself with their labels' sizes; ``leaving`` and ``reaching`` count the
     lines that run upwards along its right side.
     """
 
@@ -34,7 +34,7 @@ class Item:
     w: float
     h: float
     ports: Ports | None = None
-    selves: list[tuple[Link, float]] = field(default_factory=list)
+    selves: list[tuple[Link, tuple[float, float]]] = field(default_factory=list)
     leaving: int = 0
     reaching: int = 0
 
@@ -115,17 +115,18 @@ class Rows:
     rows: list[list[Cell]]
     cell_of: dict[str, Cell]
     title: Cell | None
+    bordered: bool = False
 
 
 class _Numbers:
     """Which row each rank, the labels below it and the region's borders have."""
 
-    def __init__(self, wires: list[Wire], rank: dict[str, int], *, bordered: bool) -> None:
+    def __init__(self, wires: list[Wire], rank: dict[str, int], *, bordered: bool, titled: bool) -> None:
         self.rank = rank
         labelled = {self._labelled(wire, wire.tail) for wire in wires if wire.tail and wire.label[1]}
         self.of_rank: list[int] = []
         self.of_label: dict[int, int] = {}
-        count = 2 if bordered else 0
+        count = bordered + titled
         for number in range(max(rank.values(), default=0) + 1):
             self.of_rank.append(count)
             count += 1
@@ -158,22 +159,33 @@ class _Numbers:
         return range(first, last + step, step)
 
 
+def self_room(label: tuple[float, float]) -> float:
+    """How much of a card's side a line to itself takes, its label beside it included."""
+    return max(22.0, label[1] + 4)
+
+
 def _item_cell(item: Item, wires: list[Wire], row: int) -> Cell:
     """Make the cell of a card or box, with room at its right for lines that run along it."""
     if item.ports is not None:
         return Cell(row, item.w / 2, item.w / 2, item.h, item)
     item.leaving = sum(1 for wire in wires if wire.upward and wire.tail is item)
     item.reaching = sum(1 for wire in wires if wire.upward and wire.head is item)
-    item.h = max(item.h, 14 + LANE * (item.leaving + item.reaching) + 22 * len(item.selves))
-    side = max([max(item.leaving, item.reaching) * TURN, *(26 + width for _, width in item.selves)])
+    turns = sum(self_room(size) for _, size in item.selves)
+    item.h = max(item.h, 14 + LANE * (item.leaving + item.reaching) + turns)
+    side = max([max(item.leaving, item.reaching) * TURN, *(26 + size[0] for _, size in item.selves)])
     return Cell(row, item.w / 2, item.w / 2 + side, item.h, item)
 
 
 def build_rows(
-    items: list[Item], wires: list[Wire], rank: dict[str, int], title: tuple[float, float] | None
+    items: list[Item],
+    wires: list[Wire],
+    rank: dict[str, int],
+    title: tuple[float, float] | None,
+    *,
+    bordered: bool,
 ) -> Rows:
-    """Make the rows of a region: a row a rank, label rows between, border rows if it has a ``title``."""
-    numbers = _Numbers(wires, rank, bordered=title is not None)
+    """Make the rows of a region: a row a rank, label rows between, border rows, in the first the ``title``."""
+    numbers = _Numbers(wires, rank, bordered=bordered, titled=title is not None)
     rows: list[list[Cell]] = [[] for _ in range(numbers.count)]
     touching: dict[str, list[Wire]] = {item.key: [] for item in items}
     for wire in wires:
@@ -197,7 +209,7 @@ def build_rows(
     if title:
         title_cell = Cell(1, title[0] / 2, title[0] / 2, title[1])
         rows[1].append(title_cell)
-    return Rows(rows, cell_of, title_cell)
+    return Rows(rows, cell_of, title_cell, bordered)
 
 
 def _join(wire: Wire, cell_of: dict[str, Cell]) -> None:

@@ -65,6 +65,18 @@ class Stroke:
             ]
         )
 
+    def flipped(self) -> Stroke:
+        """Return the same path with x and y exchanged."""
+        return Stroke(
+            [
+                (
+                    kind,
+                    tuple(value for x, y in zip(values[::2], values[1::2], strict=True) for value in (y, x)),
+                )
+                for kind, values in self.commands
+            ]
+        )
+
     def d(self) -> str:
         """Write the path as SVG path data."""
         return "".join(kind + " ".join(f"{value:.1f}" for value in values) for kind, values in self.commands)

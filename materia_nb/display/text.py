@@ -23,8 +23,8 @@ from materia_nb.display.words import (
     summary,
 )
 from materia_nb.jsonvalue import JSON, compact
-from materia_nb.loadout.conditions import described
 from materia_nb.loadout.graph import END, Graph, Socket
+from materia_nb.loadout.vocabulary import described
 
 WIDTH: Final = 88
 """The columns of a line of a table."""

@@ -7,10 +7,10 @@ from typing import Final
 
 from materia_nb.display.geometry import Box
 from materia_nb.display.links import Link
-from materia_nb.display.rows import LANE, Cell, Item, Rows, Wire
+from materia_nb.display.rows import LANE, Cell, Item, Rows, Wire, self_room
 from materia_nb.display.strokes import Stroke
 
-PAD: Final = 18.0
+PAD: Final = 14.0
 
 
 @dataclass(slots=True)
@@ -38,6 +38,26 @@ class Picture:
             mine.update({key: box.moved(dx, dy) for key, box in theirs.items()})
         self.stubs |= other.stubs
         return {key: stroke.moved(dx, dy) for key, stroke in other.strokes.items()}
+
+    def flipped(self) -> Picture:
+        """Return the same picture with x and y exchanged."""
+        return Picture(
+            w=self.h,
+            h=self.w,
+            boxes={key: box.flipped() for key, box in self.boxes.items()},
+            loops={key: box.flipped() for key, box in self.loops.items()},
+            titles={key: box.flipped() for key, box in self.titles.items()},
+            strokes={key: stroke.flipped() for key, stroke in self.strokes.items()},
+            labels={key: box.flipped() for key, box in self.labels.items()},
+            stubs=self.stubs,
+            ports=self.ports,
+        )
+
+    def shifted(self, dx: float, dy: float, w: float, h: float) -> Picture:
+        """Return the same picture moved inside a larger one; its ports move along x."""
+        moved = Picture(w, h, ports={key: x + dx for key, x in self.ports.items()})
+        moved.strokes = moved.take(self, dx, dy)
+        return moved
 
     def draw(self, wire: Wire, stroke: Stroke, label: Box | None) -> None:
         """Take a drawn wire, and remember where it crosses the border."""
@@ -71,7 +91,7 @@ def _tops(rows: Rows) -> list[tuple[float, float]]:
             default=0.0,
         )
         below = rows.rows[index + 1] if index + 1 < len(rows.rows) else []
-        base = 24.0 if any(cell.item for cell in below) else 13.0
+        base = 21.0 if any(cell.item for cell in below) else 9.0
         y += height + base + min(42.0, 0.15 * swing)
     return found
 
@@ -83,7 +103,7 @@ class Drawing:
         self.rows = rows
         self.y = _tops(rows)
         cells = [cell for row in rows.rows for cell in row]
-        self.pad = PAD if rows.title else 0.0
+        self.pad = PAD if rows.bordered else 0.0
         left = min((cell.x - cell.left for cell in cells), default=0.0) - self.pad
         for cell in cells:
             cell.x -= left
@@ -164,7 +184,8 @@ class Drawing:
         """Draw a line from a card to itself, at its right side, with its label beyond."""
         box = self.boxes[item.key]
         middle = box.cy + (item.leaving - item.reaching) * LANE / 2
-        y = middle + (index - (len(item.selves) - 1) / 2) * 22
+        rooms = [self_room(size) for _, size in item.selves]
+        y = middle - sum(rooms) / 2 + sum(rooms[:index]) + rooms[index] / 2
         stroke = Stroke()
         out = box.right + 20
         stroke.line(box.right, y - 6)

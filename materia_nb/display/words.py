@@ -11,8 +11,8 @@ from typing import Final
 from materia_nb.display.escape import part
 from materia_nb.display.links import Link, may_fall_through
 from materia_nb.display.marks import Marks
-from materia_nb.loadout.conditions import described
 from materia_nb.loadout.graph import Advance, Edge, Graph, Loop, Socket
+from materia_nb.loadout.vocabulary import described
 
 TIMES: Final = "\N{MULTIPLICATION SIGN}"
 NEVER: Final = "never taken"

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from materia_nb.engine import followup
-from materia_nb.engine.decision import AdvanceFact, Assigned, Decision
-from materia_nb.engine.facts import learned_from
-from materia_nb.engine.items import forget, lies_in, list_at, own_list, walked_by
-from materia_nb.engine.routing import Choice, choose_edge, choose_exit, count_edge, count_exit, matches
+from materia_nb.engine import prompt_layers
+from materia_nb.engine.entering import learned_from
+from materia_nb.engine.items import forget, lies_in, list_at, own_list, source, walked_by
+from materia_nb.engine.routing import (
+    AdvanceFact,
+    Assigned,
+    Choice,
+    Decision,
+    choose_edge,
+    choose_exit,
+    count_edge,
+    count_exit,
+    matches,
+)
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
     Draft,
@@ -19,7 +28,6 @@ from materia_nb.engine.state import (
     Visit,
 )
 from materia_nb.engine.transition import Event, Step, about_visit, decision_of, stop_cast
-from materia_nb.engine.values import source
 from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON, MISSING, set_path
 from materia_nb.loadout.graph import END
@@ -237,14 +245,14 @@ def route(
         failure = count_exit(rules, draft, visit, choice.route)
     done = pending.advanced
     if reworked and (item is None or item.id != done):
-        draft.follow_up = followup.capture(
+        draft.follow_up = prompt_layers.capture(
             draft.follow_up, here.socket, choice.target, item, pending.context, pending.text
         )
     if not reworked and draft.follow_up:
-        draft.follow_up = followup.without_target(draft.follow_up, visit.socket)
+        draft.follow_up = prompt_layers.without_target(draft.follow_up, visit.socket)
     if done is not None:
         if draft.follow_up:
-            draft.follow_up = followup.without_item(draft.follow_up, done)
+            draft.follow_up = prompt_layers.without_entries_of(draft.follow_up, done)
         draft.items = {key: record for key, record in draft.items.items() if not lies_in(key, done)}
     draft.pending = None
     decision = decision._replace(

@@ -10,20 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from materia_nb.engine import artifacts, edit
+from materia_nb.engine import edit
 from materia_nb.engine import events as ev
 from materia_nb.engine import evolve as to
 from materia_nb.engine import step as engine
-from materia_nb.engine.pins import Pin
+from materia_nb.engine.conversation import Decided, ToolCall
+from materia_nb.engine.labels import Label, LabelKey
 from materia_nb.engine.prompt import reworded
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.said import Decided, ToolCall
-from materia_nb.engine.session import Session, remarks_of
-from materia_nb.engine.state import Failure, Usage, Visit
+from materia_nb.engine.session import Session, name_of_correction, name_of_output, remarks_of
+from materia_nb.engine.state import Failure, Pin, Usage, Visit
 from materia_nb.engine.transition import waiting_visit
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.contract import Approval, Grant, answer_facts, answer_note
-from materia_nb.handoff.refused import RefusedAnswer
+from materia_nb.handoff.protocol import RefusedAnswer
 from materia_nb.jsonvalue import JSON, too_deep_to_write
 
 ASKING: Final = ("bash", "edit", "write")
@@ -67,7 +67,7 @@ def answer(
     step = engine.output(rules, session.state, given.text, given.usage, session.prompt, given.changed)
     step = engine.telling(step, given.process)
     first, *rest = step.events
-    name = artifacts.name_of_output(session, visit, first.type)
+    name = name_of_output(session, visit, first.type)
     told = dict(first.data)
     if first.type == "socket_complete" and step.decision is not None and step.decision.target:
         told["next"] = step.decision.target
@@ -389,7 +389,7 @@ def recommit(rules: Rules, session: Session, text: str, ts: int) -> Outcome:
         raise MateriaError(
             "The cast was edited since that step.", hint="undo the edit first", kind="recommit"
         )
-    name = artifacts.name_of_correction(session)
+    name = name_of_correction(session)
     change = to.recommitted(rules, session, text, name, ts)
     first = ev.SocketRecommitted(step=record.number, text=text, artifact=name, ts=ts)
     ends = [one for one in change.step.events if one.type in ("materia_event", "cast_end")]
@@ -423,6 +423,31 @@ def pin(rules: Rules, session: Session, name: str, chosen: Pin, ts: int) -> Outc
 def unpin(rules: Rules, session: Session, name: str, ts: int) -> Outcome:
     """Let a socket or materia be answered as usual."""
     return _fold(rules, session, ev.Unpinned(name=name, ts=ts))
+
+
+def label(rules: Rules, session: Session, key: LabelKey, said: Label, ts: int) -> Outcome:
+    """Keep what a person says of a step, or of the cast itself."""
+    if said._replace(by="") == session.labels.get(key, Label())._replace(by=""):
+        return Outcome(session)
+    return _fold(rules, session, _labelled(key, said, ts))
+
+
+def unlabel(rules: Rules, session: Session, by: str, ts: int) -> Outcome:
+    """Take the last change of what people say of the cast and its steps back."""
+    if not session.labels_before:
+        raise MateriaError(
+            "There is no label to take back.",
+            hint="label says something of the cast or of a step",
+            kind="undo",
+        )
+    key, before = session.labels_before[-1]
+    event = replace(_labelled(key, before, ts), undoes=True, by=before.by or by)
+    return _fold(rules, session, event)
+
+
+def _labelled(key: LabelKey, said: Label, ts: int) -> ev.Labelled:
+    branch, step = key
+    return ev.Labelled(branch=branch, step=step, ts=ts, **said._asdict())
 
 
 def remember(rules: Rules, session: Session, step: int, suggestion: JSON, ts: int) -> Outcome:

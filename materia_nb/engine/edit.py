@@ -18,7 +18,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Draft, FollowUp, ItemId, Place, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import item_issues
-from materia_nb.handoff.refused import RefusedAnswer
+from materia_nb.handoff.protocol import RefusedAnswer
 from materia_nb.jsonvalue import JSON, compact, same
 
 Origins: TypeAlias = Sequence[int | None]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
-from materia_nb.engine.said import Decided, ToolCall, call_from
+from materia_nb.engine.conversation import Decided, ToolCall, call_from
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
@@ -488,6 +488,21 @@ class EditUndone(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Labelled(Event):
+    """What a person says of a step, or with `step` 0 of the cast, all of it anew; `undoes` takes the last change back."""
+
+    type: ClassVar[str] = "labelled"
+    step: int = 0
+    branch: int = 0
+    name: str = ""
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    verdict: str = ""
+    undoes: bool = False
+    by: str = "person"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SocketRecommitted(Event):
     """A person corrected the output of that step."""
 
@@ -555,6 +570,7 @@ EVENTS: Final[Mapping[str, type[Event]]] = {
         PromptEdited,
         EditUndone,
         SocketRecommitted,
+        Labelled,
         CastBack,
         CastRecast,
         CastRevive,
@@ -691,7 +707,7 @@ def to_json(event: Event) -> dict[str, JSON]:
     for name, key, form, _ in _FIELDS[kind]:
         value = getattr(event, name)
         if value is not None and value != {} and (value not in ((), "") or name not in _LEFT_OUT):
-            data[key] = form.write(value)
+            data[key] = value if form.write is _same else form.write(value)
     return data
 
 

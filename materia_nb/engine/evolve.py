@@ -13,12 +13,12 @@ from typing import Any, Final, NamedTuple
 from materia_nb.engine import edit
 from materia_nb.engine import events as ev
 from materia_nb.engine import step as engine
-from materia_nb.engine.pins import Pin
+from materia_nb.engine.conversation import ToolCall, told_events
+from materia_nb.engine.labels import WHOLE_CAST, Label
 from materia_nb.engine.prompt import reworded
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.said import ToolCall, told_events
 from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord, turns_in
-from materia_nb.engine.state import CastState, Failure, Usage
+from materia_nb.engine.state import CastState, Failure, Pin, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract.approval import Grant
 from materia_nb.jsonvalue import JSON
@@ -505,6 +505,28 @@ def _undone(_: Rules, session: Session, event: ev.EditUndone) -> Session:
     return session if last.asked is None else asking_instead(session, last.asked)
 
 
+def _labelled(_: Rules, session: Session, event: ev.Labelled) -> Session:
+    key = (event.branch, event.step)
+    if key != WHOLE_CAST and not any(
+        (one.branch, one.number) == key
+        for line in (session.steps[event.step - 1 : event.step], *session.abandoned)
+        for one in line
+    ):
+        raise Unfit(event, f"and there is no step {event.step}")
+    label = Label(event.name, event.tags, event.note, event.verdict, event.by)
+    labels = {one: said for one, said in session.labels.items() if one != key}
+    if not label.empty:
+        labels[key] = label
+    before = session.labels_before
+    if not event.undoes:
+        before = (*before, (key, session.labels.get(key, Label())))
+    elif not before or before[-1][0] != key:
+        raise Unfit(event, "and nothing was said that it could take back")
+    else:
+        before = before[:-1]
+    return session._replace(labels=labels, labels_before=before)
+
+
 def _recommitted(rules: Rules, session: Session, event: ev.SocketRecommitted) -> Session:
     if not session.steps or event.text is None:
         raise Unfit(event, "and there is no such step or text")
@@ -545,6 +567,7 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.PromptEdited: _prompt_edited,
     ev.EditUndone: _undone,
     ev.SocketRecommitted: _recommitted,
+    ev.Labelled: _labelled,
     **dict.fromkeys(
         (
             ev.RecoveryRetry,

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from materia_nb.engine.cast_layer import CastLayer
-from materia_nb.engine.followup import cut, shown_to
+from materia_nb.engine.items import template
+from materia_nb.engine.prompt_layers import CastLayer, cut, shown_to
 from materia_nb.engine.state import FollowUp, Item, View
-from materia_nb.engine.values import template
 from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.handoff.common import WORK_IS_OVER
 from materia_nb.handoff.protocol import Issue
-from materia_nb.handoff.wording import WORK_IS_OVER
 from materia_nb.jsonvalue import JSON, pretty, without_points
 
 LayerName: TypeAlias = Literal[

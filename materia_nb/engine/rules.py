@@ -6,7 +6,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Final
 
-from materia_nb.engine.cast_layer import Placed, placed
+from materia_nb.engine.prompt_layers import Placed, placed
 from materia_nb.engine.state import Mode
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol, requirements
 from materia_nb.handoff.protocol import (

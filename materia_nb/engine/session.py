@@ -1,20 +1,17 @@
-"""Everything a cast knows, as one frozen value; it changes in :mod:`materia_nb.engine.evolve` alone.
-
-These are named tuples for the reason given in :mod:`materia_nb.engine.state`: a step makes several of them.
-"""
+"""Everything a cast knows, as one frozen value; what is to be done next with it; names of its files (R29)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple, overload
+from typing import Final, Literal, NamedTuple, TypeAlias, overload
 
-from materia_nb.engine.decision import Decision
-from materia_nb.engine.pins import Pin
+from materia_nb.engine.conversation import MateriaEvent, Message, ToolCall
+from materia_nb.engine.labels import WHOLE_CAST, Label, LabelKey
+from materia_nb.engine.outcome import Remark, remarks
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.remarks import Remark, remarks
+from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.said import MateriaEvent, Message, ToolCall
-from materia_nb.engine.state import CastState, Mode, Usage
+from materia_nb.engine.state import CastState, Mode, Pin, Usage, Visit
 from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON
 
@@ -148,6 +145,8 @@ class Steps(Sequence[StepRecord]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[StepRecord]: ...
     def __getitem__(self, index: int | slice) -> StepRecord | Sequence[StepRecord]:
+        if index == -1 and self._latest is not None:
+            return self._latest
         if isinstance(index, slice):
             return tuple(self._at(place) for place in range(*index.indices(len(self))))
         length = len(self)
@@ -215,6 +214,8 @@ class Session(NamedTuple):
         kept: the suggestions that a person kept.
         pins: what answers in the place of sockets and materia because a person chose it, by name (R40).
         ending: the decision that passed over empty loops to the end.
+        labels: what people say of the cast and of its steps.
+        labels_before: what each change of these took away, the latest last.
     """
 
     state: CastState
@@ -235,6 +236,8 @@ class Session(NamedTuple):
     kept: tuple[JSON, ...] = ()
     pins: Mapping[str, Pin] = {}
     ending: Decision | None = None
+    labels: Mapping[LabelKey, Label] = {}
+    labels_before: tuple[tuple[LabelKey, Label], ...] = ()
 
     @property
     def asked(self) -> str | Prompt:
@@ -249,7 +252,8 @@ class Session(NamedTuple):
     def at(self, rules: Rules, steps: Steps) -> Session:
         """Return the cast as it was right after the last of ``steps``, which lead to it from the start."""
         if not steps:
-            return Session(self.start, self.start, pins=self.steps[0].pins if self.steps else self.pins)
+            pins = self.steps[0].pins if self.steps else self.pins
+            return Session(self.start, self.start, pins=pins, labels=self.labels)
         last = steps[-1]
         return Session(
             last.after,
@@ -261,7 +265,13 @@ class Session(NamedTuple):
             turns=turns_in(rules, steps),
             pins=last.pins,
             edits=tuple(edit for edit in self.edits if edit.step < last.number),
+            labels=self.labels,
         )
+
+
+def label_of(session: Session, step: StepRecord | None = None) -> Label:
+    """Return what people say of a step, or of the cast itself."""
+    return session.labels.get(WHOLE_CAST if step is None else (step.branch, step.number), Label())
 
 
 def remarks_of(rules: Rules, session: Session) -> tuple[Remark, ...]:
@@ -288,3 +298,88 @@ def turns_in(rules: Rules, steps: Sequence[StepRecord]) -> dict[str, int]:
             for key in (step.socket, f"materia {socket.materia.id}"):
                 counts[key] = counts.get(key, 0) + asked
     return counts
+
+
+What: TypeAlias = Literal["enter", "utility", "agent", "person"]
+
+
+class Pending(NamedTuple):
+    """One thing that is to be done.
+
+    Attributes:
+        what: ``enter`` the next socket, run a ``utility``, ask an ``agent`` a turn, or wait for a ``person``:
+            who decides about tool calls or a draft, or for whom the cast is held.
+        visit: the visit that owes an output; None for ``enter``.
+    """
+
+    what: What
+    visit: Visit | None = None
+
+
+def pending(rules: Rules, session: Session) -> tuple[Pending, ...]:
+    """Return what is to be done next; nothing when the cast is over. Several things could go on side by side."""
+    state = session.state
+    if state.status == "ready":
+        return (Pending("enter"),)
+    if state.status == "held":
+        return (Pending("person", state.at),)
+    if state.status != "waiting" or state.at is None:
+        return ()
+    if rules.sockets[state.at.socket].socket.is_utility:
+        return (Pending("utility", state.at),)
+    return (Pending("person" if _waits_for_a_person(session, state.at) else "agent", state.at),)
+
+
+def _waits_for_a_person(session: Session, visit: Visit) -> bool:
+    """Whether a person decides before the agent is asked: about tool calls, or about a draft."""
+    if any(call.decided is None for call in session.asking):
+        return True
+    return bool(visit.drafts) and visit.mode == "draft" and session.wish is None
+
+
+_WORDS: Final = {
+    "socket_refinement": "refinement",
+    "socket_worked": "work",
+    "socket_held": "held",
+    "socket_continued": "continued",
+}
+"""What the artifact of an output is called that did not complete its socket, by its event; else ``refused``."""
+
+
+def visit_name(visit: int, item_key: str | None) -> str:
+    """``<visit>`` or ``<visit>-<itemKey>``, as output artifacts are named."""
+    return str(visit) if item_key is None else f"{visit}-{item_key}"
+
+
+def branch_suffix(branch: int) -> str:
+    """What is put behind names once a cast was taken back, so that nothing of an abandoned branch is lost."""
+    return f".branch-{branch}" if branch else ""
+
+
+def output_name(socket: str, visit: int, item_key: str | None, suffix: str = ".md") -> str:
+    """Where the output of a visit stands."""
+    return f"sockets/{socket}/{visit_name(visit, item_key)}{suffix}"
+
+
+def context_name(socket: str, visit: int, item_key: str | None, branch: int = 0) -> str:
+    """Where the prompt of a visit stands."""
+    middle = f"{socket}-{visit}" if item_key is None else f"{socket}-{item_key}-{visit}"
+    return f"contexts/{middle}{branch_suffix(branch)}.md"
+
+
+def name_of_output(session: Session, visit: Visit, kind: str) -> str:
+    """Return where the output belongs that an event of type ``kind`` is about to tell."""
+    branch = branch_suffix(len(session.abandoned))
+    key = visit.item.key if visit.item else None
+    if kind == "socket_complete":
+        return output_name(visit.socket, visit.visit, key, f"{branch}.md")
+    # Numbered by the turns of the visit, so that no recast or revival writes over an earlier one.
+    number = len(session.steps[-1].turns) + 1
+    return output_name(visit.socket, visit.visit, key, f"{branch}.{_WORDS.get(kind, 'refused')}-{number}.md")
+
+
+def name_of_correction(session: Session) -> str:
+    """Return where a person's correction of the latest step belongs."""
+    step = session.steps[-1]
+    suffix = f"{branch_suffix(step.branch)}.corrected-{len(step.turns) + 1}.md"
+    return output_name(step.socket, step.visit, step.item_key, suffix)

@@ -4,10 +4,9 @@ Each returns a :class:`Step`: the new state, what happened as events, and, when 
 way on was decided, the decision. Nothing here touches files, clocks or processes.
 """
 
-from materia_nb.engine.again import abort, fail, recast, resend, revive, set_budget, spend
 from materia_nb.engine.entering import begin, enter, prompt_for
-from materia_nb.engine.holds import answered, called, decided
-from materia_nb.engine.outputs import check_answer, finalize, output
+from materia_nb.engine.outputs import answered, called, check_answer, decided, finalize, output
+from materia_nb.engine.recovery import abort, fail, recast, resend, revive, set_budget, spend
 from materia_nb.engine.transition import CORRECT_THE_UTILITY, Event, Step, about, short, telling
 
 __all__ = [

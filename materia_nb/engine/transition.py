@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from materia_nb.engine.decision import Assigned, By, Decision
-from materia_nb.engine.followup import cut
 from materia_nb.engine.prompt import Prompt
+from materia_nb.engine.prompt_layers import cut
+from materia_nb.engine.routing import Assigned, By, Decision
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
     CastState,
@@ -109,13 +109,14 @@ def short(label: str, most: int = 60) -> str:
 
 def waiting_visit(state: CastState) -> Visit:
     """Return the visit that owes an output, or raise MateriaError (``not_waiting``)."""
-    if state.waiting_at is None:
+    visit = state.waiting_at
+    if visit is None:
         raise MateriaError(
             f"No socket is waiting for an answer; the cast is {state.status}.",
             hint="step first",
             kind="not_waiting",
         )
-    return state.waiting_at
+    return visit
 
 
 def telling(step: Step, process: str) -> Step:

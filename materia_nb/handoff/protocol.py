@@ -1,4 +1,4 @@
-"""The interface that every handoff protocol implements, and what reading an output gives."""
+"""The interface that every handoff protocol implements, what reading an output gives, and what it means for the graph."""
 
 from __future__ import annotations
 
@@ -6,8 +6,66 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+from materia_nb.errors import MateriaError
 from materia_nb.handoff.requirements import Requirements
 from materia_nb.jsonvalue import JSON
+
+
+class Verdict(NamedTuple):
+    """Whether the step is satisfied, what happens next and why, and what was odd; as in ``Reading``."""
+
+    satisfied: bool | None
+    action: Action = "route"
+    reason: str = ""
+    target: str | None = None
+    needs: Needs | None = None
+    warnings: tuple[Issue, ...] = ()
+
+    def reading(
+        self,
+        value: JSON,
+        *,
+        context: str,
+        work_items: list[JSON] | None,
+        issues: tuple[Issue, ...] = (),
+        memory: JSON = None,
+    ) -> Reading:
+        """Return the reading of an accepted output with this verdict."""
+        return Reading(
+            value,
+            issues=issues,
+            satisfied=self.satisfied,
+            context=context,
+            work_items=work_items,
+            action=self.action,
+            target=self.target,
+            warnings=self.warnings,
+            reason=self.reason,
+            needs=self.needs,
+            memory=memory,
+        )
+
+
+_TOLD: Final = 40
+
+
+class RefusedAnswer(MateriaError):
+    """An answer was not taken; ``issues`` are all the reasons, each with path, message and what to do."""
+
+    def __init__(self, what: str, issues: Sequence[Issue], kind: str = "refused_answer") -> None:
+        self.issues = tuple(issues)
+        first, *others = issues
+        if not others:
+            super().__init__(f"{what} {first.message}", where=first.path, hint=first.fix, kind=kind)
+            return
+        lines = [
+            what,
+            *(f"  {issue.path}: {issue.message} To mend it: {issue.fix}." for issue in issues[:_TOLD]),
+        ]
+        if len(issues) > _TOLD:
+            lines.append(f"  and {len(issues) - _TOLD} more of this sort")
+        super().__init__("\n".join(lines), kind=kind)
+
 
 Action: TypeAlias = Literal["route", "reissue", "pause", "escalate", "detour", "reject"]
 Refusal: TypeAlias = Literal["not_json", "contract"]

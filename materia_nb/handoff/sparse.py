@@ -1,18 +1,104 @@
-"""The sparse protocol: ``workItems``, ``satisfied`` and ``context``, nothing else, but for ``event`` (R5-R9, R39)."""
+"""The sparse protocol: ``workItems``, ``satisfied`` and ``context`` (R5-R9), and the side channel ``event`` (R39)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
-from materia_nb.handoff.assigned import missing_sources
-from materia_nb.handoff.event_field import take_events
+from materia_nb.handoff.common import (
+    ANYTHING,
+    TEXT,
+    Gist,
+    Outcome,
+    Piece,
+    closed_object,
+    joined,
+    listed_as,
+    missing_sources,
+    parted,
+)
 from materia_nb.handoff.jsontext import Found, NotJson, agent_object, utility_object
 from materia_nb.handoff.protocol import UNKNOWN, Issue, Reading, TurnFacts
 from materia_nb.handoff.requirements import Requirements
-from materia_nb.handoff.schemas import ANYTHING, TEXT, closed_object, listed_as
-from materia_nb.handoff.sparse_gist import from_gist, to_gist
 from materia_nb.jsonvalue import JSON
+
+SEVERITIES: Final = ("debug", "info", "warning", "error", "critical")
+"""How grave an event may be, the gravest last; one that does not say so is ``info``."""
+
+_TEXTS: Final = ("message", "source")
+_FIELDS: Final = ("type", "severity", *_TEXTS, "payload")
+
+
+class SideChannel(NamedTuple):
+    """An output without its ``event`` field, the events in it, and what is wrong with these."""
+
+    value: dict[str, JSON]
+    events: tuple[dict[str, JSON], ...] = ()
+    issues: tuple[Issue, ...] = ()
+
+
+def take_events(value: dict[str, JSON]) -> SideChannel:
+    """Take the top-level ``event`` out of an object; whoever reads on sees nothing of it."""
+    if "event" not in value:
+        return SideChannel(value)
+    rest = {name: child for name, child in value.items() if name != "event"}
+    given = value["event"]
+    if not isinstance(given, list):
+        issue = Issue("$.event", "event must be an array of events.", "write [] around it, or leave it out")
+        return SideChannel(rest, (), (issue,))
+    issues = tuple(
+        issue for place, one in enumerate(given) for issue in _event_issues(f"$.event[{place}]", one)
+    )
+    return SideChannel(rest, () if issues else tuple(given), issues)
+
+
+def _event_issues(path: str, event: JSON) -> Iterator[Issue]:
+    if not isinstance(event, dict):
+        yield Issue(path, "An event must be an object.", 'write {"type": "...", "message": "..."}')
+        return
+    kind = event.get("type")
+    if not isinstance(kind, str) or not kind.strip():
+        yield Issue(f"{path}.type", "The type of an event must be a string that is not blank.", "name it")
+    severity = event.get("severity", "info")
+    if not isinstance(severity, str) or severity not in SEVERITIES:
+        fix = f"write one of {', '.join(SEVERITIES)}, or leave it out"
+        yield Issue(f"{path}.severity", "There is no such severity.", fix)
+    for name in _TEXTS:
+        if not isinstance(event.get(name, ""), str):
+            yield Issue(f"{path}.{name}", f"The {name} of an event must be a string.", "write plain text")
+    for name in event:
+        if name not in _FIELDS:
+            fix = "put it into payload, which may be anything"
+            yield Issue(f"{path}.{name}", f"An event has {', '.join(_FIELDS)} and no other field.", fix)
+
+
+def to_gist(value: Mapping[str, JSON]) -> Gist:
+    """Return what a sparse handoff says; fields of the wrong type say nothing."""
+    satisfied, context, items = value.get("satisfied"), value.get("context"), value.get("workItems")
+    outcome: Outcome = "done" if satisfied is True else "again" if satisfied is False else "open"
+    did, found = parted(context) if isinstance(context, str) else ("", "")
+    pieces = tuple(
+        Piece(item["title"], item["context"])
+        for item in (items if isinstance(items, list) else ())
+        if isinstance(item, dict)
+        and isinstance(item.get("title"), str)
+        and isinstance(item.get("context"), str)
+    )
+    return Gist(outcome, did, found, pieces)
+
+
+def from_gist(gist: Gist) -> dict[str, JSON]:
+    """Write a gist as a sparse handoff, without the fields that have nothing to say."""
+    value: dict[str, JSON] = {}
+    if gist.outcome in ("done", "accepted", "again"):
+        value["satisfied"] = gist.outcome != "again"
+    context = joined(gist.did, gist.found)
+    if context:
+        value["context"] = context
+    if gist.pieces:
+        value["workItems"] = [piece._asdict() for piece in gist.pieces]
+    return value
+
 
 _LEGACY = {
     "tasks": "put the work units in workItems, each with title and context",

@@ -8,13 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
-from materia_nb.engine.decision import Said
 from materia_nb.engine.items import alias_paths, state_path
+from materia_nb.engine.routing import Said
 from materia_nb.engine.rules import Rules, SocketRules
-from materia_nb.jsonvalue import JSON, compact, set_path, split_path
-from materia_nb.loadout.graph import Graph
+from materia_nb.errors import MateriaError
+from materia_nb.handoff.common import Outcome
+from materia_nb.handoff.protocol import Reading
+from materia_nb.insight.forms import FORMS, answer_in_form, holds
+from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, set_path, split_path
+from materia_nb.loadout.graph import Graph, Socket
 
 WORD: Final = "x"
 """What stands for any text."""
@@ -31,39 +36,59 @@ class Answer(NamedTuple):
         text: the answer.
         satisfied: what it says of that, None when it says nothing.
         items: how long its lists are, None when it has none.
+        asks: what it asks for instead of a route: ``pause`` or ``escalate``, which hold the cast for a person; such an
+            answer has no chance in odds and rehearsals.
     """
 
     text: str
     satisfied: Said
     items: int | None
+    asks: str = ""
 
 
 def quiet(graph: Graph) -> Graph:
-    """Return the same routes with nothing to tell and one form to answer in: prompts do not change where a cast goes."""
+    """Return the same routes with nothing to tell: prompts do not change where a cast goes.
+
+    What is handed over in a form that cannot be made is handed over in the sparse one.
+    """
     sockets = {
         id_: replace(
             socket,
             materia=replace(socket.materia, prompt="", raw={}, owner=None, params={}, script=None),
-            handoff="sparse",
+            handoff=socket.handoff if socket.handoff in FORMS else "sparse",
             cast_context="none",
-            assignment={},
             layout=None,
         )
         for id_, socket in graph.sockets.items()
     }
-    return replace(graph, sockets=sockets)
+    return replace(graph, sockets=sockets, document={})
 
 
-def other_protocols(graph: Graph) -> tuple[str, ...]:
-    """The sockets whose agents speak another protocol than the sparse one."""
-    return tuple(id_ for id_, one in graph.sockets.items() if not one.is_utility and one.handoff != "sparse")
+def strangers(graph: Graph) -> tuple[str, ...]:
+    """The sockets whose agents speak a protocol in whose form no answer can be made."""
+    known = {"sparse", *FORMS}
+    return tuple(id_ for id_, one in graph.sockets.items() if _asked(one) and one.handoff not in known)
+
+
+def detouring(graph: Graph) -> tuple[str, ...]:
+    """The sockets whose outputs may name any socket to be run first, which is left out."""
+    return tuple(
+        id_
+        for id_, one in graph.sockets.items()
+        if _asked(one) and one.handoff in FORMS and FORMS[one.handoff].detours
+    )
+
+
+def _asked(socket: Socket) -> bool:
+    """Whether an agent is asked there for a handoff."""
+    return not socket.is_utility and socket.parse == "json"
 
 
 class Answers:
     """What each socket of a loadout can say, with lists of each of the given lengths."""
 
     def __init__(self, rules: Rules, items: Sequence[int]) -> None:
-        self._items = tuple(items)
+        self._rules, self._items = rules, tuple(items)
         self._lists, self._aliases = _lists(rules.graph)
         self._orphans = _orphans(rules.graph, self._lists, self._aliases)
         self._known: dict[str, tuple[Answer, ...]] = {}
@@ -80,9 +105,47 @@ class Answers:
             yield Answer(WORD, None, None)
             return
         lengths: Sequence[int | None] = self._items if self._has_lists(here) else (None,)
+        if not here.socket.is_utility and here.protocol.name in FORMS:
+            yield from self._in_form(here, lengths)
+            return
         for said in verdicts(here):
             for count in lengths:
                 yield Answer(compact(self._value(here, said, count or 0)), said, count)
+
+    def _in_form(self, here: SocketRules, lengths: Sequence[int | None]) -> Iterator[Answer]:
+        """Every answer in the form of the socket's protocol; one that says nothing of ``satisfied`` may be None there."""
+        found = []
+        words: tuple[Said, ...] = verdicts(here) if verdicts(here) == (None,) else (True, False, None)
+        for said in words:
+            outcome: Outcome = "again" if said is False else "done" if said or words == (None,) else "open"
+            for count in lengths:
+                text = answer_in_form(
+                    self._rules,
+                    here,
+                    outcome,
+                    count or 0,
+                    partial(_routes, said=said, whatever=words == (None,)),
+                    partial(self._with_sources, here, count or 0),
+                )
+                if text is not None:
+                    found.append(Answer(text, said, count))
+        if not found:
+            raise MateriaError(
+                f"No short answer was found that {here.socket.id} takes.",
+                where=here.socket.id,
+                hint="an assignment there reads a JSONPath with a filter or the like; a dotted path can be explored",
+                kind="no_answer",
+            )
+        yield from found
+        yield from (Answer(text, None, None, action) for action, text in holds(self._rules, here))
+
+    def _with_sources(self, here: SocketRules, count: int, value: dict[str, JSON]) -> dict[str, JSON]:
+        """Add what assignments read and the value lacks, and the lists that loops read."""
+        for target, source in sorted(here.wanted.sources, key=lambda pair: len(pair[1])):
+            segments, path = _segments(source), tuple(split_path(target))
+            if segments and (self._below(path) or get_path(value, segments) is MISSING):
+                value = dict(set_path(value, segments, self._at(path, count, 0)))
+        return value
 
     def _has_lists(self, here: SocketRules) -> bool:
         if here.wanted.work_items or (here.socket.is_utility and self._orphans):
@@ -140,6 +203,11 @@ def verdicts(here: SocketRules) -> tuple[Said, ...]:
     if socket.advance is not None:
         conditions.append(socket.advance.when)
     return (None,) if all(one == "always" for one in conditions) else (True, False, None)
+
+
+def _routes(reading: Reading, *, said: Said, whatever: bool) -> bool:
+    """Whether an output is taken and follows the graph, saying this of ``satisfied``."""
+    return reading.accepted and reading.action == "route" and (whatever or reading.satisfied is said)
 
 
 def _segments(source: str) -> list[str]:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.insight.answers import other_protocols
+from materia_nb.insight.answers import detouring, strangers
 from materia_nb.insight.odds import Chances, Odds, PerSocket, odds_of
 from materia_nb.insight.solve import knots
-from materia_nb.insight.space import COMPLETE, FAILED, UNTIMED, Bounds, Node, Space, Taken, Way, walk
+from materia_nb.insight.space import COMPLETE, FAILED, HELD, UNTIMED, Bounds, Node, Space, Taken, Way, walk
 from materia_nb.insight.witness import Witness, to_an_end, witness_of
 from materia_nb.loadout.graph import END, ExitRoute, Graph
 
@@ -47,6 +47,11 @@ class Exploration:
         return self._space.complete
 
     @property
+    def certain(self) -> bool:
+        """Whether what was not seen is impossible: everything was looked at, and no protocol can do what is left out."""
+        return self.complete_search and not (strangers(self.graph) or detouring(self.graph))
+
+    @property
     def states(self) -> int:
         """How many states were found."""
         return len(self._space.nodes)
@@ -59,18 +64,24 @@ class Exploration:
             found.append(
                 f"The search stopped early, at {self.states:,} states: what was not seen is not known."
             )
-        if others := other_protocols(self.graph):
+        if others := strangers(self.graph):
             found.append(
                 f"{', '.join(others)}: explored as if its agent spoke the sparse protocol; what another protocol "
                 "adds (pauses, detours, escalations) is left out, and a witness is not in its form."
             )
+        if others := detouring(self.graph):
+            found.append(
+                f"{', '.join(others)}: its agent may want any socket run first (a detour), which is left out."
+            )
+        if not self.certain and self.complete_search:
+            found.append("So what was not seen is not known to be impossible.")
         return tuple(found)
 
     # -- answers --------------------------------------------------------------------
 
     @property
     def ends(self) -> dict[str, tuple[str, ...]]:
-        """How casts can end, ``complete`` or the kind of a failure, each with the sockets where they fail."""
+        """How casts can end: ``complete``, ``held`` for a person, or the kind of a failure, each with the sockets where."""
         found: dict[str, list[str]] = {}
         for node in self._space.nodes:
             if node.end is not None:
@@ -78,24 +89,24 @@ class Exploration:
         return {end: tuple(dict.fromkeys(sockets)) for end, sockets in found.items()}
 
     def can(self, what: str | tuple[str, int]) -> bool | None:
-        """Whether something can happen; None when the search stopped early and did not see it.
+        """Whether something can happen; None when it was not seen and may happen all the same (see :attr:`certain`).
 
         Args:
-            what: ``complete``, ``failed``, the kind of a failure, a socket, an edge as (socket, number
-                from 1), or the id of an exit route.
+            what: ``complete``, ``failed``, the kind of a failure, ``held`` (an agent stops for a person), a socket,
+                an edge as (socket, number from 1), or the id of an exit route.
 
         Raises:
             MateriaError: there is no such thing in the loadout (``unknown_socket``).
         """
         if self._shortest(what) is not None:
             return True
-        return False if self.complete_search else None
+        return False if self.certain else None
 
     @property
     def never(self) -> list[Taken]:
         """What no way takes: edges as (socket, number from 1), then ids of exit routes.
 
-        Of a search that stopped early it is what was not seen.
+        Where something was left out (see :attr:`certain`) it is what was not seen.
         """
         seen = set(self._space.first)
         for ways in self._space.ways:
@@ -134,7 +145,10 @@ class Exploration:
         """
         found = self._shortest(what)
         if found is None:
-            seen = "No way leads" if self.complete_search else "The search stopped early and saw no way"
+            early = (
+                "The search stopped early and saw no way" if not self.complete_search else "No way was seen"
+            )
+            seen = "No way leads" if self.certain else early
             raise MateriaError(
                 f"{seen} to {_words(what)}.",
                 hint="never and unreached say what no way takes",
@@ -142,6 +156,15 @@ class Exploration:
             )
         at = found[-1][1].to if found else 0
         return witness_of(self.graph, self._space, _words(what), [*found, *to_an_end(self._space, at)])
+
+    def ways_to_end(self) -> Iterator[tuple[str, str | None, Witness]]:
+        """Give each way to end: ``complete`` or the kind of a failure, the socket where it fails, and a witness."""
+        seen = set()
+        for number, node in enumerate(self._space.nodes):
+            if node.end is not None and (node.end, node.socket) not in seen:
+                seen.add((node.end, node.socket))
+                what = node.end if node.socket is None else f"{node.end} at {node.socket}"
+                yield node.end, node.socket, witness_of(self.graph, self._space, what, self._to(number))
 
     def odds(
         self,
@@ -224,12 +247,19 @@ class Exploration:
         if what in (COMPLETE, END):
             return lambda node: node.end == COMPLETE
         if what == FAILED:
-            return lambda node: node.end not in (None, COMPLETE)
+            return lambda node: node.end not in (None, COMPLETE, HELD)
         if what in self.graph.sockets:
             return lambda node: node.end is None and node.socket == what
-        if what in KINDS or what in self.ends:
+        if what in KINDS or what == HELD or what in self.ends:
             return lambda node: node.end == what
-        known = [COMPLETE, FAILED, *self.graph.sockets, *(self._name(one) for one in self._routes()), *KINDS]
+        known = [
+            COMPLETE,
+            FAILED,
+            HELD,
+            *self.graph.sockets,
+            *(self._name(one) for one in self._routes()),
+            *KINDS,
+        ]
         raise MateriaError(
             f"{what!r} is no socket, exit or end of {self.graph.name}.",
             hint=did_you_mean(what, known),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.insight.solve import solve
-from materia_nb.insight.space import COMPLETE, Space, Way
+from materia_nb.insight.space import COMPLETE, HELD, Space, Way
 from materia_nb.loadout.graph import Graph
 
 if TYPE_CHECKING:
@@ -86,9 +86,9 @@ def odds_of(
     ends: dict[str, float] = defaultdict(float)
     visits: dict[str, float] = dict.fromkeys(graph.sockets, 0.0)
     for node, count in zip(space.nodes, often, strict=True):
-        if node.end is not None:
+        if node.end is not None and (count or node.end != HELD):
             ends[node.end] += count
-        elif node.socket is not None:
+        elif node.end is None and node.socket is not None:
             visits[node.socket] += count
     success = solve(ahead, [float(node.end == COMPLETE) for node in space.nodes])
     left = solve(ahead, turns)
@@ -106,9 +106,14 @@ def odds_of(
 
 
 def weighed(ways: list[Way], chance: float | None) -> Iterator[tuple[float, Way]]:
-    """Each way with its chance; an answer that says nothing is never given where it could say something."""
+    """Each way with its chance; an answer that says nothing is never given where it could say something.
+
+    Nor is one that holds the cast for a person.
+    """
     for way in ways:
         said = way.answer.satisfied
+        if way.answer.asks:
+            continue
         if chance is None or said is None:
             weight = 1.0 if chance is None else 0.0
         else:
@@ -126,7 +131,7 @@ def _moves(
         if node.end is not None or node.socket is None or node.socket not in chances:
             continue
         for way in space.ways[number]:
-            if (said := way.answer.satisfied) is not None:
+            if (said := way.answer.satisfied) is not None and not way.answer.asks:
                 sign = often[number] * (1 if said else -1)
                 complete, turns = found[node.socket]
                 found[node.socket] = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from materia_nb.engine.decision import Decision, Look
+from materia_nb.engine.routing import Decision, Look
 from materia_nb.engine.session import StepRecord
 from materia_nb.insight import sides
 from materia_nb.insight.changes import Change, changes, shown

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from materia_nb.engine.decision import Decision
 from materia_nb.engine.entering import enter
+from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError, did_you_mean

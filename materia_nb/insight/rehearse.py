@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import lru_cache
 from random import Random
 from typing import Final, NamedTuple
 
@@ -16,6 +18,7 @@ from materia_nb.insight.answers import WORD, Answer, Answers, quiet, verdicts
 from materia_nb.insight.odds import Chances, chance_at, check_names
 from materia_nb.insight.space import Taken, arrive, end_of, visit
 from materia_nb.loadout.graph import Graph
+from materia_nb.sharing import Bar, Progress, shared
 
 BATCH: Final = 250
 """How many casts one worker does at a time."""
@@ -62,9 +65,18 @@ class Rehearsal:
 
 
 class Job(NamedTuple):
-    """Some of the casts of a rehearsal: those numbered from ``start`` up to ``end``."""
+    """Some of the casts of a rehearsal: those numbered from ``start`` up to ``end``.
 
-    graph: Graph
+    Attributes:
+        graph: the loadout, pickled: a worker makes it ready once, for all jobs that bring the same.
+        chances: the chance of ``satisfied: true``, by socket.
+        items: how long every list is.
+        seed: what the chances are drawn from.
+        start: the number of the first cast.
+        end: the number behind the last one.
+    """
+
+    graph: bytes
     chances: Mapping[str, float]
     items: int
     seed: int
@@ -72,12 +84,12 @@ class Job(NamedTuple):
     end: int
 
 
-class Run(NamedTuple):
-    """One cast of a rehearsal."""
+class Batch(NamedTuple):
+    """What came of a job: one end, number of turns and number of retries a cast, and what was visited and taken in all."""
 
-    end: str
-    turns: int
-    retries: int
+    ends: tuple[str, ...]
+    turns: tuple[int, ...]
+    retries: tuple[int, ...]
     visits: Mapping[str, int]
     taken: Mapping[Taken, int]
 
@@ -89,6 +101,8 @@ def rehearse(
     items: int = 3,
     seed: int = 1,
     executor: Executor | None = None,
+    *,
+    progress: Progress = False,
 ) -> Rehearsal:
     """Cast a loadout many times with stub agents; the numbers are the same whoever works on them.
 
@@ -98,7 +112,8 @@ def rehearse(
         satisfied: the chance that an output says ``satisfied: true``: one for all, or by socket or materia.
         items: how long every list is.
         seed: what the chances are drawn from, for each cast anew.
-        executor: who works on it in batches; this thread if left out.
+        executor: who works on it in batches; this thread if left out, and for batches whose worker was lost.
+        progress: whether a bar is printed; or what is called with how many casts are done and how many there are.
 
     Raises:
         MateriaError: a chance is missing or none, or a socket takes no scripted answer (``no_answer``).
@@ -109,12 +124,21 @@ def rehearse(
     small = quiet(graph)
     deciding = [id_ for id_, here in Rules(small).sockets.items() if verdicts(here) != (None,)]
     chances = {id_: chance_at(graph, id_, satisfied) for id_ in deciding}
-    jobs = [Job(small, chances, items, seed, at, min(at + BATCH, n)) for at in range(0, n, BATCH)]
-    batches = map(run_job, jobs) if executor is None else executor.map(run_job, jobs)
-    runs = [one for batch in batches for one in batch]
+    sent = pickle.dumps(small)
+    jobs = [Job(sent, chances, items, seed, at, min(at + BATCH, n)) for at in range(0, n, BATCH)]
+    batches: dict[int, Batch] = {}
+    bar = Bar(progress, n, "casts")
+    try:
+        for done in shared(run_job, jobs, executor):
+            job = jobs[done.place]
+            batches[done.place] = run_job(job) if done.result is None else done.result
+            bar.add(job.end - job.start)
+    finally:
+        bar.close()
     visits: Counter[str] = Counter(dict.fromkeys(graph.sockets, 0))
     taken: Counter[Taken] = Counter()
-    for one in runs:
+    whole = [batches[place] for place in range(len(jobs))]
+    for one in whole:
         visits.update(one.visits)
         taken.update(one.taken)
     return Rehearsal(
@@ -122,26 +146,46 @@ def rehearse(
         n,
         items,
         seed,
-        Counter(dict(Counter(one.end for one in runs).most_common())),
-        tuple(one.turns for one in runs),
-        tuple(one.retries for one in runs),
+        Counter(dict(Counter(end for one in whole for end in one.ends).most_common())),
+        tuple(turns for one in whole for turns in one.turns),
+        tuple(retries for one in whole for retries in one.retries),
         dict(visits),
         dict(taken),
     )
 
 
-def run_job(job: Job) -> list[Run]:
+class Ready(NamedTuple):
+    """A loadout made ready to be rehearsed."""
+
+    rules: Rules
+    answers: Answers
+
+
+@lru_cache(maxsize=8)
+def ready(graph: bytes, items: int) -> Ready:
+    """Make a pickled loadout ready; a worker does it once for all batches of a rehearsal."""
+    rules = Rules(pickle.loads(graph))  # noqa: S301 - our own, from the rehearsal that sent it
+    return Ready(rules, Answers(rules, (items,)))
+
+
+def run_job(job: Job) -> Batch:
     """Do the casts of a job, each with a seed of its own."""
-    rules = Rules(job.graph)
-    answers = Answers(rules, (job.items,))
-    return [
-        _run(rules, answers, job.chances, Random(f"{job.seed}:{number}"))  # noqa: S311 - chances, no secrets
+    here = ready(job.graph, job.items)
+    visits: Counter[str] = Counter()
+    taken: Counter[Taken] = Counter()
+    runs = [
+        _run(here, job.chances, Random(f"{job.seed}:{number}"), visits, taken)  # noqa: S311 - chances, no secrets
         for number in range(job.start, job.end)
     ]
+    ends, turns, retries = zip(*runs, strict=True)
+    return Batch(ends, turns, retries, visits, taken)
 
 
-def _run(rules: Rules, answers: Answers, chances: Mapping[str, float], rng: Random) -> Run:
-    visits: Counter[str] = Counter()
+def _run(
+    ready: Ready, chances: Mapping[str, float], rng: Random, visits: Counter[str], all_taken: Counter[Taken]
+) -> tuple[str, int, int]:
+    """Do one cast, and count what it visits and takes; returns its end, turns and retries."""
+    rules, answers = ready
     state, passed = arrive(rules, engine.begin(rules, WORD))
     taken: Counter[Taken] = Counter(passed)
     turns = 0
@@ -155,14 +199,15 @@ def _run(rules: Rules, answers: Answers, chances: Mapping[str, float], rng: Rand
         turns += 0 if here.socket.is_utility else len(done.said)
         taken.update(done.taken)
         state = done.state
-    return Run(end_of(state) or UNFINISHED, turns, _retries(rules.graph, taken), visits, taken)
+    all_taken.update(taken)
+    return end_of(state) or UNFINISHED, turns, _retries(rules.graph, taken)
 
 
 def _drawn(given: tuple[Answer, ...], chance: float | None, rng: Random) -> Answer:
     if chance is None:
         return given[0]
     said = rng.random() < chance
-    return next(one for one in given if one.satisfied is said)
+    return next((one for one in given if one.satisfied is said and not one.asks), given[0])
 
 
 def _retries(graph: Graph, taken: Mapping[Taken, int]) -> int:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from materia_nb.engine import decide, evolve
 from materia_nb.engine import step as engine
+from materia_nb.engine.events import Event
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord
+from materia_nb.engine.state import Status
 from materia_nb.errors import MateriaError
 from materia_nb.insight import sides
 from materia_nb.insight.compare import Comparison
@@ -41,14 +43,20 @@ class Replay:
         replayed: the cast as it would have gone.
         needs: the answer that is lacking to go on, None when it came to its end.
         left_out: what a person did in the original that is no part of the replay, in sentences.
+        events: what the replay would have written to a journal, behind how it began.
     """
 
     def __init__(
-        self, original: Side, replayed: Side, needs: Needed | None, left_out: Sequence[str] = ()
+        self,
+        original: Side,
+        replayed: Side,
+        needs: Needed | None,
+        left_out: Sequence[str] = (),
+        events: Sequence[Event] = (),
     ) -> None:
         """Hold what :func:`replay` found."""
         self.original, self.replayed, self.needs = original, replayed, needs
-        self.left_out = tuple(left_out)
+        self.left_out, self.events = tuple(left_out), tuple(events)
 
     def __bool__(self) -> bool:
         return self.first is not None
@@ -111,14 +119,18 @@ def replay(original: Side, rules: Rules) -> Replay:
     """Send the recorded answers of a cast through the rules of another loadout, as far as they reach.
 
     An answer belongs to a socket, an item and how many times the socket had worked on it; it is used where the
-    same is asked again. Limits that were granted once more count from the start. Edits of a person are made
-    again where the state is the one that they were made to.
+    same is asked again. Limits that were granted once more are granted again where they stop the replay, and a
+    budget that a person set counts. Edits of a person are made again where the state is the one that they were made to.
     """
-    session = _begun(original.session, original.rules, rules)
-    edits = list(original.session.edits)
-    session, needs = send(rules, session, recorded(original.session.steps), edits)
+    before = original.session
+    state = engine.begin(rules, before.start.request, before.start.knowledge, before.start.data)
+    edits = list(before.edits)
+    run = _Run(rules, Session(state, state), edits, dict(before.state.extra))
+    if before.state.budget != rules.graph.budget == original.rules.graph.budget:
+        run.do(decide.set_budget, before.state.budget.max_tokens)
+    needs = run.all(recorded(before.steps))
     left = [f"A person's edit after step {edit.step} is left out." for edit in edits]
-    return Replay(original, Side(original.name, rules, session), needs, left)
+    return Replay(original, Side(original.name, rules, run.session), needs, left, run.events)
 
 
 def recorded(steps: Sequence[StepRecord]) -> Answers:
@@ -133,30 +145,97 @@ def send(
 
     Edits that are made are taken out of ``edits``.
     """
-    seen: Counter[AnswerKey] = Counter()
-    while session.state.status == "ready":
-        session = _edited(rules, session, edits)
-        session = decide.enter(rules, session, 0).session
-        if session.state.status != "waiting":
-            break
-        session = _edited(rules, session, edits)
-        visit = session.steps[-1]
-        key = answer_key(visit)
-        seen[key] += 1
-        turns = answers.get((key, seen[key]))
-        session, lacks = _answered(rules, session, turns or [])
-        if lacks:
-            why = _never(visit, seen[key]) if turns is None else lacks
-            return session, Needed(visit.socket, visit.visit, visit.item_key, why)
-    return session, None
+    run = _Run(rules, session, edits, {})
+    needs = run.all(answers)
+    return run.session, needs
 
 
-def _begun(session: Session, before: Rules, rules: Rules) -> Session:
-    start = session.start
-    state = engine.begin(rules, start.request, start.knowledge, start.data)
-    budget = session.state.budget if before.graph.budget == rules.graph.budget else rules.graph.budget
-    state = state._replace(extra=session.state.extra, budget=budget)
-    return Session(state, state)
+class _Run:
+    """A session on its way through recorded answers; ``grants`` are the limits that may be granted once more."""
+
+    def __init__(
+        self, rules: Rules, session: Session, edits: list[Edit], grants: dict[tuple[object, ...], int]
+    ) -> None:
+        self.rules, self.session, self.edits, self.grants = rules, session, edits, grants
+        self.events: list[Event] = []
+
+    def stands(self) -> Status:
+        """Return how the session stands."""
+        return self.session.state.status
+
+    def do(self, command: Callable[..., decide.Outcome], *given: object) -> None:
+        outcome = command(self.rules, self.session, *given, 0)
+        self.session = outcome.session
+        self.events += outcome.events
+
+    def all(self, answers: Answers) -> Needed | None:
+        """Give every answer that is asked for; returns the first that is not there."""
+        seen: Counter[AnswerKey] = Counter()
+        while self.stands() == "ready":
+            self._edit()
+            self.do(decide.enter)
+            if self.stands() != "waiting":
+                if self._revived():
+                    continue
+                break
+            self._edit()
+            visit = self.session.steps[-1]
+            key = answer_key(visit)
+            seen[key] += 1
+            turns = answers.get((key, seen[key]))
+            if lacks := self._answer(list(turns or ())):
+                why = _never(visit, seen[key]) if turns is None else lacks
+                return Needed(visit.socket, visit.visit, visit.item_key, why)
+        return None
+
+    def _answer(self, turns: list[TurnRecord]) -> str:
+        """Give the recorded answers of a visit until it is over; returns what is lacking, empty for nothing."""
+        while self.stands() == "waiting":
+            if not turns:
+                return f"it asks for another turn ({self.session.mode}) than were recorded"
+            turn = turns.pop(0)
+            at = self.session.state.at
+            if self.session.mode == "draft" and at is not None and at.drafts > 0:
+                if turn.mode == "draft":
+                    self.do(decide.refine, turn.message or "")
+                else:
+                    self.do(decide.finalize)
+            for used in turn.spent:
+                self.do(decide.spent, used)
+            given = evolve.Answer(turn.text, turn.artifact, turn.usage, turn.meta, pinned=turn.pinned)
+            self.do(decide.answer, given)
+            if self.stands() == "failed":
+                self._revived()
+        if self.stands() == "held":
+            return "its agent holds the cast, and what a person decided then is not replayed"
+        return ""
+
+    def _revived(self) -> bool:
+        """Grant the limit that stopped the cast once more, where that was done then."""
+        failure, visit = self.session.state.failure, self.session.state.at
+        if failure is None:
+            return False
+        key: tuple[object, ...] = ("repair", visit.step) if visit else ()
+        if failure.kind != "repair_exhausted":
+            key = failure.allow[0] if failure.allow else ()
+        if self.grants.get(key, 0) < 1:
+            return False
+        self.grants[key] -= failure.allow[1] if failure.allow else 1
+        self.do(decide.revive)
+        return True
+
+    def _edit(self) -> None:
+        """Make the edits again that were made to this very state."""
+        while self.edits and _fits(self.edits[0], self.session):
+            edit = self.edits[0]
+            items = edit.after.data.get("workItems")
+            try:
+                if isinstance(items, list) and not same(items, edit.before.data.get("workItems")):
+                    self.do(decide.edit_items, items, None)
+                self.do(decide.edit_state, edit.after.data)
+            except MateriaError:  # the other loadout does not allow it
+                break
+            self.edits.pop(0)
 
 
 def answer_key(step: StepRecord) -> AnswerKey:
@@ -189,47 +268,11 @@ def _turns(source: StepRecord) -> list[TurnRecord]:
     return given
 
 
-def _answered(rules: Rules, session: Session, turns: list[TurnRecord]) -> tuple[Session, str]:
-    """Give the recorded answers of a visit until it is over; also say what is lacking, empty for nothing."""
-    while session.state.status == "waiting":
-        if not turns:
-            return session, f"it asks for another turn ({session.mode}) than were recorded"
-        turn, *turns = turns
-        drafted = session.state.at is not None and session.state.at.drafts > 0
-        if session.mode == "draft" and drafted:
-            if turn.mode == "draft":
-                session = decide.refine(rules, session, turn.message or "", 0).session
-            else:
-                session = decide.finalize(rules, session, 0).session
-        for used in turn.spent:
-            session = decide.spent(rules, session, used, 0).session
-        given = evolve.Answer(turn.text, turn.artifact, turn.usage, turn.meta, pinned=turn.pinned)
-        session = decide.answer(rules, session, given, 0).session
-    if session.state.status == "held":
-        return session, "its agent holds the cast, and what a person decided then is not replayed"
-    return session, ""
-
-
 def _never(visit: StepRecord, times: int) -> str:
     item = f" for {visit.item_key} ({visit.item_label})" if visit.item_key else ""
     if times == 1:
         return f"{visit.socket} never answered{item}"
     return f"{visit.socket} answered{item} only {times - 1} time{'s' if times > 2 else ''}"
-
-
-def _edited(rules: Rules, session: Session, edits: list[Edit]) -> Session:
-    """Make the edits again that were made to this very state."""
-    while edits and _fits(edits[0], session):
-        edit = edits.pop(0)
-        items = edit.after.data.get("workItems")
-        try:
-            if isinstance(items, list) and not same(items, edit.before.data.get("workItems")):
-                session = decide.edit_items(rules, session, items, None, 0).session
-            session = decide.edit_state(rules, session, edit.after.data, 0).session
-        except MateriaError:  # the other loadout does not allow it
-            edits.insert(0, edit)
-            break
-    return session
 
 
 def _fits(edit: Edit, session: Session) -> bool:

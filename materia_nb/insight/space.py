@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 from materia_nb.engine import step as engine
-from materia_nb.engine.decision import Decision
 from materia_nb.engine.items import list_at, state_path
+from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import CastState
 from materia_nb.engine.step import Step
@@ -25,6 +25,8 @@ MOST_STATES: Final = 50_000
 """How many states are looked at before a search stops early."""
 COMPLETE: Final = "complete"
 FAILED: Final = "failed"
+HELD: Final = "held"
+"""The end of a way on which an agent holds the cast for a person; what the person would say is left open."""
 
 Taken: TypeAlias = tuple[str, int] | str
 """An edge as its socket and its number from 1, or the ``edge_id`` of an exit route."""
@@ -34,8 +36,8 @@ class Node(NamedTuple):
     """A state: waiting at a socket, or an end.
 
     Attributes:
-        socket: where it waits, or where it failed.
-        end: None while it waits, ``complete``, or the kind of a failure.
+        socket: where it waits, is held, or failed.
+        end: None while it waits, ``complete``, ``held``, or the kind of a failure.
         place: where in its list it is: only, first, middle or last, or "" outside a list.
     """
 
@@ -160,7 +162,7 @@ def arrive(rules: Rules, state: CastState) -> tuple[CastState, tuple[Taken, ...]
 
 
 def end_of(state: CastState) -> str | None:
-    """How a cast ended: ``complete`` or the kind of its failure, None while it waits."""
+    """How a cast ended: ``complete``, ``held``, or the kind of its failure; None while it waits."""
     if state.status == "waiting":
         return None
     return state.failure.kind if state.failure is not None else state.status
@@ -169,7 +171,8 @@ def end_of(state: CastState) -> str | None:
 def _node(state: CastState) -> Node:
     if state.status == "waiting" and state.at is not None:
         return Node(state.at.socket, None, _place(state))
-    return Node(state.failure.socket if state.failure is not None else None, end_of(state))
+    held = state.at.socket if state.status == HELD and state.at is not None else None
+    return Node(state.failure.socket if state.failure is not None else held, end_of(state))
 
 
 def _place(state: CastState) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from materia_nb.engine.decision import AdvanceFact, Decision, Look, Passed, Said
-from materia_nb.engine.routing import choose_exit, matches
+from materia_nb.engine.routing import AdvanceFact, Decision, Look, Passed, Said, choose_exit, matches
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import CastState, Failure
 from materia_nb.loadout.graph import END

@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from materia_nb.engine import decide, evolve
+from materia_nb.engine import step as engine
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.session import Session
 from materia_nb.insight.answers import WORD
 from materia_nb.insight.space import COMPLETE, Space, Way
 from materia_nb.loadout.graph import Graph
@@ -87,3 +91,22 @@ def witness_of(graph: Graph, space: Space, what: str, ways: Sequence[tuple[int, 
         {id_: texts[0] if len(set(texts)) == 1 else ByVisit(texts) for id_, texts in pinned.items()},
         tuple(id_ for id_ in said if graph.sockets[id_].materia.multi_turn and id_ not in pinned),
     )
+
+
+def played(rules: Rules, witness: Witness) -> Session:
+    """Return the cast that a witness describes, as everything that it knows; nothing runs and nothing is written."""
+    state = engine.begin(rules, WORD)
+    session, said = Session(state, state), {id_: iter(texts) for id_, texts in witness.answers.items()}
+    while session.state.status in ("ready", "waiting"):
+        if session.state.status == "ready":
+            session = decide.enter(rules, session, 0).session
+            continue
+        visit = decide.waiting(session)
+        if visit.mode == "draft" and visit.drafts:
+            session = decide.finalize(rules, session, 0).session
+            continue
+        pin = witness.pins.get(visit.socket)
+        told = pin.texts[visit.visit - 1] if isinstance(pin, ByVisit) else pin
+        text = next(said[visit.socket]) if told is None else told
+        session = decide.answer(rules, session, evolve.Answer(text), 0).session
+    return session

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
+from materia_nb.lessons.guessbook import keep
 from materia_nb.lessons.misreadings import ANY, MISREADINGS
 from materia_nb.views import Text
 
@@ -68,6 +69,8 @@ def seal(answer: JSON) -> str:
 def check(lesson: str = "", /, **questions: Asked) -> Text:
     """Pass when every question is answered, and answered rightly; otherwise tell all that is missing or wrong.
 
+    What was answered is kept in the learner's file of guesses.
+
     Args:
         lesson: whose explanations of wrong answers are used: the name of its notebook, such as ``03-loops``.
         questions: under the variable that an answer stands in, the answer and the right one, taken from a cast:
@@ -78,7 +81,22 @@ def check(lesson: str = "", /, **questions: Asked) -> Text:
         MateriaError: an answer is wrong (``wrong_answer``) or missing (``no_answer``); it says what is wrong
             with each, and not what the right one is.
     """
-    known = MISREADINGS.get(lesson, {})
+    return judged(lesson, "", MISREADINGS.get(lesson, {}), questions)
+
+
+def mark(lesson: str, name: str, answer: object, truth: JSON) -> Text:
+    """Pass when one question is answered rightly; the tests of an assignment are made of it.
+
+    Raises:
+        MateriaError: as :func:`check`.
+    """
+    return judged(lesson, "", MISREADINGS.get(lesson, {}), {name: (answer, truth)})
+
+
+def judged(
+    lesson: str, seed: str, known: Mapping[str, Mapping[str, str]], questions: Mapping[str, Asked]
+) -> Text:
+    """Do what :func:`check` does, with the explanations that are given; ``seed`` is kept with the answers."""
     missing = {name for name, (answer, *_) in questions.items() if _is_missing(answer)}
     right = {
         name
@@ -87,6 +105,8 @@ def check(lesson: str = "", /, **questions: Asked) -> Text:
     }
     lines = []
     for name, asked in questions.items():
+        if name not in missing:
+            keep(lesson, name, asked[0], right=name in right, seed=seed)
         if name in right:
             lines.append(f"\u2713 {name} is right")
         elif name in missing:

@@ -155,4 +155,63 @@ MISREADINGS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
             ANY: "Look at the last column of the usage.",
         },
     },
+    "10-complete": {
+        "delivered_raw": {
+            "rolls": "The rolls were baked twice. What was refused, and when was it baked again?",
+            ANY: "Which item did Taste refuse, in step 3?",
+        },
+        "in_the_oven": {
+            "bread": "That is what should have been in the oven. Look at the item of step 4.",
+            ANY: "Look at the item of step 4.",
+        },
+        "times_bread_was_baked": {
+            "2": "Socket-2 is visited that often with the other item.",
+            ANY: "Count the rows of Socket-2 whose item is the bread.",
+        },
+    },
+    "11-bug-clinic": {
+        "parcels_left": {
+            "3": "One was packed and weighed.",
+            "1": "One was packed; how many were ordered?",
+            ANY: "How many were ordered, and how many were packed when the van left?",
+        },
+        "edges_that_matched": {
+            "1": "There is one edge; but what does it wait for, and what was said?",
+            ANY: "There is one edge. Does it match?",
+        },
+        "step_of_the_last_page": {
+            "3": "That was the first page; one was left.",
+            "4": "That is the page being set; its verdict comes after it.",
+            ANY: "In which step was the verdict on the last page given?",
+        },
+    },
+    "12-two-worlds": {
+        "they_part_in_step": {
+            "4": "There it shows: another bed is planted. It was decided one step before.",
+            ANY: "In which step does the advance do something in one world and nothing in the other?",
+        },
+        "steps_of_a": {
+            "6": "The roses are planted again in this world, and checked again.",
+            ANY: "Go step by step: after a no, the same bed is planted again.",
+        },
+        "steps_of_b": {
+            "8": "In this world the cursor moves on after the no.",
+            ANY: "Go step by step: after each verdict the next bed is planted.",
+        },
+    },
+    "13-break-it": {
+        "two_verdicts": {
+            "[True, True]": "Then the last page is fine, and the exit for satisfied leads to Bind.",
+            "[False, True]": "The last page is fine, and the exit looks at nothing else.",
+            ANY: "Which verdict is given in the step that exhausts the list?",
+        },
+        "shortest_without_a_book": {
+            "1": "That is with no page at all.",
+            "5": "That is with two pages; one is enough.",
+            ANY: "One page, set and refused: count the visits.",
+        },
+        "still_without_a_book": {
+            ANY: "Which exit does the mended loop have, and when is the list exhausted?",
+        },
+    },
 }

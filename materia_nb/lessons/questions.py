@@ -20,12 +20,13 @@ from materia_nb.engine.step import short
 from materia_nb.errors import MateriaError
 from materia_nb.insight.predict import Prediction, guesses, judge, known_guess, upcoming
 from materia_nb.lessons.checks import Sealed
+from materia_nb.lessons.guessbook import keep
 from materia_nb.loadout.graph import END
 from materia_nb.views import marks_of
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
-    from materia_nb.engine.decision import Decision
+    from materia_nb.engine.routing import Decision
 
 
 class PredictionView(Shown):
@@ -98,7 +99,7 @@ class Question:
         return marks_of(self.twin)
 
     def guess(self, guess: object) -> PredictionView:
-        """Say whether a guess is right, and why.
+        """Say whether a guess is right, and why; it is kept in the learner's file of guesses.
 
         Args:
             guess: a socket, ``end``, or ``stop`` (it fails, or needs a person); also a sealed answer.
@@ -112,7 +113,9 @@ class Question:
             self._judged = self._run()
             self.close()
         title, decision, entry = self._judged
-        return PredictionView(judge(self.twin.rules, expected, title, decision, self.twin.now, entry))
+        seen = PredictionView(judge(self.twin.rules, expected, title, decision, self.twin.now, entry))
+        keep(self.twin.graph.name, f"predict: {title}", expected, right=seen.right)
+        return seen
 
     def _run(self) -> tuple[str, Decision, Decision | None]:
         twin, before = self.twin, _outputs(self.twin)

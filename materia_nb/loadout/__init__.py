@@ -5,8 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from materia_nb.loadout.conditions import CONDITIONS, Condition
-from materia_nb.loadout.files import read_config, read_text, write_config
+from materia_nb.loadout.config_files import read_config, read_text, write_config
 from materia_nb.loadout.graph import (
     END,
     Advance,
@@ -25,10 +24,10 @@ from materia_nb.loadout.layers import Layer, LayeredConfig, load_layers
 from materia_nb.loadout.report import LoadoutError, Problem, Report
 from materia_nb.loadout.resolve import active_loadout, build_graph
 from materia_nb.loadout.validate import check_config
+from materia_nb.loadout.vocabulary import CONDITIONS, Condition
 
 if TYPE_CHECKING:
-    from materia_nb.loadout.models import Config, FieldRow, config_fields
-    from materia_nb.loadout.schema import config_schema
+    from materia_nb.loadout.models import Config, FieldRow, config_fields, config_schema
 
 __all__ = [
     "CONDITIONS",
@@ -63,7 +62,7 @@ __all__ = [
     "write_config",
 ]
 
-_MODELS = {"Config": "models", "FieldRow": "models", "config_fields": "models", "config_schema": "schema"}
+_MODELS = {"Config": "models", "FieldRow": "models", "config_fields": "models", "config_schema": "models"}
 
 
 def __getattr__(name: str) -> Any:

@@ -10,10 +10,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from materia_nb.errors import MateriaError
-from materia_nb.loadout.conditions import CONDITIONS, GUARDS, Condition
 from materia_nb.loadout.facts import Object, as_list
 from materia_nb.loadout.graph import END, ExitRoute, Graph, Loop, Socket
-from materia_nb.loadout.protocol_names import DEFAULT_HANDOFF
+from materia_nb.loadout.vocabulary import CONDITIONS, DEFAULT_HANDOFF, GUARDS, Condition
 
 _SAYS: Mapping[Condition, tuple[Condition, ...]] = {
     when: (when,) if when in GUARDS else CONDITIONS for when in CONDITIONS

@@ -27,7 +27,7 @@ from materia_nb.loadout.report import (
     Findings,
     shown,
 )
-from materia_nb.loadout.sources import source_fault
+from materia_nb.loadout.vocabulary import source_fault
 
 ID_FORM = "a letter, then letters, digits, dots, dashes or underscores, at most 64 in all"
 

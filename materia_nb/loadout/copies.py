@@ -7,8 +7,8 @@ from pathlib import Path
 
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.config_files import KIND, read_config, write_config
 from materia_nb.loadout.facts import Object, as_object, is_object
-from materia_nb.loadout.files import KIND, read_config, write_config
 from materia_nb.loadout.layers import LayeredConfig
 from materia_nb.loadout.report import shown
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.conditions import Condition
 from materia_nb.loadout.facts import Facts, LoopFacts, Object, as_list, is_object
 from materia_nb.loadout.graph import END, Advance, Derived, ExitRoute, Iterator, Loop
+from materia_nb.loadout.vocabulary import Condition
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeGuard
 
 from materia_nb.jsonvalue import JSON, split_path
-from materia_nb.loadout.conditions import CONDITIONS, GUARDS, Condition
+from materia_nb.loadout.vocabulary import CONDITIONS, GUARDS, Condition
 
 WORK_ITEMS: Final = "workItems"
 WORK_ITEMS_SOURCE: Final = "$.workItems"
@@ -326,3 +326,9 @@ def variables(prompt: str) -> Iterating[tuple[int, int, str]]:
         if close > start + 2 and prompt.startswith("}", place):
             place += 1
             yield start, place, prompt[start + 2 : close].strip()
+
+
+def placed_materia(facts: Facts) -> list[str]:
+    """Return the ids of the materia that the sockets of a loadout name."""
+    named = (socket.get("materia") for socket in facts.sockets.values())
+    return [id_ for id_ in named if isinstance(id_, str)]

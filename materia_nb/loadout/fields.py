@@ -15,11 +15,10 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
 from materia_nb.jsonvalue import JSON, split_path
-from materia_nb.loadout.conditions import CONDITIONS, Condition
 from materia_nb.loadout.facts import Object, as_list, as_object, is_number, is_object, is_text, whole
 from materia_nb.loadout.graph import CAST_CONTEXTS, CastContext
 from materia_nb.loadout.report import INVALID_CONFIG
-from materia_nb.loadout.sources import source_fault
+from materia_nb.loadout.vocabulary import CONDITIONS, Condition, source_fault
 
 
 class Fault(ValueError):

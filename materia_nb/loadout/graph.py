@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.conditions import Condition
+from materia_nb.loadout.vocabulary import Condition
 
 END: Final = "end"
 CastContext: TypeAlias = Literal["full", "request", "none"]
@@ -139,11 +139,11 @@ class Socket:
     cast_context: CastContext = "full"
     assignment: Mapping[str, JSON] = field(default_factory=dict, compare=False)
     layout: Mapping[str, JSON] | None = field(default=None, compare=False)
+    is_utility: bool = field(init=False, repr=False, compare=False)
+    """Whether a process answers here rather than an agent."""
 
-    @property
-    def is_utility(self) -> bool:
-        """Whether a process answers here rather than an agent."""
-        return self.materia.kind == "utility"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_utility", self.materia.kind == "utility")
 
     @property
     def is_generator(self) -> bool:
@@ -178,7 +178,11 @@ class Derived:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """One runnable loadout. ``consumers`` maps a generator socket to the loops that consume it."""
+    """One runnable loadout. ``consumers`` maps a generator socket to the loops that consume it.
+
+    ``document`` is the config that it was resolved from, cut down to this loadout and its materia, as a cast
+    keeps it; empty where the graph is only to be looked at.
+    """
 
     name: str
     entry: str
@@ -188,3 +192,4 @@ class Graph:
     budget: Budget
     derived: tuple[Derived, ...]
     consumers: Mapping[str, tuple[str, ...]]
+    document: Mapping[str, JSON] = field(default_factory=dict, compare=False, repr=False)

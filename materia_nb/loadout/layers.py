@@ -14,8 +14,8 @@ from typing import Final, Literal, TypeAlias
 
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.config_files import ENDINGS, KIND, expanded, read_config, read_text
 from materia_nb.loadout.facts import Object, as_object, is_object
-from materia_nb.loadout.files import ENDINGS, KIND, expanded, read_config, read_text
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.report import Report, shown
 from materia_nb.loadout.resolve import active_loadout, build_graph

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping
-
 from materia_nb.jsonvalue import JSON, split_path
-from materia_nb.loadout.conditions import GUARDS
 from materia_nb.loadout.facts import (
     CANONICAL_ID,
     SHIPPED_SCRIPTS,
@@ -17,6 +13,7 @@ from materia_nb.loadout.facts import (
     is_object,
     is_socket_id,
     materia_kind,
+    placed_materia,
     script_file,
     source_head,
     variables,
@@ -25,8 +22,10 @@ from materia_nb.loadout.lint_fields import hint_fields
 from materia_nb.loadout.lint_lists import hint_lists
 from materia_nb.loadout.lint_loops import hint_loops
 from materia_nb.loadout.lint_protocols import hint_protocols
+from materia_nb.loadout.lint_variables import hint_variables
+from materia_nb.loadout.lint_ways import hint_ways, reached_from, ways_on
 from materia_nb.loadout.report import Findings, Problem, shown
-from materia_nb.loadout.validate import placed_materia
+from materia_nb.loadout.vocabulary import GUARDS
 
 OBSOLETE_SOURCES = {"tasks": "workItems", "task": "workItems", "work": "workItems", "passed": "satisfied"}
 
@@ -56,7 +55,10 @@ def find_hints(document: JSON, loadout: str | None = None) -> list[Problem]:
         findings.loadout = name
         _hint_sockets(findings, facts)
         hint_loops(findings, facts)
+        hint_ways(findings, facts)
         hint_lists(findings, facts)
+        others = (Facts(other, one, materia) for other, one in loadouts.items() if other != name)
+        hint_variables(findings, facts, frozenset(id_ for other in others for id_ in placed_materia(other)))
         hint_protocols(findings, facts)
         _hint_told_nothing(findings, facts, document.get("castContext"))
         findings.loadout = None
@@ -146,28 +148,7 @@ def _reached(facts: Facts) -> set[str]:
     entry = facts.entry
     if not isinstance(entry, str) or entry not in facts.sockets:
         return set()
-    routes: dict[str, list[JSON]] = {}
-    for loop in facts.loops:
-        legacy = as_object(loop.raw.get("exit"))
-        targets = [
-            route.get("targetSocketId") for route in as_list(loop.raw.get("exits")) if is_object(route)
-        ]
-        for member in loop.members:
-            routes.setdefault(member, []).extend([*targets, legacy.get("to")])
-    return {entry} | _behind(facts, entry, routes)
-
-
-def _behind(facts: Facts, start: str, routes: Mapping[str, list[JSON]]) -> set[str]:
-    """Return the sockets that ways from ``start`` lead to, ``start`` only if one leads back."""
-    reached: set[str] = set()
-    waiting = deque([start])
-    while waiting:
-        id_ = waiting.popleft()
-        for to in [*facts.targets(id_), *routes.get(id_, ())]:
-            if isinstance(to, str) and to in facts.sockets and to not in reached:
-                reached.add(to)
-                waiting.append(to)
-    return reached
+    return {entry} | reached_from([entry], ways_on(facts))
 
 
 def _hint_assign(findings: Findings, facts: Facts, id_: str, raw: Object) -> None:
@@ -175,13 +156,6 @@ def _hint_assign(findings: Findings, facts: Facts, id_: str, raw: Object) -> Non
     owner = facts.materia_of(id_) if utility else raw
     here = f"materia.{raw.get('materia')}.assign" if utility else f"{id_}.assign"
     for target, source in as_object(owner.get("assign")).items():
-        if _holds_itself(target, source) and id_ in _behind(facts, id_, {}):
-            findings.hint(
-                "state-doubles",
-                f"{here}.{target}",
-                f"{source} is put into itself, so the state doubles each time that a cast comes back here",
-                "assign the part that is needed, such as state.plan",
-            )
         if not split_path(target):
             findings.hint(
                 "assign-target",
@@ -197,14 +171,6 @@ def _hint_assign(findings: Findings, facts: Facts, id_: str, raw: Object) -> Non
                 f"agents hand over {OBSOLETE_SOURCES[head]}, not {head}",
                 f"read $.{OBSOLETE_SOURCES[head]} instead",
             )
-
-
-def _holds_itself(target: str, source: JSON) -> bool:
-    """Whether an assignment puts a part of the state into that part (R11)."""
-    if not isinstance(source, str) or not (source == "state" or source.startswith("state.")):
-        return False
-    inner, outer = split_path(target), split_path(source)[1:]
-    return len(inner) > len(outer) and inner[: len(outer)] == outer
 
 
 def _hint_text_guards(findings: Findings, facts: Facts, id_: str, raw: Object) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from materia_nb.errors import close_match
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import models
-from materia_nb.loadout.colours import NAMED, tint_of
 from materia_nb.loadout.facts import Object, as_object, is_object, materia_kind
 from materia_nb.loadout.fields import Model, objects, row_named, rows_of, step
 from materia_nb.loadout.report import Findings
+from materia_nb.loadout.vocabulary import NAMED, tint_of
 
 _MATERIA_MODELS: tuple[type[Model], ...] = (models.AgentMateria, models.UtilityMateria)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.conditions import GUARDS, Condition
 from materia_nb.loadout.derive import combined_condition
 from materia_nb.loadout.facts import (
     Facts,
@@ -17,6 +16,7 @@ from materia_nb.loadout.facts import (
 )
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import Findings
+from materia_nb.loadout.vocabulary import GUARDS, Condition
 
 
 def hint_loops(findings: Findings, facts: Facts) -> None:

@@ -6,8 +6,8 @@ from typing import Final
 
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import Facts, Object, as_object, is_text, source_head
-from materia_nb.loadout.protocol_names import DEFAULT_HANDOFF, OWN_PROTOCOLS, protocol_names
 from materia_nb.loadout.report import Findings
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, OWN_PROTOCOLS, protocol_names
 
 _FIELDS: Final = {
     "envelope": ("meta", "status", "summary", "concerns", "assumptions", "routing"),

@@ -22,6 +22,8 @@ INVALID_GENERATOR: Final = "invalid-generator"
 INVALID_SOCKET: Final = "invalid-socket"
 INVALID_CONFIG: Final = "invalid-config"
 PARALLEL_GENERATION: Final = "parallel-generation"
+MISSING_COMMAND: Final = "missing-command"
+"""A hint that depends on the machine; the other hints are named where they are found."""
 
 _SHOWN_IN_ERROR = 5
 _CLOSE_MATCHES = 40

@@ -1,8 +1,8 @@
-"""From a valid config to the graph that the engine runs, with every derived fact made plain (R4, R12-R15)."""
+"""The graph of a loadout, resolved against its materia; and what can be drawn of one that cannot be cast (R41)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import ceil
 from pathlib import Path
 from typing import Final, Literal
@@ -18,25 +18,122 @@ from materia_nb.loadout.facts import (
     as_object,
     assigns_work_items,
     camel,
+    is_condition,
     is_object,
+    is_text,
     materia_group,
     materia_kind,
+    placed_materia,
     whole,
 )
 from materia_nb.loadout.graph import (
     CAST_CONTEXTS,
     DEFAULT_TIMEOUT_MS,
+    END,
     Budget,
     CastContext,
     Edge,
+    ExitRoute,
     Graph,
     Limits,
+    Loop,
     Materia,
     Socket,
 )
-from materia_nb.loadout.protocol_names import DEFAULT_HANDOFF
 from materia_nb.loadout.report import INVALID_CONFIG, LoadoutError, Problem, Report
-from materia_nb.loadout.validate import find_problems, placed_materia
+from materia_nb.loadout.validate import find_problems
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF
+
+
+def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str]) -> Graph:
+    """Make a graph of whatever is well formed; never raises.
+
+    Args:
+        document: the config.
+        name: the loadout.
+        visited: sockets that must be there, since something was recorded of them, each with its materia.
+    """
+    loadouts = as_object(as_object(document).get("loadouts"))
+    title = name or next(iter(loadouts), "")
+    facts = Facts(title, as_object(loadouts.get(title)), as_object(as_object(document).get("materia")))
+    ids = dict.fromkeys([*facts.sockets, *visited])
+    entry = facts.raw.get("entry")
+    return Graph(
+        name=title,
+        entry=entry if isinstance(entry, str) and entry in ids else next(iter(ids), END),
+        sockets={id_: _sketched_socket(facts, id_, ids, visited.get(id_)) for id_ in ids},
+        loops={loop.id: _loop(facts, loop.id, ids) for loop in facts.loops},
+        limits=Limits(),
+        budget=Budget(),
+        derived=(),
+        consumers={},
+    )
+
+
+def _sketched_socket(facts: Facts, id_: str, ids: Iterable[str], recorded: str | None) -> Socket:
+    named = facts.sockets.get(id_, {}).get("materia")
+    raw = facts.materia_of(id_)
+    return Socket(
+        id=id_,
+        materia=_sketched_materia(named if is_text(named) else recorded or "?", raw),
+        parse="text",
+        assign=(),
+        edges=tuple(
+            Edge(edge["when"], edge["to"], place)
+            for place, edge in facts.edges(id_)
+            if is_condition(edge.get("when")) and _is_target(edge.get("to"), ids)
+        ),
+        advance=None,
+        iterator=None,
+        loops=tuple(loop.id for loop in facts.loops_of.get(id_, ())),
+    )
+
+
+def _sketched_materia(id_: str, raw: Object) -> Materia:
+    label = raw.get("label")
+    return Materia(
+        id=id_,
+        label=label if is_text(label) else id_,
+        kind=materia_kind(raw),
+        prompt="",
+        generator=raw.get("generator") is True,
+        multi_turn=False,
+        tools="none",
+        model=None,
+        thinking=None,
+        command=(),
+        script=None,
+        params={},
+        timeout_ms=0,
+        owner=None,
+        raw=raw,
+    )
+
+
+def _loop(facts: Facts, id_: str, ids: Iterable[str]) -> Loop:
+    loop = next(one for one in facts.loops if one.id == id_)
+    generator = (loop.consumes or {}).get("from")
+    routes = [
+        ExitRoute(str(raw.get("id")), id_, raw["from"], raw["condition"], raw["targetSocketId"])
+        for raw in map(as_object, as_list(loop.raw.get("exits")))
+        if raw.get("from") in loop.members
+        and raw["from"] in ids
+        and is_condition(raw.get("condition"))
+        and _is_target(raw.get("targetSocketId"), ids)
+    ]
+    return Loop(
+        id=id_,
+        sockets=tuple(member for member in loop.members if member in ids),
+        generator=generator if isinstance(generator, str) and generator in ids else None,
+        output=None,
+        iterator=None,
+        routes=tuple(routes),
+    )
+
+
+def _is_target(target: JSON, ids: Iterable[str]) -> bool:
+    return isinstance(target, str) and (target == END or target in ids)
+
 
 LONGEST_TIMEOUT_MS: Final = 2**31 - 1  # about 24 days: beyond it, waiting overflows on some systems
 
@@ -82,7 +179,17 @@ def build_graph(
         budget=_budget(as_object(document.get("budget"))),
         derived=tuple(derivation.told),
         consumers=consumers,
+        document=_own_document(document, name, used),
     )
+
+
+def _own_document(document: Object, name: str, used: Collection[str]) -> dict[str, JSON]:
+    """Cut a config down to one loadout and what it uses."""
+    kept = {key: value for key, value in document.items() if key not in ("loadouts", "materia")}
+    kept["activeLoadout"] = name
+    kept["loadouts"] = {name: document["loadouts"][name]}
+    kept["materia"] = {key: document["materia"][key] for key in document["materia"] if key in used}
+    return kept
 
 
 def active_loadout(document: JSON) -> str | None:

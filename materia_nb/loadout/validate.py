@@ -12,6 +12,7 @@ from materia_nb.loadout.facts import (
     as_object,
     is_object,
     is_parallel,
+    placed_materia,
 )
 from materia_nb.loadout.report import INVALID_CONFIG, PARALLEL_GENERATION, Findings, Problem, Report, shown
 
@@ -35,8 +36,7 @@ def find_problems(document: JSON, loadout: str | None = None) -> list[Problem]:
 
     The models are loaded here: pydantic is slow to import, and whoever loads no config needs none of it.
     """
-    from materia_nb.loadout.check_fields import check_fields
-    from materia_nb.loadout.check_materia import check_materia
+    from materia_nb.loadout.check_materia import check_fields, check_materia
     from materia_nb.loadout.models import Config, Loadout
 
     findings = Findings()
@@ -88,12 +88,6 @@ def _check_streams(findings: Findings, facts: Facts) -> bool:
 def _of_lanes(raw: JSON) -> bool:
     """Whether a materia is one of the utilities that only streams need."""
     return as_object(raw).get("utility") in LANE_UTILITIES
-
-
-def placed_materia(facts: Facts) -> list[str]:
-    """Return the ids of the materia that the sockets of a loadout name."""
-    named = (socket.get("materia") for socket in facts.sockets.values())
-    return [id_ for id_ in named if isinstance(id_, str)]
 
 
 def _check_named(findings: Findings, document: Object, loadout: str | None) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
-from materia_nb.agents.presets import PREFIX, PRESETS
+from materia_nb.agents.command_agent import PREFIX, PRESETS
 from materia_nb.loadout.facts import as_object
 from materia_nb.magics.registry import VERBS, Argument, Verb
 from materia_nb.workbench import Workbench
@@ -123,6 +123,12 @@ def _quoted(name: str) -> str:
     return f'"{name}"' if " " in name else name
 
 
+def _casts(wb: Workbench) -> list[str]:
+    """The latest casts by id, and those that have names by these too."""
+    entries = wb.casts()
+    return [*(one.id for one in entries[:50]), *(_quoted(one.name) for one in entries if one.name)]
+
+
 def _agents(_: Workbench) -> list[str]:
     kinds = ("person", "command", "model", "openai:", "anthropic:", "ollama:", "recorded:")
     return [*kinds, *(f"{PREFIX}{name}" for name in PRESETS)]
@@ -133,8 +139,9 @@ _NAMES: Final[Mapping[str, Callable[[Workbench], list[str]]]] = {
     "materia": _materia,
     "part": _parts,
     "socket": _sockets,
-    "cast": lambda wb: [entry.id for entry in wb.casts()[:50]],
+    "cast": _casts,
     "file": _files,
     "agent": _agents,
+    "card": lambda wb: list(wb.gallery()),
     "pin": lambda wb: [_quoted(name) for name in {**wb.pins, **(wb.cast_.pins if wb.cast_ else {})}],
 }

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _CAST: Final = ("materia_nb.cast.cast", "Cast")
 _log = logging.getLogger("materia_nb.magics")
-_PANEL: Final = ("materia_nb.widgets.bench", "CastPanel")
+_PANEL: Final = ("materia_nb.widgets.cast_panel", "CastPanel")
 
 
 class CastDisplay:
@@ -52,9 +52,10 @@ class CastDisplay:
         if getattr(self._shell, "kernel", None) is None or not cast.writable:
             raise NotImplementedError  # IPython then asks for the picture
         try:
-            from materia_nb.widgets import bench
+            from materia_nb.widgets import cast_panel
 
-            panel = bench.show(cast, lambda made: self._workbench().take(made))
+            bench = self._workbench()
+            panel = cast_panel.show(cast, bench.take, bench=bench)
         except Exception:  # noqa: BLE001 - a cast can be shown without them
             _log.warning("no panels; a picture is shown", exc_info=True)
             raise NotImplementedError from None

@@ -10,6 +10,7 @@ from typing import Any
 
 from materia_nb.cast import Cast
 from materia_nb.display.escape import ELLIPSIS, part
+from materia_nb.platform import THREADS, call_later
 
 SHOW_AFTER_S = 0.5
 """Short runs show nothing, so that their cells hold only the result."""
@@ -44,6 +45,8 @@ def _watched() -> bool:
     """
     from IPython import get_ipython
 
+    if not THREADS:  # nothing could draw it while the cell runs
+        return False
     kernel = getattr(get_ipython(), "kernel", None)
     if kernel is None:
         return False
@@ -61,9 +64,7 @@ class _Bar:
         self._closed = False
         self._drawing = threading.Lock()
         # A step may take long by itself, and nothing is told of it before its end.
-        self._timer = threading.Timer(SHOW_AFTER_S, self._show)
-        self._timer.daemon = True
-        self._timer.start()
+        self._timer = call_later(SHOW_AFTER_S, self._show)
 
     def update(self, _: Cast) -> None:
         """Bring the bar up to date, if it is there and was not drawn just now."""

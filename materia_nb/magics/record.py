@@ -2,7 +2,7 @@
 
 It stands right below the live panel and is brought up to date when the cast stops: by the cell that ran it, or a
 moment after the button that did.
-The panel hides it while it lives itself, see ``widgets/bench.py``.
+The panel hides it while it lives itself, see ``widgets/cast_panel.py``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from materia_nb.display.bundle import MimeBundle, Shown, bundle, picture
 from materia_nb.display.escape import plain, shorten
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import WIDTH, table
+from materia_nb.platform import Handle, call_later
 from materia_nb.views import marks_of, status_lines, steps_view
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class Record:
         self._changed = False
         self._told: tuple[str, str] | None = None
         self._lock = threading.Lock()
-        self._timer: threading.Timer | None = None
+        self._timer: Handle | None = None
         self._quiet = False
         self._end = cast.watch(lambda _: self._later())
 
@@ -117,14 +118,14 @@ class Record:
         self._changed = True
         with self._lock:
             if self._timer is None:
-                self._timer = _timer(self._due)
+                self._timer = call_later(QUIET_S, self._due)
             self._quiet = False
 
     def _due(self) -> None:
         with self._lock:
             again = not self._quiet
             self._quiet = True
-            self._timer = _timer(self._due) if again else None
+            self._timer = call_later(QUIET_S, self._due) if again else None
         if not again:
             try:
                 self.refresh()
@@ -146,10 +147,3 @@ class Record:
                 display_id=f"materia-{self.cast.id}-{name}",
                 update=update,
             )
-
-
-def _timer(due: Callable[[], None]) -> threading.Timer:
-    timer = threading.Timer(QUIET_S, due)
-    timer.daemon = True
-    timer.start()
-    return timer

@@ -9,7 +9,9 @@ from typing import Any, Final, Literal, TypeAlias
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.workbench import Workbench
 
-Completes: TypeAlias = Literal["verb", "loadout", "socket", "materia", "part", "cast", "file", "agent", "pin"]
+Completes: TypeAlias = Literal[
+    "verb", "loadout", "socket", "materia", "part", "cast", "file", "agent", "pin", "card"
+]
 """What kind of name an argument takes, for tab completion."""
 
 
@@ -138,6 +140,11 @@ SYNONYMS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("ls", "list"), "casts, loadouts and materia list what there is"),
     **dict.fromkeys(("log", "history", "timeline", "route"), "steps lists the steps"),
     **dict.fromkeys(("cost", "tokens"), "usage tells tokens and cost"),
+    **dict.fromkeys(("time", "duration", "profile"), "spent tells where tokens, cost and time went"),
+    **dict.fromkeys(
+        ("name", "tag", "note", "verdict", "rename", "annotate"), "label says something of a cast or a step"
+    ),
+    **dict.fromkeys(("remove", "rm", "del"), "delete removes a cast with everything in its directory"),
     **dict.fromkeys(("diff", "difference", "versus"), "compare shows where two casts or loadouts differ"),
     **dict.fromkeys(("origin", "provenance", "who"), "blame shows what made a value of the state what it is"),
     **dict.fromkeys(("explain", "reason"), "why explains a step"),
@@ -147,6 +154,7 @@ SYNONYMS: Final[Mapping[str, str]] = {
         ("query", "find", "search", "grep", "jsonpath"), "ask looks through the outputs of all steps"
     ),
     **dict.fromkeys(("lint", "validate", "verify"), "check shows the problems of a loadout"),
+    **dict.fromkeys(("fix", "repair", "autofix"), "mend shows what one change mends, mend --save makes it"),
     **dict.fromkeys(("input", "output", "result"), "handoff shows what a step was given and handed on"),
     **dict.fromkeys(("refresh", "reread"), "reload reads the config files again"),
     **dict.fromkeys(
@@ -166,3 +174,26 @@ def find_verb(name: str) -> Verb:
             hint=f"{SYNONYMS.get(name.lower()) or did_you_mean(name, VERBS)} (%materia help lists them all)",
             kind="unknown_verb",
         ) from None
+
+
+def help_text(name: str | None = None) -> str:
+    """Return the help of one verb, or the list of all verbs."""
+    if name is not None:
+        return verb_help(find_verb(name))
+    width = max((len(verb) for verb in VERBS), default=0)
+    lines = ["Materia NB: load a loadout, cast it, look at every handoff.", ""]
+    lines += [f"  {verb.name:<{width}}  {verb.summary}" for verb in VERBS.values()]
+    lines += ["", "%materia help VERB says more about one. $name stands for the value of a variable."]
+    return "\n".join(lines)
+
+
+def verb_help(verb: Verb) -> str:
+    """Return what one verb does, its usage, its arguments and an example."""
+    lines = [verb.summary, "", f"  {verb.usage}"]
+    if verb.cell == "may":
+        lines.append(f"  %%materia {verb.name}   with the text in the cell")
+    if verb.arguments:
+        width = max(len(argument.name) for argument in verb.arguments)
+        lines += ["", *(f"  {argument.name:<{width}}  {argument.help}" for argument in verb.arguments)]
+    lines += ["", "For example:", *(f"  {line}" for line in verb.example.splitlines())]
+    return "\n".join(lines)

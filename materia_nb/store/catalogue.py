@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
+from materia_nb.engine.labels import as_listed
 from materia_nb.engine.step import short
 from materia_nb.errors import MateriaError, close_match
 from materia_nb.jsonvalue import JSON
-from materia_nb.store.lock import lock_owner
+from materia_nb.store.files import disk
+from materia_nb.store.lock import CastLock, lock_owner
 from materia_nb.store.rundir import is_cast_id
 
 CastStatus: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed", "aborted", "broken"]
@@ -77,6 +80,10 @@ class CastEntry:
         locked_by: who is writing it now, in words; None when nobody is.
         problem: what is wrong with a broken one.
         remarks: the codes of the remarks on one that is complete, each once (R45).
+        name: what a person calls it, empty for nothing.
+        tags: what it was tagged with.
+        verdict: what a person thinks of it: good, bad or unsure; empty for nothing.
+        note: the beginning of what a person noted.
     """
 
     id: str
@@ -91,6 +98,10 @@ class CastEntry:
     locked_by: str | None = None
     problem: str | None = None
     remarks: tuple[str, ...] = ()
+    name: str = ""
+    tags: tuple[str, ...] = ()
+    verdict: str = ""
+    note: str = ""
 
     @property
     def outcome(self) -> str:
@@ -109,8 +120,8 @@ def find_cast(root: Path, reference: str) -> Path:
 
     Args:
         root: the artifact directory.
-        reference: a cast id or its unique beginning, ``latest`` or ``-1`` for the one started last
-            (``-2`` for the one before), or the path of a run directory.
+        reference: a cast id or its unique beginning, the name that a person gave it, ``latest`` or ``-1`` for the one
+            started last (``-2`` for the one before), or the path of a run directory.
 
     Raises:
         MateriaError: kinds ``no_cast`` and ``ambiguous_cast``.
@@ -123,33 +134,96 @@ def find_cast(root: Path, reference: str) -> Path:
     given = _as_path(reference)
     if given is not None:
         return given
-    names = [path.name for path in _run_dirs(root)]
-    found = [name for name in names if reference and name.startswith(reference)]
+    ids = [path.name for path in _run_dirs(root)]
+    found = [id_ for id_ in ids if reference and id_.startswith(reference)]
+    how, more = "begin with", "write more of the id"
+    entries = [] if found else list_casts(root)
+    if not found:
+        found = [entry.id for entry in entries if entry.name and entry.name == reference]
+        how, more = "are called", "give the id"
     if len(found) == 1:
         return (root / found[0]).resolve()
     if found:
         shown = ", ".join(sorted(found)[-5:])
         raise MateriaError(
-            f"{len(found)} casts begin with {reference!r}.",
+            f"{len(found)} casts {how} {reference!r}.",
             where=str(root),
-            hint=f"write more of the id: {shown}",
+            hint=f"{more}: {shown}",
             kind="ambiguous_cast",
         )
     raise MateriaError(
         f"There is no cast {reference[:100]!r}.",
         where=str(root),
-        hint=_offered(root, reference, names),
+        hint=_offered(entries, reference),
         kind="no_cast",
     )
 
 
-def _offered(root: Path, reference: str, names: Sequence[str]) -> str:
+def filter_casts(
+    entries: Sequence[CastEntry],
+    *,
+    name: str | None = None,
+    tag: str | Sequence[str] = (),
+    verdict: str | None = None,
+    loadout: str | None = None,
+    status: str | None = None,
+) -> list[CastEntry]:
+    """Return the casts that are all of what is given; several tags must all be there."""
+    tags = {tag} if isinstance(tag, str) else set(tag)
+    return [
+        one
+        for one in entries
+        if name in (None, one.name)
+        and tags <= set(one.tags)
+        and verdict in (None, one.verdict)
+        and loadout in (None, one.loadout)
+        and status in (None, one.status)
+    ]
+
+
+def delete_cast(root: Path, path: Path) -> None:
+    """Remove a run directory and everything in it.
+
+    Raises:
+        MateriaError: it does not lie in ``root`` (``not_here``), somebody is writing the cast (``locked``), or it cannot
+            be removed.
+    """
+    inside = root.resolve() / path.name
+    if path.resolve() != inside or inside.is_symlink() or not _is_run_dir(inside):
+        raise MateriaError(
+            "Only casts of this project are deleted here.",
+            where=str(path),
+            hint="remove that directory yourself",
+            kind="not_here",
+        )
+    try:
+        lock = CastLock(inside)
+    except MateriaError as error:
+        if error.kind != "locked":
+            raise
+        raise MateriaError(
+            error.what,
+            where=str(path),
+            hint="close it first (cast.close()), or end the process that writes it",
+            kind="locked",
+        ) from None
+    aside = inside.with_name(f".deleted-{inside.name}")
+    try:
+        with disk(inside, "delete the cast"):
+            inside.rename(aside)  # at once: half of a cast is never listed
+            shutil.rmtree(aside)
+    finally:
+        lock.release()
+
+
+def _offered(entries: Sequence[CastEntry], reference: str) -> str:
     """Say which cast was probably meant; else list the latest with what they were asked."""
-    if not names:
+    if not entries:
         return "cast something first, or give the path of a run directory"
-    if (near := close_match(reference, names)) is not None:
+    known = [*(one.name for one in entries if one.name), *(one.id for one in entries)]
+    if (near := close_match(reference, known)) is not None:
         return f"did you mean {near!r}?"
-    latest = list_casts(root)[:_OFFERED]
+    latest = entries[:_OFFERED]
     lines = [f"  {one.id}  {short(one.request or '', 50)}".rstrip() for one in latest]
     return "\n".join(["choose one of the latest (casts lists them all):", *lines])
 
@@ -254,6 +328,7 @@ def _readable_entry(path: Path) -> CastEntry:
         ours=data.get("engine") == "materia_nb",
         locked_by=lock_owner(path),
         remarks=_remarks(events) if status == "complete" else (),
+        **_said_of(events[-1]["label"] if events else None),
     )
 
 
@@ -277,6 +352,7 @@ def _event(line: bytes) -> dict[str, JSON] | None:
         "data": data if isinstance(data, dict) else {},
         "status": value.get("status"),
         "steps": value.get("steps"),
+        "label": value.get("label"),
     }
 
 
@@ -312,6 +388,11 @@ def _said(event: dict[str, JSON]) -> tuple[CastStatus, int] | None:
     """Return what an event says of the cast: how it stood then, and after how many steps."""
     status, steps = _known_status(event["status"]), event["steps"]
     return (status, steps) if status is not None and isinstance(steps, int) else None
+
+
+def _said_of(listed: JSON) -> dict[str, Any]:
+    label = as_listed(listed)
+    return {"name": label.name, "tags": label.tags, "verdict": label.verdict, "note": label.note}
 
 
 def _known_status(given: object) -> CastStatus | None:

@@ -6,9 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from materia_nb.engine.artifacts import branch_suffix, context_name, output_name
 from materia_nb.engine.rules import Rules, SocketRules
-from materia_nb.engine.session import Session, StepRecord
+from materia_nb.engine.session import Session, StepRecord, branch_suffix, context_name, output_name
 from materia_nb.engine.state import Usage
 from materia_nb.engine.step import short
 from materia_nb.jsonvalue import JSON

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from materia_nb.engine.events import OUTPUT_INLINE_BYTES, VERSION, Event, Output, SocketRecommitted, to_json
-from materia_nb.engine.session import Session
+from materia_nb.engine.session import Session, label_of
 from materia_nb.errors import MateriaError
 from materia_nb.interrupts import HeldInterrupts
 from materia_nb.jsonvalue import JSON, too_deep_to_write
@@ -44,6 +44,7 @@ class Line(NamedTuple):
         version: of its form; 1 where the line says none.
         status: how the cast stood after it, and after those written with it; None in version 1.
         steps: how many steps the cast had then.
+        label: what people said of the cast then, as the list of casts tells it; None for nothing.
     """
 
     ts: int
@@ -52,6 +53,7 @@ class Line(NamedTuple):
     version: int = VERSION
     status: str | None = None
     steps: int | None = None
+    label: Mapping[str, JSON] | None = None
 
 
 class Contents(NamedTuple):
@@ -213,7 +215,7 @@ def _event(raw: bytes) -> Line | None:
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         return None
     ts, data, version = value.get("ts"), value.get("data"), value.get("v")
-    status, steps = value.get("status"), value.get("steps")
+    status, steps, label = value.get("status"), value.get("steps"), value.get("label")
     return Line(
         ts if isinstance(ts, int) else 0,
         value["type"],
@@ -221,6 +223,7 @@ def _event(raw: bytes) -> Line | None:
         version if isinstance(version, int) else 1,
         status if isinstance(status, str) else None,
         steps if isinstance(steps, int) else None,
+        label if isinstance(label, dict) else None,
     )
 
 
@@ -239,7 +242,7 @@ def encoded(lines: Sequence[Line]) -> bytes:
 
 
 def _form(line: Line) -> dict[str, JSON]:
-    return {
+    form = {
         "ts": line.ts,
         "type": line.type,
         "v": line.version,
@@ -247,6 +250,7 @@ def _form(line: Line) -> dict[str, JSON]:
         "steps": line.steps,
         "data": line.data,
     }
+    return form if line.label is None else {**form, "label": line.label}
 
 
 def lines_of(events: Sequence[Event], session: Session, files: RunDir) -> list[Line]:
@@ -255,6 +259,7 @@ def lines_of(events: Sequence[Event], session: Session, files: RunDir) -> list[L
     A long output is written as its artifact first, and its digest stands in the line (R43).
     """
     status, steps = session.state.status, len(session.steps)
+    label = label_of(session).listed() if session.labels else None
     found = []
     for event in events:
         data = to_json(event)
@@ -265,5 +270,5 @@ def lines_of(events: Sequence[Event], session: Session, files: RunDir) -> list[L
                 files.write(str(data["artifact"]), content)
                 del data["text"]
                 data["sha256"] = sha256(content).hexdigest()
-        found.append(Line(event.ts, event.type, data, VERSION, status, steps))
+        found.append(Line(event.ts, event.type, data, VERSION, status, steps, label or None))
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import socket
@@ -14,6 +13,7 @@ from typing import Final
 
 from materia_nb.errors import MateriaError
 from materia_nb.interrupts import HeldInterrupts
+from materia_nb.platform import file_is_locked, lock_file, unlock_file
 from materia_nb.store.files import disk, open_plain
 
 _NAME: Final = "cast.lock"
@@ -35,7 +35,7 @@ class CastLock:
                 self._handle = open_plain(self.path, _OPEN)
             try:
                 with disk(self.path, "lock the cast"):
-                    _take(self._handle, run_dir)
+                    _take(self._handle, self.path, run_dir)
                     os.ftruncate(self._handle, 0)
                     os.pwrite(self._handle, _myself(), 0)
             except BaseException:
@@ -55,7 +55,7 @@ class CastLock:
             # Closing is not enough while a forked child holds a copy of the handle; and a child
             # that lets go of its copy must not unlock what its parent still writes.
             with contextlib.suppress(OSError):
-                fcntl.flock(handle, fcntl.LOCK_UN)
+                unlock_file(handle)
         os.close(handle)
 
 
@@ -68,37 +68,35 @@ def locked(path: Path, doing: str) -> Iterator[None]:
             file = os.fdopen(open_plain(path, _OPEN), "r+b", buffering=0)
     with file:
         with disk(path, doing):
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+            lock_file(file.fileno(), path, wait=True)
+        try:
+            yield
+        finally:
+            unlock_file(file.fileno())
 
 
 def lock_owner(run_dir: Path) -> str | None:
     """Say who is writing a cast, None when nobody is. The lock is not kept."""
+    path = run_dir / _NAME
     with HeldInterrupts():
         try:
-            handle = open_plain(run_dir / _NAME, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+            handle = open_plain(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
         except OSError:
             return None
         try:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return _owner(handle)
+            return _owner(handle) if file_is_locked(handle, path) else None
         except OSError:
             return None
         finally:
             os.close(handle)
-    return None
 
 
-def _take(handle: int, run_dir: Path) -> None:
+def _take(handle: int, path: Path, run_dir: Path) -> None:
     for left in reversed(range(_TRIES)):
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if left:
-                time.sleep(_PAUSE_S)
-        else:
+        if lock_file(handle, path):
             return
+        if left:
+            time.sleep(_PAUSE_S)
     raise MateriaError(
         f"This cast is being written by {_owner(handle)}.",
         where=str(run_dir),

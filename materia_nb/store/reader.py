@@ -16,17 +16,15 @@ from typing import Any, Final
 from materia_nb.engine import events as ev
 from materia_nb.engine import evolve as to
 from materia_nb.engine import step as engine
-from materia_nb.engine.artifacts import output_name
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Session
+from materia_nb.engine.session import Session, output_name
 from materia_nb.engine.state import CastState, Failure
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
-from materia_nb.store.differences import Difference, our_reason, our_way
 from materia_nb.store.files import to_bytes
-from materia_nb.store.forced_entry import forced_entry, forced_final
 from materia_nb.store.journal import Line
+from materia_nb.store.reference import Difference, forced_entry, forced_final, our_reason, our_way
 from materia_nb.store.rundir import is_item_key
 
 _RENAMED: Final = {"budget_updated": "budget_set"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
@@ -65,6 +66,31 @@ def beside_config(definition: Mapping[str, JSON], owner: Path | None) -> dict[st
         return dict(definition)
     argv: list[JSON] = [*_beside_config([str(one) for one in command], owner)]
     return {**definition, "command": argv}
+
+
+def lacking(definition: Mapping[str, JSON], owner: Path | None, project: Path) -> str | None:
+    """Return the program or script that a utility names and that is not on this machine; None when all is there.
+
+    Args:
+        definition: the materia as written.
+        owner: the directory of its config file, where they are looked for first (R24).
+        project: the directory that the utility works in.
+    """
+    command = beside_config(definition, owner).get("command")
+    if not isinstance(command, list) or not command or not all(isinstance(one, str) for one in command):
+        return None
+    argv = [str(one) for one in command]
+    program = argv[0]
+    try:
+        there = (project / program).is_file() if os.sep in program else shutil.which(program) is not None
+        if not there:
+            return program
+        place = _script_place(argv) if PurePath(program).name in INTERPRETERS else None
+        if place is not None and PurePath(argv[place]).suffix and not (project / argv[place]).exists():
+            return argv[place]
+    except (OSError, ValueError):  # what can be the name of no file is left to the run to tell
+        return None
+    return None
 
 
 def _beside_config(command: Sequence[str], owner: Path | None) -> list[str]:

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
+from materia_nb import platform
 from materia_nb.interrupts import HeldInterrupts
 from materia_nb.utilities.group import ProcessGroup
+from materia_nb.utilities.inplace import NOT_HERE, can_run_in_place, run_in_place
 
 KEEP_BYTES: Final = 1_048_576
 """How much of stdout and of stderr is kept (R23)."""
@@ -33,7 +35,8 @@ class ProcessResult:
     ``code`` is None when it was ended by ``signal`` (such as ``SIGKILL``) or never ran. ``stopped``
     says that its caller's stop event or an interrupt ended it. ``seconds`` is wall-clock time.
     ``stdout_end`` is the end of an output of which ``stdout`` is only the beginning, as far as it was
-    to be kept; ``stdout_bytes`` is how long the whole was. The same for stderr.
+    to be kept; ``stdout_bytes`` is how long the whole was. The same for stderr. ``in_place`` says that it
+    was run inside this process, where no time limit can be kept.
     """
 
     argv: tuple[str, ...]
@@ -52,6 +55,7 @@ class ProcessResult:
     stderr_end: bytes = b""
     stdout_bytes: int = 0
     stderr_bytes: int = 0
+    in_place: bool = False
 
     @property
     def ok(self) -> bool:
@@ -111,6 +115,9 @@ def run_process(
     SIGKILL; what a command that ended by itself leaves behind gets SIGKILL). A process that moved
     itself to another group is out of reach. May be called from any thread.
 
+    Where there are no processes, Python scripts are run in this one, without a time limit and not to be
+    stopped; nothing else is started.
+
     Args:
         argv: the program and its arguments.
         stdin: written to the command, then its stdin is closed.
@@ -124,6 +131,8 @@ def run_process(
     Raises:
         KeyboardInterrupt: when interrupted in the main thread, after the group has ended.
     """
+    if not platform.PROCESSES:
+        return _in_place(argv, stdin, cwd, env, (keep_bytes, keep_end))
     began = time.perf_counter()
     with HeldInterrupts(wake=True) as interrupts:
         try:
@@ -162,6 +171,37 @@ def run_process(
         stderr_end=run.stderr.end,
         stdout_bytes=run.stdout.size,
         stderr_bytes=run.stderr.size,
+    )
+
+
+def _in_place(
+    argv: Sequence[str], stdin: bytes, cwd: Path, env: Mapping[str, str] | None, keep: tuple[int, int]
+) -> ProcessResult:
+    if not can_run_in_place(argv):
+        return ProcessResult.not_started(argv, NOT_HERE if argv else "the command is empty")
+    began = time.perf_counter()
+    try:
+        ended = run_in_place(argv, stdin=stdin, cwd=cwd, env=env, keep=keep)
+    except (OSError, ValueError) as error:
+        return _not_started(argv, cwd, error, time.perf_counter() - began)
+    return ProcessResult(
+        argv=tuple(argv),
+        code=ended.code,
+        signal=None,
+        timed_out=False,
+        stopped=False,
+        started=True,
+        start_error=None,
+        stdout=ended.stdout.kept,
+        stderr=ended.stderr.kept,
+        stdout_truncated=ended.stdout.size > keep[0],
+        stderr_truncated=ended.stderr.size > keep[0],
+        seconds=time.perf_counter() - began,
+        stdout_end=ended.stdout.end,
+        stderr_end=ended.stderr.end,
+        stdout_bytes=ended.stdout.size,
+        stderr_bytes=ended.stderr.size,
+        in_place=True,
     )
 
 

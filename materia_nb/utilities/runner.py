@@ -156,7 +156,7 @@ def command_record(materia: Materia, result: UtilityResult, artifacts: tuple[str
         "code": process.code,
         "signal": process.signal,
         "timedOut": process.timed_out,
-        "timeoutMs": result.timeout_ms,
+        "timeoutMs": None if process.in_place else result.timeout_ms,
         "stdoutArtifact": artifacts[0],
         "stderrArtifact": artifacts[1],
         "stdoutTruncated": process.stdout_truncated,
@@ -205,6 +205,7 @@ def _left(process: ProcessResult, artifacts: tuple[str, str]) -> list[str]:
         return []
     kept = zip(("stdout", "stderr"), artifacts, strict=True)
     return [
+        *(["it ran inside this kernel, where no time limit can be kept"] if process.in_place else []),
         f"stderr: {process.stderr_summary or '(empty)'}",
         *(f"{name} kept in {path}" for name, path in kept if path),
     ]

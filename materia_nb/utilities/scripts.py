@@ -13,8 +13,8 @@ from typing import Final, Literal, NamedTuple
 
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.config_files import read_config, replace_bytes, write_config
 from materia_nb.loadout.facts import SHIPPED_SCRIPTS, Object, as_object
-from materia_nb.loadout.files import read_config, replace_bytes, write_config
 
 PACKAGED: Final = Path(__file__).with_name("shipped")
 FOLDER: Final = "utilities"

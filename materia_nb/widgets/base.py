@@ -22,7 +22,7 @@ from materia_nb.display.bundle import MimeBundle, Shown, bundle
 from materia_nb.display.escape import plain, shorten
 from materia_nb.display.html import Html, html_text
 from materia_nb.errors import MateriaError
-from materia_nb.interrupts import HeldInterrupts
+from materia_nb.platform import Handle, call_later
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -64,7 +64,7 @@ class Panel(Shown):
         self._drawer: int | None = None
         self._drawn_wrong = False
         self._timing = threading.Lock()
-        self._timer: threading.Timer | None = None
+        self._timer: Handle | None = None
         self._drawn_at = 0.0
 
     # -- what a subclass uses -------------------------------------------------------
@@ -108,18 +108,19 @@ class Panel(Shown):
                     self._ends.remove(timer.cancel)
                     act()
 
-        timer = threading.Timer(seconds, due)
-        timer.daemon = True
-        self.at_close(timer.cancel)
-        with HeldInterrupts():
-            timer.start()
+        with self._drawing:  # it is not done before it can be cancelled
+            timer = call_later(seconds, due)
+            self.at_close(timer.cancel)
 
     def at_close(self, end: Callable[[], object]) -> None:
         """Call ``end`` when the panel is closed."""
         self._ends.append(end)
 
-    def guarded(self, callback: Callable[P, object]) -> Callable[P, None]:
-        """Wrap a callback: one at a time, not for changes that a redraw makes, errors shown in the panel."""
+    def guarded(self, callback: Callable[P, object], *, by_person: bool = True) -> Callable[P, None]:
+        """Wrap a callback: one at a time, not for changes that a redraw makes, errors shown in the panel.
+
+        What a person does takes an earlier error away; what the page tells by itself (``by_person=False``) does not.
+        """
 
         @functools.wraps(callback)
         def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -127,7 +128,8 @@ class Panel(Shown):
                 return
             with CALLBACKS:
                 try:
-                    self.say("")
+                    if by_person:
+                        self.say("")
                     callback(*args, **kwargs)
                 except Exception as error:  # noqa: BLE001 - it would only reach the log otherwise
                     self.fail(error)
@@ -160,10 +162,7 @@ class Panel(Shown):
             if self.closed or self._timer is not None:
                 return
             wait = max(0.0, self._drawn_at + self.interval - time.monotonic())
-            self._timer = threading.Timer(wait, self._due)
-            self._timer.daemon = True
-            with HeldInterrupts():  # a thread that is interrupted while it starts never does
-                self._timer.start()
+            self._timer = call_later(wait, self._due)
 
     def _due(self) -> None:
         # Forgotten before the state is read: a change after that asks for another redraw.
@@ -179,11 +178,7 @@ class Panel(Shown):
 
     def fail(self, error: Exception) -> None:
         """Show an exception in the panel; one of ours as its short text."""
-        if isinstance(error, MateriaError):
-            told = str(error)
-        else:
-            told = ": ".join(part for part in (type(error).__name__, _words(error)) if part)
-            _log.warning("%s: a callback failed", plain(self.title), exc_info=error)
+        told = told_of(error, self.title)
         sign = '<b aria-hidden="true" style="color:#d5404d">✖</b>'
         self._notice(Html(f'<div role="alert">{sign} {html_text(told, _LONGEST_NOTICE)}</div>'))
 
@@ -217,8 +212,23 @@ class Panel(Shown):
             ends, self._ends = self._ends, []
             for end in reversed(ends):
                 end()
-            for widget in list(widgets_in(self.view)):
+            # Also those that are not in the view now.
+            mine = [one for one in vars(self).values() if isinstance(one, ui.Widget)]
+            for widget in list(widgets_in(self.view, *mine)):
                 widget.close()
+
+
+def told_of(error: Exception, title: str) -> str:
+    """Return what a person is told of an exception: of ours its text; any other is logged as well.
+
+    Args:
+        error: the exception.
+        title: of the panel whose callback raised it.
+    """
+    if isinstance(error, MateriaError):
+        return str(error)
+    _log.warning("%s: a callback failed", plain(title), exc_info=error)
+    return ": ".join(part for part in (type(error).__name__, _words(error)) if part)
 
 
 def _words(error: Exception) -> str:
@@ -228,10 +238,10 @@ def _words(error: Exception) -> str:
         return ""
 
 
-def widgets_in(root: ui.Widget) -> Iterator[ui.Widget]:
-    """Find ``root`` and every widget that it holds in its traits: children, layouts, styles, elements."""
+def widgets_in(*roots: ui.Widget) -> Iterator[ui.Widget]:
+    """Find ``roots`` and every widget that they hold in their traits: children, layouts, styles, elements."""
     seen: set[int] = set()
-    todo: list[Any] = [root]
+    todo: list[Any] = [*roots]
     while todo:
         value = todo.pop()
         if isinstance(value, ui.Widget):

@@ -1,54 +1,53 @@
-"""The graph of a loadout or cast as a picture to click on, with a list beside it that does the same.
+"""The graph of a loadout or cast as a picture to click on, with a list that does the same.
 
-The only module that knows of ipycytoscape. Elements are made once and never removed; what changes is told
-by classes and by new ``data`` dicts, since the canvas does not learn of anything else.
+The only module that knows of ipycytoscape. It draws; what it draws is told to a small front-end of our own beside
+it (``front/canvas_widget.js``): the scene once, then in one message whatever changed. So there is no
+widget for a socket or a line, and parts may come and go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import ipycytoscape as cyto
 import ipywidgets as ui
 from traitlets import observe
 
-from materia_nb.display.escape import part
+from materia_nb.display.escape import part, shorten
 from materia_nb.display.geometry import Point
 from materia_nb.display.html import Html, html_text
-from materia_nb.display.layout import Placed, place
+from materia_nb.display.layout import Direction, place
 from materia_nb.display.marks import Marks
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
+from materia_nb.display.themes import THEMES, ThemeName
 from materia_nb.display.words import summary
+from materia_nb.errors import MateriaError
 from materia_nb.loadout.graph import Graph
 from materia_nb.views import marks_of, status_lines
-from materia_nb.widgets.base import Panel, css, show_html
-from materia_nb.widgets.canvas_style import PAGE_RULES, STYLE
-from materia_nb.widgets.chooser import Chooser
+from materia_nb.widgets.base import Panel, show_html
+from materia_nb.widgets.gestures import FONT, GESTURES, CanvasFront, gesture
 from materia_nb.widgets.inspector import Inspector
 from materia_nb.widgets.picks import Kind, Pick, picks
+from materia_nb.widgets.runs import runs_of
 from materia_nb.widgets.scene import Scene
-from materia_nb.widgets.viewport import Viewport
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
     from materia_nb.cast.snapshot import Snapshot
 
-MOST_SOCKETS: Final = 150
-"""Above this the canvas is too slow and cannot be read; the SVG is shown in its place."""
-_TALLEST: Final = 720
-_LEGEND: Final = (
-    "rounded: agent · cut corners: utility · double border: generator · solid line: always or ✓ satisfied · "
-    "dotted: ✗ not_satisfied · dashed, hollow arrow: loop exit · ● breakpoint · a number with a times sign: "
-    "visits (glow: many) · drag the background to move"
-)
-
-SETTLES_S: Final = 1.5
-"""How long after it was made a canvas is told to measure itself once more; later it would move under a click."""
-
+MOST_SOCKETS: Final = 300
+"""Above this a canvas is too slow: a still picture is shown, that can be clicked on too."""
+HEIGHT: Final = 420
+"""How high the picture is in pixels where it stands alone, unless it is said otherwise."""
+_ROOM: Final = (780.0, 335.0)
+"""What a picture has on a surface beside the inspector: the direction that is larger there is chosen."""
 Selected: TypeAlias = Callable[[Kind, str], object]
 """Told what was selected: its kind and its id."""
+Gesture: TypeAlias = Callable[[dict[str, Any]], object]
+"""Told what a person did on the canvas; see :meth:`GraphPanel.on_gesture`."""
 
 
 class _Cytoscape(cyto.CytoscapeWidget):
@@ -60,143 +59,102 @@ class _Cytoscape(cyto.CytoscapeWidget):
             change["old"].close()
 
 
-class Canvas:
-    """A live picture: a thin layer over ipycytoscape, so that it can be replaced.
+class GraphPanel(Panel):
+    """The live picture of a cast's graph, or the picture of a bare loadout.
+
+    A click, or the list in the picture, selects a socket, an edge, an exit or a loop: what there is to say about it is
+    told beside the picture, and to the callbacks given to :meth:`on_select`.
 
     Args:
-        graph: what to draw.
-        marks: how it stands at first.
-        height: in pixels; by default what the graph needs, at most 720.
-        clicked: called with the canvas's own description of the element that was clicked; see :meth:`pick`.
+        source: the cast to follow, or a graph.
+        height: of the picture in pixels.
+        side: whether what there is to say about the selection stands beside the picture; without, the picture is
+            alone and fills what it is put into.
+        status: whether it says how the cast stands; where something beside it does, only of an earlier moment.
     """
 
     def __init__(
-        self, graph: Graph, marks: Marks, height: int | None, clicked: Callable[[dict[str, Any]], None]
+        self, source: Cast | Graph, *, height: int | None = None, side: bool = True, status: bool = True
     ) -> None:
-        self._scene = Scene(graph)
-        self.placed = self._scene.placed
-        self.height = height or round(min(_TALLEST, max(160, self._scene.size[1])))
-        self.viewport = Viewport(self._scene.size, self.height)
-        self._data = {one.id: one.data for one in self._scene.elements}
-        self._picks = {one.id: one.pick for one in self._scene.elements if one.pick is not None}
-        self._seen = self._scene.look(marks)
-        self._follow(marks)
-        self.widget = _Cytoscape(
-            cytoscape_layout=self.viewport.layout,
-            cytoscape_style=STYLE,
+        self.graph: Graph = source if isinstance(source, Graph) else source.graph
+        self.cast: Cast | None = None if isinstance(source, Graph) else source
+        super().__init__(summary(self.graph))
+        self._says_status = status and side
+        self.selected: Pick | None = None
+        self._shown_marks: Marks | None = None
+        self._callbacks: list[Selected] = []
+        self._gestures: list[Gesture] = []
+        self._mode = "cast"
+        self._folded: frozenset[str] = frozenset()
+        self._places: Mapping[str, Point] = {}
+        self._marked: tuple[str, ...] = ()
+        self._shown = 0
+        self._sizes: dict[Direction, tuple[float, float]] = {}
+        self._turned = False
+        self._direction: Direction = self._better_direction()
+        self._scene = Scene(self.graph, direction=self._direction)
+        self._inspector = Inspector(self.graph, self.cast) if side else None
+        self._cytoscape = _Cytoscape(
+            cytoscape_layout={"name": "preset", "fit": False},
+            cytoscape_style=[],
             tooltip_source="",  # what it names would go into the page as it is
             user_zooming_enabled=False,  # the wheel is for the page
             auto_ungrabify=True,
             min_zoom=0.05,
-            max_zoom=2.5,
+            max_zoom=3.0,
         )
-        # Before anything is displayed, and once: the canvas forgets handlers that come later.
-        for widget_type in ("node", "edge"):
-            self.widget.on(widget_type, "click", clicked)
-        self.nodes = {
-            one.id: cyto.Node(**self._start(one.id), position=_point(one.position), grabbable=False)
-            for one in self._scene.nodes
-        }
-        self.edges = {one.id: cyto.Edge(**self._start(one.id)) for one in self._scene.edges}
-        self.widget.graph.add_nodes(list(self.nodes.values()))
-        self.widget.graph.add_edges(list(self.edges.values()), directed=True, multiple_edges=True)
-        # The height comes from a class: the canvas measures itself before its own layout reaches it.
-        for name in ("mnb-canvas", f"mnb-high-{self.height}"):
-            self.widget.add_class(name)
-        rules = css(f"{PAGE_RULES}.mnb-high-{self.height}.custom-widget{{height:{self.height}px}}")
-        self.frame = ui.Box([rules, self.widget], layout=ui.Layout(min_width="320px"))
-
-    def _start(self, key: str) -> dict[str, Any]:
-        classes, label = self._seen[key]
-        return {"data": {**self._data[key], "label": label}, "classes": classes}
-
-    def pick(self, element: dict[str, Any]) -> Pick | None:
-        """Return what a clicked element stands for."""
-        return self._picks.get(str(element.get("data", {}).get("id")))
-
-    def measure(self) -> None:
-        """Let the canvas find out anew how large it is, and then what it shows; :meth:`draw` tells it the latter.
-
-        On a slow page it may have measured itself while it was hidden for a moment, and then stays
-        empty. A change of its layout makes it measure; these two mean the same.
-        """
-        self.widget.layout.width = "100.0%" if self.widget.layout.width == "100%" else "100%"
-        self.viewport.again()
-
-    def reach(self, pick: Pick) -> None:
-        """Bring a part into view."""
-        box = self._scene.box_of(pick)
-        if box is not None:
-            self.viewport.reach(box)
-
-    def draw(self, marks: Marks, selected: Pick | None) -> None:
-        """Bring the elements that changed up to date."""
-        for key, (classes, label) in self._scene.look(marks, selected).items():
-            before = self._seen[key]
-            element = self.nodes.get(key) or self.edges[key]
-            if classes != before[0]:
-                element.classes = classes
-            if label != before[1]:
-                element.data = {**self._data[key], "label": label}
-            self._seen[key] = (classes, label)
-        self._follow(marks)
-        if self.widget.cytoscape_layout != self.viewport.layout:
-            self.widget.cytoscape_layout = self.viewport.layout
-
-    def _follow(self, marks: Marks) -> None:
-        if marks.current in self.placed.nodes:
-            self.viewport.follow(self.placed.nodes[marks.current])
-
-
-class Still:
-    """A picture of a graph that is too large for a canvas: the SVG, scrolled by the page."""
-
-    def __init__(self, graph: Graph, height: int | None) -> None:
-        self._graph = graph
-        self.placed: Placed = place(graph)
-        self.height = height or _TALLEST
-        self._picture = ui.HTML()
-        layout = ui.Layout(height=f"{self.height}px", overflow="auto", display="block")
-        self.frame = ui.Box([css(PAGE_RULES), self._picture], layout=layout, tabbable=True)
-        self.frame.add_class("mnb-still")
-
-    def draw(self, marks: Marks, _: Pick | None) -> None:
-        """Draw it anew."""
-        show_html(self._picture, Html(graph_svg(self._graph, marks, placed=self.placed)))
-
-
-class GraphPanel(Panel):
-    """The live picture of a cast's graph, or the picture of a bare loadout.
-
-    A click, or the list beside the picture, selects a socket, an edge, an exit or a loop: the inspector
-    tells about it, and so do the callbacks given to :meth:`on_select`.
-
-    Args:
-        source: the cast to follow, or a graph.
-        height: of the picture in pixels; by default what the graph needs, at most 720.
-        status: whether it says how the cast stands; where something beside it does, only of an earlier moment.
-    """
-
-    def __init__(self, source: Cast | Graph, *, height: int | None = None, status: bool = True) -> None:
-        self.graph: Graph = source if isinstance(source, Graph) else source.graph
-        self.cast: Cast | None = None if isinstance(source, Graph) else source
-        super().__init__(summary(self.graph))
-        self._says_status = status
-        self.selected: Pick | None = None
-        self._shown_marks: Marks | None = None
-        self._callbacks: list[Selected] = []
-        self._inspector = Inspector(self.graph, self.cast)
+        self._cytoscape.add_class("mnb-canvas")
+        self.front = CanvasFront(
+            fixed={"themes": {name: dict(one) for name, one in THEMES.items()}, "font": FONT}
+        )
+        done = self.guarded(self.heard)
+        # An error takes room, and so the page tells of less room: that must not take the error away.
+        sized = self.guarded(self.heard, by_person=False)
+        self.front.on_msg(
+            lambda _, told, __: (sized if isinstance(told, Mapping) and told.get("kind") == "room" else done)(
+                told
+            )
+        )
+        self.picture = ui.Box([self._cytoscape, self.front])
+        self.picture.add_class("mnb-graph")
         self._status, self._details = ui.HTML(), ui.HTML()
-        self.chooser = Chooser(self, picks(self.graph), self._reach)
-        self.canvas: Canvas | None = None
-        if len(self.graph.sockets) <= MOST_SOCKETS:
-            self.canvas = Canvas(self.graph, self.marks, height, self.guarded(self._clicked))
-        self._picture: Canvas | Still = self.canvas or Still(self.graph, height)
-        self._put_together()
+        self._put_together(side=side, height=height or HEIGHT)
+        self._show_scene(fresh=True)
         if self.cast is not None:
             self.follow(self.cast)
+            self.at_close(runs_of(self.cast).watch(lambda _: self.later()))
         self.refresh()
-        self.after(SETTLES_S, self._settle)
+
+    def _better_direction(self, room: tuple[float, float] = _ROOM) -> Direction:
+        """The direction in which the whole can be seen larger in so much room."""
+
+        def scale(direction: Direction) -> float:
+            wide, high = self._sizes[direction]
+            return min(room[0] / wide, room[1] / high, 1.0)
+
+        if not self._sizes:
+            directions: tuple[Direction, ...] = ("right", "down")
+            for one in directions:
+                self._sizes[one] = place(self.graph, direction=one, folded=self._folded).size
+        return "right" if scale("right") >= scale("down") else "down"
+
+    def _put_together(self, *, side: bool, height: int) -> None:
+        if not side:
+            self.notice.add_class("mnb-graph-notice")
+            self.put(self.picture)
+            self.view.add_class("mnb-graph-cell")
+            return
+        self.picture.layout.height = f"{height}px"
+        self.picture.add_class("mnb-graph-alone")
+        self._details.add_class("mnb-graph-details")
+        beside = ui.Box(
+            [self._details], layout=ui.Layout(overflow="auto", max_height=f"{height}px", display="block")
+        )
+        beside.layout.flex, beside.layout.width, beside.layout.min_width = "1 1 28%", "0", "240px"
+        self.picture.layout.flex, self.picture.layout.width = "1 1 68%", "0"
+        self.picture.layout.min_width = "320px"
+        top = self.above_notice(ui.HBox([self._status]))
+        self.put(top, ui.HBox([self.picture, beside], layout=ui.Layout(flex_flow="row wrap")))
 
     # -- for code ---------------------------------------------------------------------
 
@@ -204,6 +162,28 @@ class GraphPanel(Panel):
         """Call ``callback(kind, id)`` after each selection; returns a function that ends it."""
         self._callbacks.append(callback)
         return lambda: self._callbacks.remove(callback) if callback in self._callbacks else None
+
+    def on_gesture(self, callback: Gesture) -> Callable[[], None]:
+        """Call ``callback(message)`` for what a person does on the canvas beside selecting; returns a function that ends it.
+
+        A message is a dict whose ``kind`` is ``ground`` (a click beside everything), ``open`` (``what``), ``break``,
+        ``run_to`` (``id``) or, in design mode, ``connect`` (``from``,
+        ``to``), ``move`` (``id``, ``x``, ``y``: the centre in pixels of the picture), ``marquee`` (``ids``), ``delete``
+        (``ids``, ``what``), ``drop`` (``materia``, ``x``, ``y``), ``undo``, ``redo``, ``copy``, ``cut``, ``paste`` or
+        ``duplicate``. ``what`` is a kind and id as :meth:`select` takes them, ids of sockets are checked.
+        """
+        self._gestures.append(callback)
+        return lambda: self._gestures.remove(callback) if callback in self._gestures else None
+
+    @property
+    def mode(self) -> str:
+        """``cast`` to look and go on, ``design`` to change: then sockets can be dragged and connected."""
+        return self._mode
+
+    @mode.setter
+    def mode(self, mode: str) -> None:
+        self._mode = "design" if mode == "design" else "cast"
+        self.refresh()
 
     def select(self, kind: Kind, key: str) -> None:
         """Select a part as a click does.
@@ -215,11 +195,26 @@ class GraphPanel(Panel):
         Raises:
             MateriaError: there is no such part (``unknown_part``).
         """
-        self._inspector.check((kind, key))
+        if (kind, key) not in self._named().values():
+            raise MateriaError(
+                f"There is no {kind} {shorten(key, 120)!r} in the graph of {part(self.graph.name)}.",
+                hint="its list names everything that can be selected",
+                kind="unknown_part",
+            )
         self.selected = (kind, key)
         self.refresh()
         for callback in tuple(self._callbacks):
             callback(kind, key)
+
+    def mark(self, pick: Pick | None) -> None:
+        """Show a part as selected without telling anybody; one that is not there is none."""
+        self.selected = pick
+        self.refresh()
+
+    def mark_sockets(self, ids: Iterable[str]) -> None:
+        """Show several sockets as marked, as a frame drawn around them does."""
+        self._marked = tuple(ids)
+        self.refresh()
 
     def show_marks(self, marks: Marks | None) -> None:
         """Lay something else over the graph than how the cast stands; None goes back to that."""
@@ -228,8 +223,34 @@ class GraphPanel(Panel):
 
     def look_at(self, past: Snapshot | None) -> None:
         """Show the graph, and what there is to say about its parts, as they were; None goes back to the present."""
-        self._inspector.cast = past or self.cast
+        if self._inspector is not None:
+            self._inspector.cast = past or self.cast
         super().look_at(past)
+
+    def replace(self, graph: Graph, places: Mapping[str, Point] | None = None) -> None:
+        """Show another graph in the place of this one; the view stays where it was.
+
+        Args:
+            graph: what is to be drawn from now on.
+            places: where sockets stand that a person has put somewhere, as the centre in pixels.
+        """
+        self.graph, self._places, self._sizes = graph, dict(places or {}), {}
+        if self._inspector is not None:
+            self._inspector = Inspector(graph, self.cast)
+        if self.selected not in self._named().values():
+            self.selected = None
+        self._draw_anew(fresh=False)
+
+    def turn(self, direction: Direction) -> None:
+        """Let the flow run ``right`` or ``down``, whatever room there is."""
+        self._direction, self._turned = direction, True
+        self._draw_anew(fresh=True)
+
+    def fold(self, loop: str) -> None:
+        """Draw a loop as one card, or again as a region."""
+        self._folded ^= {loop} & self.graph.loops.keys()
+        self._sizes = {}
+        self._draw_anew(fresh=True)
 
     @property
     def marks(self) -> Marks:
@@ -237,103 +258,140 @@ class GraphPanel(Panel):
         if self._shown_marks is not None:
             return self._shown_marks
         shown = self.past or self.cast
-        return marks_of(shown) if shown is not None else Marks()
+        if shown is None:
+            return Marks()
+        marks = marks_of(shown)
+        if self.past is None and self.cast is not None and runs_of(self.cast).busy_for(self):
+            return replace(marks, working=True)
+        return marks
 
     def fallback(self) -> tuple[str, str | None]:
         """Return the grid of text and the static picture of this moment."""
         marks = self.marks
-        return graph_text(self.graph, marks), graph_svg(self.graph, marks, placed=self._picture.placed)
-
-    # -- building -----------------------------------------------------------------------
-
-    def _put_together(self) -> None:
-        frame, room = self._picture.frame, f"{max(200, self._picture.height - 225)}px"
-        details = ui.Box(
-            [self._details],
-            layout=ui.Layout(overflow="auto", max_height=room, display="block"),
-            tabbable=True,
-        )
-        side = ui.VBox([self.chooser.view, details])
-        frame.add_class("mnb-frame")
-        top = self.above_notice(ui.HBox([*self._buttons(), self._status], layout=_wrapping()))
-        legend = ui.HTML()
-        show_html(legend, Html(f'<div style="opacity:0.75;font-size:0.88em">{html_text(_LEGEND)}</div>'))
-        if self.canvas is None:
-            note = ui.HTML()
-            show_html(
-                note,
-                f"{len(self.graph.sockets)} sockets are too many to click on (at most {MOST_SOCKETS}): "
-                "this is a still picture, redrawn as the cast goes on. The list selects.",
-            )
-            self.interval = 0.5
-            self.put(top, note, frame, side, legend)
-            return
-        frame.layout.flex, frame.layout.width = "1 1 60%", "0"
-        side.layout.flex, side.layout.width, side.layout.min_width = "1 1 36%", "0", "260px"
-        self.put(top, ui.HBox([frame, side], layout=_wrapping()), legend)
-
-    def _buttons(self) -> Sequence[ui.Button]:
-        if self.canvas is None:
-            return ()
-        view, measure = self.canvas.viewport, self.canvas.measure
-        acts: tuple[tuple[str, str, Callable[[], None]], ...] = (
-            ("\N{MINUS SIGN}", "smaller", lambda: view.zoom_by(1 / 1.25)),
-            ("+", "larger", lambda: view.zoom_by(1.25)),
-            ("fit", "the whole graph", view.fit),
-        )
-        return [self._button(words, what, act, measure) for words, what, act in acts]
-
-    def _button(
-        self, words: str, what: str, act: Callable[[], None], measure: Callable[[], None]
-    ) -> ui.Button:
-        def pressed(_: Any) -> None:
-            act()
-            measure()
-            self.refresh()
-
-        button = ui.Button(description=words, tooltip=what, layout=ui.Layout(width="44px"))
-        button.on_click(self.guarded(pressed))
-        return button
-
-    def _settle(self) -> None:
-        """See to it that a canvas which was displayed in a bad moment is not left empty."""
-        if self.canvas is not None:
-            self.canvas.measure()
-            self.refresh()
+        return graph_text(self.graph, marks), graph_svg(self.graph, marks)
 
     # -- what a person does ---------------------------------------------------------------
 
-    def _clicked(self, element: dict[str, Any]) -> None:
-        pick = self.canvas.pick(element) if self.canvas is not None else None
-        if pick is not None:
+    def heard(self, content: object) -> None:
+        """Do what a message of the page asks for.
+
+        Raises:
+            MateriaError: it is none that is known, or about something that is not there (``bad_message``).
+        """
+        values = content if isinstance(content, Mapping) else {}
+        kind = str(values.get("kind"))
+        acts: dict[str, Callable[[Mapping[Any, Any]], object]] = {
+            "pick": self._pick,
+            "room": lambda values: self._fill(values.get("w"), values.get("h")),
+            "turn": lambda _: self.turn("right" if self._direction == "down" else "down"),
+            "fold": self._fold,
+            "svg": self._export,
+        }
+        if kind in acts:
+            acts[kind](values)
+        elif kind in GESTURES:
+            if kind == "ground":
+                self.mark(None)
+            message = gesture(kind, values, self._scene.picks)
+            if kind == "marquee":
+                self._marked = tuple(message.get("ids", ()))
+            for callback in tuple(self._gestures):
+                callback(message)
+            self.refresh()
+        else:
+            raise MateriaError(
+                f"The graph does not know the message {shorten(kind, 60)!r}.",
+                hint="reload the page: its front-end may be of another version",
+                kind="bad_message",
+            )
+
+    def _pick(self, values: Mapping[Any, Any]) -> None:
+        if (pick := self._scene.picks.get(str(values.get("element")))) is not None:
             self.select(*pick)
 
-    def _reach(self, pick: Pick) -> None:
-        """Select and bring into view; what was clicked is in view already."""
-        if self.canvas is not None:
-            self.canvas.reach(pick)
-        self.select(*pick)
+    def _fold(self, values: Mapping[Any, Any]) -> None:
+        pick = self._scene.picks.get(str(values.get("element")))
+        if pick is not None and pick[0] == "loop":
+            self.fold(pick[1])
+
+    def _export(self, values: Mapping[Any, Any]) -> None:
+        theme: ThemeName = "dark" if values.get("theme") == "dark" else "light"
+        svg = graph_svg(self.graph, self.marks, placed=self._scene.placed, theme=theme)
+        self.front.send({"kind": "svg", "svg": svg, "token": str(values.get("token"))[:40]})
+
+    def _fill(self, wide: object, high: object) -> None:
+        """Turn the flow if the whole can be seen larger then, unless a person has turned or moved something."""
+        if (
+            not isinstance(wide, int | float)
+            or not isinstance(high, int | float)
+            or not 0 < high < 1e5 > wide > 0
+        ):
+            return
+        direction = self._better_direction((wide, high))
+        if direction != self._direction and not self._turned and not self._places:
+            self._direction = direction
+            self._draw_anew(fresh=True)
 
     # -- drawing ----------------------------------------------------------------------------
 
+    def _named(self) -> dict[str, Pick]:
+        return dict(picks(self.graph))
+
+    def _draw_anew(self, *, fresh: bool) -> None:
+        with self._drawing:
+            if self.closed:
+                return
+            self._scene = Scene(
+                self.graph, direction=self._direction, folded=self._folded, places=self._places
+            )
+            self._show_scene(fresh=fresh)
+        self.refresh()
+
+    def _show_scene(self, *, fresh: bool) -> None:
+        """Tell the page about another scene; ``fresh`` lets it show the whole again."""
+        self._shown += 1
+        still = len(self.graph.sockets) > MOST_SOCKETS
+        of_pick = {pick: element for element, pick in self._scene.picks.items()}
+        listed = [
+            [words.lstrip("\N{NO-BREAK SPACE}"), of_pick[pick], 0 if pick[0] in ("socket", "loop") else 1]
+            for words, pick in picks(self.graph)
+            if pick in of_pick
+        ]
+        scene = self._scene.data(still=still) | {"number": self._shown, "fresh": fresh, "list": listed}
+        with self.front.hold_sync():
+            self.front.look = dict(self._scene.look(self.marks, still=still))
+            self.front.scene = scene
+
     def draw(self) -> None:
-        """Bring picture, list and inspector up to the present."""
+        """Bring picture and words up to the present."""
+        marks = self.marks
+        look = self._scene.look(marks, still=len(self.graph.sockets) > MOST_SOCKETS)
+        seen = self.front.look
+        changed = {key: one for key, one in look.items() if seen.get(key) != one}
+        if changed:
+            self.front.change(changed)
+        lines = self._lines()
+        by_pick = {pick: element for element, pick in self._scene.picks.items()}
+        flags = {
+            "mode": self._mode,
+            "selected": by_pick.get(self.selected) if self.selected is not None else None,
+            "current": self._scene.element_of(marks.current),
+            "name": part(self.graph.name, 80),
+            "told": " · ".join(lines) if lines else summary(self.graph),
+            "follows": self.cast is not None,
+            "marked": [one for key in self._marked if (one := by_pick.get(("socket", key))) is not None],
+        }
+        if self.front.flags != flags:
+            self.front.flags = flags
+        if self._says_status or self.past is not None:
+            show_html(self._status, Html(f'<div role="status">{html_text(" · ".join(lines))}</div>'))
+        if self._inspector is not None:
+            show_html(self._details, self._inspector.about(self.selected))
+
+    def _lines(self) -> tuple[str, ...]:
+        """Say how the cast stands."""
         shown = self.past or self.cast
-        lines = status_lines(shown)[:4] if shown is not None else (self.title,)
-        if self.past is None and not self._says_status:
-            lines = ()
-        then = ["as it was"] if self.past is not None else []
-        words = " · ".join(part(line, 300) for line in (*then, *lines))
-        show_html(self._status, Html(f'<div role="status">{html_text(words)}</div>'))
-        self._picture.draw(self.marks, self.selected)
-        self.chooser.show(self.selected)
-        show_html(self._details, self._inspector.about(self.selected))
-
-
-def _wrapping() -> ui.Layout:
-    return ui.Layout(flex_flow="row wrap", align_items="flex-start")
-
-
-def _point(position: Point | None) -> dict[str, float]:
-    x, y = position or (0.0, 0.0)
-    return {"x": x, "y": y}
+        if shown is None:
+            return (self.title,)
+        then = ("as it was",) if self.past is not None else ()
+        return (*then, *(part(line, 300) for line in status_lines(shown)[:4]))

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from materia_nb.display.calls import layers_html
 from materia_nb.display.escape import part
 from materia_nb.display.html import Html, html_join, html_json, html_panel, html_pre, html_table, html_text
 from materia_nb.display.links import Link, links
 from materia_nb.display.marks import Marks
-from materia_nb.display.prompt import layers_html
 from materia_nb.display.words import advance_words, kind_words, loop_words, state_words, who_words
 from materia_nb.engine import step as engine
-from materia_nb.engine.decision import Decision
 from materia_nb.engine.prompt import Prompt
+from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError

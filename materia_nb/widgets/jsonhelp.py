@@ -6,10 +6,6 @@ import json
 import re
 from typing import Final
 
-from materia_nb.display.html import Html, html_join, html_lines
-from materia_nb.handoff import Issue
-from materia_nb.widgets.controls import issues_html
-
 _CONSTANTS: Final = {"True": "true", "False": "false", "None": "null", "undefined": "null", "nil": "null"}
 _CURLY: Final = "\u201c\u201d\u201e\u2018\u2019"
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
@@ -24,12 +20,6 @@ def json_advice(text: str) -> str:
     except (RecursionError, ValueError):
         return ""
     return ""
-
-
-def output_html(text: str, issues: list[Issue], fine: str) -> Html:
-    """Show what is wrong with an output, and first what to change where it is nearly a JSON object."""
-    advice = json_advice(text) if issues and text.lstrip().startswith("{") else ""
-    return html_join([html_lines([f"Not JSON yet: {advice}."] if advice else []), issues_html(issues, fine)])
 
 
 def _advice(text: str, error: json.JSONDecodeError) -> str:

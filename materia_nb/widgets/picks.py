@@ -8,8 +8,6 @@ from typing import Final, Literal, TypeAlias
 from materia_nb.display.escape import part
 from materia_nb.display.links import END_SIGN, Link, links
 from materia_nb.display.words import kind_words, link_words
-from materia_nb.engine.decision import Decision
-from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.loadout.graph import END, Graph
 
 Kind: TypeAlias = Literal["socket", "edge", "exit", "loop"]
@@ -28,22 +26,6 @@ def pick_of(link: Link) -> Pick | None:
     if link.kind == "start":
         return None
     return ("exit" if link.kind == "exit" else "edge", link.key)
-
-
-def way_pick(decision: Decision | None) -> Pick | None:
-    """Return the part of a graph by which a step went on; None where no edge or exit was taken."""
-    if decision is None or decision.socket is None:
-        return None
-    chosen = decision.chosen
-    if chosen is None:
-        return (
-            ("edge", f"implied:{decision.socket}")
-            if decision.by == "implied end" and not decision.looks
-            else None
-        )
-    if chosen.route is not None:
-        return "exit", chosen.route
-    return "edge", f"edge:{chosen.place or 0}:{decision.socket}"
 
 
 def link_title(link: Link) -> str:
@@ -84,23 +66,3 @@ def told_apart(found: list[tuple[str, Pick]]) -> list[tuple[str, Pick]]:
         seen[words] += 1
         apart.append((words if seen[words] == 1 else f"{words}{_INDENT}({seen[words]})", pick))
     return apart
-
-
-def found_by(text: str, named: list[tuple[str, Pick]]) -> Pick:
-    """Return what a person means by ``text``: a name in the list, an id, or the only or first part that holds the words.
-
-    Raises:
-        MateriaError: nothing does (``unknown_part``).
-    """
-    wanted = " ".join(text.split()).casefold()
-    for words, pick in named:
-        if wanted in (" ".join(words.split()).casefold(), pick[1].casefold()):
-            return pick
-    for words, pick in named:
-        if wanted in " ".join(words.split()).casefold():
-            return pick
-    raise MateriaError(
-        f"Nothing in the graph is called {text!r}.",
-        hint=did_you_mean(text, [key for _, (kind, key) in named if kind in ("socket", "loop")]),
-        kind="unknown_part",
-    )

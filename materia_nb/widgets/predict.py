@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import ipywidgets as ui
 
-from materia_nb.display.html import Html, html_join, html_text
+from materia_nb.display.html import Html, html_text
 from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError
 from materia_nb.lessons import PredictionView, Question
 from materia_nb.views import marks_of
 from materia_nb.widgets.base import Panel, css, show_html, show_panel
 from materia_nb.widgets.controls import button, lines_html, row
+from materia_nb.widgets.predict_picture import PredictPicture
 from materia_nb.widgets.runs import Runs, runs_of
 
 if TYPE_CHECKING:
@@ -28,14 +29,13 @@ _LEGEND: Final = (
     "solid line: always or ✓ satisfied · dotted: ✗ not_satisfied · long dashes, hollow arrow: loop exit · "
     "fine dots: the end, where no edge matches · the numbers are the order in which edges are looked at"
 )
-_RULES: Final = (
-    ".mnb-question svg{max-width:100%;max-height:380px;width:auto;height:auto;display:block}"
-    ".mnb-question .mnb-legend{opacity:0.75;font-size:0.88em}"
-)
+_RULES: Final = ".mnb-legend{opacity:0.75;font-size:0.88em}"
 
 
 class PredictPanel(Panel):
-    """A question, and a button for each place that the next step could lead to; a click is a guess.
+    """A question, the graph, and a button for each place that the next step could lead to; a click is a guess.
+
+    A click on a socket in the picture is one, too.
 
     The question is the one of the moment when the panel was made. A guess moves nothing but the question's own
     twin of the cast, so another guess, or the same one twice, does no harm.
@@ -46,6 +46,7 @@ class PredictPanel(Panel):
     Attributes:
         question: what is asked; None when nothing can be.
         answer: what came of the latest guess; None before the first.
+        picture: the graph, in which sockets can be clicked.
     """
 
     def __init__(self, cast: Cast) -> None:
@@ -53,14 +54,17 @@ class PredictPanel(Panel):
         self.cast = cast
         self.answer: PredictionView | None = None
         self.question, self._asked = _ask(cast)
-        self._picture, self._words, self._told = ui.HTML(), ui.HTML(), ui.HTML()
-        self._picture.add_class("mnb-question")
+        self._words, self._told = ui.HTML(), ui.HTML()
         places = self.question.places if self.question else ()
+        sockets = [place for place in places if place in cast.graph.sockets]
+        self.picture = PredictPicture(sockets, lambda place: self._guess(place)(None))
+        legend = ui.HTML()
+        show_html(legend, Html(f'<div class="mnb-legend">{html_text(_LEGEND)}</div>'))
         self.buttons = {
             place: button(place, _WORDS.get(place, f"it goes to {place}"), self._guess(place))
             for place in places
         }
-        self.put(css(_RULES), self._picture, self._words, row(*self.buttons.values()), self._told)
+        self.put(css(_RULES), self.picture, legend, self._words, row(*self.buttons.values()), self._told)
         if self.question:
             self.at_close(self.question.close)
             self.at_close(runs_of(self.question.twin).watch(self._ran))
@@ -99,8 +103,7 @@ class PredictPanel(Panel):
 
         The buttons are never disabled: one that is would lose the focus of the keyboard.
         """
-        legend = Html(f'<div class="mnb-legend">{html_text(_LEGEND)}</div>')
-        show_html(self._picture, html_join([Html(self._svg()), legend]))
+        self.picture.svg = self._svg()
         standing = " · ".join(self.question.standing) if self.question else ""
         show_html(self._words, lines_html([line for line in (standing, self._asked) if line]))
         told = self.answer

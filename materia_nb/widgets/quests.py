@@ -17,7 +17,7 @@ from materia_nb.widgets.runs import Runs, runs_of
 
 if TYPE_CHECKING:
     from materia_nb.quests import QuestBoard
-    from materia_nb.store.quests import Quest
+    from materia_nb.store.board import Quest
 
 _LONGEST_LABEL = 60
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from materia_nb.errors import MateriaError
-from materia_nb.interrupts import HeldInterrupts
+from materia_nb.platform import Work, start_thread
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -27,16 +28,20 @@ class Runs:
         running: what runs now, in a word; None when nothing does.
         outcome: what the latest run returned.
         error: what the latest run raised, None when it went well.
+        begun: when what runs now was begun, in milliseconds since the epoch; None when nothing runs.
+        asked_to_stop: when it was asked to stop; None when it was not.
     """
 
     def __init__(self, owner: Cast | QuestBoard) -> None:
         self._owner = weakref.ref(owner)
         self._lock = threading.Lock()
         self._watchers: list[Callable[[Runs], None]] = []
-        self._threads: list[threading.Thread] = []
+        self._threads: list[Work] = []
         self.running: str | None = None
         self.outcome: object = None
         self.error: Exception | None = None
+        self.begun: int | None = None
+        self.asked_to_stop: int | None = None
 
     @property
     def busy(self) -> bool:
@@ -80,8 +85,13 @@ class Runs:
         with self._lock:
             self.refuse_while_busy()
             self.running, self.error, self.outcome = what, None, None
+            self.begun, self.asked_to_stop = round(time.time() * 1000), None
         self._begin(lambda: self._run(act))
         self._tell()
+
+    def asks_to_stop(self) -> None:
+        """Keep when what runs was asked to stop."""
+        self.asked_to_stop = self.asked_to_stop or round(time.time() * 1000)
 
     def beside(self, act: Callable[[], object]) -> None:
         """Run ``act``, which may have to wait for a running step, without making anyone wait for it."""
@@ -99,10 +109,8 @@ class Runs:
         return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
 
     def _begin(self, body: Callable[[], None]) -> None:
-        thread = threading.Thread(target=body, name="materia-step", daemon=True)
-        self._threads = [*(one for one in self._threads if one.is_alive()), thread]
-        with HeldInterrupts():  # a thread that is interrupted while it starts never does
-            thread.start()
+        running = [one for one in self._threads if one.is_alive()]
+        self._threads = [*running, start_thread(body, "materia-step")]
 
     def _run(self, act: Callable[[], object]) -> None:
         outcome, error = None, None
@@ -113,6 +121,7 @@ class Runs:
         finally:
             with self._lock:
                 self.running, self.outcome, self.error = None, outcome, error
+                self.begun = self.asked_to_stop = None
             self._tell()
 
     def _run_beside(self, act: Callable[[], object]) -> None:

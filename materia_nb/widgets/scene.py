@@ -1,95 +1,118 @@
-"""A graph as cytoscape elements: what never changes (places, sizes, ends) and what follows a cast (labels, classes)."""
+"""A graph as the canvas in the page draws it: what stands where, and how each part looks at one moment of a cast.
+
+Plain JSON. The page fills the colours of its theme into the pictures (:data:`~materia_nb.display.themes.PLACES`).
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
 
-from materia_nb.display.cards import LABEL_SIZE, SMALL_SIZE, stub_label
+from materia_nb.display.cards import card, live_chip
 from materia_nb.display.escape import part
-from materia_nb.display.geometry import Box, Point, fit, text_width
-from materia_nb.display.layout import Line, Placed, place
+from materia_nb.display.geometry import Box, Point
+from materia_nb.display.layout import Direction, Line, Placed, place
 from materia_nb.display.links import END_SIGN, START
 from materia_nb.display.marks import Marks
-from materia_nb.display.regions import Region, regions
+from materia_nb.display.shapes import EDGE, image, loop_region, sign, socket_card, tag
+from materia_nb.display.svg import colour_use, graph_svg, line_chip
+from materia_nb.display.themes import PLACES
 from materia_nb.display.words import (
-    answer_words,
     count_words,
     kind_words,
     link_words,
     loop_words,
     socket_notes,
-    state_words,
+    who_words,
 )
-from materia_nb.loadout.colours import tint_of
 from materia_nb.loadout.graph import END, Graph, Socket
 from materia_nb.widgets.curves import Bent, bend, points_of
 from materia_nb.widgets.picks import Pick, pick_of
 
-HEAT_LEVELS: Final = 4
+Look: TypeAlias = dict[str, dict[str, str]]
+"""By element: ``classes``, ``words`` for who rests the mouse on it, and ``svg`` (a node) or ``label`` (a line)."""
+
 _SIGNS: Final = {START: "start", END_SIGN: "end"}
-_ROOM: Final = 16.0
 _AWAY: Final = 4.0
 """How far beyond its tip a line's anchor stands, so that the direction to it is never in doubt."""
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
-    """One element of the canvas. ``data`` holds strings and numbers only; ``position`` is None for an edge.
+class Scene:
+    """A graph laid out.
 
-    ``pick`` is what a click on it selects, None for what cannot be selected.
+    Args:
+        graph: the loadout.
+        direction: which way the flow runs.
+        folded: ids of loops drawn as one card.
+        places: where sockets stand that a person put somewhere, as the centre in pixels.
     """
 
-    id: str
-    pick: Pick | None
-    data: dict[str, str | float]
-    classes: str
-    position: Point | None = None
-
-
-class Scene:
-    """A graph laid out. ``nodes`` are in an order in which a region comes before what stands in it."""
-
-    def __init__(self, graph: Graph) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        direction: Direction = "down",
+        folded: frozenset[str] = frozenset(),
+        places: Mapping[str, Point] | None = None,
+    ) -> None:
         self.graph = graph
-        self.placed: Placed = place(graph)
-        self.nodes: list[Element] = []
-        self.edges: list[Element] = []
+        self.placed: Placed = place(graph, direction=direction, folded=folded)
+        self._moved = {key: at for key, at in (places or {}).items() if key in self.placed.nodes}
+        if self._moved:
+            self.placed = _with_moved(graph, self.placed, self._moved)
+        self.nodes: list[dict[str, Any]] = []
+        self.edges: list[dict[str, Any]] = []
         self._ids: dict[tuple[str, str], str] = {}
         self._taken: set[str] = set()
-        self._parents: dict[str, str] = {}
         self._lines: dict[str, Line] = {}
+        self._chips: dict[str, str] = {}
+        self._picks: dict[str, Pick] = {}
         self._pairs = Counter(line.link.traversal for line in self.placed.edges if line.link.kind == "edge")
-        self._add_loops()
-        self._add_sockets()
-        self._add_signs()
+        for loop_id, box in self.placed.loops.items():
+            title = self.placed.titles.get(loop_id)
+            corner = (box.x + 8, box.y + 8) if title is None else (title.x, title.y)
+            kind = "loop folded" if loop_id in self.placed.folded else "loop"
+            self._node("l", loop_id, box, kind, ("loop", loop_id))
+            self.nodes[-1]["fold"] = [round(corner[0] + 11, 1), round(corner[1] + 9, 1)]
+        for socket_id, box in self.placed.nodes.items():
+            kinds = " ".join(word.replace(" ", "-") for word in kind_words(graph.sockets[socket_id]))
+            self._node("n", socket_id, box, f"socket {kinds}", ("socket", socket_id))
+        for key, box in self.placed.signs.items():
+            self._node("s", _SIGNS[key], box, f"sign {_SIGNS[key]}", None)
+        self._inside = {socket: loop for loop in self.placed.folded for socket in graph.loops[loop].sockets}
         for line in self.placed.edges:
             self._add_line(line)
 
-    @property
-    def elements(self) -> Iterator[Element]:
-        """Everything on the canvas."""
-        yield from self.nodes
-        yield from self.edges
+    def data(self, *, still: bool = False) -> dict[str, Any]:
+        """Return what never changes while this graph is shown: sizes, places, ends, lines.
+
+        Args:
+            still: whether it is drawn as one picture, not element by element.
+        """
+        drawn = {"still": graph_svg(self.graph, placed=self.placed, colours=PLACES)} if still else {}
+        return drawn | {
+            "size": [round(value, 1) for value in self.placed.size],
+            "direction": self.placed.direction,
+            "edge": EDGE,
+            "nodes": self.nodes,
+            "edges": self.edges,
+            "entry": self._ids.get(("n", self.graph.entry)),
+            "sockets": len(self.graph.sockets),
+        }
 
     @property
-    def size(self) -> tuple[float, float]:
-        """Width and height in pixels."""
-        return self.placed.size
+    def picks(self) -> Mapping[str, Pick]:
+        """What each element stands for that can be selected."""
+        return self._picks
 
-    def box_of(self, pick: Pick) -> Box | None:
-        """Where a part is: a socket, the title of a loop, the label of a line or else the socket that it leaves."""
-        kind, key = pick
-        if kind == "socket":
-            return self.placed.nodes.get(key)
-        if kind == "loop":
-            return self.placed.titles.get(key)
-        line = self._lines.get(self._ids.get(("e", key), ""))
-        if line is None:
+    def element_of(self, socket: str | None) -> str | None:
+        """Return the element that shows a socket: its card, or the folded loop that it stands in."""
+        if socket is None:
             return None
-        return line.label or self.placed.nodes.get(line.link.source)
+        loop = self._inside.get(socket)
+        return self._ids.get(("n", socket)) or (self._ids.get(("l", loop)) if loop is not None else None)
 
     # -- what never changes ---------------------------------------------------------
 
@@ -104,185 +127,220 @@ class Scene:
         self._ids[prefix, key] = made
         return made
 
-    def _node(self, prefix: str, key: str, box: Box, classes: str, **data: Any) -> None:
+    def _node(self, prefix: str, key: str, box: Box, classes: str, pick: Pick | None) -> str:
         made = self._id(prefix, key)
-        kinds: dict[str, Any] = {"n": "socket", "l": "loop"}
-        pick = (kinds[prefix], key) if prefix in kinds else None
-        own = {"id": made, "key": part(key, 200), "w": round(box.w, 1), "h": round(box.h, 1), **data}
-        self.nodes.append(Element(made, pick, own, classes, (round(box.cx, 1), round(box.cy, 1))))
+        if pick is not None:
+            self._picks[made] = pick
+        self.nodes.append(
+            {
+                "id": made,
+                "pick": _sendable(pick),
+                "x": round(box.cx, 1),
+                "y": round(box.cy, 1),
+                "w": round(box.w, 1),
+                "h": round(box.h, 1),
+                "classes": classes,
+            }
+        )
+        return made
 
-    def _anchor(self, key: str, at: Point, parent: str | None = None) -> str:
-        data = {"parent": parent} if parent else {}
-        self._node("a", key, Box(at[0] - 0.5, at[1] - 0.5, 1, 1), "anchor", **data)
-        return self._ids["a", key]
-
-    def _add_loops(self) -> None:
-        root, _, loose = regions(self.graph, frozenset(self.placed.detached))
-        # A frame that overlaps others can hold nothing: its sockets have one parent only.
-        for loop_id in loose:
-            if loop_id in self.placed.loops:
-                self._node("l", loop_id, self.placed.loops[loop_id], "loop frame", **self._title(loop_id))
-        self._add_regions(root, None)
-        width, height = self.placed.size
-        # They make fitting the view show the whole picture with its margin, whatever is on it.
-        self._anchor("corner 1", (0.5, 0.5))
-        self._anchor("corner 2", (width - 0.5, height - 0.5))
-
-    def _add_regions(self, region: Region, parent: str | None) -> None:
-        for socket in region.sockets:
-            if parent is not None:
-                self._parents[socket] = parent
-        for child in region.children:
-            if child.loop is None or child.loop not in self.placed.loops:
-                continue
-            box = self.placed.loops[child.loop]
-            data = self._title(child.loop) | ({"parent": parent} if parent else {})
-            self._node("l", child.loop, box, "loop region", **data)
-            made = self._ids["l", child.loop]
-            # A compound node is as large as what stands in it; these two hold it open.
-            self._anchor(f"corner 1 of {child.loop}", (box.x + 0.5, box.y + 0.5), made)
-            self._anchor(f"corner 2 of {child.loop}", (box.right - 0.5, box.bottom - 0.5), made)
-            self._add_regions(child, made)
-
-    def _title(self, loop_id: str) -> dict[str, Any]:
-        """Where the title of a loop goes, in pixels from where it would stand: above the middle of its box."""
-        box, title = self.placed.loops[loop_id], self.placed.titles[loop_id]
-        return {"dx": round(title.cx - box.cx, 1), "dy": round(title.bottom - box.y, 1)}
-
-    def _add_sockets(self) -> None:
-        for socket_id, box in self.placed.nodes.items():
-            socket = self.graph.sockets[socket_id]
-            classes = ["socket", *(word.replace(" ", "-") for word in kind_words(socket))]
-            data: dict[str, Any] = {}
-            if (tint := tint_of(socket.materia.raw.get("color"))) is not None:
-                classes.append("tinted")
-                data = {"fill": tint.fill, "ink": tint.ink}
-            if socket_id == self.graph.entry:
-                classes.append("entry")
-            if socket_id in self.placed.detached:
-                classes.append("detached")
-            if (parent := self._parents.get(socket_id)) is not None:
-                data["parent"] = parent
-            self._node("n", socket_id, box, " ".join(classes), **data)
-
-    def _add_signs(self) -> None:
-        for key, box in self.placed.signs.items():
-            self._node("s", _SIGNS[key], box, f"sign {_SIGNS[key]}", label=_SIGNS[key])
+    def _anchor(self, key: str, at: Point) -> str:
+        return self._node("a", key, Box(at[0] - 0.5, at[1] - 0.5, 1, 1), "anchor", None)
 
     def _end_of(self, key: str) -> tuple[str, Point]:
         """Id and centre of the node that a line starts or ends at."""
         if key in _SIGNS:
             return self._ids["s", _SIGNS[key]], _centre(self.placed.signs[key])
-        return self._ids["n", key], _centre(self.placed.nodes[key])
+        if key in self.placed.nodes:
+            return self._ids["n", key], _centre(self.placed.nodes[key])
+        loop = next(
+            loop
+            for loop in self.placed.loops
+            if loop in self.placed.folded and key in self.graph.loops[loop].sockets
+        )
+        return self._ids["l", loop], _centre(self.placed.loops[loop])
 
     def _add_line(self, line: Line) -> None:
         link = line.link
         source, start = self._end_of(link.source)
         points = points_of(line.d)
-        if line.stub or link.source == link.target:
+        target, end = (source, start) if line.stub else self._end_of(link.target)
+        if line.stub or source == target:
             # It does not end at another node, so it is given a point of its own to end at.
             (x, y), (dx, dy) = points[-1], line.heading
-            sign = 1 if line.stub else -1
-            end = (x + sign * _AWAY * dx, y + sign * _AWAY * dy)
+            away = 1 if line.stub else -1
+            end = (x + away * _AWAY * dx, y + away * _AWAY * dy)
             target = self._anchor(f"end of {link.key}", end)
-        else:
-            target, end = self._end_of(link.target)
-        label = _label_centre(line)
-        bent: Bent = bend(points, start, end, label)
+        label = line.label
+        bent: Bent = bend(points, start, end, (label.cx, label.cy) if label is not None else None)
         made = self._id("e", link.key)
-        classes = ["line", link.kind, link.condition] if link.kind != "start" else ["line", "start"]
-        data: dict[str, Any] = {
-            "id": made,
-            "key": part(link.key, 200),
-            "source": source,
-            "target": target,
-            "when": link.condition,
-            "ws": bent.weights,
-            "ds": bent.distances,
-            "from": bent.start,
-            "to": bent.tip,
-            "dx": bent.shift[0],
-            "dy": bent.shift[1],
-        }
+        pick = pick_of(link)
+        if pick is not None:
+            self._picks[made] = pick
         self._lines[made] = line
-        self.edges.append(Element(made, pick_of(link), data, " ".join([*classes, "directed multiple_edges"])))
+        if label is not None:
+            self._chips[made] = self._node("c", link.key, label, "chip", None)
+            self.nodes[-1]["of"] = made
+        free = bool({link.source, link.target} & self._moved.keys()) and link.source != link.target
+        kinds = ["line", link.kind, *([link.condition] if link.kind != "start" else [])]
+        self.edges.append(
+            {
+                "id": made,
+                "pick": _sendable(pick),
+                "source": source,
+                "target": target,
+                "ws": bent.weights,
+                "ds": bent.distances,
+                "from": bent.start,
+                "to": bent.tip,
+                "dx": bent.shift[0],
+                "dy": bent.shift[1],
+                "classes": " ".join([*kinds, *(["free"] if free else [])]),
+            }
+        )
 
     # -- what follows a cast ----------------------------------------------------------
 
-    def look(self, marks: Marks, selected: Pick | None = None) -> dict[str, tuple[str, str]]:
-        """Return classes and label of every element at one moment of a cast, by element id."""
-        found = {}
-        most = max(marks.visits.values(), default=0)
-        for one in self.elements:
-            label, live = self._live(one, marks, most)
-            if one.pick is not None and one.pick == selected:
-                live.append("selected")
-            found[one.id] = (" ".join([one.classes, *live]), label)
+    def look(self, marks: Marks, *, still: bool = False) -> Look:
+        """Return how every element looks at one moment of a cast, by element id; of a ``still`` one in words alone."""
+        found = self._look(marks)
+        if still:
+            for one in found.values():
+                one.pop("svg", None)
         return found
 
-    def _live(self, one: Element, marks: Marks, most: int) -> tuple[str, list[str]]:
-        if one.id in self._lines:
-            return self._line_live(self._lines[one.id], marks)
-        if one.pick is None:
-            reached = one.id == self._ids["s", "end"] and _at_end(marks)
-            return str(one.data.get("label", "")), ["taken"] if reached else []
-        kind, key = one.pick
-        if kind == "loop":
-            loop = self.graph.loops[key]
-            words = part(loop_words(loop, marks.progress.get(key)), 200)
-            return f"loop {part(key)}\n{words}", []
-        return self._socket_live(self.graph.sockets[key], marks, most)
+    def _look(self, marks: Marks) -> Look:
+        found: Look = {}
+        for loop_id, box in self.placed.loops.items():
+            found[self._ids["l", loop_id]] = self._loop_look(loop_id, box, marks)
+        for socket_id, box in self.placed.nodes.items():
+            found[self._ids["n", socket_id]] = self._socket_look(self.graph.sockets[socket_id], box, marks)
+        for key, box in self.placed.signs.items():
+            at = Box(EDGE, EDGE, box.w, box.h)
+            reached = key == END_SIGN and marks.last_route is not None and marks.last_route[1] == END
+            found[self._ids["s", _SIGNS[key]]] = {
+                "classes": "taken" if reached else "",
+                "words": "",
+                "svg": _picture(sign(key, at, marks, PLACES), box),
+            }
+        for made, line in self._lines.items():
+            found[made] = self._line_look(line, marks)
+            if line.label is not None:
+                found[self._chips[made]] = {
+                    "classes": "",
+                    "words": found[made]["words"],
+                    "svg": self._chip(line, line.label, marks),
+                }
+        return found
 
-    def _socket_live(self, socket: Socket, marks: Marks, most: int) -> tuple[str, list[str]]:
-        inner = self.placed.nodes[socket.id].w - _ROOM
-        state = state_words(socket.id, marks)
-        visits = marks.visits.get(socket.id, 0)
-        stopped = socket.id in marks.breakpoints
-        before = ("● " if stopped else "") + (f"{state} · " if state else "")
-        entry = " · entry" if socket.id == self.graph.entry else ""
-        count = f"  {count_words(visits)}" if visits else ""
-        room = inner - text_width(before, LABEL_SIZE)
-        more = kind_words(socket)[1:]
-        lines = [
-            f"{before}{fit(part(socket.id), LABEL_SIZE, room)}",
-            fit(part(socket.materia.label), LABEL_SIZE, inner - text_width(count, LABEL_SIZE)) + count,
-            fit(answer_words(socket, marks), LABEL_SIZE, inner - text_width(entry, LABEL_SIZE)) + entry,
-            *([" · ".join(more)] if more else []),
-            *(fit(part(note, 120), SMALL_SIZE, inner) for note in socket_notes(socket)),
+    def _chip(self, line: Line, box: Box, marks: Marks) -> str:
+        alone = self._pairs[line.link.traversal] == 1
+        drawn = line_chip(line, Box(EDGE, EDGE, box.w, box.h), marks, PLACES, alone=alone)
+        return _picture(drawn, box)
+
+    def _name(self, key: str) -> str:
+        if key in _SIGNS:
+            return _SIGNS[key]
+        return f"{part(self.graph.sockets[key].materia.label, 40)} ({part(key, 40)})"
+
+    def _loop_look(self, loop_id: str, box: Box, marks: Marks) -> dict[str, str]:
+        loop = self.graph.loops[loop_id]
+        title = self.placed.titles.get(loop_id)
+        dx, dy = EDGE - box.x, EDGE - box.y
+        drawn = loop_region(
+            self.graph, loop, box.moved(dx, dy), title.moved(dx, dy) if title else None, marks, PLACES
+        )
+        here = title is None and (marks.current in loop.sockets or marks.failed in loop.sockets)
+        words = f"loop {part(loop_id)}: {part(', '.join(loop.sockets), 200)}; "
+        return {
+            "classes": "current" if here else "",
+            "words": words + part(loop_words(loop, marks.progress.get(loop_id)), 200),
+            "svg": _picture(drawn, box),
+        }
+
+    def _socket_look(self, socket: Socket, box: Box, marks: Marks) -> dict[str, str]:
+        content = card(socket, detached=socket.id in self.placed.detached)
+        drawn = socket_card(socket, content, Box(EDGE, EDGE, box.w, box.h), marks, PLACES)
+        state, _ = tag(socket.id, marks)
+        classes = [
+            word
+            for word, holds in (
+                ("current", socket.id == marks.current),
+                ("waiting", socket.id == marks.current and marks.waiting),
+                ("failed", socket.id == marks.failed),
+                ("break", socket.id in marks.breakpoints),
+            )
+            if holds
         ]
-        classes = [word for word, holds in (("break", stopped), ("failed", "✖" in state)) if holds]
-        if "▶" in state or "‖" in state:
-            classes.append("waiting" if marks.waiting else "current")
-        if visits > 1:
-            classes.append(f"heat-{-(-visits * HEAT_LEVELS // most)}")
-        return "\n".join(lines), classes
+        return {
+            "classes": " ".join(classes),
+            "words": socket_words(socket, marks, state, entry=socket.id == self.graph.entry),
+            "svg": _picture(drawn, box),
+        }
 
-    def _line_live(self, line: Line, marks: Marks) -> tuple[str, list[str]]:
+    def _line_look(self, line: Line, marks: Marks) -> dict[str, str]:
         link = line.link
-        words = link_words(link, marks)
-        if line.stub:
-            words = stub_label(link)
         # Traversals are counted by the pair of sockets, so they say nothing about one of several edges.
         alone = link.kind == "edge" and self._pairs[link.traversal] == 1
-        count = marks.traversals.get(link.traversal, 0) if alone else 0
-        if words and count:
-            words += f" {count_words(count)}"
-        taken = link.route is not None and link.route == marks.last_route
-        return words, ["taken"] if taken else []
+        use = colour_use(link, marks)
+        told = link_words(link, marks) or ("no edges: it ends" if link.kind == "implied" else "always")
+        return {
+            "classes": {"now": "taken", "rim": "never", "A": "only-a", "B": "only-b"}.get(use, ""),
+            "words": f"{self._name(link.source)} → {self._name(link.target)}\n{told}",
+            "label": live_chip(link, marks, stub=line.stub, alone=alone),
+        }
+
+
+def socket_words(socket: Socket, marks: Marks, state: str, *, entry: bool) -> str:
+    """Say all that a card shows, line by line, for who rests the mouse on it."""
+    who = who_words(socket.id, marks)
+    visits = marks.visits.get(socket.id, 0)
+    description = socket.materia.raw.get("description")
+    lines = [
+        f"{part(socket.materia.label)} ({part(socket.id)})",
+        ", ".join((*kind_words(socket), *(("entry",) if entry else ()))),
+        part(description, 200) if isinstance(description, str) else "",
+        who if who.startswith("pinned") else f"answered by {who}" if who else "",
+        f"visited {count_words(visits)}" if visits else "",
+        state,
+        "breakpoint" if socket.id in marks.breakpoints else "",
+        *(part(note, 120) for note in socket_notes(socket)),
+    ]
+    return "\n".join(line for line in lines if line)
+
+
+def _picture(drawn: str, box: Box) -> str:
+    return image(drawn, box.w + 2 * EDGE, box.h + 2 * EDGE)
+
+
+def _sendable(pick: Pick | None) -> list[str] | None:
+    return None if pick is None else [pick[0], pick[1].encode("utf-8", "replace").decode()]
 
 
 def _centre(box: Box) -> Point:
     return box.cx, box.cy
 
 
-def _label_centre(line: Line) -> Point | None:
-    """Where the middle of a line's label goes; beside a line back to the same socket it begins at the left."""
-    box, link = line.label, line.link
-    if box is None:
-        return None
-    half = text_width(link_words(link), SMALL_SIZE) / 2 + 6 if link.source == link.target else box.w / 2
-    return box.x + half, box.cy
-
-
-def _at_end(marks: Marks) -> bool:
-    return marks.last_route is not None and marks.last_route[1] == END
+def _with_moved(graph: Graph, placed: Placed, places: Mapping[str, Point]) -> Placed:
+    """Put some sockets where a person wants them; the boxes of their loops go around their members."""
+    nodes = dict(placed.nodes)
+    for key, (x, y) in places.items():
+        box = nodes[key]
+        nodes[key] = Box(x - box.w / 2, y - box.h / 2, box.w, box.h)
+    loops, titles = dict(placed.loops), dict(placed.titles)
+    for key, loop in graph.loops.items():
+        if key not in titles or not any(one in places for one in loop.sockets):
+            continue
+        old, title = loops[key], titles[key]
+        members = [nodes[one] for one in loop.sockets if one in nodes]
+        members += [
+            loops[one] for one, other in graph.loops.items() if set(other.sockets) < set(loop.sockets)
+        ]
+        x, y = min(box.x for box in members) - 20, min(box.y for box in members) - title.h - 18
+        right, bottom = max(box.right for box in members) + 24, max(box.bottom for box in members) + 22
+        loops[key] = Box(x, y, max(right - x, title.w + 12), bottom - y)
+        if title.x <= old.right:
+            titles[key] = Box(x + 6, y + 4, title.w, title.h)
+    everything = [*nodes.values(), *loops.values(), *titles.values(), *placed.signs.values()]
+    size = (max(box.right for box in everything) + 20, max(box.bottom for box in everything) + 20)
+    return replace(placed, nodes=nodes, loops=loops, titles=titles, size=size)

@@ -215,14 +215,6 @@ class Lab:
         )
 
 
-def pick(options: Locator, beginning: str) -> None:
-    """Choose the option of a list whose text begins like this; what follows, as a duration, may differ."""
-    options.locator("option").first.wait_for(state="attached")
-    texts = [" ".join(text.split()) for text in options.locator("option").all_text_contents()]
-    [found] = [text for text in texts if text.startswith(beginning)]
-    options.select_option(label=found)
-
-
 def _output(raw: dict[str, Any]) -> Output:
     kind = raw["output_type"]
     if kind == "error":

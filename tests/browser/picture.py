@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pytest
 from playwright.sync_api import TimeoutError  # noqa: A004 - what a wait that is over raises
@@ -22,9 +22,12 @@ _STANDS: Final = f"""({{
     zoom: cy.zoom(), pan: cy.pan(), size: [cy.width(), cy.height()],
     room: [cy.container().clientWidth, cy.container().clientHeight],
     box: cy.elements().renderedBoundingBox(),
-    told: [...(await ({WIDGETS})())._modelsSync.values()].map((one) => one.get('cytoscape_layout')).filter(Boolean),
+    told: [...(await ({WIDGETS})())._modelsSync.values()].map((one) => one.get('flags')).filter(Boolean),
     panel: cy.container().closest('.mnb-panel')?.innerText.slice(0, 400),
 }})"""
+
+
+_WORDS: Final = "const told = cy.getElementById(%s).scratch('_mnb'); return told?.label ?? told?.words;"
 
 
 class Picture:
@@ -84,28 +87,36 @@ class Picture:
         )
 
     def label(self, element: str) -> str:
-        return str(self.ask(f"cy.getElementById({json.dumps(element)}).data('label')"))
+        """What stands on a line, or else what an element says when the mouse rests on it."""
+        return str(self.ask(f"(() => {{ {_WORDS % json.dumps(element)} }})()"))
 
     def wait_for_label(self, element: str, ending: str) -> None:
         """Wait until what is written on an element ends like this."""
         self.lab.page.wait_for_function(
-            f"(ending) => {self.cy}.getElementById({json.dumps(element)}).data('label').endsWith(ending)",
+            f"(ending) => {{ const cy = {self.cy}; const words = (() => {{ {_WORDS % json.dumps(element)} }})();"
+            " return words?.endsWith(ending); }",
             arg=ending,
         )
 
-    def click(self, element: str) -> None:
-        """Click with the mouse on the middle of an element."""
+    def where(self, element: str) -> tuple[float, float]:
+        """Where on the page the middle of an element is; of a line, that of what stands on it."""
         self.at.scroll_into_view_if_needed()
         x, y = self.ask(
             f"""(() => {{
-                const one = cy.getElementById({json.dumps(element)});
+                const key = {json.dumps(element)}, chip = cy.getElementById(key.replace(/^e:/, 'c:'));
+                const one = chip.nonempty() && chip.visible() ? chip : cy.getElementById(key);
                 const at = one.isNode() ? one.renderedPosition() : one.renderedMidpoint();
                 const box = cy.container().getBoundingClientRect();
                 return [box.x + at.x, box.y + at.y];
             }})()"""
         )
+        return x, y
+
+    def click(self, element: str, button: Literal["left", "right"] = "left") -> None:
+        """Click with the mouse on the middle of an element."""
+        x, y = self.where(element)
         # A hand takes longer than this to come in and press: the canvas learns meanwhile where it is.
         self.lab.page.mouse.move(0, 0)
         self.lab.page.mouse.move(x, y)
         self.lab.page.wait_for_function(f"() => {self.cy}.renderer().containerBB == null")
-        self.lab.page.mouse.click(x, y)
+        self.lab.page.mouse.click(x, y, button=button)

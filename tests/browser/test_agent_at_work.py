@@ -1,10 +1,11 @@
-"""An agent that streams, uses tools and asks for leave, in a real JupyterLab: its words come while it works."""
+"""An agent that streams, uses tools and asks for approval, in a real JupyterLab: its words come while it works."""
 
 from __future__ import annotations
 
 import json
 
 from browser.lab import Lab
+from browser.surface import Surface
 from model_server import LONG_S, Slow, says, serving
 
 HOSTILE = "<img src=x onerror=window.__owned=1>"
@@ -31,11 +32,12 @@ class Coder:
             return Reply("It is " + ("built." if decided[0].decided == "once" else "not built."), Usage(900, 80))
         turn.tell(Noted("429 from the model; trying again in 1 s (1 of 4)"))
         turn.tell(Called(ToolCall(id="1", tool="read", args={{"path": "Makefile"}}, result="widget: ...")))
-        for word in "I have read the Makefile, and I will build the widget {HOSTILE} now.".split(" "):
+        reason = "I have read the Makefile, and I will build the widget {HOSTILE} now."
+        for word in reason.split(" "):
             turn.tell(Said(word + " "))
         while not Path("go on").exists():
             time.sleep(0.01)
-        return Asking((ToolCall(id="2", tool="bash", args={{"command": COMMAND}}, round=2),))
+        return Asking((ToolCall(id="2", tool="bash", args={{"command": COMMAND}}, round=2, said=reason),))
 
 wb.agent("Build", Coder())
 """
@@ -53,24 +55,25 @@ def test_words_come_while_it_works_and_a_command_waits_for_leave(lab: Lab):
     )
     for cell in range(4):
         lab.run_cell(cell)
-    panel = lab.cell(3)
-    panel.get_by_role("tab", name="reply").click()
-    panel.get_by_role("button", name="Step", exact=True).click()
-    panel.get_by_text("I have read the Makefile").wait_for()
-    panel.get_by_text("429 from the model").locator("visible=true").first.wait_for()
-    lab.screenshot("agent-works", cell=3)
+    panel = Surface(lab, 3)
+    panel.press("Step")
+    panel.says("I have read the Makefile")
+    panel.says("429 from the model")
+    panel.is_("working · Build")
+    panel.tab("State")
     (lab.folder / "go on").touch()
-    panel.get_by_text("asks for leave to run").first.wait_for()
-    panel.get_by_text("make widget").first.wait_for()
+    panel.is_("wants you · Build asks for approval")
+    panel.says("asks for approval to run")  # what waits for a person comes to the front
+    panel.at.locator(".mnb-said", has_text="I have read the Makefile").wait_for()
+    panel.says("make widget")
     lab.screenshot("agent-asks", cell=3)
     lab.screenshot("agent-asks", cell=3, dark=True)
-    panel.get_by_role("button", name="Allow once").click()
-    panel.get_by_text("next: end").first.wait_for()
+    panel.press("Allow once")
+    panel.is_("ready · the end is next")
     lab.run_cell(4)
     assert "bash make widget" in lab.outputs(4)[0].text
-    panel.get_by_role("tab", name="handoff").click()
-    panel.get_by_text("allowed once").first.wait_for()
-    lab.screenshot("agent-handoff", cell=3)
+    panel.tab("Calls 2")
+    panel.says("allowed once")
     assert lab.page.evaluate("window.__owned") is None
 
 

@@ -22,7 +22,7 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings, ThinkingLevel
 from pydantic_ai.tools import ToolDefinition
 
-from materia_nb.agents.base import ToolCall, Turn
+from materia_nb.agents.interface import ToolCall, Turn
 from materia_nb.agents.tools import Tool
 from materia_nb.jsonvalue import JSON
 

@@ -11,9 +11,8 @@ import shutil
 from collections.abc import Mapping
 from typing import Final
 
-from materia_nb.agents.tools.catalogue import SHELL_SECONDS
-from materia_nb.agents.tools.tool import MOST_TEXT, ToolResult, readable
-from materia_nb.agents.tools.work import Work
+from materia_nb.agents.tools.confine import Work
+from materia_nb.agents.tools.tool import MOST_TEXT, SHELL_SECONDS, ToolResult, readable
 from materia_nb.jsonvalue import JSON
 from materia_nb.secrets import scrubbed_part
 from materia_nb.utilities.process import ProcessResult, run_process

@@ -9,12 +9,11 @@ import stat
 from collections.abc import Mapping
 from typing import Final
 
-from materia_nb.agents.tools.place import Place, reach
-from materia_nb.agents.tools.reading import binary
+from materia_nb.agents.tools.confine import Place, Work, reach
+from materia_nb.agents.tools.looking import binary
 from materia_nb.agents.tools.tool import Refused, ToolResult, readable
-from materia_nb.agents.tools.work import Work
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.files import replace_in
+from materia_nb.loadout.config_files import replace_in
 from materia_nb.secrets import scrubbed
 
 MOST_BYTES: Final = 8 * 1024 * 1024

@@ -14,24 +14,30 @@ from materia_nb.handoff.contract.approval import (
     seal,
     sealed_from,
 )
-from materia_nb.handoff.contract.ask import repair_prompt, skeleton
-from materia_nb.handoff.contract.find import find
-from materia_nb.handoff.contract.given import Assignment, consolidation_required, writable_sections
-from materia_nb.handoff.contract.memories import Suggestions, memorialize_suggestions
-from materia_nb.handoff.contract.merge import merge
-from materia_nb.handoff.contract.output import Output, output_of
-from materia_nb.handoff.contract.project import verdict
-from materia_nb.handoff.contract.read import MOST_REPAIRS, ContractProtocol, Examined, examine
-from materia_nb.handoff.contract.transitions import (
+from materia_nb.handoff.contract.contract_check import Checked
+from materia_nb.handoff.contract.contract_fields import (
+    Output,
+    Suggestions,
+    memorialize_suggestions,
+    output_of,
+)
+from materia_nb.handoff.contract.contract_protocol import MOST_REPAIRS, ContractProtocol, Examined, examine
+from materia_nb.handoff.contract.contract_texts import verdict
+from materia_nb.handoff.contract.contract_turn import (
+    Assignment,
     Record,
     Transition,
+    consolidation_required,
+    find,
     legal_next,
     refusal,
     remembered,
+    repair_prompt,
     report,
+    skeleton,
+    writable_sections,
 )
-from materia_nb.handoff.contract.updates import Applied, apply_updates
-from materia_nb.handoff.contract.validate import Checked
+from materia_nb.handoff.contract.contract_updates import Applied, apply_updates, merge
 
 __all__ = [
     "MOST_REPAIRS",

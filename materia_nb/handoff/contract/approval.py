@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.contract.fields import part
+from materia_nb.handoff.contract.contract_fields import part
 from materia_nb.jsonvalue import JSON
 
 GRANT_SECONDS: Final = 60 * 60

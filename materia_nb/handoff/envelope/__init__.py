@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from materia_nb.handoff.envelope.ask import finalization_prompt, reissue_prompt
-from materia_nb.handoff.envelope.files import Lookup, Names, Step, look_for, names, parse_name
-from materia_nb.handoff.envelope.find import find
-from materia_nb.handoff.envelope.finish import MOST_TRIES, fallback, finished, with_meta
-from materia_nb.handoff.envelope.read import EnvelopeProtocol, read_object
-from materia_nb.handoff.envelope.validate import envelope_of
+from materia_nb.handoff.envelope.envelope_check import envelope_of
+from materia_nb.handoff.envelope.envelope_files import (
+    MOST_TRIES,
+    Lookup,
+    Names,
+    Step,
+    fallback,
+    find,
+    finished,
+    look_for,
+    names,
+    parse_name,
+    with_meta,
+)
+from materia_nb.handoff.envelope.envelope_protocol import (
+    EnvelopeProtocol,
+    finalization_prompt,
+    read_object,
+    reissue_prompt,
+)
 
 __all__ = [
     "MOST_TRIES",

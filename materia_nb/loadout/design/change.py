@@ -7,26 +7,30 @@ every untouched part with the old, so unknown fields, spelling and the order of 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.check_sockets import ID_FORM
-from materia_nb.loadout.conditions import CONDITION_ADVICE
 from materia_nb.loadout.facts import Object, is_condition, is_object, is_socket_id
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import shown
+from materia_nb.loadout.vocabulary import CONDITION_ADVICE
 
 KIND = "design"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an operation makes of a document, and what it did in words."""
+    """What an operation makes of a document, and what it did in words.
+
+    ``materia`` are the definitions that it changes or makes, whole, by id; None stands for one that is not there.
+    """
 
     document: Object
     words: str
+    materia: Mapping[str, Object | None] = field(default_factory=dict)
 
 
 def refused(what: str, where: str, hint: str) -> MateriaError:

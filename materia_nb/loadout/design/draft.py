@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Concatenate, Final, ParamSpec
 
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, same
-from materia_nb.loadout.design import edges, exits, loops, sockets
-from materia_nb.loadout.design.change import KIND, Change, as_json, written
+from materia_nb.loadout.design import edges, exits, loops, pasting, sockets
+from materia_nb.loadout.design.change import KIND, Change, as_json, refused, written
 from materia_nb.loadout.design.home import NOTEBOOK, Home
+from materia_nb.loadout.design.materia import made_materia, set_materia
+from materia_nb.loadout.design.mending import mend
 from materia_nb.loadout.design.picture import picture
 from materia_nb.loadout.facts import Facts, Object, as_object
 from materia_nb.loadout.graph import Graph
-from materia_nb.loadout.report import Report
+from materia_nb.loadout.report import Problem, Report
 from materia_nb.loadout.validate import check_config
 
 P = ParamSpec("P")
+
+_MOST_MENDS: Final = 1_000
+"""No more are made at once, whatever one mend may bring up for the next."""
 
 
 def _does(operation: Callable[Concatenate[Object, P], Change]) -> Callable[Concatenate[Design, P], str]:
@@ -45,8 +51,11 @@ class Design:
     add_socket: Final = _does(sockets.add_socket)
     rename_socket: Final = _does(sockets.rename_socket)
     remove_socket: Final = _does(sockets.remove_socket)
+    remove_sockets: Final = _does(sockets.remove_sockets)
     set_socket: Final = _does(sockets.set_socket)
     place_socket: Final = _does(sockets.place_socket)
+    place_sockets: Final = _does(sockets.place_sockets)
+    paste: Final = _does(pasting.pasted)
     set_entry: Final = _does(sockets.set_entry)
     set_loadout: Final = _does(sockets.set_loadout)
     add_edge: Final = _does(edges.add_edge)
@@ -73,8 +82,10 @@ class Design:
         self.home = home
         self._steps: list[Change] = [Change(as_json(document, name), "as it was")]
         self._undone: list[Change] = []
-        self._base = self.document
-        self._report: tuple[Object, Object, Report] | None = None
+        self._base = self._steps[-1]
+        self._originals: dict[str, Object | None] = {}
+        self._report: tuple[Change, Object, Report] | None = None
+        self._graph: tuple[Report, Graph] | None = None
 
     # -- the document -----------------------------------------------------------------
 
@@ -86,17 +97,47 @@ class Design:
     @property
     def began(self) -> Object:
         """The loadout as it was at first, or as it was saved last."""
-        return self._base
+        return self._base.document
 
     @property
     def changed(self) -> bool:
         """Whether there is something that is not saved."""
-        return written(self.document) != written(self._base)
+        return written(self.document) != written(self.began) or bool(self.changed_materia)
+
+    @property
+    def definitions(self) -> Object:
+        """The materia that can be placed, by id, as they are defined now."""
+        return self._defined(self._steps[-1])
 
     @property
     def materia(self) -> tuple[str, ...]:
         """The ids of the materia that can be placed."""
-        return tuple(as_object(self.config.get("materia")))
+        return tuple(self.definitions)
+
+    @property
+    def changed_materia(self) -> dict[str, Object | None]:
+        """The definitions that are not saved as they are now, whole, by id; None for one that is not wanted."""
+        before, now = self._defined(self._base), self.definitions
+        return {
+            id_: now.get(id_) for id_ in self._originals if written(now.get(id_)) != written(before.get(id_))
+        }
+
+    def _defined(self, step: Change) -> Object:
+        # Of an edited one the config says what it was, or what was saved meanwhile; its original does not move.
+        found = {**as_object(self.config.get("materia")), **self._originals, **step.materia}
+        return {id_: raw for id_, raw in found.items() if raw is not None}
+
+    def set_materia(self, id_: str, field: str, value: JSON) -> str:
+        """Set a field of a materia, or take it away with None; every loadout that places it will have it so.
+
+        Raises:
+            MateriaError: there is no such materia or field, or the value is not JSON.
+        """
+        return self.apply(set_materia(self.document, self.definitions, id_, field, value))
+
+    def make_materia(self, id_: str, kind: str) -> str:
+        """Define a new ``agent`` or ``utility``, to be filled in; raises MateriaError when the id cannot be used."""
+        return self.apply(made_materia(self.document, self.definitions, id_, kind))
 
     # -- steps --------------------------------------------------------------------------
 
@@ -110,10 +151,19 @@ class Design:
         """What :meth:`redo` would do again, in words, the next one first."""
         return tuple(step.words for step in reversed(self._undone))
 
+    @property
+    def now(self) -> Change:
+        """The last step; another object after each change, undo and redo."""
+        return self._steps[-1]
+
     def apply(self, change: Change) -> str:
         """Take a change as one step; one that changes nothing is none. Returns its words."""
-        if written(change.document) != written(self.document):
-            self._steps.append(change)
+        known = self.definitions
+        edited = {id_: raw for id_, raw in change.materia.items() if written(raw) != written(known.get(id_))}
+        if written(change.document) != written(self.document) or edited:
+            for id_ in edited:
+                self._originals.setdefault(id_, as_object(self.config.get("materia")).get(id_))
+            self._steps.append(replace(change, materia={**self._steps[-1].materia, **edited}))
             self._undone.clear()
         return change.words
 
@@ -124,8 +174,9 @@ class Design:
     def reload(self, fresh: Design) -> str:
         """Take the document, config and home of a design that was begun just now, as one step."""
         self.config, self.home = fresh.config, fresh.home
-        words = self.replace(fresh.document, "reloaded")
-        self._base = self.document
+        now = as_object(fresh.config.get("materia"))
+        words = self.apply(Change(fresh.document, "reloaded", {id_: now.get(id_) for id_ in self._originals}))
+        self._base = self._steps[-1]
         return words
 
     def undo(self) -> str:
@@ -144,7 +195,7 @@ class Design:
 
     def saved(self, home: Home = NOTEBOOK) -> None:
         """Note that the document as it is now is kept at ``home``; the steps can still be undone."""
-        self._base, self.home = self.document, home
+        self._base, self.home = self._steps[-1], home
 
     # -- what follows from it -----------------------------------------------------------
 
@@ -152,18 +203,44 @@ class Design:
     def whole(self) -> Object:
         """The config with this loadout in it, as it would be cast."""
         loadouts = {**as_object(self.config.get("loadouts")), self.name: self.document}
-        return {**self.config, "loadouts": loadouts}
+        return {**self.config, "loadouts": loadouts, "materia": self.definitions}
 
     @property
     def report(self) -> Report:
         """The problems and hints of the loadout as it is now; the same checks as for any other."""
-        if self._report is None or self._report[0] is not self.document or self._report[1] is not self.config:
-            self._report = self.document, self.config, check_config(self.whole, self.name)
+        step = self._steps[-1]
+        if self._report is None or self._report[0] is not step or self._report[1] is not self.config:
+            self._report = step, self.config, check_config(self.whole, self.name)
         return self._report[2]
+
+    def mends(self) -> dict[Problem, Change]:
+        """Return what can be mended by one change, as :func:`~materia_nb.loadout.design.mending.mend` finds it."""
+        found = self.report
+        materia = as_object(self.config.get("materia"))
+        changes = {one: mend(self.document, one, materia) for one in (*found.problems, *found.hints)}
+        return {one: change for one, change in changes.items() if change is not None}
+
+    def mend(self, found: Problem) -> str:
+        """Mend a problem or hint of the report, as one step that can be undone; returns what was done in words.
+
+        Raises:
+            MateriaError: nothing mends it that could be meant by everybody.
+        """
+        change = mend(self.document, found, as_object(self.config.get("materia")))
+        if change is None:
+            raise refused(f"{found.code} cannot be mended without you", found.source, found.hint)
+        return self.apply(change)
+
+    def mend_all(self) -> list[str]:
+        """Mend all that can be mended by one change each, one after another; returns what was done in words."""
+        done: list[str] = []
+        while (found := self.mends()) and len(done) < _MOST_MENDS:
+            done.append(self.apply(next(iter(found.values()))))
+        return done
 
     def likely_generator(self, members: Iterable[str]) -> str | None:
         """Return the generator socket that a loop of ``members`` would consume: the only one that leads into it."""
-        facts, inside = Facts(self.name, self.document, as_object(self.config.get("materia"))), set(members)
+        facts, inside = Facts(self.name, self.document, self.definitions), set(members)
         found = [
             id_
             for id_ in facts.sockets
@@ -173,16 +250,28 @@ class Design:
 
     def graph(self) -> Graph:
         """What can be drawn of it: the resolved graph, or, while there are problems, all that is well formed."""
-        return picture(self.whole, self.name, self.report)
+        report = self.report
+        if self._graph is None or self._graph[0] is not report:
+            self._graph = report, picture(self.whole, self.name, report)
+        return self._graph[1]
 
     def patch(self) -> list[dict[str, JSON]]:
         """Return the changes since :attr:`began` as a JSON Patch (RFC 6902): few, small operations.
 
         The order of keys is no part of it, as JSON objects have none.
         """
+        return self._patch(self.began, self.document)
+
+    def materia_patch(self) -> list[dict[str, JSON]]:
+        """Return what is not saved of the materia as a JSON Patch of the config's ``materia``."""
+        ids = self.changed_materia
+        before, after = self._defined(self._base), self.definitions
+        return self._patch(*({id_: at[id_] for id_ in ids if id_ in at} for at in (before, after)))
+
+    @staticmethod
+    def _patch(before: Object, after: Object) -> list[dict[str, JSON]]:
         import jsonpatch
 
-        before, after = self._base, self.document
         made: list[dict[str, JSON]] = jsonpatch.make_patch(before, after).patch
         if not same(jsonpatch.apply_patch(before, made), after):
             return [{"op": "replace", "path": "", "value": after}]

@@ -19,12 +19,14 @@ class Home:
         why: why it is saved here and not where it came from; empty when it came from here.
         below: the loadout as the layers below this place have it: a field of it that is not wanted is saved as
             null, or it would shine through (R33).
+        materia: the materia as those layers have them, by id.
     """
 
     path: Path | None
     seen: str | None = field(default=None, repr=False)
     why: str = ""
     below: Object = field(default_factory=dict, repr=False, compare=False)
+    materia: Object = field(default_factory=dict, repr=False, compare=False)
 
     def __str__(self) -> str:
         return "this notebook" if self.path is None else str(self.path)

@@ -10,9 +10,9 @@ from difflib import SequenceMatcher
 from typing import Final
 
 from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.config_files import dumps
 from materia_nb.loadout.design.change import written
 from materia_nb.loadout.facts import Object, is_object
-from materia_nb.loadout.files import dumps
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _UNIT: Final = re.compile(r"\n([ \t]+)\S")

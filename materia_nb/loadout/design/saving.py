@@ -8,13 +8,13 @@ from typing import Final
 
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.config_files import ENDINGS, dumps, expanded, read_text, text_of, write_text
 from materia_nb.loadout.design import jsontext, yamltext
 from materia_nb.loadout.design.change import KIND, written
 from materia_nb.loadout.design.draft import Design
 from materia_nb.loadout.design.home import NOTEBOOK, Home
 from materia_nb.loadout.facts import Object, as_object, is_object
-from materia_nb.loadout.files import ENDINGS, dumps, expanded, read_text, text_of, write_text
-from materia_nb.loadout.layers import PROJECT_FILE, LayeredConfig, whole_over
+from materia_nb.loadout.layers import PROJECT_FILE, LayeredConfig, LayerName, whole_over
 from materia_nb.loadout.report import counted, shown
 
 _WRITTEN: Final = ("given", "environment", "project")
@@ -48,7 +48,14 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
     else:
         home = project_home(project, f"a copy, since {layer.name} loadouts are not written to")
         below = document
-    return Design(name, document, config.document, replace(home, below=below))
+    at: LayerName = layer.name if layer.path is None or layer.name in _WRITTEN else "project"
+    return Design(name, document, config.document, replace(home, below=below, materia=_below(config, at)))
+
+
+def _below(config: LayeredConfig, layer: LayerName) -> Object:
+    """Return the materia as they would be without a layer and those above it; all as they are without such a layer."""
+    known = as_object(config.document.get("materia"))
+    return {id_: raw for id_ in known if (raw := config.below("materia", id_, layer))}
 
 
 def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
@@ -57,7 +64,8 @@ def new_design(config: LayeredConfig, name: str, project: Path) -> Design:
         raise MateriaError(
             f"There is a loadout {name!r} already.", hint="edit that one, or choose another name", kind=KIND
         )
-    return Design(name, {}, config.document, project_home(project))
+    home = replace(project_home(project), materia=_below(config, "project"))
+    return Design(name, {}, config.document, home)
 
 
 def project_home(project: Path, why: str = "") -> Home:
@@ -100,7 +108,8 @@ def save(design: Design, to: str | Path | None = None, *, anyway: bool = False) 
     now = text_of(path) if path.exists() else None
     if now != home.seen:
         raise _changed(path)
-    text = _text_with(path, now, design, again=anyway or not copied, lose_comments=anyway)
+    whole = replace(home, below=design.home.below, materia={} if copied else design.home.materia)
+    text = _text_with(path, now, design, whole, again=anyway or not copied, lose_comments=anyway)
     write_text(path, text)
     if not copied:
         design.saved(replace(home, seen=text, why=""))
@@ -126,7 +135,9 @@ def refuse_problems(design: Design, *, anyway: bool) -> None:
         )
 
 
-def _text_with(path: Path, text: str | None, design: Design, *, again: bool, lose_comments: bool) -> str:
+def _text_with(
+    path: Path, text: str | None, design: Design, home: Home, *, again: bool, lose_comments: bool
+) -> str:
     """Return what the file is to hold."""
     format_ = ENDINGS[path.suffix.lower()]
     if text is None:
@@ -137,11 +148,9 @@ def _text_with(path: Path, text: str | None, design: Design, *, again: bool, los
                 hint=f"choose {path.with_suffix('.json').name}",
                 kind=KIND,
             )
-        return (
-            dumps({"loadouts": {design.name: whole_over(design.document, design.home.below)}}, indent=2)
-            + "\n"
-        )
+        return dumps(_with_materia({"loadouts": _own(design)}, design, home), indent=2) + "\n"
     whole = _with_loadout(_read_strictly(path, text), path, design, again=again)
+    whole = _with_materia(whole, design, home)
     if format_ == "yaml":
         made = yamltext.rewritten(text, whole, str(path))
         lost = yamltext.lost_comments(text, made)
@@ -189,7 +198,45 @@ def _with_loadout(document: JSON, path: Path, design: Design, *, again: bool) ->
             hint="choose another file, load that one to edit it, or save anyway to replace it",
             kind=KIND,
         )
-    return {**document, "loadouts": {**loadouts, design.name: whole_over(design.document, design.home.below)}}
+    return {**document, "loadouts": {**loadouts, **_own(design)}}
+
+
+def _own(design: Design) -> Object:
+    return {design.name: whole_over(design.document, design.home.below)}
+
+
+def _with_materia(document: Object, design: Design, home: Home) -> Object:
+    """Put the changed materia in: of each what the layers below do not say already, in the order that it had."""
+    changed = design.changed_materia
+    if not changed:
+        return document
+    written_ = dict(as_object(document.get("materia")))
+    for id_, raw in changed.items():
+        below = as_object(home.materia.get(id_))
+        told = None if raw is None else materia_over(raw, below, as_object(written_.get(id_)))
+        if told or (raw is None and below):
+            written_[id_] = told
+        else:
+            written_.pop(id_, None)
+    if not written_ and "materia" not in document:
+        return document
+    return {**document, "materia": written_}
+
+
+def materia_over(raw: Object, below: Object, before: Object) -> Object:
+    """Return what a layer has to say so that a materia is ``raw``: what it said before, as far as it still holds, first.
+
+    Args:
+        raw: the definition, whole.
+        below: what the layers below say of it (R33).
+        before: what the layer said of it.
+    """
+    kept = {key: raw.get(key) for key in before if key in raw or key in below}
+    differs = {
+        key: value for key, value in raw.items() if key not in below or written(below[key]) != written(value)
+    }
+    gone = dict.fromkeys(key for key in below if key not in raw)
+    return {**kept, **differs, **gone}
 
 
 def _changed(path: Path) -> MateriaError:

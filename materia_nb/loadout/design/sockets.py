@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from materia_nb.errors import did_you_mean
@@ -22,20 +23,10 @@ from materia_nb.loadout.design.change import (
 )
 from materia_nb.loadout.design.references import References, without_socket
 from materia_nb.loadout.facts import CANONICAL_ID, Object, as_object, is_text
+from materia_nb.loadout.fields import rows_of
+from materia_nb.loadout.models_graph import Socket
 
-SOCKET_FIELDS: Final = (
-    "materia",
-    "parse",
-    "assign",
-    "advance",
-    "castContext",
-    "finalize",
-    "foreach",
-    "handoff",
-    "label",
-    "layout",
-    "limits",
-)
+SOCKET_FIELDS: Final = tuple(name for name in rows_of(Socket) if name != "edges")
 """The fields that :func:`set_socket` sets; edges have operations of their own."""
 
 
@@ -105,6 +96,18 @@ def remove_socket(document: Object, id_: str) -> Change:
     return Change(changed, "; ".join(words))
 
 
+def remove_sockets(document: Object, ids: Iterable[str]) -> Change:
+    """Remove several sockets at once; see :func:`remove_socket`."""
+    changed, words = document, []
+    for id_ in dict.fromkeys(ids):
+        one = remove_socket(changed, id_)
+        changed = one.document
+        words.append(one.words)
+    if not words:
+        raise refused("no socket is selected", "sockets", "select one first")
+    return Change(changed, "; ".join(words))
+
+
 def set_socket(document: Object, id_: str, field: str, value: JSON) -> Change:
     """Set a field of a socket, or take it away with None.
 
@@ -137,8 +140,6 @@ def set_socket(document: Object, id_: str, field: str, value: JSON) -> Change:
 def place_socket(document: Object, id_: str, place: tuple[float, float] | None) -> Change:
     """Say where a socket is drawn, as column and row in the loadout's layout; None takes that away.
 
-    Other tools go by it; the pictures here are laid out by themselves.
-
     Raises:
         MateriaError: there is no such socket, or the layout is no object.
     """
@@ -154,6 +155,14 @@ def place_socket(document: Object, id_: str, place: tuple[float, float] | None) 
     spot = as_json({**old, "x": place[0], "y": place[1]}, f"layout.sockets.{id_}")
     changed = {**document, "layout": {**layout, "sockets": {**spots, id_: spot}}}
     return Change(changed, f"placed {id_} at {place[0]}, {place[1]}")
+
+
+def place_sockets(document: Object, places: Mapping[str, tuple[float, float]]) -> Change:
+    """Say where several sockets are drawn, as one step; see :func:`place_socket`."""
+    changed = document
+    for id_, place in places.items():
+        changed = place_socket(changed, id_, place).document
+    return Change(changed, f"moved {', '.join(places)}")
 
 
 def set_entry(document: Object, id_: str) -> Change:

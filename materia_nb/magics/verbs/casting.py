@@ -7,7 +7,7 @@ from typing import Any
 from materia_nb import tables, views
 from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.loadout.conditions import GUARDS, described
+from materia_nb.loadout.vocabulary import GUARDS, described
 from materia_nb.magics.progress import running
 from materia_nb.magics.registry import Argument, Call, verb
 
@@ -65,7 +65,7 @@ def run(call: Call) -> Any:
     current = call.bench.current
     with running(current):
         pause = current.run(call.get("until"), steps=call.get("steps"))
-    return views.StatusView(current, pause, current.changed_paths())
+    return views.StatusView(current, pause, current.breakpoints.changed)
 
 
 @verb(
@@ -121,7 +121,7 @@ def answer(call: Call) -> Any:
         raise MateriaError(
             "The answer is missing.", hint="write it behind answer, or in a cell", kind="usage"
         )
-    call.bench.current.answer(str(text))
+    call.bench.current.approvals.answer(str(text))
     return views.StepView(call.bench.current)
 
 
@@ -133,7 +133,7 @@ def approve(call: Call) -> Any:
     """Approve the tool calls that wait for it, or the exact command that the agent asks consent for."""
     current = call.bench.current
     with running(current):
-        current.approve(always=bool(call.get("always")))
+        current.approvals.approve(always=bool(call.get("always")))
     return views.StepView(current)
 
 
@@ -142,7 +142,7 @@ def deny(call: Call) -> Any:
     """Refuse the tool calls, or the command, that the agent asks approval for; it goes on without."""
     current = call.bench.current
     with running(current):
-        current.deny(str(call.get("reason") or ""))
+        current.approvals.deny(str(call.get("reason") or ""))
     return views.StepView(current)
 
 
@@ -156,9 +156,9 @@ def allow(call: Call) -> Any:
     """Let tools of agents change files or run commands without asking, in this cast; alone, say which may."""
     current, tools = call.bench.current, str(call.get("tools") or "").split()
     if call.get("ask"):
-        current.disallow(*tools)
+        current.approvals.disallow(*tools)
     elif tools:
-        current.allow(*tools)
+        current.approvals.allow(*tools)
     return tables.allowed_view(current)
 
 
@@ -171,7 +171,7 @@ def decide(call: Call) -> Any:
     """Decide in the place of the agent that holds the cast: its output is taken, and the cast goes on."""
     word, current = str(call.get("word")), call.bench.current
     said = described(word).needs if word in GUARDS else None
-    current.decide(satisfied=said, target=word if said is None else None)
+    current.approvals.decide(satisfied=said, target=word if said is None else None)
     return views.StepView(current)
 
 
@@ -187,12 +187,12 @@ def break_(call: Call) -> Any:
     """Stop runs in front of a socket, or when a step changes something; without either, list the breakpoints."""
     current, socket, path = call.bench.current, call.get("socket"), call.get("on")
     if call.get("clear"):
-        current.clear_breaks(socket, path)
+        current.breakpoints.clear(socket, path)
     elif path is not None:
-        current.break_on(str(path))
+        current.breakpoints.watch(str(path))
     elif socket is not None:
         when = call.get("when")
-        current.break_at(socket, _condition(when, call) if when else None)
+        current.breakpoints.add(socket, _condition(when, call) if when else None)
     return tables.breakpoints_view(current)
 
 

@@ -24,7 +24,7 @@ def items(call: Call) -> Any:
             raise MateriaError(
                 "The cell must hold a list.", hint="each item has title and context", kind="items"
             )
-        call.bench.current.edit_items(given)
+        call.bench.current.edit.items(given)
     return tables.items_view(call.bench.current)
 
 
@@ -41,7 +41,7 @@ def set_(call: Call) -> Any:
     if given is None:
         raise MateriaError("The value is missing.", hint="set plan.approved true", kind="usage")
     current = call.bench.current
-    current.edit_value(str(call.get("path")), _value(given) if isinstance(given, str) else given)
+    current.edit.set(str(call.get("path")), _value(given) if isinstance(given, str) else given)
     return views.JsonView("state", dict(current.state))
 
 
@@ -66,7 +66,7 @@ def recommit(call: Call) -> Any:
     output = call.body_or("output")
     if not output:
         raise MateriaError("The corrected output is missing.", hint="write it behind recommit, or in a cell")
-    call.bench.current.recommit(output)
+    call.bench.current.edit.recommit(output)
     return views.StepView(call.bench.current)
 
 
@@ -84,7 +84,7 @@ def recommit(call: Call) -> Any:
 def reword(call: Call) -> Any:
     """Change one layer of the prompt that is asked next, for this turn only; an empty cell leaves it out."""
     current = call.bench.current
-    prompt = current.edit_prompt(str(call.get("layer")), (call.body or "").strip())
+    prompt = current.edit.reword(str(call.get("layer")), (call.body or "").strip())
     return views.PromptView(current.steps[-1], prompt)
 
 
@@ -102,18 +102,23 @@ def redefine(call: Call) -> Any:
 @verb("undo")
 def undo(call: Call) -> Any:
     """Take the last edit back, as long as no step was made since."""
-    call.bench.current.undo()
+    call.bench.current.edit.undo()
     return views.StatusView(call.bench.current)
 
 
 @verb(
     "back",
-    Argument("step", "the step to go on from; 0 is the start", required=True, whole=True),
-    example="%materia back 3",
+    Argument("step", "the step to go on from; 0 is the start", whole=True),
+    Argument(
+        "--change",
+        "in place of a step: right before what stands at this path of the state was changed last",
+        "option",
+    ),
+    example="%materia back 3\n%materia back --change workItems.0.title",
 )
 def back(call: Call) -> Any:
     """Go on from an earlier step; later steps are kept, files that utilities changed stay as they are."""
-    call.bench.current.back_to(call.get("step"))
+    call.bench.current.back(call.get("step"), change=call.get("change"))
     return views.StatusView(call.bench.current)
 
 

@@ -1,4 +1,4 @@
-"""Verbs about a loadout before it is cast: explore, odds, rehearse."""
+"""Verbs of insight: loadouts explored before they are cast, and casts laid beside one another."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Final
 from materia_nb.errors import MateriaError
 from materia_nb.insight.odds import PerSocket
 from materia_nb.magics.registry import Argument, Call, verb
+from materia_nb.views import StatusView
 
 _LOADOUT: Final = Argument("loadout", "the loadout; the chosen one if left out", completes="loadout")
 _SATISFIED: Final = Argument(
@@ -85,4 +86,65 @@ def _chances(given: object) -> PerSocket:
     except ValueError:
         raise MateriaError(
             f"{text!r} is no chance.", hint="write 0.7, or Check=0.7,*=0.9", kind="usage"
+        ) from None
+
+
+@verb(
+    "compare",
+    Argument("--steps", "A and B are numbers of steps of the current cast", "flag"),
+    Argument(
+        "a",
+        "a cast (an id, its beginning, -1 for the latest, -2 for the one before), or a loadout",
+        required=True,
+        completes="cast",
+    ),
+    Argument("b", "the other; the current cast if left out", completes="cast"),
+    example="%materia compare -2 -1\n%materia compare Plan-Build-Eval Full-Auto\n%materia compare --steps 3 5",
+)
+def compare(call: Call) -> Any:
+    """Show where two casts first differ and why, with their steps beside one another; or how two loadouts differ."""
+    bench, a, b = call.bench, call.get("a"), call.get("b")
+    if call.get("steps"):
+        steps = [bench.current.at_step(_number(one)) for one in (a, -1 if b is None else b)]
+        return bench.compare(*steps)
+    return bench.compare(a, bench.current if b is None else b)
+
+
+@verb(
+    "replay",
+    Argument("loadout", "its name; the chosen one if left out", completes="loadout"),
+    Argument("--all", "every cast of a loadout of that name, in place of the current cast", "flag"),
+    Argument("--go-on", "make a cast of it, which goes on where the recorded answers end", "flag"),
+    example="%materia replay Plan-Build-Eval\n%materia replay Plan-Build-Eval --go-on",
+)
+def replay(call: Call) -> Any:
+    """Show where the recorded answers would have led in another loadout, or in this one as it is now; nothing runs."""
+    bench, name = call.bench, call.get("loadout")
+    if call.get("all"):
+        if call.get("go_on"):
+            raise MateriaError(
+                "One replay at a time can go on.", hint="open the cast, then replay --go-on", kind="usage"
+            )
+        return bench.replay(name)
+    found = bench.current.replay(bench.graph(name))
+    return StatusView(bench.take(found.go_on())) if call.get("go_on") else found
+
+
+@verb(
+    "blame",
+    Argument("path", "a dotted path into the state, such as workItems.0.title", required=True),
+    example="%materia blame workItems.0.title",
+)
+def blame(call: Call) -> Any:
+    """Show which step, answer and rule made a value of the state what it is, the latest change first."""
+    return call.bench.current.blame(str(call.get("path")))
+
+
+def _number(given: object) -> int:
+    text = str(given)
+    try:
+        return int(text)
+    except ValueError:
+        raise MateriaError(
+            f"{text!r} is no step: it must be a whole number.", hint="compare --steps 3 5", kind="usage"
         ) from None

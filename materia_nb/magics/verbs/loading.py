@@ -1,4 +1,4 @@
-"""Verbs about loadouts and who answers: load, reload, loadouts, use, copy, grid, check, loadout, agent, pin, unpin, utility."""
+"""Verbs about loadouts and who answers: load, reload, loadouts, use, copy, grid, check, mend, loadout, agent, pin, unpin, utility."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import textwrap
 from typing import Any
 
 from materia_nb import tables, views
-from materia_nb.agents.model.agent import ModelAgent
-from materia_nb.agents.places import AGENT_CELL
-from materia_nb.agents.presets import PREFIX
-from materia_nb.agents.registry import is_model
+from materia_nb.agents.command_agent import PREFIX
+from materia_nb.agents.interface import AGENT_CELL
+from materia_nb.agents.model.model_agent import ModelAgent
+from materia_nb.agents.table import is_model
 from materia_nb.display.bundle import GraphPicture
 from materia_nb.errors import MateriaError
 from materia_nb.magics.parsing import parse
@@ -114,6 +114,27 @@ def check(call: Call) -> Any:
     """Show the problems of a loadout and, apart from them, hints."""
     name = call.get("loadout") or call.bench.chosen
     return views.ReportView(name or "", call.bench.check(name))
+
+
+@verb(
+    "mend",
+    Argument("--save", "make the changes and save them where the loadout is kept", "flag"),
+    _NAMED,
+    example="%materia mend\n%materia mend --save Report",
+)
+def mend(call: Call) -> Any:
+    """Show which problems and hints of a loadout one change mends; with --save, make these changes."""
+    bench = call.bench
+    design = bench.design(call.get("loadout"))
+    if call.get("save"):
+        done = design.mend_all()
+        if done:
+            done.append(bench.save_design(design, anyway=True))
+        return views.Text("\n".join(done or ["Nothing mends itself: check shows what is left."]))
+    rows = [(one.code, one.source, change.words) for one, change in design.mends().items()]
+    return views.Table(
+        ("code", "where", "would be mended so"), rows, "nothing mends itself: check shows what is left"
+    )
 
 
 @verb(

@@ -1,15 +1,16 @@
-"""Verbs that only look: status, state, ask, steps, events, handoff, translate, prompt, why, traceback."""
+"""Verbs that only look, and those that show panels or ask for a prediction."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from materia_nb import tables, views
+from materia_nb import lessons, tables, views
+from materia_nb.doctor import checkup
 from materia_nb.errors import MateriaError
-from materia_nb.handoff_view import HandoffView
+from materia_nb.handoff_view import HandoffView, TranslationView
 from materia_nb.insight.ask import query_of
+from materia_nb.magics.progress import running
 from materia_nb.magics.registry import Argument, Call, verb
-from materia_nb.translation_view import TranslationView
 
 _STEP = Argument("step", "a step number; -1, the latest, if left out", whole=True)
 
@@ -45,12 +46,28 @@ def state(call: Call) -> Any:
 
 @verb(
     "ask",
+    Argument("--all", "look through every cast of this project, which takes reading them whole", "flag"),
+    Argument("--tag", "look through the casts with this tag", "option"),
     Argument("expression", "JSONPath, or a dotted path", "rest", required=True),
-    example="%materia ask $.workItems[*].title",
+    example="%materia ask $.workItems[*].title\n%materia ask --tag rain $.context",
 )
 def ask(call: Call) -> Any:
     """Look through the outputs of all steps with JSONPath: each value found, with its step, socket and item."""
-    return tables.found_view(call.bench.current.ask(str(call.get("expression"))))
+    expression, tag = str(call.get("expression")), call.get("tag")
+    if call.get("all") or tag is not None:
+        return call.bench.ask(expression, call.bench.casts(tag=tag or ()))
+    return tables.found_view(call.bench.current.ask(expression))
+
+
+@verb(
+    "spent",
+    Argument("by", "socket, materia or item, or several with commas between them; socket if left out"),
+    example="%materia spent socket,item",
+)
+def spent(call: Call) -> Any:
+    """Show where tokens, cost and time went, steps that going back left behind included."""
+    by = [name for name in str(call.get("by") or "socket").split(",") if name]
+    return call.bench.current.spent(*by)
 
 
 @verb("steps")
@@ -124,3 +141,83 @@ def traceback(call: Call) -> Any:
     if raised is None:
         raise MateriaError("No agent of this cast raised anything in this kernel.", kind="no_traceback")
     return views.Text("".join(format_exception(raised)).rstrip())
+
+
+@verb("show")
+def show(call: Call) -> Any:
+    """Show the cast with buttons: go on with it, see its graph, edit items and state, answer, look at handoffs."""
+    from materia_nb.widgets import cast_panel
+
+    return cast_panel.show(call.bench.current, call.bench.take, bench=call.bench)
+
+
+@verb(
+    "panel",
+    Argument("name", "items, state, handoff, reply, inspector, timeline, toolbar or graph", required=True),
+    example="%materia panel items",
+)
+def panel(call: Call) -> Any:
+    """Show one live panel of the cast; showing it again replaces it."""
+    from materia_nb.widgets import cast_panel
+
+    return cast_panel.show_one(call.bench.current, str(call.get("name")))
+
+
+@verb(
+    "design",
+    Argument("--new", "begin an empty loadout of that name", "flag"),
+    Argument("loadout", "a loadout, the chosen one if left out", "rest", completes="loadout"),
+    example="%materia design Plan-Build-Eval",
+)
+def design(call: Call) -> Any:
+    """Edit a loadout on its graph: sockets, edges, loops, exits; with problems told, undo, and saving."""
+    from materia_nb.widgets.design_panel import show_design
+
+    return show_design(call.bench, call.get("loadout"), new=bool(call.get("new")))
+
+
+@verb("doctor")
+def doctor(call: Call) -> Any:
+    """Check what is here and works: software, keys (names only), programs, folders, config, who answers."""
+    return checkup(call.bench)
+
+
+@verb(
+    "predict",
+    Argument(
+        "socket",
+        "where the next step leads: a socket, end, or stop; or a $variable",
+        completes="socket",
+    ),
+    example="%materia predict Socket-2",
+)
+def predict(call: Call) -> Any:
+    """Guess where the next step leads, and be told whether that is so, and why; the cast stays. Alone: with buttons."""
+    current, guess = call.bench.current, call.get("socket")
+    if guess is None:
+        from materia_nb.widgets.predict import show
+
+        return show(current)
+    asked = lessons.question(current)
+    try:
+        with running(asked.twin):
+            return asked.guess(guess)
+    finally:
+        asked.close()
+
+
+@verb("progress")
+def progress(_: Call) -> Any:
+    """Show what you guessed and answered in the lessons: how many tries each question took, and what is right by now."""
+    return lessons.progress()
+
+
+@verb(
+    "gallery",
+    Argument("name", "the card to open; all are listed if left out", completes="card"),
+    example="%materia gallery critic-loop",
+)
+def gallery(call: Call) -> Any:
+    """List ten patterns and ten classic mistakes; with a name, write that one as a notebook beside this one."""
+    name = call.get("name")
+    return call.bench.gallery() if name is None else call.bench.gallery(str(name))

@@ -1,0 +1,162 @@
+"""Whether what explore and odds say is true, in large numbers: ``PYTHONPATH=tests python benchmarks/foretold.py``.
+
+Three claims: what explore calls impossible never happens in rehearsals of random loadouts; every witness, cast, does
+what it says; exact odds and rehearsals agree within their error. The tests say so in small numbers at each run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from itertools import count
+from math import sqrt
+from pathlib import Path
+from random import Random
+from statistics import fmean, pstdev
+
+from table import show
+
+from materia_nb import Workbench
+from materia_nb.insight.explore import Exploration
+from materia_nb.insight.rehearse import rehearse
+from materia_nb.insight.space import Bounds
+from materia_nb.loadout import LoadoutError, build_graph
+
+EACH = 20
+"""How many rehearsals one random loadout gets."""
+SMALL = Bounds(2_000)
+"""Random loadouts with more states are left out: what was not seen in full cannot be called impossible."""
+
+
+def never_happens(rehearsals: int) -> None:
+    """Draw random loadouts until so many rehearsals were made; raises when something impossible happened."""
+    from hypothesis import HealthCheck, Phase, given, seed, settings
+    from hypothesis import strategies as st
+
+    from test_engine_properties import loadouts
+
+    counted = {"rehearsals": 0, "loadouts": 0, "left out": 0, "witnesses": 0}
+    begin = time.perf_counter()
+    laps = rehearsals // EACH + 1
+    folder = Path(tempfile.mkdtemp(prefix="foretold-"))
+
+    @settings(
+        max_examples=laps,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(loadouts(), st.integers(0, 2), st.integers(0, 2**32))
+    def one(document: dict[str, object], items: int, number: int) -> None:
+        try:
+            graph = build_graph(document)
+        except LoadoutError:
+            return
+        explored = Exploration(graph, range(3), SMALL)
+        if not explored.complete_search:
+            counted["left out"] += 1
+            return
+        counted["loadouts"] += 1
+        found = rehearse(graph, EACH, Random(number).uniform(0.2, 0.9), items, number)
+        counted["rehearsals"] += EACH
+        impossible = {*explored.never, *explored.unreached}
+        happened = {*found.taken, *(socket for socket, often in found.visits.items() if often)}
+        most = explored.most_turns(items)
+        if impossible & happened or not set(found.ends) <= set(explored.ends):
+            raise AssertionError(
+                f"something impossible happened: {impossible & happened}, {found.ends}\n{document}"
+            )
+        if most is not None and max(found.turns) > most:
+            raise AssertionError(f"{max(found.turns)} turns, and {most} were said to be the most\n{document}")
+        counted["witnesses"] += _witnesses(explored, document, folder / str(counted["loadouts"]))
+
+    for number in count(1):  # some drawn loadouts have problems, so one round may not be enough
+        seed(number)(one)()
+        if counted["rehearsals"] >= rehearsals:
+            break
+    rows = [[name, f"{number:,}"] for name, number in counted.items() if number]
+    show(["nothing impossible happened in", ""], [*rows, ["seconds", f"{time.perf_counter() - begin:.0f}"]])
+
+
+def _witnesses(explored: Exploration, document: dict[str, object], folder: Path) -> int:
+    """Cast every witness of a loadout on disk; raises when one does not do what it says."""
+    folder.mkdir(parents=True)
+    wb = Workbench(folder, bundled=False)
+    wb.load(document)
+    edges = [(id_, n + 1) for id_, one in explored.graph.sockets.items() for n in range(len(one.edges))]
+    asked = [*explored.ends, *(one for one in (*explored.graph.sockets, *edges) if explored.can(one))]
+    for what in asked:
+        witness = explored.witness(what)
+        cast = wb.cast("r", agents={"*": witness.answers}, pins=witness.pins)
+        while cast.status in {"ready", "waiting"}:
+            if cast.run() == "person":
+                cast.finalize()
+        ends = cast.failure.kind if cast.failure else cast.status
+        if tuple(socket for socket, *_ in cast.route) != witness.route or ends != witness.end:
+            raise AssertionError(f"the witness of {what} went {cast.route} and ended: {ends}\n{document}")
+        cast.close()
+    wb.close()
+    return len(asked)
+
+
+def agrees(rehearsals: int, names: Sequence[str]) -> None:
+    """Rehearse bundled loadouts so often, and lay the numbers beside the exact odds."""
+    wb = Workbench(tempfile.mkdtemp(prefix="foretold-"))
+    rows, worst = [], 0.0
+    with ProcessPoolExecutor(max(1, (os.cpu_count() or 2) - 1)) as pool:
+        for name in names:
+            begin = time.perf_counter()
+            odds = wb.explore(name, (3,)).odds(0.7, 3)
+            found = wb.rehearse(name, rehearsals, 0.7, 3, seed=1, executor=pool)
+            seconds = time.perf_counter() - begin
+            error = max(pstdev(found.turns), 1e-9) / sqrt(found.n)
+            off = [abs(fmean(found.turns) - odds.turns) / error if pstdev(found.turns) else 0.0]
+            for end in {*odds.ends, *found.ends}:
+                chance, share = odds.ends.get(end, 0.0), found.ends.get(end, 0) / found.n
+                spread = sqrt(chance * (1 - chance) / found.n)
+                off.append(
+                    abs(share - chance) / spread
+                    if spread > 1e-12
+                    else 0.0
+                    if abs(share - chance) < 1e-9
+                    else 1e9
+                )
+            worst = max(worst, *off)
+            rows.append(
+                [
+                    name,
+                    f"{found.ends.get('complete', 0) / found.n:.5f}",
+                    f"{odds.ends.get('complete', 0.0):.5f}",
+                    f"{fmean(found.turns):.4f}",
+                    f"{odds.turns:.4f}",
+                    f"{max(off):.2f}",
+                    f"{seconds:.0f}",
+                ]
+            )
+    print(f"\nExact odds beside {rehearsals:,} rehearsals each, satisfied 0.7, lists of three\n")
+    show(["loadout", "complete", "exactly", "turns", "exactly", "errors off", "seconds"], rows)
+    if worst > 5:
+        sys.exit("they do not agree")
+
+
+def main() -> None:
+    """Make the numbers that were asked for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--random", type=int, default=10_000, help="rehearsals of random loadouts")
+    parser.add_argument("--each", type=int, default=100_000, help="rehearsals of each loadout that is named")
+    parser.add_argument("loadouts", nargs="*", default=["Plan-Build-Eval", "Teach-Rework", "Blackbelt"])
+    given = parser.parse_args()
+    if given.random:
+        never_happens(given.random)
+    if given.each:
+        agrees(given.each, given.loadouts)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,349 @@
+"""What an agent is: a turn goes in, a reply comes out; and bringing other people's replies into a form that can be kept."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+from materia_nb.engine.conversation import Decided, Message, Role, ToolCall
+from materia_nb.engine.state import Mode
+from materia_nb.engine.state import Usage as StepUsage
+from materia_nb.errors import MateriaError
+from materia_nb.handoff.contract.approval import Grant
+from materia_nb.jsonvalue import JSON, compact
+
+__all__ = [
+    "Agent",
+    "AgentError",
+    "Asking",
+    "Called",
+    "Decided",
+    "Message",
+    "Noted",
+    "Reply",
+    "Role",
+    "Said",
+    "Spent",
+    "Telling",
+    "ToolCall",
+    "Turn",
+    "TurnKind",
+    "Usage",
+    "reply_from",
+    "turn_kind",
+]
+
+
+AGENT_CELL: Final = "<agent "
+"""How the name of the code begins that a ``%%materia agent`` cell is compiled to."""
+
+CELL_NAMES: Final[list[Callable[[str], str | None]]] = []
+"""What gives the name of a notebook's cell for the file name of its code; the magics put one in."""
+
+
+def place(filename: str, line: int) -> str:
+    """Say where a line of code is; the first line of a cell is 1."""
+    if filename.startswith(AGENT_CELL):
+        return (
+            f"line {line} of the cell %%materia agent {filename.removeprefix(AGENT_CELL).removesuffix('>')}"
+        )
+    for name in CELL_NAMES:
+        if (cell := name(filename)) is not None:
+            return f"line {line} of cell {cell}"
+    return f"{filename}:{line}"
+
+
+@runtime_checkable
+class TellsReadiness(Protocol):
+    """An agent that can see beforehand that it would fail; others are taken to be ready."""
+
+    def not_ready(self, model: str | None, project: Path) -> AgentError | None:
+        """Return why it could not answer a materia that asks for ``model``, None when nothing speaks against it.
+
+        Nothing is started, and nothing goes over the network.
+        """
+        ...
+
+
+TurnKind: TypeAlias = Literal["work", "repair", "refine", "finalize", "resume"]
+
+_KINDS: Final[Mapping[Mode, TurnKind]] = {
+    "work": "work",
+    "repair": "repair",
+    "draft": "refine",
+    "final": "finalize",
+    "resume": "resume",
+}
+
+
+def turn_kind(mode: Mode, *, first: bool) -> TurnKind:
+    """Return what an agent is asked for in a mode of the engine; the first draft of a visit is asked for as work."""
+    return "work" if first and mode == "draft" else _KINDS[mode]
+
+
+class AgentError(MateriaError):
+    """An agent could not answer. ``kind`` says which way, ``agent_error`` unless something fits better."""
+
+    def __init__(
+        self, what: str, *, where: str | None = None, hint: str | None = None, kind: str = "agent_error"
+    ) -> None:
+        super().__init__(what, where=where, hint=hint, kind=kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one turn, and its cost when that is known (R20)."""
+
+    input: int = 0
+    output: int = 0
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Text that arrives while an agent answers; shown, never kept. ``fresh`` begins a new answer of the model."""
+
+    text: str
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A tool call that has run, or was denied; kept in the journal at once."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """Something that a person should know: a request that is tried again, a tool that does not exist."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Tokens of a turn that its reply does not count: of an answer that asked for tools, or when there is no reply (R20)."""
+
+    usage: Usage
+
+
+Telling: TypeAlias = Said | Called | Noted | Spent
+"""What an agent tells while it answers."""
+
+
+def _nobody(_: Telling) -> None:
+    """Take what an agent tells when nobody listens."""
+
+
+class _Asked:
+    """The field of a turn that holds its prompt: a text, or what writes it when an agent reads it."""
+
+    def __get__(self, turn: Turn | None, _: type[Turn]) -> str:
+        if turn is None:
+            raise AttributeError  # so the field has no default
+        asked: str | HasText = turn.__dict__["prompt"]
+        return asked if isinstance(asked, str) else asked.text
+
+    def __set__(self, turn: Turn, asked: str | HasText) -> None:
+        turn.__dict__["prompt"] = asked
+
+
+class HasText(Protocol):
+    """What knows its text, such as a prompt in layers."""
+
+    @property
+    def text(self) -> str:
+        """The text."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """One question to an agent.
+
+    Attributes:
+        socket_id: the socket that is visited.
+        materia_id: the materia placed there.
+        materia_label: its label.
+        visit: how often the socket was entered, from 1.
+        kind: first work, repair of an invalid output (R19), refinement, the final answer, or going on
+            after an interruption.
+        prompt: what is asked now.
+        conversation: what was said before in this visit, without ``prompt``.
+        item_key: the current work item's key, None outside an iterator.
+        item_label: its title.
+        tools: the tool scope: ``none``, ``readOnly``, ``coding``, or the names of tools.
+        model: the model that the materia asks for.
+        thinking: how much thinking it asks for.
+        wants: what must be returned, field by field in words; None when nothing in particular must be,
+            as in a draft.
+        schema: the JSON Schema that the answer must fit, for agents that can be held to one; None when
+            it is no single JSON object, as in a draft.
+        request: what the cast was asked to do.
+        cast_id: the cast.
+        project: the project directory.
+        stop: set when the cast is to stop; an agent that takes long looks at it.
+        index: how many turns of this socket the cast had before this one.
+        materia_index: how many turns of this materia, in any socket, the cast had before.
+        turn_of_visit: how many turns this visit had before.
+        grant: consent to run one exact command once, in this turn; None when none was given.
+        allowed: the tools that change something and yet need not ask, for this cast.
+        calls: the tool calls of this turn so far, when it goes on after it was cut off or waited for
+            leave; those without a result have been decided and not run.
+        tell: takes what the agent tells while it answers. To be called in the thread of ``answer``.
+    """
+
+    socket_id: str
+    materia_id: str
+    materia_label: str
+    visit: int
+    kind: TurnKind
+    prompt: _Asked = _Asked()
+    conversation: tuple[Message, ...] = ()
+    item_key: str | None = None
+    item_label: str | None = None
+    tools: str | tuple[str, ...] = "none"
+    model: str | None = None
+    thinking: str | None = None
+    wants: Mapping[str, JSON] | None = None
+    schema: Mapping[str, JSON] | None = None
+    request: str = ""
+    cast_id: str = ""
+    project: Path = field(default_factory=Path)
+    stop: threading.Event | None = field(default=None, compare=False, repr=False)
+    index: int = 0
+    materia_index: int = 0
+    turn_of_visit: int = 0
+    grant: Grant | None = None
+    allowed: frozenset[str] = frozenset()
+    calls: tuple[ToolCall, ...] = ()
+    tell: Callable[[Telling], None] = field(default=_nobody, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An agent's answer. ``meta`` holds what is worth keeping beside it, as JSON."""
+
+    text: str
+    usage: Usage | None = None
+    meta: Mapping[str, JSON] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """An agent cannot go on before a person has decided about tool calls that change something."""
+
+    calls: tuple[ToolCall, ...]
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """Whoever answers an agent socket.
+
+    One that has an attribute ``at_once`` that is true answers from what is there, without waiting or doing
+    anything: entering its socket is then journaled together with its answer.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called where it is shown."""
+
+    def answer(self, turn: Turn) -> Reply | Asking | None:
+        """Answer one turn; None when a person must, and the cast stops until they do.
+
+        An :class:`Asking` stops the cast too, until each of its calls is decided; the same turn is
+        then asked again with them in ``turn.calls``.
+
+        Raises:
+            AgentError: it cannot answer.
+            KeyboardInterrupt: it was interrupted, and has cleaned up.
+        """
+
+
+def reply_from(value: object, who: str) -> Reply:
+    """Make a reply of what a person's code gave: a reply, text, or an object to be sent as JSON.
+
+    Raises:
+        AgentError: it is something else, or an object that JSON cannot carry. ``who`` names the giver.
+    """
+    if isinstance(value, Reply):
+        return value
+    if isinstance(value, str):
+        return Reply(value)
+    if isinstance(value, dict):
+        try:
+            return Reply(compact(value))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise AgentError(f"{who} returned an object that is not JSON: {error}") from error
+    forgot = " (is a return missing?)" if value is None else ""
+    raise AgentError(
+        f"{who} returned {type(value).__name__}{forgot}",
+        hint="return text, a dict, or a materia_nb.agents.Reply",
+    )
+
+
+class SoundReply(NamedTuple):
+    """A reply whose parts have been looked at: text, tokens as whole numbers, and meta that is JSON."""
+
+    text: str
+    usage: StepUsage | None
+    meta: Mapping[str, JSON]
+
+
+def sound(value: object, who: str) -> SoundReply:
+    """Check what an agent gave; text and objects are taken as replies, see :func:`reply_from`.
+
+    Raises:
+        AgentError: it is no reply, or has parts that cannot be kept.
+    """
+    reply = reply_from(value, who)
+    if not isinstance(reply.text, str):
+        raise AgentError(f"{who} returned a reply whose text is a {type(reply.text).__name__}")
+    usage = None if reply.usage is None else sound_usage(reply.usage, who)
+    if not reply.meta:
+        return SoundReply(reply.text, usage, {})
+    try:
+        meta = dict(reply.meta)
+        json.dumps(meta, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise AgentError(f"{who} returned a reply whose meta is not JSON: {error}") from error
+    return SoundReply(reply.text, usage, meta)
+
+
+def sound_usage(given: Any, who: str) -> StepUsage:
+    """Take tokens and cost as an agent gave them.
+
+    Raises:
+        AgentError: they are no numbers, or cannot be.
+    """
+    try:
+        numbers = int(given.input), int(given.output), float(given.cost or 0.0)
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+        raise AgentError(f"{who} returned a usage that is not numbers: {given!r}") from error
+    if min(numbers) < 0 or not math.isfinite(numbers[2]):
+        raise AgentError(f"{who} returned a usage that cannot be: {given!r}")
+    return StepUsage(*numbers)
+
+
+def agent_failure(agent: Agent, socket: str, error: Exception) -> tuple[str, str, str]:
+    """Say what an exception of an agent means for the cast: kind, message, hint."""
+    hint = "put it right, then resend the turn, or recast the visit"
+    if isinstance(error, MateriaError):
+        kind = error.kind if isinstance(error, AgentError) else "agent_error"
+        where = f" ({error.where})" if error.where and error.where != socket else ""
+        return kind, f"{error.what}{where}", error.hint or hint
+    told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    name = getattr(agent, "name", type(agent).__name__)
+    return "agent_error", f"The agent {name} failed for {socket} with {told}{_where(error)}", hint
+
+
+def _where(error: Exception) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return f" ({place(trace.tb_frame.f_code.co_filename, trace.tb_lineno)})" if trace is not None else ""

@@ -1,0 +1,299 @@
+"""One turn with a model: it answers, or asks for tools first, round after round."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart, ToolCallPart
+
+from materia_nb.agents.interface import AgentError, Asking, Called, Noted, Reply, Spent, ToolCall, Turn
+from materia_nb.agents.model.failures import empty, refused
+from materia_nb.agents.model.messages import (
+    THINKING,
+    conversation,
+    parameters,
+    results,
+    rounds,
+    settings_for,
+)
+from materia_nb.agents.model.providers import Made
+from materia_nb.agents.model.requests import ModelOptions, Requests, Spending
+from materia_nb.agents.tools import Tool, Toolbox, choose_tools
+from materia_nb.errors import did_you_mean
+from materia_nb.handoff.contract.approval import Grant
+from materia_nb.handoff.jsontext import NotJson, strict_json
+from materia_nb.interrupts import Stop
+from materia_nb.jsonvalue import JSON, compact
+
+INVALID: Final = "INVALID_JSON"
+"""The name under which arguments are kept that are no JSON object, or too long: then their beginning."""
+
+LONGEST_ARGUMENTS: Final = 1024 * 1024
+"""The longest arguments of a call that are taken, in characters."""
+
+_DENIED: Final = "A person decided that this must not be done."
+_INTERRUPTED: Final = "This was interrupted; a part of it may have been done."
+
+
+class Calls:
+    """The tool calls of one turn.
+
+    Args:
+        turn: whose they are, with what was decided about them.
+        tools: the tools of its materia by name; no other runs, whatever the model asks for.
+        stop: ends a call that takes long.
+        clock: the seconds that the times of grants are in.
+    """
+
+    def __init__(
+        self,
+        turn: Turn,
+        tools: Mapping[str, Tool],
+        stop: threading.Event,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._turn = turn
+        self._tools = tools
+        self._stop = stop
+        self._clock = clock
+        self._grant = _unused(turn)
+        self._box = Toolbox(turn.project, stop)
+        said = (call.id for message in turn.conversation for call in message.calls)
+        self._ids = {*said, *(call.id for call in turn.calls)}
+
+    def new_id(self, wanted: str) -> str:
+        """Return an id that no other call of the visit has, the wanted one if that is free."""
+        name, number = wanted, 1
+        while name in self._ids:
+            number += 1
+            name = f"{wanted}-{number}"
+        self._ids.add(name)
+        return name
+
+    def not_run(self, call: ToolCall, why: str) -> ToolCall:
+        """Tell a call that is not even tried, and return it with this result."""
+        return self._told(call, why, ok=False, begun=time.perf_counter())
+
+    def settle(self, calls: Iterable[ToolCall]) -> tuple[list[ToolCall], list[ToolCall]]:
+        """Run what may run and return the calls that have a result, and those that need leave first.
+
+        Each call that gets its result here is told.
+
+        Raises:
+            AgentError: kind ``interrupted``: the cast is to stop.
+            KeyboardInterrupt: the call that ran is told as interrupted.
+        """
+        done, pending = [], []
+        for call in calls:
+            if call.result is not None:
+                done.append(call)
+            elif self._may(call):
+                done.append(self._run(call))
+            else:
+                pending.append(call)
+        return done, pending
+
+    def _may(self, call: ToolCall) -> bool:
+        if not self._changes(call):
+            return True
+        if call.decided is not None or call.tool in self._turn.allowed:
+            return True
+        if self._grant is None or call.tool != "bash":
+            return False
+        granted, self._grant = self._grant.use(str(call.args.get("command", "")), self._clock())
+        return granted
+
+    def _run(self, call: ToolCall) -> ToolCall:
+        begun = time.perf_counter()
+        if call.decided != "denied" and self._changes(call):
+            # Kept before it runs: whatever ends this process meanwhile, it is not run a second time unasked.
+            self._told(call, _INTERRUPTED, ok=False, begun=begun)
+        try:
+            text, ok = self._result(call)
+        except KeyboardInterrupt:
+            self._told(call, _INTERRUPTED, ok=False, begun=begun)
+            raise
+        if self._stop.is_set():
+            self._told(call, f"{text}\n{_INTERRUPTED}".strip(), ok=False, begun=begun)
+            raise AgentError("The agent was interrupted", kind="interrupted")
+        return self._told(call, text, ok=ok, begun=begun)
+
+    def _changes(self, call: ToolCall) -> bool:
+        """Whether it would change something if it ran; one of no tool, or without arguments, does nothing."""
+        tool = self._tools.get(call.tool)
+        return tool is not None and tool.changes and INVALID not in call.args
+
+    def _result(self, call: ToolCall) -> tuple[str, bool]:
+        if call.decided == "denied":
+            return _DENIED, False
+        if call.tool not in self._tools:
+            meant = did_you_mean(call.tool, self._tools)
+            return f"There is no tool {call.tool!r}: {meant}", False
+        if INVALID in call.args:
+            limit = f"{LONGEST_ARGUMENTS:,}"
+            return (
+                f"The arguments are not a JSON object of at most {limit} characters; send the call again.",
+                False,
+            )
+        result = self._box.call(call.tool, call.args)
+        return result.text, result.ok
+
+    def _told(self, call: ToolCall, text: str, *, ok: bool, begun: float) -> ToolCall:
+        call = replace(call, result=text, ok=ok, seconds=round(time.perf_counter() - begun, 6))
+        self._turn.tell(Called(call))
+        return call
+
+
+def _unused(turn: Turn) -> Grant | None:
+    """Return the grant of a turn, unless its command ran before the turn was cut off."""
+    grant = turn.grant
+    ran = (call.args.get("command") for call in turn.calls if call.tool == "bash" and call.result is not None)
+    return None if grant is None or grant.exact_content in ran else grant
+
+
+MOST_CALLS: Final = 64
+"""How many calls of one answer are taken."""
+
+_ARGUMENTS_SHOWN: Final = 1_000
+
+
+class Talk:
+    """One turn; :meth:`answer` is called once, in the thread that asked the agent."""
+
+    def __init__(self, options: ModelOptions, made: Made, turn: Turn) -> None:
+        self._options = options
+        self._made = made
+        self._turn = turn
+        self._begun = time.monotonic()
+        self._spending = Spending()
+        self._stop = turn.stop or Stop()
+        self._requests = Requests(options, made, turn.tell, self._stop, self._spending)
+        tools, self._unknown = choose_tools(turn.tools)
+        self._left_out = bool(tools) and not options.tools
+        self._tools = {tool.name: tool for tool in tools if options.tools}
+        self._calls = Calls(turn, self._tools, self._stop)
+        self._round = max((call.round for call in turn.calls), default=0)
+
+    def answer(self) -> Reply | Asking:
+        """Go on with the turn until it is answered, or a person must decide about tool calls."""
+        try:
+            said = self._go_on()
+        except BaseException:
+            self._tell_spent()
+            raise
+        if isinstance(said, Asking):
+            self._tell_spent()
+            return said
+        return Reply(said.text or "", self._spending.take(), self._meta(said))
+
+    def _go_on(self) -> ModelResponse | Asking:
+        turn = self._turn
+        self._note_oddities()
+        model = self._made.model
+        settings = settings_for(model, self._options.settings, turn.thinking, rebuilt=bool(turn.calls))
+        form = parameters(model, self._tools.values(), turn.schema, settings)
+        messages: list[ModelMessage] = conversation(turn)
+        earlier, pending = self._calls.settle(turn.calls)
+        if pending:
+            return Asking(tuple(pending))
+        messages += rounds(earlier)
+        begun = self._round
+        while True:
+            response = self._requests.ask(messages, settings, form)
+            self._check(response)
+            if not response.tool_calls:
+                return response
+            self._tell_spent()  # at once: the tools may take long, and the process may be ended meanwhile
+            self._round += 1
+            if self._round - begun > self._options.most_rounds:
+                raise AgentError(
+                    f"{self._made.name} asked for tools more than {self._options.most_rounds} times in one turn",
+                    where=turn.socket_id,
+                    hint="is the task too large for one socket? resend to let it go on, or set the most_rounds of the agent",
+                    kind="too_many_calls",
+                )
+            response, calls = self._asked_for(response)
+            done, pending = self._calls.settle(calls)
+            if pending:
+                return Asking(tuple(pending))
+            messages += [response, results(done)]
+
+    def _asked_for(self, response: ModelResponse) -> tuple[ModelResponse, list[ToolCall]]:
+        """Return the calls of an answer, and the answer with ids that are unique within the turn."""
+        calls: list[ToolCall] = []
+        parts: list[ModelResponsePart] = []
+        for part in response.parts:
+            if not isinstance(part, ToolCallPart):
+                parts.append(part)
+                continue
+            if len(calls) > MOST_CALLS:
+                continue  # the one before says that it is not run either
+            name, args = self._calls.new_id(part.tool_call_id), _args(part)
+            said = "" if calls else response.text or ""
+            if INVALID in args:
+                part = replace(part, args=compact(args))  # noqa: PLW2901 - as it is kept, and so told again
+            parts.append(replace(part, tool_call_id=name))
+            calls.append(ToolCall(id=name, tool=part.tool_name, args=args, round=self._round, said=said))
+        if len(calls) > MOST_CALLS:
+            calls[-1] = self._calls.not_run(
+                calls[-1],
+                f"Not run: too many at once. Of {len(response.tool_calls)} calls the first {MOST_CALLS} "
+                "were taken, and the others, from this one on, were not.",
+            )
+        return replace(response, parts=parts), calls
+
+    def _check(self, response: ModelResponse) -> None:
+        name = self._made.name
+        if response.finish_reason == "content_filter":
+            raise refused(name, (response.provider_details or {}).get("refusal") or response.text)
+        if not response.tool_calls and not (response.text or "").strip():
+            raise empty(name, response.finish_reason)
+        if response.finish_reason == "length":
+            self._turn.tell(Noted(f"The answer of {name} was cut at the most tokens that it may have"))
+
+    def _note_oddities(self) -> None:
+        turn = self._turn
+        if turn.calls:
+            return  # was said when the turn began
+        if self._unknown:
+            known = choose_tools("coding")[0]
+            meant = did_you_mean(self._unknown[0], [tool.name for tool in known])
+            turn.tell(
+                Noted(
+                    f"{turn.materia_label} names tools that do not exist: {', '.join(self._unknown)}; {meant}"
+                )
+            )
+        if self._left_out:
+            turn.tell(Noted(f"{self._made.name} is asked without the tools of {turn.materia_label}"))
+        if turn.thinking is not None and turn.thinking not in THINKING:
+            turn.tell(Noted(f"No model thinks {turn.thinking!r}; {did_you_mean(turn.thinking, THINKING)}"))
+
+    def _tell_spent(self) -> None:
+        if (used := self._spending.take()) is not None:
+            self._turn.tell(Spent(used))
+
+    def _meta(self, response: ModelResponse) -> dict[str, JSON]:
+        return {
+            "model": response.model_name,
+            "provider": response.provider_name,
+            "finish": response.finish_reason,
+            "seconds": round(time.monotonic() - self._begun, 6),
+            "rounds": self._round,
+            "retries": self._requests.retries,
+        }
+
+
+def _args(part: ToolCallPart) -> dict[str, JSON]:
+    """Return the arguments of a call, read strictly: what is kept must be JSON."""
+    text = part.args if isinstance(part.args, str) else part.args_as_json_str()
+    if len(text) > LONGEST_ARGUMENTS:
+        return {INVALID: f"{text[:_ARGUMENTS_SHOWN]}… [{len(text):,} characters]"}
+    try:
+        value, _ = strict_json(text or "{}")
+    except NotJson:
+        return {INVALID: text}
+    return value if isinstance(value, dict) else {INVALID: text}

@@ -1,0 +1,262 @@
+"""Agents whose answers are there before they are asked: scripted, recorded or pinned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from materia_nb.agents.interface import (
+    Agent,
+    AgentError,
+    Asking,
+    Called,
+    Reply,
+    Spent,
+    ToolCall,
+    Turn,
+    TurnKind,
+    Usage,
+    reply_from,
+)
+from materia_nb.engine.state import Pin
+from materia_nb.errors import did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedAgent:
+    """Answers with what is pinned, the same in each turn of a visit; ``function`` is whom a function's pin asks."""
+
+    pin: Pin
+    function: Agent | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is pinned to."""
+        return self.pin.words
+
+    def answer(self, turn: Turn) -> Reply | Asking | None:
+        """Return the pinned answer of the turn's visit.
+
+        Raises:
+            AgentError: nothing is pinned for this visit (``pin_exhausted``), or the function failed.
+        """
+        if self.function is not None:
+            return self.function.answer(turn)
+        text = self.pin.answer(turn.socket_id, turn.visit)
+        if text is None:
+            raise AgentError(
+                f"{turn.socket_id} is pinned to {self.pin.words}, which has no answer for visit {turn.visit}",
+                where=turn.socket_id,
+                hint=f"unpin {turn.socket_id}, or pin it to something else, then recast",
+                kind="pin_exhausted",
+            )
+        return Reply(text)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTurn:
+    """A reply, and what came on the way to it.
+
+    Attributes:
+        reply: what was answered.
+        calls: the tool calls that were made before.
+        kind: what the turn was for; None answers the turn of any kind that is at its place.
+        spent: what was used up before the reply, beside what the reply itself cost.
+    """
+
+    reply: Reply
+    calls: tuple[ToolCall, ...] = ()
+    kind: TurnKind | None = None
+    spent: tuple[Usage, ...] = ()
+
+
+class RecordedAgent:
+    """Gives each turn of a visit the reply that the same turn of the same visit had.
+
+    The tool calls of then are told again, so that they can be seen, but nothing is run; what was
+    spent is told again too, so that a budget lasts as long as it did.
+
+    Args:
+        replies: by (socket id, visit), the replies of that visit in turn order.
+        name: what the agent is called where it is shown.
+    """
+
+    at_once = True
+
+    def __init__(
+        self,
+        replies: Mapping[tuple[str, int], Sequence[str | Reply | RecordedTurn]],
+        *,
+        name: str = "recording",
+    ) -> None:
+        self.name = name
+        self._replies = {key: tuple(_turn(reply) for reply in given) for key, given in replies.items()}
+
+    @property
+    def outputs(self) -> dict[tuple[str, int], str]:
+        """What each visit came to: the text of its last reply, by (socket id, visit)."""
+        return {key: given[-1].reply.text for key, given in self._replies.items() if given}
+
+    def answer(self, turn: Turn) -> Reply:
+        """Return what was said then.
+
+        Raises:
+            AgentError: kind ``recorded_exhausted``: nothing was said then.
+        """
+        given = self._replies.get((turn.socket_id, turn.visit), ())
+        then = _same_turn(given, turn)
+        if then is not None:
+            told = {call.id for call in turn.calls}
+            for call in then.calls:
+                if call.id not in told:
+                    turn.tell(Called(call))
+            for used in then.spent:
+                turn.tell(Spent(used))
+            return then.reply
+        visits = sorted(visit for socket, visit in self._replies if socket == turn.socket_id)
+        if not visits:
+            what = f"The recorded cast has no replies of {turn.socket_id}"
+        elif not given:
+            what = (
+                f"The recorded cast has no visit {turn.visit} of {turn.socket_id}, the last is {visits[-1]}"
+            )
+        else:
+            what = (
+                f"Visit {turn.visit} of {turn.socket_id} has {len(given)} recorded replies, "
+                f"turn {turn.turn_of_visit + 1} ({turn.kind}) has none"
+            )
+        raise AgentError(
+            what,
+            where=turn.socket_id,
+            hint=f"this cast took another way than the recorded one; let someone else answer {turn.socket_id}",
+            kind="recorded_exhausted",
+        )
+
+    def __repr__(self) -> str:
+        return f"RecordedAgent({sum(map(len, self._replies.values()))} replies)"
+
+
+def _same_turn(given: Sequence[RecordedTurn], turn: Turn) -> RecordedTurn | None:
+    """Find the reply to a turn: of its kind, and at its place, which depends on the turn alone.
+
+    The place in the conversation comes first, since it holds in a visit that was begun anew; a repair that
+    was granted once more begins another conversation, and is found by the count of turns. Where fewer
+    turns came before than then, such as refinements, the next reply of the kind is taken.
+    """
+    answered = sum(said.role == "assistant" for said in turn.conversation)
+    places: list[int] = [answered, turn.turn_of_visit, *range(answered, len(given))]
+    for place in places:
+        if place < len(given) and given[place].kind == turn.kind:
+            return given[place]
+    if turn.turn_of_visit < len(given) and given[turn.turn_of_visit].kind is None:
+        return given[turn.turn_of_visit]
+    return None
+
+
+def _turn(given: str | Reply | RecordedTurn) -> RecordedTurn:
+    if isinstance(given, RecordedTurn):
+        return given
+    return RecordedTurn(Reply(given) if isinstance(given, str) else given)
+
+
+ScriptEntry: TypeAlias = str | Mapping[str, object] | Reply
+
+_REPLY_KEYS: Final = frozenset({"text", "usage", "user"})
+
+
+class ScriptedAgent:
+    """Gives the n-th turn of a socket, or of a materia, its n-th reply.
+
+    The place in the script comes from the turn, so that a resumed cast goes on where it was.
+
+    Args:
+        replies: lists of replies by socket id or materia id; the socket's list comes first. A
+            reply is text, an object that is sent as JSON, or ``{"text": ..., "usage": {"input":
+            ..., "output": ...}}``; one reply may stand without a list.
+        name: what the agent is called where it is shown.
+
+    Raises:
+        AgentError: a reply is none of these.
+    """
+
+    at_once = True
+
+    def __init__(
+        self, replies: Mapping[str, Sequence[ScriptEntry] | ScriptEntry], *, name: str = "script"
+    ) -> None:
+        self.name = name
+        self._replies = {key: _entries(key, value) for key, value in replies.items()}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The sockets and materia that it has replies for."""
+        return tuple(self._replies)
+
+    def answer(self, turn: Turn) -> Reply:
+        """Return the reply that the script has for this turn.
+
+        Raises:
+            AgentError: kind ``scripted_exhausted``: it has none; nothing is made up.
+        """
+        if turn.socket_id in self._replies:
+            key, place = turn.socket_id, turn.index
+        elif turn.materia_id in self._replies:
+            key, place = turn.materia_id, turn.materia_index
+        else:
+            raise AgentError(
+                f"The script has no replies for {turn.socket_id} (materia {turn.materia_id})",
+                where=turn.socket_id,
+                hint=did_you_mean(turn.socket_id, self._replies),
+                kind="scripted_exhausted",
+            )
+        given = self._replies[key]
+        if place >= len(given):
+            raise AgentError(
+                f"Turn {place + 1} of {key} (visit {turn.visit} of {turn.socket_id}, {turn.kind}) has no reply: "
+                f"the script gives {len(given)}",
+                where=turn.socket_id,
+                hint=f"add a reply to {key!r}, or let someone else answer {turn.socket_id}",
+                kind="scripted_exhausted",
+            )
+        return given[place]
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{key}: {len(given)}" for key, given in self._replies.items())
+        return f"ScriptedAgent({counts})"
+
+
+def _entries(key: str, value: Sequence[ScriptEntry] | ScriptEntry) -> tuple[Reply, ...]:
+    if isinstance(value, (str, Mapping, Reply)):
+        value = [value]
+    # what comes from a notebook need not be what the annotation says
+    if not isinstance(value, Sequence):
+        raise AgentError(
+            f"The script's entry {key!r} is {type(value).__name__}, not replies.",
+            hint="a dict is a script: lists of replies by socket or materia; for one fixed answer give a function",
+        )
+    return tuple(
+        _entry(f"Reply {n} of {key!r} in the script", entry) for n, entry in enumerate(value, start=1)
+    )
+
+
+def _entry(who: str, entry: ScriptEntry) -> Reply:
+    if isinstance(entry, Mapping):
+        text = entry.get("text")
+        # Any other object, also one that has a text among other fields, is the output itself.
+        if isinstance(text, str) and entry.keys() <= _REPLY_KEYS:
+            return Reply(text, usage=_usage(who, entry.get("usage")))
+        entry = dict(entry)
+    return reply_from(entry, who)
+
+
+def _usage(who: str, given: object) -> Usage | None:
+    if given is None or isinstance(given, Usage):
+        return given
+    if not isinstance(given, Mapping):
+        raise AgentError(f"{who} has a usage that is not an object", hint='write {"input": 10, "output": 5}')
+    tokens = given.get("input", 0), given.get("output", 0)
+    if any(isinstance(count, bool) or not isinstance(count, int) or count < 0 for count in tokens):
+        raise AgentError(f"{who} has a usage without whole numbers", hint='write {"input": 10, "output": 5}')
+    cost = given.get("cost")
+    return Usage(tokens[0], tokens[1], float(cost) if isinstance(cost, (int, float)) else None)

@@ -1,0 +1,303 @@
+"""From a path that a model gave to a file in the project, and to nothing else: where tools work, and until when."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import threading
+import unicodedata
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final, Literal, TypeAlias
+
+from materia_nb.agents.tools.search import RECORD, NotPlain, open_plain
+from materia_nb.agents.tools.tool import Refused, named
+from materia_nb.errors import close_match
+
+Purpose: TypeAlias = Literal["look", "change", "make"]
+"""To look at what is there, to change it, or to make it and the folders that are missing."""
+
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LONGEST: Final = 4_096  # bytes of a path on Linux
+_DEEPEST: Final = 100  # each folder on the way is held open
+_MOST_LINKS: Final = 40
+_NAMES_COMPARED: Final = 2_000
+_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_KEPT: Final = {
+    **dict.fromkeys((".git", ".hg", ".svn", ".jj"), "belongs to version control"),
+    ".pi": "belongs to the config and the casts of this project",
+    "notebook-utilities": "holds the scripts that utilities run",
+}
+"""What the tools for files do not change: from there programs are run without anybody being asked."""
+_EXCHANGED: Final = "became something else while it was being opened"
+_REASONS: Final = {
+    errno.ENOENT: "is not there",
+    errno.ENOTDIR: _EXCHANGED,
+    errno.ELOOP: _EXCHANGED,
+    errno.EACCES: "may not be opened (permission denied)",
+    errno.ENAMETOOLONG: "has a name that is too long",
+}
+
+
+class Root:
+    """The project directory. Its own path is trusted: a person gave it."""
+
+    def __init__(self, project: Path) -> None:
+        self.path = Path(os.path.realpath(project))
+        self._spellings = [_names(str(project.absolute())), _names(str(self.path))]
+
+    def parts(self, path: str) -> list[str]:
+        """Return the names of a path from the project on; absolute ones must begin with the project.
+
+        Raises:
+            Refused: an absolute path begins elsewhere.
+        """
+        names = _names(path)
+        if not path.startswith("/"):
+            return names
+        for spelling in self._spellings:
+            if names[: len(spelling)] == spelling:
+                return names[len(spelling) :]
+        raise _outside(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Something in the project, or a name where it may be made.
+
+    Attributes:
+        folder: a handle of the folder that it is in, open as long as :func:`reach` is.
+        name: what it is called there; ``.`` for the folder itself.
+        parts: the names that lead to it from the project, without links.
+        status: what it is; None when there is nothing.
+    """
+
+    folder: int
+    name: str
+    parts: tuple[str, ...]
+    status: os.stat_result | None
+
+    @property
+    def shown(self) -> str:
+        """Its path from the project on, to be told to a model."""
+        return named("/".join(self.parts) or ".")
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a directory."""
+        return self.status is not None and stat.S_ISDIR(self.status.st_mode)
+
+    def open_file(self) -> BinaryIO:
+        """Open it for reading.
+
+        Raises:
+            Refused: it is no plain file.
+        """
+        try:
+            return os.fdopen(open_plain(self.name, self.folder), "rb")
+        except NotPlain as error:
+            hint = ": ls lists it" if self.is_folder else ""
+            raise Refused(f"{self.shown} is {error}, not a file{hint}.") from None
+
+    @contextmanager
+    def opened_folder(self) -> Iterator[int]:
+        """Hold the directory open that it is.
+
+        Raises:
+            Refused: it is none.
+        """
+        if not self.is_folder:
+            raise Refused(f"{self.shown} is no directory.")
+        handle = os.open(self.name, _FOLDER, dir_fd=self.folder)
+        try:
+            yield handle
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def reach(root: Root, path: str, purpose: Purpose = "look") -> Iterator[Place]:
+    """Follow a path from the project on, and hold what it leads to.
+
+    Args:
+        root: the project.
+        path: relative to the project, or absolute and inside it.
+        purpose: what for; version control, config and the records of casts are for looking only.
+
+    Raises:
+        Refused: the path leads out of the project, cannot be followed, or must not be changed; also for
+            any OSError while the place is held.
+    """
+    _check_text(path)
+    trail = None
+    try:
+        trail = _Trail(root, purpose)
+        yield trail.follow(path)
+    except BaseException as error:
+        if trail is not None:
+            trail.go_back()
+        if not isinstance(error, OSError):
+            raise
+        reason = _REASONS.get(error.errno or 0, f"cannot be used: {error.strerror or error}")
+        raise Refused(f"{named(path)} {reason}.") from error
+    finally:
+        if trail is not None:
+            trail.close()
+
+
+class _Trail:
+    """The folders from the project to where a path has led so far, each held open."""
+
+    def __init__(self, root: Root, purpose: Purpose) -> None:
+        self._root = root
+        self._purpose = purpose
+        self._names: list[str] = []
+        self._made: list[bool] = []
+        self._handles = [os.open(root.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
+
+    def follow(self, path: str) -> Place:
+        links = 0
+        todo = deque(self._parts(path))
+        while todo:
+            name = todo.popleft()
+            if name == "..":
+                if not self._names:
+                    raise _outside(path)
+                self._leave()
+                continue
+            status = self._status(name)
+            if status is not None and stat.S_ISLNK(status.st_mode):
+                links += 1
+                if links > _MOST_LINKS:
+                    raise Refused(f"{named(path)} leads through more than {_MOST_LINKS} links.")
+                target = os.readlink(name, dir_fd=self._handles[-1])
+                if target.startswith("/"):
+                    self.go_back()
+                todo.extendleft(reversed(self._parts(target, link=path)))
+            elif todo:
+                self._enter(name, status)
+            else:
+                return Place(self._handles[-1], name, (*self._names, name), status)
+        return Place(self._handles[-1], ".", tuple(self._names), os.fstat(self._handles[-1]))
+
+    def go_back(self) -> None:
+        """Go back to the project, and remove the directories that were made on the way."""
+        while self._names:
+            self._leave()
+
+    def close(self) -> None:
+        while self._handles:
+            os.close(self._handles.pop())
+
+    def _parts(self, path: str, *, link: str | None = None) -> list[str]:
+        try:
+            names = self._root.parts(path)
+        except Refused:
+            raise _outside(path if link is None else link) from None
+        why = next((_KEPT[folded] for name in names if (folded := _folded(name)) in _KEPT), None)
+        if self._purpose != "look" and why is not None:
+            raise Refused(f"{named(path)} {why}, which the tools for files do not change.")
+        return names
+
+    def _status(self, name: str) -> os.stat_result | None:
+        try:
+            return os.stat(name, dir_fd=self._handles[-1], follow_symlinks=False)
+        except FileNotFoundError:
+            if self._purpose == "make":
+                return None
+            near = _near(name, self._handles[-1])
+            raise Refused(
+                f"{named('/'.join([*self._names, name]))} is not there"
+                + (f": did you mean {near}?" if near else ".")
+            ) from None
+
+    def _enter(self, name: str, status: os.stat_result | None) -> None:
+        if len(self._names) >= _DEEPEST:
+            raise Refused(f"The path has more than {_DEEPEST} directories one in the other.")
+        if status is None:
+            os.mkdir(name, dir_fd=self._handles[-1])
+        elif not stat.S_ISDIR(status.st_mode):
+            raise Refused(f"{named('/'.join([*self._names, name]))} is no directory.")
+        try:
+            self._handles.append(os.open(name, _FOLDER, dir_fd=self._handles[-1]))
+        except OSError:
+            if status is None:
+                self._remove(name)
+            raise
+        self._names.append(name)
+        self._made.append(status is None)
+        if self._purpose != "look" and self._is_record():
+            raise Refused(
+                f"{named('/'.join(self._names))} is the record of a cast, which must stay as it was written."
+            )
+
+    def _is_record(self) -> bool:
+        return all(os.access(name, os.F_OK, dir_fd=self._handles[-1]) for name in RECORD)
+
+    def _leave(self) -> None:
+        name = self._names.pop()
+        os.close(self._handles.pop())
+        if self._made.pop():
+            self._remove(name)
+
+    def _remove(self, name: str) -> None:
+        """Remove a directory that was made and is not needed; it stays if somebody has put something into it."""
+        with suppress(OSError):
+            os.rmdir(name, dir_fd=self._handles[-1])
+
+
+def _names(path: str) -> list[str]:
+    return [name for name in path.split("/") if name not in ("", ".")]
+
+
+def _check_text(path: str) -> None:
+    """Refuse what cannot be a path here, or would be taken for something that it is not."""
+    if "\0" in path:
+        raise Refused(f"{named(path)} has a NUL character, which no path has.")
+    try:
+        size = len(os.fsencode(path))
+    except UnicodeEncodeError:
+        raise Refused(f"{named(path)} has half of a surrogate pair, which no path has.") from None
+    if size > _LONGEST:
+        raise Refused(f"The path has {size:,} bytes; at most {_LONGEST:,} are possible.")
+    if path.startswith("~"):
+        raise Refused(
+            f"{named(path)}: ~ has no meaning here; paths start from the project (./~ for such a name)."
+        )
+    if _ADDRESS.match(path):
+        raise Refused(f"{named(path)} is an address; give a path in the project.")
+
+
+def _outside(path: str) -> Refused:
+    return Refused(f"{named(path)} leads out of the project; the tools for files stay inside it.")
+
+
+def _folded(name: str) -> str:
+    """Return a name as disks may take it that ignore case or signs without width."""
+    return "".join(sign for sign in name if unicodedata.category(sign) != "Cf").casefold()
+
+
+def _near(name: str, folder: int) -> str | None:
+    """Find the name in a folder that was probably meant."""
+    with os.scandir(folder) as entries:
+        names = [entry.name for _, entry in zip(range(_NAMES_COMPARED), entries, strict=False)]
+    match = close_match(name, names)
+    return None if match is None else named(match)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The project, and what is set when the cast is to stop."""
+
+    root: Root
+    stop: threading.Event | None = None
+
+    def go_on(self) -> None:
+        """Raise Refused once the cast is to stop."""
+        if self.stop is not None and self.stop.is_set():
+            raise Refused("The cast was stopped.")

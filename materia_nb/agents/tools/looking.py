@@ -1,0 +1,231 @@
+"""The tools that look: ``read`` a file, ``ls`` a directory, ``find`` and ``grep`` in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from materia_nb.agents.tools import search
+from materia_nb.agents.tools.confine import Place, Work, reach
+from materia_nb.agents.tools.search import BLOCK
+from materia_nb.agents.tools.tool import LINES, MOST_TEXT, Refused, ToolResult, named, readable
+from materia_nb.jsonvalue import JSON
+from materia_nb.secrets import scrubbed_part
+from materia_nb.utilities.process import ProcessResult, run_process
+
+MOST_SCANNED: Final = 64 * 1024 * 1024
+"""How far into a file lines are looked for and counted, in bytes."""
+
+_LINE_SHOWN: Final = 2_000
+_MOST_ENTRIES: Final = 20_000
+_ROOM: Final = MOST_TEXT - 500  # leaves room for the notes
+
+
+def read(work: Work, args: Mapping[str, JSON]) -> ToolResult:
+    """Read lines of a text file: as many as were asked for and as there is room for."""
+    offset, limit = args.get("offset", 1), args.get("limit", LINES)
+    with reach(work.root, args["path"]) as place, place.open_file() as file:
+        kept: list[str] = []
+        room, scanned, number, endings = _ROOM, 0, 0, set()
+        for head, size in _lines(file):
+            work.go_on()
+            number += 1
+            scanned += size
+            if b"\0" in head:
+                raise binary(place, os.fstat(file.fileno()).st_size)
+            if number >= offset:
+                endings.add(_ending(head))
+                kept.append(_shown(head, size))
+                room -= len(kept[-1]) + 1
+            if len(kept) == limit or room < 0 or scanned >= MOST_SCANNED:
+                break
+        if room < 0 and len(kept) > 1:
+            kept.pop()
+        total = number + _lines_left(file, MOST_SCANNED - scanned)
+        more = bool(file.read(1))
+    if not kept:
+        raise Refused(_too_far(place, offset, total, more=more))
+    notes = list(_notes(offset, len(kept), total, more=more, endings=endings))
+    return ToolResult("\n".join([*kept, *notes]), ok=True)
+
+
+def ls(work: Work, args: Mapping[str, JSON]) -> ToolResult:
+    """List a directory in the order of the names."""
+    with (
+        reach(work.root, args.get("path") or ".") as place,
+        place.opened_folder() as folder,
+        os.scandir(folder) as entries,
+    ):
+        found = sorted(islice(entries, _MOST_ENTRIES + 1), key=lambda entry: entry.name)
+        lines = [_entry(entry, folder) for entry in found[:_MOST_ENTRIES]]
+    fitting = _fitting(lines)
+    left = f"{len(found) - fitting:,}" if len(found) <= _MOST_ENTRIES else "many"
+    note = (
+        [f"(and {left} more; find lists those whose names match a pattern)"] if fitting < len(found) else []
+    )
+    return ToolResult("\n".join([*lines[:fitting], *note]) or "(empty)", ok=True)
+
+
+def binary(place: Place, size: int) -> Refused:
+    """Say that a file is no text."""
+    return Refused(f"{place.shown} is binary ({size:,} bytes): it holds NUL bytes.")
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
+    """Read lines: the first block of each, and how long it is."""
+    while head := file.readline(BLOCK):
+        size, last = len(head), head
+        while not last.endswith(b"\n") and size < MOST_SCANNED and (last := file.readline(BLOCK)):
+            size += len(last)
+        yield head, size
+
+
+def _lines_left(file: BinaryIO, most: int) -> int:
+    """Count the lines from here on, in at most so many bytes."""
+    count, last = 0, b"\n"
+    while most > 0 and (block := file.read(min(most, 16 * BLOCK))):
+        count += block.count(b"\n")
+        most -= len(block)
+        last = block[-1:]
+    return count + (last != b"\n")
+
+
+def _ending(line: bytes) -> bytes:
+    return b"\r\n" if line.endswith(b"\r\n") else line[-1:] if line.endswith(b"\n") else b""
+
+
+def _shown(head: bytes, size: int) -> str:
+    line = readable(head[: len(head) - len(_ending(head))].decode(errors="surrogateescape"))
+    if len(line) <= _LINE_SHOWN and size == len(head):
+        return line
+    line = scrubbed_part(line, end=True)[:_LINE_SHOWN]
+    return f"{line}… [a line of {size:,} bytes; the rest is left out]"
+
+
+def _notes(first: int, count: int, total: int, *, more: bool, endings: set[bytes]) -> Iterator[str]:
+    """Say what is not to be seen in the lines themselves."""
+    last = first + count - 1
+    if first > 1 or last < total or more:
+        of = f"more than {total:,}" if more else f"{total:,}"
+        go_on = f"; go on with offset {last + 1}" if last < total or more else ""
+        yield f"(lines {first:,}-{last:,} of {of}{go_on})"
+    if b"\r\n" in endings:
+        yield "(some lines end with CR LF)" if b"\n" in endings else "(lines end with CR LF)"
+
+
+def _too_far(place: Place, offset: int, total: int, *, more: bool) -> str:
+    if not total:
+        return f"{place.shown} is empty."
+    if more:
+        return f"Line {offset:,} of {place.shown} lies more than {MOST_SCANNED:,} bytes into the file; grep looks there, too."
+    return f"{place.shown} has {total:,} lines, so there is no line {offset:,}."
+
+
+def _entry(entry: os.DirEntry[str], folder: int) -> str:
+    try:
+        status = entry.stat(follow_symlinks=False)
+        if stat.S_ISLNK(status.st_mode):
+            return f"{named(entry.name)} -> {named(os.readlink(entry.name, dir_fd=folder))}"
+    except OSError:
+        return f"{named(entry.name)} (cannot be looked at)"
+    if stat.S_ISDIR(status.st_mode):
+        return named(entry.name) + "/"
+    kind = f"{status.st_size:,} bytes" if stat.S_ISREG(status.st_mode) else "no plain file"
+    return f"{named(entry.name)} ({kind})"
+
+
+def _fitting(lines: list[str]) -> int:
+    """Say how many of the lines there is room for."""
+    room = _ROOM
+    for count, line in enumerate(lines):
+        room -= len(line) + 1
+        if room < 0:
+            return count
+    return len(lines)
+
+
+SECONDS: Final = 20
+"""How long a search may take."""
+
+_PROGRAM: Final = [sys.executable or "python3", "-I", "-S", str(Path(search.__file__).resolve())]
+"""Isolated: neither the project nor the environment has a say in what Python imports."""
+
+# leaves room for the notes
+_LINE: Final = re.compile(r"^(?P<at>.*?:\d+: …?)(?P<text>.*?)(?P<more>…?)$", re.MULTILINE)
+
+
+def find(work: Work, args: Mapping[str, JSON]) -> ToolResult:
+    """List what has a name that fits a pattern."""
+    if args["pattern"].startswith("/") or ".." in args["pattern"].split("/"):
+        raise Refused(
+            "The pattern is compared with paths below the directory: no / at its start, no .. in it."
+        )
+    return _search(work, args, pattern=None, glob=args["pattern"])
+
+
+def grep(work: Work, args: Mapping[str, JSON]) -> ToolResult:
+    """List the lines that match a regular expression."""
+    return _search(work, args, pattern=args["pattern"], glob=args.get("glob") or None)
+
+
+def _search(work: Work, args: Mapping[str, JSON], *, pattern: str | None, glob: str | None) -> ToolResult:
+    with reach(work.root, args.get("path") or ".") as place:
+        if place.is_folder:
+            parts, only, status = place.parts, None, place.status
+        else:
+            if pattern is None:
+                raise Refused(f"{place.shown} is no directory.")
+            place.open_file().close()  # refuses what is no plain file
+            parts, only, status = place.parts[:-1], place.name, os.fstat(place.folder)
+    if status is None:
+        raise AssertionError("what is looked at is there")
+    asked = {
+        "pattern": pattern,
+        "ignore_case": args.get("ignore_case", False),
+        "glob": glob,
+        "only": only,
+        "prefix": "/".join(parts),
+        "room": _ROOM,
+        # The process enters its directory by path; these say whether it is still the one that was reached.
+        "folder": [status.st_dev, status.st_ino],
+    }
+    ended = run_process(
+        _PROGRAM,
+        stdin=json.dumps(asked).encode(),
+        cwd=work.root.path.joinpath(*parts),
+        timeout_s=SECONDS,
+        stop=work.stop,
+    )
+    found = readable(ended.stdout.decode(errors="surrogateescape")).rstrip("\n")
+    if pattern is not None:
+        found = _LINE.sub(_whole_keys, found)
+    problem = _problem(ended)
+    return ToolResult("\n".join(filter(None, [found, problem])), ok=not problem)
+
+
+def _whole_keys(line: re.Match[str]) -> str:
+    """Cut out keys of which a long line shows only a part."""
+    return line["at"] + scrubbed_part(line["text"], start=True, end=True) + line["more"]
+
+
+def _problem(ended: ProcessResult) -> str:
+    """Say why a search did not come to its end; nothing if it did."""
+    if ended.ok:
+        return ""
+    if ended.stopped:
+        return "The cast was stopped."
+    if ended.timed_out:
+        return f"(ended after {SECONDS} s: take a simpler pattern, or a narrower path)"
+    said = named(ended.stderr.decode(errors="replace"))
+    known = {
+        search.MOVED: "The directory was exchanged for another one in this moment; nothing was searched.",
+        search.BAD_PATTERN: f"The pattern is no regular expression: {said} (\\ before a sign takes it as it is).",
+    }
+    return known.get(ended.code or 0, f"The search failed ({ended.start_error or ended.ending}): {said}")

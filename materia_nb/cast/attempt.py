@@ -1,0 +1,288 @@
+"""One turn asked several times, of several agents or in several wordings; nothing of it touches the cast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final
+
+from materia_nb.agents.table import AgentTable, agent_from
+from materia_nb.cast.listing import data_frame
+from materia_nb.cast.overrides import Chosen
+from materia_nb.cast.runner import clean, now
+from materia_nb.cast.trial import Attempt, Trial, tried
+from materia_nb.engine import decide
+from materia_nb.engine.items import template
+from materia_nb.engine.session import Session, StepRecord
+from materia_nb.engine.state import Pin, Usage
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.jsonvalue import JSON
+from materia_nb.sharing import shared
+
+if TYPE_CHECKING:
+    from materia_nb.cast.cast import Cast
+    from materia_nb.engine.rules import Rules
+
+Wording = str | Mapping[str, str]
+"""Another prompt of the materia, with the same variables; or texts of layers of the whole prompt, by name."""
+
+FIELDS: Final = (
+    *("number", "agent", "wording", "valid", "satisfied", "leads", "turns", "calls", "input", "output"),
+    *("tokens", "cost", "seconds", "text", "error"),
+)
+"""The columns of ``attempts.frame()``."""
+
+
+class Attempts(Sequence[Attempt]):
+    """Answers to one turn, side by side; it shows itself as a table. Made by ``cast.attempt``."""
+
+    def __init__(
+        self,
+        cast: Cast,
+        socket: str | None,
+        n: int,
+        agents: Sequence[object] | None,
+        prompts: Sequence[Wording | None] | None,
+    ) -> None:
+        """See to it that the turn can be asked; :meth:`ask` asks it."""
+        if n < 1:
+            raise MateriaError("How often to ask is at least once.", hint="n from 1", kind="usage")
+        self._cast, self._from = cast, cast.session
+        self._asked = _to_ask(cast, socket)
+        layers = [_layers(self._asked, one) for one in prompts or [None]]
+        tables = [(cast.agents, None)] if agents is None else [_table(one) for one in _listed(agents)]
+        self._jobs = [
+            (Trial(cast, self._asked, table), name, place if texts else 0, texts)
+            for table, name in tables
+            for place, texts in enumerate(layers, start=1)
+            for _ in range(n)
+        ]
+        self._made: dict[int, tuple[Attempt, Trial]] = {}
+
+    def ask(self, at_once: int) -> None:
+        """Ask them all; when it is interrupted, those that have answered stay."""
+        if at_once < 1:
+            raise MateriaError("At least one is asked at a time.", hint="at_once from 1", kind="usage")
+
+        def one(place: int) -> tuple[Attempt, Trial]:
+            trial, name, wording, texts = self._jobs[place]
+            return tried(trial, self._asked, place + 1, name, wording, texts), trial
+
+        pool = ThreadPoolExecutor(at_once) if at_once > 1 else None
+        try:
+            for done in shared(one, range(len(self._jobs)), pool):
+                self._made[done.place] = done.needed()
+        except BaseException:
+            for trial, *_ in self._jobs:
+                trial.stop.set()
+            raise
+        finally:
+            if pool is not None:
+                pool.shutdown(cancel_futures=True)
+
+    @property
+    def _all(self) -> list[tuple[Attempt, Trial]]:
+        return [self._made[place] for place in sorted(self._made)]
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __getitem__(self, place: Any) -> Any:
+        found = self._all[place]
+        return [one for one, _ in found] if isinstance(place, slice) else found[0]
+
+    def __iter__(self) -> Iterator[Attempt]:
+        return (one for one, _ in self._all)
+
+    @property
+    def socket(self) -> str:
+        """Which socket was asked."""
+        return decide.waiting(self._asked).socket
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens and cost of all together."""
+        total = Usage()
+        for one in self:
+            total = total.plus(one.usage)
+        return total
+
+    def take(self, number: int) -> StepRecord:
+        """Make one the answer of the turn: it is journaled as if its agent had just given it, with who and of how many.
+
+        Its tool calls, notes and tokens go with it, and the wording that was asked; what the others cost stays
+        out of the cast and its budget. Returns the step.
+
+        Raises:
+            MateriaError: there is no such attempt (``no_attempt``), it has no answer that would be taken
+                (``refused``), or the turn does not wait any more as it was asked (``gone_on``).
+        """
+        one, trial = self._nth(number)
+        if not one.valid:
+            why = (
+                one.error
+                or "; ".join(f"{issue.path}: {issue.message}" for issue in one.issues[:3])
+                or one.leads
+            )
+            raise MateriaError(
+                f"Attempt {number} has no answer that would be taken: {why}",
+                where=self.socket,
+                hint="take another, or reply with a corrected answer",
+                kind="refused",
+            )
+        runner = self._cast._runner  # noqa: SLF001 - its own package
+        with runner.lock():
+            runner.begin()
+            if runner.session is not self._from and not self._still_waits(runner.session):
+                raise MateriaError(
+                    "The turn does not wait any more as it was asked.",
+                    where=self.socket,
+                    hint="attempt it again, pin the answer, or go back to the step before",
+                    kind="gone_on",
+                )
+            if runner.session.state.status == "ready":
+                runner.enter()
+            told: dict[str, JSON] = {"number": number, "of": len(self._jobs), "agent": one.agent}
+            if one.wording:
+                told["wording"] = one.wording
+            for again in trial.done:
+                again(runner, told)
+            runner.write_derived()
+            return self._cast.steps[-1]
+
+    def pin(self, number: int) -> Pin:
+        """Pin the socket to one of the answers: it answers there from the next turn on (R40).
+
+        Raises:
+            MateriaError: there is no such attempt (``no_attempt``), or it has no answer (``refused``).
+        """
+        one, _ = self._nth(number)
+        if one.text is None:
+            raise MateriaError(
+                f"Attempt {number} has no answer: {one.error}", where=self.socket, kind="refused"
+            )
+        pin = Pin("text", f"attempt {number} of {len(self._jobs)}, by {one.agent}", clean(one.text))
+        self._cast.put_pin(self.socket, Chosen(pin))
+        return pin
+
+    def _still_waits(self, session: Session) -> bool:
+        """Whether the same turn waits: of the same visit, with the same said before, and asked the same."""
+        here, asked = entered(self._cast.rules, session), self._asked
+        if here is None or here.asking or len(here.abandoned) != len(asked.abandoned):
+            return False
+        one, other = (decide.waiting(given)._replace(grant=None) for given in (here, asked))
+        left, right = (
+            given.asked if isinstance(given.asked, str) else given.asked.text for given in (here, asked)
+        )
+        return one == other and left == right and here.said == asked.said and here.calls == asked.calls
+
+    def _nth(self, number: int) -> tuple[Attempt, Trial]:
+        if type(number) is not int or not 1 <= number <= len(self):
+            raise MateriaError(
+                f"There is no attempt {number!r}.",
+                hint=f"they count from 1 to {len(self)}",
+                kind="no_attempt",
+            )
+        return self._all[number - 1]
+
+    def frame(self) -> Any:
+        """Return the attempts as a pandas data frame, one a row, with their tokens and cost.
+
+        Raises:
+            MateriaError: pandas is not installed (``not_installed``).
+        """
+        rows = (
+            {
+                **{name: getattr(one, name, None) for name in FIELDS},
+                "input": one.usage.input,
+                "output": one.usage.output,
+                "tokens": one.usage.tokens,
+                "cost": one.usage.cost,
+            }
+            for one in self
+        )
+        return data_frame(rows, FIELDS)
+
+    def __repr__(self) -> str:
+        from materia_nb.attempt_view import AttemptsView
+
+        return repr(AttemptsView(self))
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        from materia_nb.attempt_view import AttemptsView
+
+        return AttemptsView(self)._repr_mimebundle_(include, exclude)
+
+
+def _to_ask(cast: Cast, socket: str | None) -> Session:
+    """Return the session in which the turn waits that is to be asked.
+
+    Raises:
+        MateriaError: no agent is asked there, or the cast stands elsewhere.
+    """
+    cast.needs_castable()
+    if cast.busy():
+        raise MateriaError("A step is running.", hint="wait until it is over, or pause", kind="busy")
+    if socket is not None and socket not in cast.graph.sockets:
+        raise MateriaError(
+            f"The loadout {cast.graph.name} has no socket {socket!r}.",
+            hint=did_you_mean(socket, cast.graph.sockets),
+            kind="unknown_socket",
+        )
+    session = entered(cast.rules, cast.session)
+    if session is None:
+        raise MateriaError(
+            f"No turn of an agent waits; the cast is {cast.status}.",
+            hint="fork it behind the step before, and attempt there",
+            kind="not_waiting",
+        )
+    visit = decide.waiting(session)
+    if socket not in (None, visit.socket):
+        raise MateriaError(
+            f"{visit.socket} waits, not {socket}.",
+            hint=f"run(until={socket!r}), or fork the cast behind the step before {socket}",
+            kind="not_waiting",
+        )
+    if cast.rules.sockets[visit.socket].socket.is_utility:
+        raise MateriaError(
+            f"{visit.socket} is a utility; a process answers there.", hint="step runs it", kind="not_an_agent"
+        )
+    if session.asking or (visit.mode == "draft" and visit.drafts and session.wish is None):
+        what = "tool calls wait to be approved" if session.asking else "a draft waits to be judged"
+        raise MateriaError(
+            f"A person decides first: {what}.", hint="approve or deny; refine or finalize", kind="not_waiting"
+        )
+    return session
+
+
+def entered(rules: Rules, session: Session) -> Session | None:
+    """Return the session in which the next socket is entered, itself where one waits; None when there is none."""
+    if session.state.status == "ready":
+        session = decide.enter(rules, session, now()).session
+    return session if session.state.status == "waiting" else None
+
+
+def _layers(session: Session, given: Wording | None) -> dict[str, str]:
+    """The layers that a wording changes, and their texts."""
+    if given is None:
+        return {}
+    if session.wish is not None:
+        raise MateriaError(
+            "What is asked now is your message about the draft.", hint="refine with another", kind="prompt"
+        )
+    if isinstance(given, str):
+        visit = decide.waiting(session)
+        return {"materia": template(given)(session.state, visit.item)}
+    return {name: clean(text) for name, text in given.items()}
+
+
+def _listed(agents: Sequence[object]) -> Sequence[object]:
+    if isinstance(agents, str) or not isinstance(agents, Sequence):
+        return [agents]
+    return agents
+
+
+def _table(given: object) -> tuple[AgentTable, str | None]:
+    """Who is asked; its model as it was named, since all models are called alike."""
+    agent = agent_from(given)
+    return AgentTable(agent), given if isinstance(given, str) else agent.name

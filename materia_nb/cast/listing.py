@@ -1,0 +1,188 @@
+"""The steps of a cast and the casts of a project: sequences that show themselves as tables, and data frames of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
+
+from materia_nb.engine.session import StepRecord
+from materia_nb.errors import MateriaError
+from materia_nb.insight import sides
+from materia_nb.loadout.graph import Graph
+from materia_nb.store.catalogue import CastEntry
+
+if TYPE_CHECKING:
+    from materia_nb.views import Table
+
+STEP_FIELDS: Final = (
+    *("step", "socket", "materia", "visit", "item", "label", "next", "by", "satisfied", "issues"),
+    *("turns", "tries", "calls", "input", "output", "tokens", "cost", "started", "seconds", "pinned", "text"),
+)
+"""The columns of ``cast.steps.frame()``."""
+CAST_FIELDS: Final = (
+    *("cast", "loadout", "request", "status", "remarks", "steps", "started", "last_event"),
+    *("ours", "locked_by", "problem", "path"),
+)
+"""The columns of ``wb.casts().frame()``."""
+
+_T = TypeVar("_T")
+
+
+def data_frame(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> Any:
+    """Return rows as a pandas data frame, which has its columns also where there is no row.
+
+    Raises:
+        MateriaError: pandas is not installed (``not_installed``).
+    """
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise MateriaError(
+            "A data frame takes pandas, which is not installed.",
+            hint='pip install "materia-nb[data]"',
+            kind="not_installed",
+        ) from error
+    return pd.DataFrame([[row.get(name) for name in columns] for row in rows], columns=list(columns))
+
+
+class _Listed(Sequence[_T], Generic[_T]):
+    """A sequence that is equal to any other with the same in it, and shows itself as a table."""
+
+    __slots__ = ("_all",)
+
+    def __init__(self, given: Sequence[_T]) -> None:
+        self._all = given
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @overload
+    def __getitem__(self, place: int) -> _T: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[_T]: ...
+    def __getitem__(self, place: int | slice) -> _T | Sequence[_T]:
+        return self._all[place]
+
+    def __iter__(self) -> Iterator[_T]:
+        return iter(self._all)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def table(self) -> Table:
+        """The table that it shows itself as: ``headers`` and ``rows`` of text."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return repr(self.table)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return self.table._repr_mimebundle_(include, exclude)
+
+
+class StepList(_Listed[StepRecord]):
+    """The steps of a cast as they were when it was asked for them; ``steps[-1]`` is the latest."""
+
+    __slots__ = ("_graph",)
+
+    def __init__(self, steps: Sequence[StepRecord], graph: Graph) -> None:
+        """Show ``steps`` of a cast of ``graph``."""
+        super().__init__(steps)
+        self._graph = graph
+
+    @property
+    def table(self) -> Table:
+        """The table that it shows itself as."""
+        from materia_nb.views import step_table
+
+        return step_table(self._all, self._graph)
+
+    def frame(self) -> Any:
+        """Return the steps as a pandas data frame, one a row; :data:`STEP_FIELDS` are its columns.
+
+        ``started`` is a time in UTC, ``seconds`` lasts from entering the socket to its end, waiting for a person
+        included; ``input``, ``output`` and ``tokens`` count tokens, and ``cost`` is in the unit that agents give it in.
+
+        Raises:
+            MateriaError: pandas is not installed (``not_installed``).
+        """
+        return data_frame(map(self._row, self._all), STEP_FIELDS)
+
+    def _row(self, step: StepRecord) -> dict[str, object]:
+        used, took, decision = sides.used(step), sides.took(step), step.decision
+        return {
+            "step": step.number,
+            "socket": step.socket,
+            "materia": self._graph.sockets[step.socket].materia.id,
+            "visit": step.visit,
+            "item": step.item_key,
+            "label": step.item_label,
+            "next": sides.went(step),
+            "by": None if decision is None else decision.by,
+            "satisfied": None if decision is None else decision.satisfied,
+            "issues": 0 if step.reading is None else len(step.reading.issues),
+            "turns": len(step.turns),
+            "tries": step.tries,
+            "calls": len(step.calls),
+            "input": used.input,
+            "output": used.output,
+            "tokens": used.tokens,
+            "cost": used.cost,
+            "started": _time(step.started),
+            "seconds": None if took is None else took / 1000,
+            "pinned": step.pinned,
+            "text": step.output,
+        }
+
+
+class CastList(_Listed[CastEntry]):
+    """The casts of a project, the one started last first."""
+
+    __slots__ = ()
+
+    @property
+    def table(self) -> Table:
+        """The table that it shows itself as."""
+        from materia_nb.tables import casts_view
+
+        return casts_view(self._all)
+
+    def frame(self) -> Any:
+        """Return the casts as a pandas data frame, one a row; :data:`CAST_FIELDS` are its columns.
+
+        ``started`` and ``last_event`` are times in UTC.
+
+        Raises:
+            MateriaError: pandas is not installed (``not_installed``).
+        """
+        rows = (
+            {
+                "cast": one.id,
+                "loadout": one.loadout,
+                "request": one.request,
+                "status": one.status,
+                "remarks": ", ".join(one.remarks),
+                "steps": one.steps,
+                "started": _time(one.started),
+                "last_event": _time(one.last_event),
+                "ours": one.ours,
+                "locked_by": one.locked_by,
+                "problem": one.problem,
+                "path": str(one.path),
+            }
+            for one in self._all
+        )
+        return data_frame(rows, CAST_FIELDS)
+
+
+def _time(milliseconds: int | None) -> datetime | None:
+    try:
+        return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OverflowError, ValueError, OSError):  # a recording may hold any number
+        return None

@@ -1,0 +1,270 @@
+"""Checking a contract field by field (agent contract rules, sections 3 to 8)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from materia_nb.handoff.contract import contract_fields
+from materia_nb.handoff.contract.approval import can_be_granted, is_approval_id
+from materia_nb.handoff.contract.contract_fields import (
+    EVIDENCE,
+    FINDINGS,
+    OWNERSHIP,
+    RISKS,
+    STATUSES,
+    is_missing,
+    part,
+)
+from materia_nb.handoff.contract.contract_turn import consolidation_required, writable_sections
+from materia_nb.handoff.contract.contract_updates import entries, rejected
+from materia_nb.handoff.protocol import Issue, TurnFacts
+from materia_nb.jsonvalue import JSON
+
+Tier: TypeAlias = Literal["ok", "repair", "reissue"]
+Repair: TypeAlias = Literal["none", "resume_same_agent_contract_repair", "escalate_contract_repair"]
+
+_NOT_RUN = re.compile(r"not run|not executed|skipped|n/a")
+_PLACEHOLDER = re.compile(
+    r"(n/?a|none|-|\[\]|not (available|applicable)|no (commands? run|verbatim output)|"
+    r"no output( captured| to capture)?)\.?"
+)
+_MOST_SHOWN: Final = 200
+
+
+class Checked(NamedTuple):
+    """Why a contract is refused, what is odd about it, and who could repair it."""
+
+    status: str
+    issues: tuple[Issue, ...]
+    warnings: tuple[Issue, ...]
+    tier: Tier
+    repair: Repair
+
+    @property
+    def only_unfinished(self) -> bool:
+        """Whether nothing is wrong except that the agent's own loop is not done."""
+        codes = [issue.code or "" for issue in self.issues]
+        return bool(codes) and all(code.startswith("LOOP_STATE_INCOMPLETE:") for code in codes)
+
+
+def validate(contract: Mapping[str, JSON] | None, facts: TurnFacts) -> Checked:
+    """Check a contract, None for a block that is missing; never raises, whatever the fields hold."""
+    found = contract or {}
+    status = contract_fields.plan_status(found)
+    issues, warnings = list(_status(found, status)), []
+    if contract is not None:
+        issues += [
+            *(_evidence(found) if status in STATUSES else ()),
+            *(_verification(found) if status == "COMPLETE" else ()),
+            *_consolidation(found, demanded=consolidation_required(facts.given)),
+            *_approval(found, status),
+            *(_loop(found) if status == "COMPLETE" else ()),
+        ]
+        warnings += [*_approval_remarks(found, status), *_unproven(found)]
+        if not issues:
+            warnings += _updates(found, facts)
+    hopeless = not part(found, "agent_status") or status not in STATUSES
+    tier: Tier = "ok" if not issues else "reissue" if hopeless else "repair"
+    return Checked(status, tuple(issues), tuple(warnings), tier, _repair(found, facts, tier))
+
+
+def _repair(contract: Mapping[str, JSON], facts: TurnFacts, tier: Tier) -> Repair:
+    if tier == "ok":
+        return "none"
+    known = contract_fields.is_agent_id(contract_fields.agent_id(contract)) or contract_fields.is_agent_id(
+        facts.agent_id
+    )
+    return "resume_same_agent_contract_repair" if known else "escalate_contract_repair"
+
+
+def _missing(path: str, code: str, fix: str = "add it") -> Issue:
+    return Issue(f"$.{path}", f"{path} is missing.", fix, code)
+
+
+def _shown(value: JSON) -> str:
+    return str(value)[:_MOST_SHOWN]
+
+
+def _status(contract: Mapping[str, JSON], status: str) -> Iterator[Issue]:
+    given = part(contract, "agent_status")
+    if not given:
+        yield _missing(
+            "agent_status",
+            "AGENT_STATUS",
+            "end the reply with a block ```agent_contract_handoff that holds one JSON object",
+        )
+    choices = ", ".join(STATUSES)
+    path = "agent_status.plan_status"
+    if not status:
+        yield _missing(path, "PLAN_STATUS", f"write one of {choices}")
+    elif status not in STATUSES:
+        yield Issue(
+            f"$.{path}",
+            f"{path} is none of {choices}.",
+            f"write one of {choices}",
+            f"PLAN_STATUS:{_shown(status)}",
+        )
+    if is_missing(given.get("pending_steps")):
+        yield _missing("agent_status.pending_steps", "PENDING_STEPS", "list the steps left, [] for none")
+    if is_missing(given.get("next_action")):
+        yield _missing("agent_status.next_action", "NEXT_ACTION", "say what should happen next")
+    name = contract_fields.agent_id(contract)
+    if not name:
+        yield _missing("agent_status.agent_id", "AGENT_ID", "write the id that you were given")
+    elif not contract_fields.is_agent_id(name):
+        yield Issue(
+            "$.agent_status.agent_id",
+            "agent_status.agent_id is no agent id.",
+            "write a and at least five digits or letters a to f",
+            f"AGENT_ID:{_shown(name)}",
+        )
+
+
+def _evidence(contract: Mapping[str, JSON]) -> Iterator[Issue]:
+    if not part(contract, "evidence_report"):
+        yield _missing("evidence_report", "EVIDENCE_REPORT", "add it, an object with seven lists")
+    for name in EVIDENCE:
+        if not contract_fields.has_evidence(contract, name):
+            yield _missing(f"evidence_report.{name}", name.upper(), "add it, [] when there is nothing")
+
+
+def _verification(contract: Mapping[str, JSON]) -> Iterator[Issue]:
+    path = "$.evidence_report.verification"
+    passed = contract_fields.verification_passed(contract)
+    fix = 'verify the work and write {"result": "pass", ...}; if it does not pass, report IN_PROGRESS or BLOCKED'
+    if passed is None:
+        yield Issue(path, "COMPLETE needs a verification.", fix, "VERIFICATION_RESULT_REQUIRED_FOR_COMPLETE")
+    elif not passed:
+        yield Issue(
+            f"{path}.result",
+            "The verification of a COMPLETE turn must have passed.",
+            fix,
+            "VERIFICATION_RESULT_MUST_BE_PASS",
+        )
+
+
+def _consolidation(contract: Mapping[str, JSON], *, demanded: bool) -> Iterator[Issue]:
+    report = part(contract, "consolidation_report")
+    if not report:
+        if not demanded:
+            return
+        yield _missing("consolidation_report", "CONSOLIDATION_REPORT", "add it: others work on this too")
+    owner, choices = report.get("ownership_assessment"), ", ".join(OWNERSHIP)
+    path = "consolidation_report.ownership_assessment"
+    if is_missing(owner):
+        yield _missing(path, "OWNERSHIP_ASSESSMENT", f"write one of {choices}")
+    elif owner not in OWNERSHIP:
+        yield Issue(
+            f"$.{path}",
+            f"{path} is none of {choices}.",
+            f"write one of {choices}",
+            f"OWNERSHIP_ASSESSMENT:{_shown(owner)}",
+        )
+    for name in FINDINGS:
+        if not report.get(name):
+            yield _missing(f"consolidation_report.{name}", name.upper(), 'fill it; write ["none"] for none')
+
+
+def _asks_approval(contract: Mapping[str, JSON], status: str) -> bool:
+    return status == "APPROVAL_REQUEST" or bool(part(contract, "approval_request"))
+
+
+def _approval(contract: Mapping[str, JSON], status: str) -> Iterator[Issue]:
+    if not _asks_approval(contract, status):
+        return
+    request = part(contract, "approval_request")
+    if not request:
+        yield _missing("approval_request", "APPROVAL_REQUEST", "describe the command that needs consent")
+    for name, fix in (("rollback", "say how to undo it"), ("verification", "say how to see that it worked")):
+        if is_missing(request.get(name)):
+            yield _missing(f"approval_request.{name}", f"APPROVAL_REQUEST_{name.upper()}", fix)
+
+
+def _approval_remarks(contract: Mapping[str, JSON], status: str) -> Iterator[Issue]:
+    if not _asks_approval(contract, status):
+        return
+    request = part(contract, "approval_request")
+    for name in ("operation", "exact_content", "scope", "risk_level"):
+        if is_missing(request.get(name)):
+            yield _missing(f"approval_request.{name}", f"APPROVAL_REQUEST_FIELD_MISSING:{name}")
+    own_id = request.get("approval_id")
+    if not is_missing(own_id) and not is_approval_id(own_id):
+        yield Issue(
+            "$.approval_request.approval_id",
+            f"approval_request.approval_id {_shown(own_id)!r} is no approval id; it counts as absent, and a direction is asked for.",
+            "write the id that you were given, P- and 32 hexadecimal digits, or leave it out",
+            f"APPROVAL_ID_MALFORMED:{_shown(own_id)}",
+        )
+    elif not (is_missing(own_id) or is_missing(request.get("exact_content")) or can_be_granted(request)):
+        yield Issue(
+            "$.approval_request.exact_content",
+            "There is no exact command to consent to, so a direction is asked for.",
+            "write the command as it is to be run",
+            "APPROVAL_WITHOUT_COMMAND",
+        )
+    risk = request.get("risk_level")
+    folded = _shown(risk).strip().upper()
+    if not is_missing(risk) and folded not in RISKS:
+        choices = ", ".join(RISKS)
+        yield Issue(
+            "$.approval_request.risk_level",
+            f"The risk is none of {choices}.",
+            f"write one of {choices}",
+            f"APPROVAL_REQUEST_INVALID_RISK_LEVEL:{folded}",
+        )
+
+
+def _loop(contract: Mapping[str, JSON]) -> Iterator[Issue]:
+    loop = contract_fields.loop_state(contract)
+    if loop is not None and loop.unfinished:
+        yield Issue(
+            "$.loop_state",
+            "The loop has rounds left and is below its threshold.",
+            "go on, and report IN_PROGRESS until it is reached",
+            f"LOOP_STATE_INCOMPLETE:iteration={loop.iteration}<max={loop.max_iterations},"
+            f"metric={loop.metric}<threshold={loop.threshold}",
+        )
+
+
+def _unproven(contract: Mapping[str, JSON]) -> Iterator[Issue]:
+    """Commands were run, and no output of any is shown."""
+    commands, outputs = (_listed(contract, name) for name in ("commands_run", "verbatim_outputs"))
+    if any(map(_is_command, commands)) and not any(map(_is_output, outputs)):
+        yield Issue(
+            "$.evidence_report.verbatim_outputs",
+            "Commands were run and no output is quoted.",
+            "quote the lines that matter",
+            "verbatim_outputs_missing",
+        )
+
+
+def _listed(contract: Mapping[str, JSON], name: str) -> list[str]:
+    """The texts of a list, an object's by its command, output or content; empty for anything but a list."""
+    report = part(contract, "evidence_report")
+    given = report.get(name, report.get(name.upper()))
+    return [_text(entry) for entry in given] if isinstance(given, list) else []
+
+
+def _text(entry: JSON) -> str:
+    if isinstance(entry, dict):
+        entry = next((entry[name] for name in ("command", "output", "content") if name in entry), str(entry))
+    return " ".join(entry.lower().split()) if isinstance(entry, str) else ""
+
+
+def _is_command(text: str) -> bool:
+    return bool(text) and text != "none" and not _NOT_RUN.search(text)
+
+
+def _is_output(text: str) -> bool:
+    return bool(text) and not _PLACEHOLDER.fullmatch(text)
+
+
+def _updates(contract: Mapping[str, JSON], facts: TurnFacts) -> Iterator[Issue]:
+    writable = writable_sections(facts.given)
+    if writable is None:
+        return
+    for place, entry in enumerate(entries(contract.get("update_contracts"))):
+        if entry.contract not in writable:
+            yield rejected(place, entry.contract, facts.agent_id, writable)

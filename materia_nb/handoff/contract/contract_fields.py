@@ -1,0 +1,272 @@
+"""The fields of an agent contract, read from an object that may hold anything (sections 3, 8 and 9)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from materia_nb.handoff.contract.contract_updates import Entry, entries
+from materia_nb.jsonvalue import JSON
+
+STATUSES: Final = ("IN_PROGRESS", "APPROVAL_REQUEST", "COMPLETE", "BLOCKED", "NEEDS_INPUT")
+EVIDENCE: Final = (
+    "patterns_checked",
+    "files_checked",
+    "commands_run",
+    "key_outputs",
+    "verbatim_outputs",
+    "cross_layer_impacts",
+    "open_gaps",
+)
+FINDINGS: Final = ("confirmed_findings", "suspected_findings", "conflicts", "open_gaps", "next_best_agent")
+OWNERSHIP: Final = ("owned_here", "cross_surface_dependency", "not_my_surface")
+RISKS: Final = ("LOW", "MEDIUM", "HIGH", "CRITICAL")
+ABSENT: Final = "ABSENT"
+"""What ``rollback_executed`` is when the contract does not mention it."""
+
+_AGENT_ID = re.compile(r"a[0-9a-f]{5,}")
+
+
+@dataclass(frozen=True, slots=True)
+class LoopState:
+    """How far an agentic loop is; None for what was not given or is no number."""
+
+    iteration: int
+    max_iterations: int | None
+    metric: float | None
+    threshold: float | None
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether rounds are left and the metric is below the threshold (higher is better)."""
+        return (
+            self.max_iterations is not None
+            and self.metric is not None
+            and self.threshold is not None
+            and self.iteration < self.max_iterations
+            and self.metric < self.threshold
+        )
+
+
+def part(owner: JSON, name: str) -> dict[str, JSON]:
+    """Return the object of that name; empty when it is absent or something else."""
+    value = owner.get(name) if isinstance(owner, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def is_missing(value: JSON) -> bool:
+    """Whether a required field counts as absent: not there, null, or an empty string."""
+    return value is None or value == ""
+
+
+def plan_status(contract: Mapping[str, JSON]) -> str:
+    """Return the status as it is compared: text, trimmed, upper case, without closing punctuation."""
+    value = part(contract, "agent_status").get("plan_status")
+    return "" if value is None else folded_status(str(value))
+
+
+def folded_status(text: str) -> str:
+    """Fold a reported status: trimmed, upper case, without closing punctuation."""
+    return text.strip().upper().rstrip(".,;").rstrip()
+
+
+def agent_id(contract: Mapping[str, JSON]) -> str:
+    """Return the agent id that the contract reports, "" for none."""
+    value = part(contract, "agent_status").get("agent_id")
+    return "" if value is None else str(value)
+
+
+def is_agent_id(text: str) -> bool:
+    """Whether a turn can be routed back by that id."""
+    return _AGENT_ID.fullmatch(text) is not None
+
+
+def has_evidence(contract: Mapping[str, JSON], name: str) -> bool:
+    """Whether one of the seven keys is there; upper-case keys count."""
+    report = part(contract, "evidence_report")
+    return name in report or name.upper() in report
+
+
+def evidence(contract: Mapping[str, JSON], name: str) -> list[JSON]:
+    """Return the entries under one of the seven keys; a single value is a list of one, null is empty."""
+    report = part(contract, "evidence_report")
+    value = report.get(name)
+    return as_list(report.get(name.upper()) if value is None else value)
+
+
+def verification_passed(contract: Mapping[str, JSON]) -> bool | None:
+    """Return whether the verification passed; None when there is none that is an object."""
+    found = part(contract, "evidence_report").get("verification")
+    return str(found.get("result")).strip().lower() == "pass" if isinstance(found, dict) else None
+
+
+def loop_state(contract: Mapping[str, JSON]) -> LoopState | None:
+    """Return the loop state; None when it is no object, names no iteration or counts with no numbers."""
+    given = contract.get("loop_state")
+    if not isinstance(given, dict) or "iteration" not in given:
+        return None
+    iteration, most = _int(given["iteration"]), _int(given.get("max_iterations"))
+    if iteration is None or (most is None and given.get("max_iterations") is not None):
+        return None
+    metric, threshold = _float(given.get("metric")), _float(given.get("threshold"))
+    if any(number is not None and math.isnan(number) for number in (metric, threshold)):
+        metric = threshold = None
+    return LoopState(iteration, most, metric, threshold)
+
+
+def user_facing_summary(contract: Mapping[str, JSON]) -> str | None:
+    """Return the text written for the person; None when there is none."""
+    value = contract.get("user_facing_summary")
+    return (value.strip() or None) if isinstance(value, str) else None
+
+
+def rollback_executed(contract: Mapping[str, JSON]) -> str | None:
+    """Return what was rolled back; :data:`ABSENT` when the contract does not mention it."""
+    value = contract.get("rollback_executed", ABSENT)
+    return None if value is None else str(value)
+
+
+def context_consumption(contract: Mapping[str, JSON]) -> dict[str, JSON] | None:
+    """Return the tokens used and the share of the window; null for what is no number, None for no object."""
+    given = contract.get("context_consumption")
+    if not isinstance(given, dict):
+        return None
+    share = _float(given.get("pct_window"))
+    return {
+        "tokens_used": _int(given.get("tokens_used")),
+        "pct_window": share if share is not None and math.isfinite(share) else None,
+    }
+
+
+def memory_suggestions(contract: Mapping[str, JSON]) -> list[str]:
+    """Return the notes that may be worth keeping, as texts; empty for anything but a list."""
+    given = contract.get("memory_suggestions")
+    return [str(note) for note in given if note is not None] if isinstance(given, list) else []
+
+
+def as_list(value: JSON) -> list[JSON]:
+    """Return a list as it is, null as an empty one, anything else as a list of one."""
+    if isinstance(value, list):
+        return value
+    return [] if value is None else [value]
+
+
+def _int(value: JSON) -> int | None:
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _float(value: JSON) -> float | None:
+    """Return the number, None for null, NaN for what is no number."""
+    if value is None:
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+_REQUIRED: Final = ("description", "body")
+_OPTIONAL: Final = ("slug", "type", "class", "rationale")
+_CHOICES: Final = {"type": ("atom", "decision", "negative"), "class": ("anchor", "log", "thread")}
+
+
+class Suggestions(NamedTuple):
+    """The well-formed suggestions, every value a text, and remarks on the others."""
+
+    suggestions: list[dict[str, str]]
+    warnings: list[str]
+
+
+def memorialize_suggestions(clause: JSON) -> Suggestions:
+    """Read the clause; it never makes a contract invalid."""
+    if clause is None:
+        return Suggestions([], [])
+    if not isinstance(clause, list):
+        return Suggestions([], [f"memorialize_suggestions: expected array, got {type(clause).__name__}"])
+    found = Suggestions([], [])
+    for index, entry in enumerate(clause):
+        _read(found, f"memorialize_suggestions[{index}]", entry)
+    return found
+
+
+def _read(found: Suggestions, place: str, entry: JSON) -> None:
+    if not isinstance(entry, dict):
+        found.warnings.append(f"{place}: not an object")
+        return
+    missing = [name for name in _REQUIRED if not entry.get(name)]
+    if missing:
+        found.warnings.append(f"{place}: missing required field(s) {', '.join(missing)}")
+        return
+    texts = {name: str(entry[name]) for name in (*_REQUIRED, *_OPTIONAL) if entry.get(name) is not None}
+    for name, choices in _CHOICES.items():
+        said = texts.get(name, "").lower()
+        if said and said not in choices:
+            found.warnings.append(f"{place}: {name}={said!r} not in {list(choices)} (kept as-is)")
+    found.suggestions.append(texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What an agent reported and asked for; empty where it said nothing or nothing that can be read.
+
+    Attributes:
+        plan_status: folded, "" for none; it need not be a known one.
+        agent_id: as reported, whatever it is.
+        pending_steps: what is left to do, as the agent sees it.
+        next_action: what should happen next, or the options of a question.
+        evidence: the seven lists by name.
+        verification: how the work was checked; only a result of "pass" counts.
+        consolidation_report: what it found out for others.
+        approval_request: the command that it asks consent for.
+        loop_state: how far its own loop is.
+        user_facing_summary: words for the person, to be shown nearly as they are.
+        memorialize_suggestions: what it suggests to remember; for a person to decide.
+        memory_suggestions: notes for a person.
+        update_contracts: updates of project context, in order, before they are judged.
+        rollback_executed: what was rolled back, ``ABSENT`` when it does not mention it.
+        context_consumption: tokens_used and pct_window, if it counted.
+    """
+
+    plan_status: str
+    agent_id: str
+    pending_steps: list[JSON]
+    next_action: JSON
+    evidence: dict[str, list[JSON]]
+    verification: dict[str, JSON]
+    consolidation_report: dict[str, JSON]
+    approval_request: dict[str, JSON]
+    loop_state: LoopState | None
+    user_facing_summary: str | None
+    memorialize_suggestions: Suggestions
+    memory_suggestions: list[str]
+    update_contracts: list[Entry]
+    rollback_executed: str | None
+    context_consumption: dict[str, JSON] | None
+
+
+def output_of(contract: Mapping[str, JSON]) -> Output:
+    """Read every field of a contract, valid or not; never raises."""
+    status = part(contract, "agent_status")
+    return Output(
+        plan_status=plan_status(contract),
+        agent_id=agent_id(contract),
+        pending_steps=as_list(status.get("pending_steps")),
+        next_action=status.get("next_action"),
+        evidence={name: evidence(contract, name) for name in EVIDENCE},
+        verification=part(part(contract, "evidence_report"), "verification"),
+        consolidation_report=part(contract, "consolidation_report"),
+        approval_request=part(contract, "approval_request"),
+        loop_state=loop_state(contract),
+        user_facing_summary=user_facing_summary(contract),
+        memorialize_suggestions=memorialize_suggestions(contract.get("memorialize_suggestions")),
+        memory_suggestions=memory_suggestions(contract),
+        update_contracts=entries(contract.get("update_contracts")),
+        rollback_executed=rollback_executed(contract),
+        context_consumption=context_consumption(contract),
+    )

@@ -1,0 +1,170 @@
+"""Reading a contract: found, checked, held against the last one, projected, or asked for again (section 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from materia_nb.handoff.common import missing_sources
+from materia_nb.handoff.contract.contract_check import Checked, validate
+from materia_nb.handoff.contract.contract_fields import output_of
+from materia_nb.handoff.contract.contract_texts import (
+    conclusion,
+    context,
+    from_gist,
+    to_gist,
+    verdict,
+    work_items,
+)
+from materia_nb.handoff.contract.contract_turn import (
+    ask,
+    assignment_of,
+    find,
+    kept,
+    refusal,
+    remembered,
+    report,
+    usable,
+    writable_sections,
+)
+from materia_nb.handoff.contract.contract_updates import apply_updates
+from materia_nb.handoff.protocol import (
+    UNKNOWN,
+    Action,
+    Learned,
+    Reading,
+    Refusal,
+    Reported,
+    SuggestionKind,
+    Task,
+    TurnFacts,
+    Verdict,
+)
+from materia_nb.handoff.requirements import Requirements
+from materia_nb.jsonvalue import JSON
+
+MOST_REPAIRS: Final = 2
+"""How often a refused contract is asked for again before a person is called."""
+
+
+class Examined(NamedTuple):
+    """A reading with what was checked on the way to it; ``contract`` is None for a missing block."""
+
+    reading: Reading
+    checked: Checked
+    contract: dict[str, JSON] | None
+
+
+class ContractProtocol:
+    """Reads and asks for agent contracts."""
+
+    name = "agent-contract"
+    to_gist = staticmethod(to_gist)
+    from_gist = staticmethod(from_gist)
+
+    def read(self, text: str, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
+        """Read an agent's reply; text sockets accept anything."""
+        if wanted.parse == "text":
+            return Reading(text.strip())
+        return examine(find(text), wanted, facts).reading
+
+    def ask(self, wanted: Requirements) -> str:
+        """Say what a contract holds."""
+        return ask(wanted)
+
+    def given(self, task: Task) -> dict[str, JSON]:
+        """Return the five sections of the envelope that the agent is handed (section 1)."""
+        return assignment_of(task).envelope()
+
+    def learn(
+        self, value: Mapping[str, JSON], given: Mapping[str, JSON], knowledge: Mapping[str, JSON]
+    ) -> Learned:
+        """Merge ``update_contracts`` into what is kept about the project (section 10)."""
+        done = apply_updates(knowledge, value.get("update_contracts"), writable_sections(given) or ())
+        return Learned(done.document, (*done.warnings, *done.issues))
+
+    def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
+        """List what an agent suggests to remember (section 9)."""
+        said = output_of(value)
+        found: list[tuple[SuggestionKind, Mapping[str, str]]] = []
+        found += [("memory", one) for one in said.memorialize_suggestions.suggestions]
+        return found + [("note", {"text": note}) for note in said.memory_suggestions]
+
+    def conclusion(self, reports: Sequence[Reported]) -> list[str]:
+        """Say what a person is told at the end (section 12)."""
+        return conclusion(reports)
+
+
+def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Examined:
+    """Check a contract that was found, None for none, and decide what happens next (section 14)."""
+    found = usable(contract)
+    checked = validate(found, facts)
+    value = kept(found)
+    missing = tuple(missing_sources(value, wanted)) if found is not None else ()
+    reading = _reading(found or {}, value, checked._replace(issues=checked.issues + missing), wanted, facts)
+    return Examined(reading, checked, found)
+
+
+def _reading(
+    contract: dict[str, JSON], value: JSON, checked: Checked, wanted: Requirements, facts: TurnFacts
+) -> Reading:
+    if checked.only_unfinished:
+        way = Verdict(False, reason=checked.issues[0].message)
+        return _accepted(contract, value, checked, way, wanted, facts.memory)
+    if checked.issues:
+        return _refused(value, checked, facts)
+    step = report(remembered(facts.memory), checked.status)
+    if step.issue is not None:
+        return Reading(
+            value,
+            "contract",
+            (step.issue,),
+            action=refusal(step.issue),
+            warnings=checked.warnings,
+            reason=f"{step.issue.message} {step.issue.fix}.",
+            memory=facts.memory,
+        )
+    if step.warning is not None:
+        checked = checked._replace(warnings=(*checked.warnings, step.warning))
+    return _accepted(
+        contract, value, checked, verdict(contract, checked.status), wanted, step.record.as_json()
+    )
+
+
+def _accepted(
+    contract: dict[str, JSON],
+    value: JSON,
+    checked: Checked,
+    way: Verdict,
+    wanted: Requirements,
+    memory: JSON,
+) -> Reading:
+    unfinished = checked.only_unfinished or checked.status == "IN_PROGRESS"
+    if way.action == "route" and way.satisfied is False and unfinished and not wanted.sends_back:
+        way = way._replace(satisfied=None, action="reissue")  # run the node again (section 14)
+    return way._replace(warnings=checked.warnings).reading(
+        value,
+        context=context(contract, checked.warnings),
+        work_items=work_items(contract) if wanted.work_items else None,
+        issues=checked.issues,
+        memory=memory,
+    )
+
+
+def _refused(value: JSON, checked: Checked, facts: TurnFacts) -> Reading:
+    error: Refusal = "not_json" if value is None else "contract"
+    action: Action = "reissue"
+    reason = "The contract is not valid."
+    if facts.refused >= MOST_REPAIRS:
+        action, reason = "escalate", f"The contract is still not valid after {MOST_REPAIRS} repairs."
+    elif checked.tier == "repair" and checked.repair == "escalate_contract_repair":
+        action, reason = "escalate", "The contract is not valid, and no agent id says who could repair it."
+    return Reading(
+        value,
+        error,
+        checked.issues,
+        action=action,
+        warnings=checked.warnings,
+        reason=reason,
+        memory=facts.memory,
+    )

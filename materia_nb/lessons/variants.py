@@ -1,0 +1,390 @@
+"""Exercises whose graph and numbers vary by a seed: a small random loadout, and questions about its one cast."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+from typing import Any, Final, TypeAlias
+
+from materia_nb.display.bundle import GraphPicture, Shown, picture
+from materia_nb.display.html import Html, html_join, html_lines, html_panel
+from materia_nb.display.marks import Marks
+from materia_nb.display.svg import graph_svg
+from materia_nb.display.text import graph_text
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.jsonvalue import JSON
+from materia_nb.lessons.checks import Asked, judged
+from materia_nb.loadout import Graph, build_graph
+from materia_nb.loadout.graph import END
+from materia_nb.views import Table, Text, steps_view
+from materia_nb.workbench import Workbench
+
+Document: TypeAlias = dict[str, JSON]
+Verdicts: TypeAlias = dict[str, list[bool]]
+
+TRIES: Final = 2
+"""Wrong checks after which the steps of the cast are shown."""
+_TITLES: Final = ("Ants", "Bees", "Cats", "Dogs", "Eels")
+_MOST_DRAWN: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What a template drew: a config, the items, and what is said of satisfied, visit by visit, by materia."""
+
+    document: Document
+    items: tuple[str, ...] | None
+    verdicts: Verdicts
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What the cast did."""
+
+    route: tuple[str, ...]
+    ends: str
+    visits: Mapping[str, int]
+    last: str
+    steps: Table
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A kind of exercise.
+
+    Attributes:
+        about: what it trains.
+        draw: makes a variant.
+        asks: the questions, each with its words and how the truth is read off the cast.
+        fits: whether a variant is worth asking.
+        explained: what a wrong answer shows to have been misread, by question and answer.
+    """
+
+    about: str
+    draw: Callable[[Random], Drawn]
+    asks: Mapping[str, tuple[str, Callable[[Played], JSON]]]
+    fits: Callable[[Played], bool]
+    explained: Mapping[str, Mapping[str, str]]
+
+
+class Exercise(Shown):
+    """A loadout, what will be said in its cast, and questions; the answers stand nowhere in the notebook.
+
+    They are read off a cast that is made of the loadout and what is said, when an answer is checked.
+
+    Args:
+        topic: one of :data:`TOPICS`.
+        seed: what the variant is drawn from, such as a name; the same seed gives the same exercise.
+
+    Raises:
+        MateriaError: there is no such topic (``unknown_topic``).
+    """
+
+    def __init__(self, topic: str, seed: str) -> None:
+        if topic not in TOPICS:
+            raise MateriaError(
+                f"There is no topic {str(topic)[:80]!r}.",
+                hint=did_you_mean(str(topic), TOPICS),
+                kind="unknown_topic",
+            )
+        self.topic, self.seed = topic, str(seed).strip()
+        self._kind = TOPICS[topic]
+        self._drawn, self._truth = self._draw()
+        self._wrong = 0
+
+    def _draw(self) -> tuple[Drawn, Played]:
+        chance = Random(f"{self.topic}:{self.seed.casefold()}")  # noqa: S311 - chances, no secrets
+        for _ in range(_MOST_DRAWN):
+            drawn = self._kind.draw(chance)
+            played = _play(drawn)
+            if self._kind.fits(played):
+                return drawn, played
+        raise AssertionError(f"the template of {self.topic} makes nothing worth asking")
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The loadout."""
+        return build_graph(self._drawn.document)
+
+    @property
+    def document(self) -> Document:
+        """The config of the loadout."""
+        return self._drawn.document
+
+    @property
+    def questions(self) -> dict[str, str]:
+        """What is asked, by the name that :meth:`check` takes the answer under."""
+        return {name: words for name, (words, _) in self._kind.asks.items()}
+
+    def answers(self) -> dict[str, JSON]:
+        """The right answers, for whoever sets the exercise."""
+        return {name: truth(self._truth) for name, (_, truth) in self._kind.asks.items()}
+
+    def check(self, **answers: object) -> Text:
+        """Pass when every question is answered rightly; see :func:`materia_nb.lessons.check`.
+
+        Raises:
+            MateriaError: an answer is wrong (``wrong_answer``), missing (``no_answer``), or to no question
+                (``unknown_question``).
+        """
+        if unknown := [name for name in answers if name not in self.questions]:
+            raise MateriaError(
+                f"{unknown[0]} is no question of this exercise.",
+                hint=did_you_mean(unknown[0], self.questions),
+                kind="unknown_question",
+            )
+        asked: dict[str, Asked] = {
+            name: (answers.get(name, ...), truth) for name, truth in self.answers().items()
+        }
+        try:
+            return judged(self.topic, self.seed, self._kind.explained, asked)
+        except MateriaError as error:
+            self._wrong += error.kind == "wrong_answer"
+            if error.kind == "wrong_answer" and self._wrong >= TRIES:
+                error.hint = (
+                    "look at the steps of the cast with steps() on this exercise, or try another seed"
+                )
+            raise
+
+    def steps(self) -> Table:
+        """Show what the cast did, after two checks with something wrong.
+
+        Raises:
+            MateriaError: it is too early (``not_yet``).
+        """
+        if self._wrong < TRIES:
+            raise MateriaError(
+                f"The steps are shown after {TRIES} tries.", hint="check your answers first", kind="not_yet"
+            )
+        return self._truth.steps
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What there is to work on and what will be said, in sentences."""
+        items = self._drawn.items
+        listed = [] if items is None else [f"Items: {', '.join(items) or 'none, the list is empty'}."]
+        return (*listed, *(f"{who} says: {_words(given)}." for who, given in self._drawn.verdicts.items()))
+
+    def __repr__(self) -> str:
+        drawn = graph_text(self.graph, Marks())
+        return "\n".join([self._title, *self.said, "", drawn, "", *self._asked])
+
+    @property
+    def _title(self) -> str:
+        return f"{self._kind.about}, for {self.seed or 'everybody'}"
+
+    @property
+    def _asked(self) -> list[str]:
+        return [f"{name}: {words}" for name, words in self.questions.items()]
+
+    @property
+    def picture(self) -> GraphPicture:
+        """The loadout as a picture."""
+        return GraphPicture(self.graph)
+
+    def _show(self) -> dict[str, Any]:
+        svg = graph_svg(self.graph, Marks())
+        body = html_join([html_lines(self.said), Html(svg), html_lines(self._asked)])
+        return picture(repr(self), svg, html=html_panel(self._title, body))
+
+
+def exercise(topic: str, seed: str = "") -> Exercise:
+    """Draw an exercise: ``edges``, ``rework``, ``loops`` or ``exits``; the same seed gives the same one.
+
+    Raises:
+        MateriaError: there is no such topic (``unknown_topic``).
+    """
+    return Exercise(topic, seed)
+
+
+def _words(given: Sequence[bool]) -> str:
+    return ", then ".join("satisfied" if one else "not satisfied" for one in given)
+
+
+# -- playing -----------------------------------------------------------------------------
+
+
+def _play(drawn: Drawn) -> Played:
+    """Cast a variant in a folder that goes again."""
+    answers: dict[str, Any] = {
+        who: [{"satisfied": one, "context": "As said."} for one in [*given, *[given[-1]] * 40]]
+        for who, given in drawn.verdicts.items()
+    }
+    if drawn.items is not None:
+        answers["List"] = {"workItems": [{"title": one, "context": "An item."} for one in drawn.items]}
+    graph = build_graph(drawn.document)
+    for socket in graph.sockets.values():
+        answers.setdefault(socket.materia.id, ["Done."] * 60)
+    with (
+        tempfile.TemporaryDirectory(prefix="materia-exercise-") as folder,
+        closing(Workbench(folder, bundled=False)) as bench,
+    ):
+        bench.load(drawn.document)
+        cast = bench.cast("an exercise", agents={"*": answers})
+        ends = cast.run()
+        return Played(
+            tuple(socket for socket, *_ in cast.route),
+            str(ends),
+            dict(cast.now.visits),
+            decision.target or END if (decision := cast.steps[-1].decision) is not None else END,
+            steps_view(cast),
+        )
+
+
+# -- templates ---------------------------------------------------------------------------
+
+
+def _config(sockets: Mapping[str, JSON], loop: Document | None = None) -> Document:
+    """A config around sockets; materia List is a generator, those whose sockets read JSON judge, others work."""
+    materia: Document = {}
+    for socket in sockets.values():
+        assert isinstance(socket, dict)  # noqa: S101 - made below
+        name = str(socket["materia"])
+        materia[name] = {
+            "type": "agent",
+            "tools": "none",
+            "prompt": "{{request}}",
+            "generator": name == "List",
+        }
+    loadout: Document = {"entry": "Socket-1", "sockets": dict(sockets)}
+    if loop is not None:
+        loadout["loops"] = {"items": loop}
+    return {"activeLoadout": "Exercise", "loadouts": {"Exercise": loadout}, "materia": materia}
+
+
+def _edge(when: str, to: str, most: int | None = None) -> Document:
+    return {"when": when, "to": to, **({} if most is None else {"maxTraversals": most})}
+
+
+def _edges(chance: Random) -> Drawn:
+    """Four or five sockets, from which edges lead on to later ones, so that it ends."""
+    count = chance.choice((4, 5))
+    sockets: Document = {}
+    verdicts: Verdicts = {}
+    for number in range(1, count):
+        later = [f"Socket-{one}" for one in range(number + 1, count + 1)]
+        first, second = chance.choice(
+            (("satisfied", "not_satisfied"), ("satisfied", "always"), ("not_satisfied", "always"))
+        )
+        edges: list[JSON] = [_edge(first, chance.choice(later)), _edge(second, chance.choice([*later, END]))]
+        sockets[f"Socket-{number}"] = {"materia": f"Ask-{number}", "parse": "json", "edges": edges}
+        verdicts[f"Ask-{number}"] = [chance.random() < 0.5]
+    sockets[f"Socket-{count}"] = {"materia": "Tell"}
+    return Drawn(_config(sockets), None, verdicts)
+
+
+def _rework(chance: Random) -> Drawn:
+    """A critic that refuses some times, and an edge back that may be taken some times."""
+    sockets: Document = {
+        "Socket-1": {"materia": "Draft", "edges": [_edge("always", "Socket-2")]},
+        "Socket-2": {
+            "materia": "Critique",
+            "parse": "json",
+            "edges": [_edge("not_satisfied", "Socket-1", chance.randint(1, 3)), _edge("always", "Socket-3")],
+        },
+        "Socket-3": {"materia": "Send"},
+    }
+    return Drawn(_config(sockets), None, {"Critique": [*[False] * chance.randint(1, 4), True]})
+
+
+def _loop(chance: Random, exits: Sequence[str], advance: str | None, budget: int | None) -> Drawn:
+    """Do and Check for each item; exits from Check by their conditions, to Socket-4 and, for the second, Socket-5."""
+    check: Document = {
+        "materia": "Check",
+        "parse": "json",
+        "edges": [_edge("not_satisfied", "Socket-2", budget), _edge("satisfied", "Socket-2")],
+        **({} if advance is None else {"advance": {"when": advance}}),
+    }
+    sockets: Document = {
+        "Socket-1": {"materia": "List", "edges": [_edge("always", "Socket-2")]},
+        "Socket-2": {"materia": "Do", "edges": [_edge("always", "Socket-3")]},
+        "Socket-3": check,
+        **{f"Socket-{4 + place}": {"materia": ("Tell", "Explain")[place]} for place in range(len(exits))},
+    }
+    routes: list[JSON] = [
+        {"id": f"{when}", "from": "Socket-3", "condition": when, "targetSocketId": f"Socket-{4 + place}"}
+        for place, when in enumerate(exits)
+    ]
+    loop: Document = {
+        "sockets": ["Socket-2", "Socket-3"],
+        "consumes": {"from": "Socket-1", "output": "workItems"},
+        "exits": routes,
+    }
+    items = _TITLES[: chance.choice((0, 2, 2, 3, 3, 4))]
+    said = [chance.random() < 0.5 for _ in range(len(items) + 3)]
+    return Drawn(_config(sockets, loop), items, {"Check": said} if items else {})
+
+
+def _loops(chance: Random) -> Drawn:
+    when = chance.choice(("satisfied", "satisfied", "always"))
+    return _loop(chance, [when], None, chance.randint(1, 2))
+
+
+def _exits(chance: Random) -> Drawn:
+    return _loop(chance, ["satisfied", chance.choice(("not_satisfied", "always"))], "always", None)
+
+
+_VISITS: Final = ("how often is Socket-2 visited?", lambda played: played.visits.get("Socket-2", 0))
+_ENDS: Final = ("how does it end, 'complete' or 'failed'?", lambda played: played.ends)
+_WHERE: Final = (
+    "which socket is visited last?",
+    lambda played: played.route[-1],
+)
+
+TOPICS: Final[Mapping[str, Topic]] = {
+    "edges": Topic(
+        "Edges",
+        _edges,
+        {"route": ("which sockets are visited, in order, as a list?", lambda played: list(played.route))},
+        lambda played: len(played.route) > 2,
+        {"route": {"*": "At each socket take the first edge that matches what is said there."}},
+    ),
+    "rework": Topic(
+        "Rework",
+        _rework,
+        {
+            "drafts": ("how often is Socket-1 visited?", lambda played: played.visits["Socket-1"]),
+            "ends": _ENDS,
+        },
+        lambda played: True,
+        {
+            "drafts": {
+                "*": "The first draft, and one for each time the edge back is taken: how often may it be?"
+            },
+            "ends": {
+                "complete": "The edge back matched once more than it may be taken. It does not hand on to the next edge.",
+                "failed": "It never refuses more often than the edge back may be taken.",
+            },
+        },
+    ),
+    "loops": Topic(
+        "Loops",
+        _loops,
+        {"visits": _VISITS, "last": _WHERE, "ends": _ENDS},
+        lambda played: len(played.route) != 3,
+        {
+            "visits": {"*": "Go visit by visit: does the item move on, or is it worked on again?"},
+            "last": {
+                "*": "Exits count only when the list is exhausted; with no item at all, only an exit for always does."
+            },
+            "ends": {"*": "The budget of the edge back counts for each item. Is it ever used up?"},
+        },
+    ),
+    "exits": Topic(
+        "Exits",
+        _exits,
+        {"visits": _VISITS, "last": _WHERE},
+        lambda played: len(played.route) != 3,
+        {
+            "visits": {"*": "Each item is visited once here, whatever is said of it: look at the advance."},
+            "last": {
+                "*": "The exit is chosen by what was said of the last item; with no item, only an exit for always counts."
+            },
+        },
+    ),
+}
+"""The kinds of exercises by name."""

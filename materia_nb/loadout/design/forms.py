@@ -1,0 +1,282 @@
+"""The form of an object of the config, made from the model that describes it: its fields, and reading what was typed.
+
+A form says what may be typed; whether it makes sense in the loadout is for the report to say.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from materia_nb.jsonvalue import JSON, pretty
+from materia_nb.loadout.config_files import read_text
+from materia_nb.loadout.design.change import refused
+from materia_nb.loadout.facts import Object, as_list, is_object
+from materia_nb.loadout.fields import FieldRow, Model, rows_of
+from materia_nb.loadout.graph import CAST_CONTEXTS
+from materia_nb.loadout.models import config_schema
+
+Input: TypeAlias = Literal["text", "prose", "choice", "flag", "number", "lines", "scope", "json", "reference"]
+"""How a field is filled in: ``prose`` on many lines, ``lines`` one entry a line, ``scope`` a word or names."""
+
+_PROSE: Final = ("prompt",)
+_KEPT: Final = ("Kept", "An older name")
+"""How descriptions begin of fields that only other tools write."""
+_OWN: Final[Mapping[str, tuple[str, ...]]] = {
+    # What has a form or operations of its own, beside the fields.
+    "Socket": ("edges", "layout", "limits"),
+    "Loadout": ("sockets", "loops", "layout"),
+    "Loop": ("sockets", "consumes", "iterator", "exits", "exit"),
+    "AgentMateria": ("type",),
+    "UtilityMateria": ("type",),
+}
+_FIRST: Final[Mapping[str, tuple[str, ...]]] = {
+    "Socket": ("materia", "label", "parse", "castContext"),
+    "Loadout": ("description", "label", "entry", "castContext", "handoff"),
+    "AgentMateria": ("prompt", "model", "tools", "generator", "multiTurn"),
+    "UtilityMateria": ("command", "parse", "generator", "timeoutMs"),
+    "Edge": ("when", "to", "maxTraversals"),
+    "ExitRoute": ("condition", "from", "targetSocketId", "id"),
+    "Consumes": ("from", "as"),
+    "Iterator": ("items", "as", "cursor"),
+}
+"""What is seen first of each; the rest is a fold away."""
+_NAMES: Final = {
+    "castContext": "told of the cast",
+    "parse": "output",
+    "when": "when",
+    "condition": "when",
+    "maxTraversals": "at most",
+    "targetSocketId": "to",
+    "multiTurn": "drafts",
+    "generator": "makes items",
+    "timeoutMs": "time limit",
+    "finalize": "hands over apart",
+    "as": "item is called",
+    "items": "list",
+}
+"""What fields are called on a form, where not by their name in the config."""
+_BESIDE: Final = {
+    "maxTraversals": "times for each item",
+    "timeoutMs": "milliseconds",
+}
+
+
+class Field(NamedTuple):
+    """One field of a form; plain values only, so that it can be sent.
+
+    Attributes:
+        name: its name in the config.
+        label: what it is called on the form.
+        input: how it is filled in.
+        value: what it shows: a text, or true and false for a flag.
+        options: what can be chosen, as value and words.
+        about: what it does, and what counts when it is left out.
+        shape: what to write, in words; for the empty field.
+        unit: what stands behind it.
+        required: whether it must be there.
+        first: whether it is seen without unfolding the rest.
+        idle: why it has no effect, empty if it has.
+    """
+
+    name: str
+    label: str
+    input: Input
+    value: str | bool
+    options: tuple[tuple[str, str], ...]
+    about: str
+    shape: str
+    unit: str
+    required: bool
+    first: bool
+    idle: str
+
+
+def form_of(model: type[Model], raw: Object, known: Mapping[str, Iterable[str]] | None = None) -> list[Field]:
+    """Return the fields of an object, those that matter most first.
+
+    Args:
+        model: what describes it.
+        raw: the object as written.
+        known: what can be named, by the shape of the field: ``socket id``, ``socket id or end``, ``materia id``, ...
+    """
+    names = known or {}
+    hidden = _OWN.get(model.__name__, ())
+    first = _FIRST.get(model.__name__, ())
+    found = [
+        _field(model, row, raw, names, first=name in first)
+        for name, row in rows_of(model).items()
+        if name not in hidden and (name in raw or not (row.ignored or row.description.startswith(_KEPT)))
+    ]
+    return sorted(found, key=lambda one: first.index(one.name) if one.first else len(first))
+
+
+def read_field(model: type[Model], name: str, typed: JSON) -> JSON:
+    """Return the value that was typed into a field, None for one that was emptied.
+
+    Raises:
+        MateriaError: there is no such field, or what was typed is none of its values.
+    """
+    row = rows_of(model).get(name)
+    if row is None or name in _OWN.get(model.__name__, ()):
+        raise refused(f"{model.words} has no field {name!r}", name, "choose a field of the form")
+    schema = _schema(model, name)
+    input_ = _input(row, schema, typed)
+    label = _NAMES.get(name, name)
+    if input_ == "flag":
+        if not isinstance(typed, bool):
+            raise refused(f"{label} is on or off", name, "send true or false")
+        return True if typed else None
+    if typed is None or (isinstance(typed, str) and not typed.strip()):
+        return None
+    if not isinstance(typed, str):
+        raise refused(f"{label} is typed as text", name, "send text")
+    return _READERS[input_](typed, label, row, schema)
+
+
+def _field(
+    model: type[Model], row: FieldRow, raw: Object, names: Mapping[str, Iterable[str]], *, first: bool
+) -> Field:
+    schema, value = _schema(model, row.field), raw.get(row.field)
+    shown = "" if value is None else value if isinstance(value, str) else pretty(value)
+    input_ = _input(row, schema, shown if isinstance(value, str) or value is None else value)
+    options: tuple[tuple[str, str], ...] = ()
+    if input_ == "choice":
+        options = tuple((word, word) for word in schema["enum"])
+        if not row.required:
+            options = (("", _left_out(row, schema)), *options)
+        if shown not in [word for word, _ in options]:
+            options = (*options, (shown, f"{shown} (not known)"))
+    elif input_ == "scope":
+        options = tuple((word, word) for word in _words(schema))
+    elif input_ in ("reference", "text"):
+        options = tuple((word, word) for word in names.get(row.shape, ()))
+    if input_ == "lines" and isinstance(value, list):
+        shown = "\n".join(str(one) for one in value)
+    if input_ == "scope" and not isinstance(value, str) and value is not None:
+        listed = value.get("tools") if is_object(value) else value
+        shown = ", ".join(str(one) for one in as_list(listed))
+    return Field(
+        row.field,
+        _NAMES.get(row.field, row.field),
+        input_,
+        value is True if input_ == "flag" else shown,
+        options,
+        row.description.replace(" Required.", "").replace("`", ""),
+        row.shape,
+        _BESIDE.get(row.field, ""),
+        row.required or " Required." in row.description,
+        first,
+        row.ignored or "",
+    )
+
+
+def _input(row: FieldRow, schema: Mapping[str, Any], value: JSON) -> Input:
+    kind = schema.get("type")
+    texts = kind == "array" and schema.get("items", {}).get("type") == "string"
+    told: tuple[tuple[Input, bool], ...] = (
+        ("prose", row.field in _PROSE),
+        ("reference", row.shape in ("socket id", "socket id or end", "materia id")),
+        ("choice", bool(schema.get("enum"))),
+        ("flag", kind == "boolean" or row.shape == "true or false"),
+        ("number", kind in ("integer", "number")),
+        ("scope", bool(_words(schema))),
+        ("lines", texts and (isinstance(value, str) or _on_lines(as_list(value)))),
+        ("text", kind == "string" or row.shape in ("text", "colour")),
+    )
+    return next((input_ for input_, holds in told if holds), "json")
+
+
+def _on_lines(entries: list[JSON]) -> bool:
+    return all(isinstance(one, str) and "\n" not in one for one in entries)
+
+
+@functools.cache
+def _schemas() -> dict[str, Any]:
+    found: dict[str, Any] = config_schema()["$defs"]
+    return found
+
+
+def _schema(model: type[Model], name: str) -> Mapping[str, Any]:
+    made: dict[str, Any] = _schemas()[model.__name__]["properties"][name]
+    kinds = [kind for kind in made.get("anyOf", ()) if kind != {"type": "null"}]
+    return {**made, **kinds[0]} if len(kinds) == 1 else made
+
+
+def _words(schema: Mapping[str, Any]) -> list[str]:
+    """The words of a field that takes one of a few, or names."""
+    kinds = schema.get("anyOf", ())
+    kinds = [inner for kind in kinds for inner in kind.get("anyOf", (kind,))]
+    return next((list(kind["enum"]) for kind in kinds if "enum" in kind), [])
+
+
+def _left_out(row: FieldRow, schema: Mapping[str, Any]) -> str:
+    if row.shape == ", ".join(CAST_CONTEXTS[:-1]) + f" or {CAST_CONTEXTS[-1]}":
+        return "as around it"
+    default = schema.get("default")
+    if default is None and "(the default)" in row.description:
+        default = "text"
+    return f"left out: {default}" if default is not None else "left out"
+
+
+def _text(typed: str, _label: str, _row: FieldRow, _schema: Mapping[str, Any]) -> JSON:
+    return typed.strip()
+
+
+def _prose(typed: str, _label: str, _row: FieldRow, _schema: Mapping[str, Any]) -> JSON:
+    return typed
+
+
+def _chosen(typed: str, label: str, row: FieldRow, schema: Mapping[str, Any]) -> JSON:
+    if typed not in schema["enum"]:
+        raise refused(f"{label} cannot be {typed!r}", row.field, f"choose {row.shape}")
+    return typed
+
+
+def _number(typed: str, label: str, row: FieldRow, schema: Mapping[str, Any]) -> JSON:
+    text = typed.strip()
+    try:
+        value: float = int(text) if text.isascii() and text.lstrip("-").isdigit() else float(text)
+    except ValueError:
+        value = float("nan")
+    least = schema.get("minimum", schema.get("exclusiveMinimum"))
+    whole = schema.get("type") == "integer"
+    if (
+        value != value  # noqa: PLR0124 - no number equals itself but for this one
+        or value in (float("inf"), float("-inf"))
+        or (whole and not isinstance(value, int))
+        or (least is not None and (value < least or ("exclusiveMinimum" in schema and value == least)))
+    ):
+        raise refused(
+            f"{label} cannot be {typed.strip()!r}", row.field, f"write a {row.shape}, or leave it empty"
+        )
+    return value
+
+
+def _lines(typed: str, label: str, _row: FieldRow, _schema: Mapping[str, Any]) -> JSON:
+    if typed.lstrip().startswith("["):  # entries that are longer than a line are shown and typed as JSON
+        return read_text(typed, where=label)
+    return [line for line in typed.splitlines() if line.strip()]
+
+
+def _scope(typed: str, _label: str, _row: FieldRow, schema: Mapping[str, Any]) -> JSON:
+    if typed.strip() in _words(schema):
+        return typed.strip()
+    return [name.strip() for name in typed.replace("\n", ",").split(",") if name.strip()]
+
+
+def _json(typed: str, label: str, _row: FieldRow, _schema: Mapping[str, Any]) -> JSON:
+    return read_text(typed, where=label)
+
+
+_READERS: Final = {
+    "text": _text,
+    "reference": _text,
+    "prose": _prose,
+    "choice": _chosen,
+    "number": _number,
+    "lines": _lines,
+    "scope": _scope,
+    "json": _json,
+}

@@ -1,0 +1,183 @@
+"""Hints about what is read from the state before anything has written it, on some way to where it is read (R10-R12)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from materia_nb.jsonvalue import split_path
+from materia_nb.loadout.facts import WORK_ITEMS, Facts, as_list, as_object, is_object, is_text, variables
+from materia_nb.loadout.report import Findings
+
+Path = tuple[str, ...]
+
+_OF_THE_ENGINE: Final = frozenset({"item", "currentWorkItem", "workItem", "previous"})
+"""Names in the state that no output writes: the current item, and what came before a linked cast."""
+_CANONICAL: Final = frozenset({("context",), ("satisfied",), (WORK_ITEMS,)})
+"""What the output of a json socket may put into the state by itself (R10)."""
+_OTHER_HEADS: Final = frozenset(
+    {"item", "lastJson", "lastOutput", "request", "stateJson", "itemJson", "cursor"}
+)
+
+
+_NAMED: Final = 5
+
+
+class _Read(NamedTuple):
+    """Something that is read from the state: where that is said, which path, what happens without it.
+
+    ``shared`` says that other loadouts may say it too, and know what this one does not.
+    """
+
+    where: str
+    path: Path
+    then: str
+    shared: bool = False
+
+
+def hint_variables(findings: Findings, facts: Facts, shared: frozenset[str] = frozenset()) -> None:
+    """Hint at variables, assignments and lists that read what nothing has written on some way.
+
+    ``shared`` are the materia that other loadouts place too: their prompts may name what only some of these have.
+    """
+    entry = facts.entry
+    if not isinstance(entry, str) or entry not in facts.sockets:
+        return
+    ways = _ways(facts)
+    anything, by_name = _writers(facts)
+    known = _OF_THE_ENGINE | {split_path(name)[0] for name in _aliases(facts)}
+    past: dict[Path, tuple[set[str], dict[str, str | None]]] = {}
+    before: dict[str, dict[str, str | None]] = {}
+    told: set[tuple[str, Path]] = set()  # a prompt may be placed several times
+    for id_ in facts.sockets:
+        for read in _reads(facts, id_):
+            if read.path[0] in known or (read.where, read.path) in told:
+                continue
+            if read.path not in past:
+                found = {one for one, path in by_name.get(read.path[0], ()) if _touches(read.path, path)}
+                writers = anything | found
+                past[read.path] = writers, _without(entry, ways, writers)
+            writers, came = past[read.path]
+            elsewhere = read.shared and not writers and facts.sockets[id_].get("materia") in shared
+            if id_ not in came or elsewhere:
+                continue
+            if id_ not in before:
+                before[id_] = _without(entry, ways, {id_})
+            if writers and not (writers - {id_}) & before[id_].keys():
+                continue  # all that is read is written behind the reader, who has it in the next round: a critic's words
+            told.add((read.where, read.path))
+            _hint(findings, read, writers - {id_}, list(_line(came, id_))[::-1])
+
+
+def _hint(findings: Findings, read: _Read, others: set[str], way: list[str]) -> None:
+    when = f"when a cast comes here by {' → '.join(way)}" if others else "by any way"
+    advice = "assign it where it is made known, or mend the name"
+    if others:
+        named = ", ".join(sorted(others)[:_NAMED])
+        verb = "writes" if len(others) == 1 else "write"
+        advice = f"{named} {verb} it; lead every way through there, or write it before"
+    findings.hint(
+        "never-written",
+        read.where,
+        f"nothing has written {'.'.join(('state', *read.path))} {when}: {read.then}",
+        advice,
+    )
+
+
+def _reads(facts: Facts, id_: str) -> Iterator[_Read]:
+    raw, materia = facts.sockets[id_], facts.materia_of(id_)
+    prompt = materia.get("prompt")
+    if not facts.is_utility(id_) and isinstance(prompt, str):
+        for name in dict.fromkeys(name for _, _, name in variables(prompt)):
+            if (path := _path(name)) is not None:
+                yield _Read(
+                    f"materia.{raw.get('materia')}.prompt",
+                    path,
+                    "the prompt then holds nothing there",
+                    shared=True,
+                )
+    owner = materia if facts.is_utility(id_) else raw
+    here = f"materia.{raw.get('materia')}.assign" if facts.is_utility(id_) else f"{id_}.assign"
+    for target, source in as_object(owner.get("assign")).items():
+        if isinstance(source, str) and not source.startswith("$") and (path := _path(source)) is not None:
+            yield _Read(f"{here}.{target}", path, "then nothing is assigned")
+    foreach = facts.foreach(id_)
+    loop = None if foreach is not None else facts.iterating_loop(id_)
+    items = facts.items_of(id_)
+    if items and (path := _path(items)) is not None and (loop is None or loop.members[0] == id_):
+        where = f"{id_}.foreach.items" if loop is None else f"loops.{loop.id}"
+        yield _Read(where, path, "the list is empty then, and nothing is done")
+
+
+def _path(name: str) -> Path | None:
+    """The path of the state that a variable or source reads; None when it reads something else."""
+    segments = tuple(split_path(name))
+    if segments[:1] == ("state",):
+        segments = segments[1:]
+    elif name.split(".", maxsplit=1)[0] in _OTHER_HEADS:
+        return None
+    return segments or None
+
+
+def _aliases(facts: Facts) -> Iterator[str]:
+    for id_ in facts.sockets:
+        foreach = facts.foreach(id_)
+        if foreach is not None and is_text(named := foreach.get("as")) and split_path(named):
+            yield named
+    for loop in facts.loops:
+        if loop.iterates and split_path(loop.alias()):
+            yield loop.alias()
+
+
+def _writers(facts: Facts) -> tuple[set[str], Mapping[str, list[tuple[str, Path]]]]:
+    """The utilities with json output, which may patch anything (R10), and what each other socket may write, by its name."""
+    anything: set[str] = set()
+    by_name: dict[str, list[tuple[str, Path]]] = {}
+    for id_, raw in facts.sockets.items():
+        utility, json = facts.is_utility(id_), not facts.gives_text(id_)
+        if utility and json:
+            anything.add(id_)
+            continue
+        owner = facts.materia_of(id_) if utility else raw
+        paths = {tuple(split_path(target)) for target in as_object(owner.get("assign"))}
+        for path in paths | (_CANONICAL if json else frozenset()):
+            if path:
+                by_name.setdefault(path[0], []).append((id_, path))
+    return anything, by_name
+
+
+def _touches(path: Path, written: Path) -> bool:
+    return path[: len(written)] == written or written[: len(path)] == path
+
+
+def _ways(facts: Facts) -> dict[str, list[str]]:
+    """Where each socket leads when it has worked: by its edges, and by the exits that start from it."""
+    onward = {id_: facts.targets(id_) for id_ in facts.sockets}
+    for loop in facts.loops:
+        legacy = as_object(loop.raw.get("exit"))
+        routes = [route for route in as_list(loop.raw.get("exits")) if is_object(route)]
+        pairs = [(route.get("from"), route.get("targetSocketId")) for route in routes]
+        for source, to in [*pairs, (legacy.get("from"), legacy.get("to"))]:
+            if isinstance(source, str) and source in onward and isinstance(to, str) and to in onward:
+                onward[source].append(to)
+    return onward
+
+
+def _without(entry: str, ways: Mapping[str, list[str]], passed: set[str]) -> dict[str, str | None]:
+    """The sockets that a cast can come to before any of ``passed`` has worked, each with the one that led there."""
+    came: dict[str, str | None] = {entry: None}
+    waiting = deque([entry])
+    while waiting:
+        at = waiting.popleft()
+        for onward in ways[at] if at not in passed else ():
+            if onward not in came:
+                came[onward] = at
+                waiting.append(onward)
+    return came
+
+
+def _line(came: Mapping[str, str | None], at: str | None) -> Iterator[str]:
+    while at is not None:
+        yield at
+        at = came[at]

@@ -1,0 +1,222 @@
+"""Hints about ways through the graph: edges that are never taken, rounds without an end, states that grow (R3, R11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from materia_nb.jsonvalue import JSON, split_path
+from materia_nb.loadout.facts import Facts, as_list, as_object, is_condition, is_object
+from materia_nb.loadout.graph import END
+from materia_nb.loadout.report import Findings
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, GUARDS
+
+Path = tuple[str, ...]
+
+_NAMED: Final = 8
+_MOST_COPIES: Final = 100
+"""In a round with more assignments than that, whether the state grows is not worked out: it takes their square."""
+
+
+def hint_ways(findings: Findings, facts: Facts) -> None:
+    """Hint on the edges of a loadout, on rounds that nothing leaves, and on what assignments pile up in the state."""
+    for id_ in facts.sockets:
+        _hint_never_taken(findings, facts, id_)
+    ways = ways_on(facts)
+    rounds = rounds_in(ways)
+    _hint_no_way_out(findings, facts, ways, rounds)
+    _hint_growing(findings, facts, rounds)
+
+
+def ways_on(facts: Facts) -> dict[str, set[str]]:
+    """Return the sockets that each socket leads to, by its edges and by the exits of its loops."""
+    found = {id_: set(facts.targets(id_)) for id_ in facts.sockets}
+    for loop in facts.loops:
+        routes = [route for route in as_list(loop.raw.get("exits")) if is_object(route)]
+        legacy = as_object(loop.raw.get("exit"))
+        targets = [*(route.get("targetSocketId") for route in routes), legacy.get("to")]
+        for member in loop.members:
+            if member in found:
+                found[member] |= {to for to in targets if isinstance(to, str) and to in facts.sockets}
+    return found
+
+
+def reached_from(starts: Iterable[str], ways: Mapping[str, set[str]]) -> set[str]:
+    """Return the sockets that ways from these lead to, each of these only if a way leads to it."""
+    reached: set[str] = set()
+    waiting = list(starts)
+    while waiting:
+        new = ways.get(waiting.pop(), set()) - reached
+        reached |= new
+        waiting += new
+    return reached
+
+
+def rounds_in(ways: Mapping[str, set[str]]) -> dict[str, int]:
+    """Return the sockets that a way leads back to, each with the number of its round: those that lead to one another."""
+    back = _turned(ways)
+    found: dict[str, int] = {}
+    for start in reversed(_as_left(ways)):
+        if start in found:
+            continue
+        found[start] = number = len(found)
+        open_ = [start]
+        members = 1
+        while open_:
+            for to in back[open_.pop()]:
+                if to not in found:
+                    found[to] = number
+                    members += 1
+                    open_.append(to)
+        if members == 1 and start not in ways[start]:
+            found[start] = -1
+    return {id_: number for id_, number in found.items() if number >= 0}
+
+
+def _as_left(ways: Mapping[str, set[str]]) -> list[str]:
+    """The sockets in the order in which a search in depth leaves them."""
+    ordered: list[str] = []
+    seen: set[str] = set()
+    for start in ways:
+        waiting = [(start, False)]
+        while waiting:
+            at, done = waiting.pop()
+            if done:
+                ordered.append(at)
+            elif at not in seen:
+                seen.add(at)
+                waiting.append((at, True))
+                waiting += [(to, False) for to in ways[at] if to not in seen]
+    return ordered
+
+
+def _turned(ways: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    back: dict[str, set[str]] = {id_: set() for id_ in ways}
+    for id_, onward in ways.items():
+        for to in onward:
+            back[to].add(id_)
+    return back
+
+
+# -- edges that are never taken -----------------------------------------------------------
+
+
+def _hint_never_taken(findings: Findings, facts: Facts, id_: str) -> None:
+    if facts.gives_text(id_):
+        return  # its guards are told as guards on a text
+    seen: dict[JSON, int] = {}
+    for place, edge in facts.edges(id_):
+        when = edge.get("when")
+        if not is_condition(when):
+            continue
+        here = f"{id_}.edges[{place}]"
+        if when in seen and when != "always":
+            findings.hint(
+                "never-taken",
+                here,
+                f"edge {place + 1} waits for {when} as edge {seen[when] + 1} does, which is looked at first",
+                "remove it, or let one of them wait for something else",
+            )
+        elif when == "always" and set(GUARDS) <= seen.keys() and _must_say(facts, id_):
+            findings.hint(
+                "never-taken",
+                here,
+                f"the output of {id_!r} must say satisfied, true or false, and the edges before this one wait for both",
+                "remove it, or one of the two before it",
+            )
+        seen.setdefault(when, place)
+
+
+def _must_say(facts: Facts, id_: str) -> bool:
+    """Whether an output without a verdict is refused (R7); other protocols have verdicts that are neither."""
+    spoken = facts.sockets[id_].get("handoff") or facts.raw.get("handoff") or DEFAULT_HANDOFF
+    return not facts.is_utility(id_) and spoken == DEFAULT_HANDOFF
+
+
+# -- rounds without an end ----------------------------------------------------------------
+
+
+def _hint_no_way_out(
+    findings: Findings, facts: Facts, ways: Mapping[str, set[str]], rounds: Mapping[str, int]
+) -> None:
+    entry = facts.entry
+    if not isinstance(entry, str) or entry not in facts.sockets:
+        return
+    visited = {entry} | reached_from([entry], ways)
+    ending = {id_ for id_ in facts.sockets if _may_end(facts, id_)}
+    saved = ending | reached_from(ending, _turned(ways))
+    lost = [id_ for id_ in facts.sockets if id_ in rounds and id_ in visited and id_ not in saved]
+    if lost:
+        names = ", ".join(map(repr, lost[:_NAMED])) + (", …" if len(lost) > _NAMED else "")
+        findings.hint(
+            "no-way-out",
+            f"{lost[0]}.edges",
+            f"from {names} no way leads to the end, so a cast that comes there goes round until an edge is used up, and fails",
+            'let one of the edges wait for satisfied, and give that socket an edge to "end" or onwards',
+        )
+
+
+def _may_end(facts: Facts, id_: str) -> bool:
+    """Whether a cast can come to its end at a socket; a list may be empty, so a member of a loop over items can."""
+    if facts.iterating_loop(id_) is not None or facts.foreach(id_) is not None:
+        return True
+    edges = [edge for _, edge in facts.edges(id_) if is_condition(edge.get("when"))]
+    if any(edge.get("to") == END for edge in edges):
+        return True
+    found = {edge.get("when") for edge in edges}
+    return "always" not in found and (facts.gives_text(id_) or not set(GUARDS) <= found)
+
+
+# -- states that grow ---------------------------------------------------------------------
+
+
+def _hint_growing(findings: Findings, facts: Facts, rounds: Mapping[str, int]) -> None:
+    """Point out values of the state that come back into themselves each time that a cast comes round (R11)."""
+    assigned = list(_assigned(facts))
+    together: dict[int, set[tuple[Path, Path]]] = {}
+    for id_, target, source, _ in assigned:
+        if id_ in rounds:
+            together.setdefault(rounds[id_], set()).add((target, source))
+    told: set[str] = set()
+    for id_, target, source, where in assigned:
+        if id_ not in rounds or where in told:
+            continue
+        copies = together[rounds[id_]]
+        if len(copies) <= _MOST_COPIES and _comes_back(target, source, copies):
+            told.add(where)
+            name = ".".join(("state", *source))
+            itself = target[: len(source)] == source
+            what = "is put into itself" if itself else "comes back into itself by way of other assignments"
+            findings.hint(
+                "state-doubles",
+                where,
+                f"{name} {what}, so the state doubles each time that a cast comes back here",
+                "assign the part that is needed, such as state.plan",
+            )
+
+
+def _assigned(facts: Facts) -> Iterator[tuple[str, Path, Path, str]]:
+    """Yield what assignments copy within the state: at which socket, to and from which path, and where it is written."""
+    for id_, raw in facts.sockets.items():
+        utility = facts.is_utility(id_)
+        owner = facts.materia_of(id_) if utility else raw
+        here = f"materia.{raw.get('materia')}.assign" if utility else f"{id_}.assign"
+        for target, source in as_object(owner.get("assign")).items():
+            if isinstance(source, str) and (source == "state" or source.startswith("state.")):
+                yield id_, tuple(split_path(target)), tuple(split_path(source)[1:]), f"{here}.{target}"
+
+
+def _comes_back(target: Path, source: Path, copies: set[tuple[Path, Path]]) -> bool:
+    """Whether what is put to ``target`` is deeper inside what it comes from than it was, some rounds later."""
+    holders = {target}  # paths that hold what was copied, wherever that was copied on
+    while True:
+        more = {to for to, of in copies for held in holders if _within(held, of) and to not in holders}
+        if any(_within(held, source) and held != source for held in holders):
+            return True
+        if not more:
+            return False
+        holders |= more
+
+
+def _within(inner: Path, outer: Path) -> bool:
+    return inner[: len(outer)] == outer

@@ -1,0 +1,182 @@
+"""Words of a config: conditions, names of protocols, assignment sources (R11), colours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import entry_points
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
+
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.report import shown
+
+Condition: TypeAlias = Literal["always", "satisfied", "not_satisfied"]
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A condition.
+
+    Attributes:
+        needs: what the output must say in ``satisfied``; None: whatever it says, and if it says nothing.
+        sign: how it is written in pictures.
+        colour: of its lines, and ``dashes`` their pattern, None for a solid line.
+    """
+
+    needs: bool | None
+    sign: str
+    colour: str
+    dashes: tuple[int, int] | None = None
+
+    def holds(self, satisfied: bool | None) -> bool:
+        """Whether it matches an output that said ``satisfied``, None for one that said neither."""
+        return self.needs is None or satisfied is self.needs
+
+
+DESCRIBED: Final[Mapping[str, Described]] = {
+    "always": Described(None, "always", "#7d8590"),
+    "satisfied": Described(True, "✓ satisfied", "#2e9e62"),
+    "not_satisfied": Described(False, "✗ not_satisfied", "#d9772b", (2, 4)),
+}
+CONDITIONS: Final[tuple[Condition, ...]] = get_args(Condition)
+GUARDS: Final[tuple[Condition, ...]] = tuple(word for word in CONDITIONS if DESCRIBED[word].needs is not None)
+"""Those that ask for ``satisfied``, so that they never match a text."""
+CONDITION_ADVICE: Final = "write one of: " + ", ".join(f'"{condition}"' for condition in CONDITIONS)
+
+
+def described(condition: str) -> Described:
+    """Return what a condition means; raises MateriaError for a word that is none."""
+    found = DESCRIBED.get(condition)
+    if found is None:
+        hint = f"{CONDITION_ADVICE} ({did_you_mean(condition, CONDITIONS)})"
+        raise MateriaError(f"{condition!r} is no condition", hint=hint, kind="condition")
+    return found
+
+
+GROUP: Final = "materia_nb.handoff_protocols"
+"""The entry point group in which a package names its protocols."""
+OWN_PROTOCOLS: Final = ("sparse", "envelope", "agent-contract")
+"""Those of this package; their names cannot be taken."""
+DEFAULT_HANDOFF: Final = OWN_PROTOCOLS[0]
+
+
+def protocol_names() -> list[str]:
+    """Return the names of all protocols, our own first."""
+    foreign = {entry.name for entry in entry_points(group=GROUP)}
+    return [*OWN_PROTOCOLS, *sorted(foreign.difference(OWN_PROTOCOLS))]
+
+
+SIMPLE: Final = re.compile(r"\$(?:\.[^.\[\]()*?@'\"\s,|]+)*")
+
+
+def source_fault(source: str) -> tuple[str, str] | None:
+    """Say what is wrong with a ``$`` source that is not JSONPath, and what to write; None for nothing.
+
+    Other sources are state paths, and always readable.
+    """
+    if not source.startswith("$"):
+        return None
+    if (endless := _may_run_long(source)) is not None:
+        return f"{shown(source)} {endless[0]}", endless[1]
+    if (fault := jsonpath_fault(source)) is None:
+        return None
+    return (
+        f"{shown(source)} is not a JSONPath expression ({fault})",
+        "write $, a dotted path such as $.plan.name, or JSONPath such as $.items[*].title",
+    )
+
+
+def _may_run_long(source: str) -> tuple[str, str] | None:
+    """Say what makes an expression that an output can keep busy for ever, and what to write; None for nothing."""
+    if "=~" in source or "`sub(" in source:
+        return (
+            "holds a regular expression, which an output can keep busy for ever",
+            "compare with ==, or use a utility",
+        )
+    if source.count("..") > 1:
+        return (
+            "searches all levels more than once, which takes too long in a deep output",
+            "write .. once at most",
+        )
+    return None
+
+
+@lru_cache(maxsize=1024)
+def jsonpath_fault(source: str) -> str | None:
+    """Say why ``source`` is not JSONPath; None when it is."""
+    if SIMPLE.fullmatch(source):
+        return None
+    from jsonpath_ng.ext import parse
+
+    try:
+        parse(source)
+    except Exception as error:  # noqa: BLE001 - the library raises several unrelated types, bare Exception among them
+        text = " ".join(str(error).split())
+        return text[:120] or type(error).__name__
+    return None
+
+
+_HEX: Final = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})")
+_PREFIX: Final = "materia-color-"
+NAMED: Final = {
+    "amber": "#b45309",
+    "black": "#000000",
+    "blue": "#1d4ed8",
+    "brown": "#78482c",
+    "cyan": "#0e7490",
+    "emerald": "#047857",
+    "fuchsia": "#a21caf",
+    "gray": "#4b5563",
+    "green": "#15803d",
+    "grey": "#4b5563",
+    "indigo": "#4338ca",
+    "lime": "#4d7c0f",
+    "neutral": "#525252",
+    "orange": "#c2410c",
+    "pink": "#be185d",
+    "purple": "#7e22ce",
+    "red": "#b91c1c",
+    "rose": "#be123c",
+    "sky": "#0369a1",
+    "slate": "#475569",
+    "stone": "#57534e",
+    "teal": "#0f766e",
+    "violet": "#6d28d9",
+    "white": "#ffffff",
+    "yellow": "#a16207",
+    "zinc": "#52525b",
+}
+"""Names, also behind ``materia-color-`` as the reference's editor writes them; tones on which text can be read."""
+
+
+class Tint(NamedTuple):
+    """A background and the colour of the text on it, both ``#rrggbb``."""
+
+    fill: str
+    ink: str
+
+
+def tint_of(colour: JSON) -> Tint | None:
+    """Read a colour: ``#rgb``, ``#rrggbb``, or a name such as ``teal``; None for anything else."""
+    if not isinstance(colour, str):
+        return None
+    given = colour.strip().lower()
+    fill = NAMED.get(given.removeprefix(_PREFIX), given)
+    if not _HEX.fullmatch(fill):
+        return None
+    if len(fill) == 4:
+        fill = "#" + "".join(digit * 2 for digit in fill[1:])
+    light = _luminance(fill)
+    return Tint(fill, "#ffffff" if 1.05 / (light + 0.05) >= (light + 0.05) / 0.05 else "#000000")
+
+
+def _luminance(colour: str) -> float:
+    """How light a colour is, from 0 to 1, as the contrast of WCAG 2 counts it."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -1,0 +1,120 @@
+"""Work in pieces, shared among the workers of any ``concurrent.futures.Executor``, or done here one after the other."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
+from contextlib import suppress
+from pickle import PicklingError
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
+
+from materia_nb.errors import MateriaError
+
+Progress: TypeAlias = bool | Callable[[int, int], object]
+"""Whether a bar is printed; or what is called with how much is done and how much there is in all."""
+
+_WIDTH: Final = 30
+_Job = TypeVar("_Job")
+_Result = TypeVar("_Result")
+
+
+class Done(NamedTuple, Generic[_Result]):
+    """A piece that is done: its place among all, and what came of it, or what went wrong with its worker."""
+
+    place: int
+    result: _Result | None = None
+    lost: Exception | None = None
+
+    def needed(self) -> _Result:
+        """Return what came of it, or raise what went wrong."""
+        if self.lost is not None:
+            raise self.lost
+        return cast("_Result", self.result)
+
+
+def shared(
+    work: Callable[[_Job], _Result], jobs: Sequence[_Job], executor: Executor | None = None
+) -> Iterator[Done[_Result]]:
+    """Do all pieces, and give each when it is done; with an executor in any order.
+
+    What is raised here while they are waited for, an interrupt among it, cancels those that have not begun. A piece
+    whose worker was lost for good is given as such.
+
+    Raises:
+        MateriaError: a piece cannot be sent to a worker (``not_sendable``).
+    """
+    if executor is None:
+        for place, job in enumerate(jobs):
+            yield Done(place, work(job))
+        return
+    waiting: dict[Future[_Result], int] = {}
+    try:
+        for place, job in enumerate(jobs):
+            try:
+                waiting[executor.submit(work, job)] = place
+            except BrokenExecutor as error:
+                yield Done(place, lost=error)
+            except Exception as error:
+                _refuse_if_not_sendable(error)
+                raise
+        for future in as_completed(waiting):
+            yield _done(waiting[future], future)
+    finally:
+        for future in waiting:
+            with suppress(Exception):  # the workers may be gone by now
+                future.cancel()
+
+
+def _done(place: int, future: Future[_Result]) -> Done[_Result]:
+    try:
+        return Done(place, future.result())
+    except MateriaError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever becomes of a worker
+        _refuse_if_not_sendable(error)
+        return Done(place, lost=error)
+
+
+def _refuse_if_not_sendable(error: Exception) -> None:
+    """Raise MateriaError (``not_sendable``) for an error of pickle, which has no one type for it."""
+    told = f"{type(error).__name__}: {error}".lower()
+    if isinstance(error, PicklingError) or (
+        "pickle" in told and isinstance(error, TypeError | AttributeError)
+    ):
+        raise MateriaError(
+            f"The work cannot be sent to another process: {error}",
+            hint="give functions that a module defines rather than a cell, or share it among threads; "
+            "Dask sends functions of a notebook too",
+            kind="not_sendable",
+        ) from error
+
+
+class Bar:
+    """Tells how much is done: as a bar on stderr, to a function, or not at all.
+
+    Args:
+        progress: which of them.
+        total: how much there is to do.
+        what: what is counted, in the plural.
+    """
+
+    def __init__(self, progress: Progress, total: int, what: str) -> None:
+        self._progress, self._total, self._what = progress, total, what
+        self.done = 0
+
+    def add(self, count: int = 1) -> None:
+        """Tell that so much more is done."""
+        self.done += count
+        if callable(self._progress):
+            self._progress(self.done, self._total)
+        elif self._progress:
+            full = _WIDTH * self.done // max(1, self._total)
+            bar = "█" * full + "░" * (_WIDTH - full)
+            sys.stderr.write(f"\r{bar} {self.done:,} of {self._total:,} {self._what}")
+            sys.stderr.flush()
+
+    def close(self) -> None:
+        """End the line of the bar."""
+        if self._progress is True:
+            sys.stderr.write("\n")

@@ -1,0 +1,363 @@
+"""Opening a run directory: ours or the reference engine's (R29), as recorded (R41), or copied up to a step."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from materia_nb.engine import decide
+from materia_nb.engine import events as ev
+from materia_nb.engine import evolve as to
+from materia_nb.engine import step as engine
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.session import output_name
+from materia_nb.engine.state import CastState, Failure, Item, Visit
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.facts import is_object
+from materia_nb.loadout.graph import END
+from materia_nb.loadout.report import LoadoutError
+from materia_nb.loadout.resolve import build_graph, sketch_graph
+from materia_nb.store.files import disk, read_plain
+from materia_nb.store.journal import Contents, Line, encoded, lines_of, read_journal
+from materia_nb.store.reader import Recording, begun, read_session
+from materia_nb.store.rundir import RunDir, new_run_dir, place_of
+
+
+def as_recorded(rules: Rules, lines: Sequence[Line], read: Callable[[str], str]) -> Recording:
+    """List what was recorded: the steps with their items, outputs, tool calls and tokens, and how it ended.
+
+    Nothing is parsed, assigned or decided, so there are no differences, and the state is that of the start.
+
+    Args:
+        rules: those of a sketch of the loadout, with every socket that was visited.
+        lines: the events.
+        read: gives the text of an artifact by name; raises MateriaError when it cannot.
+    """
+    session = to.begin(rules, begun(lines))
+    done = Recording(session._replace(state=session.state._replace(next=None)))
+    for line in lines:
+        try:
+            event = ev.from_json(line.type, line.data, line.ts, lenient=True)
+        except MateriaError:
+            continue  # a tool call that is none
+        if isinstance(event, ev.SocketStart):
+            _entered(done, rules, event)
+        elif isinstance(event, ev.Output) and done.session.steps:
+            _answered(done, rules, event, read)
+        elif isinstance(event, ev.ToolCalled | ev.AgentNote) and done.session.steps:
+            done.session = to.evolve(rules, done.session, event)
+        elif isinstance(event, ev.CastRecast | ev.CastRevive):
+            _set_state(done, done.session.state._replace(status="waiting", failure=None))
+        elif isinstance(event, ev.CastEnd):
+            _ended(done, event)
+    return done
+
+
+def visited_sockets(lines: Sequence[Line]) -> dict[str, str]:
+    """Return the sockets that a journal names as started, each with its materia."""
+    about = [line.data for line in lines if line.type == "socket_start"]
+    return {data["socket"]: str(data.get("materia")) for data in about if isinstance(data.get("socket"), str)}
+
+
+def _set_state(done: Recording, state: CastState) -> None:
+    done.session = done.session._replace(state=state)
+
+
+def _entered(done: Recording, rules: Rules, event: ev.SocketStart) -> None:
+    socket, before = event.about.get("socket"), done.session.state
+    if not isinstance(socket, str):
+        return
+    last = done.session.steps[-1].socket if done.session.steps else None
+    visit = event.visit if event.visit and event.visit > 0 else before.visits.get(socket, 0) + 1
+    if before.at is not None and (before.at.socket, before.at.visit) == (socket, visit):
+        return  # the same visit once more
+    key, label = event.about.get("itemKey"), event.about.get("itemLabel")
+    item = (
+        Item(None, key, label if isinstance(label, str) else key, 0, "", None)
+        if isinstance(key, str)
+        else None
+    )
+    at = Visit(socket, visit, before.steps + 1, item, rules.sockets[socket].first_mode)
+    way = {f"{last}->{socket}": before.traversals.get(f"{last}->{socket}", 0) + 1} if last else {}
+    state = before._replace(
+        status="waiting",
+        next=None,
+        at=at,
+        steps=at.step,
+        failure=None,
+        visits={**before.visits, socket: visit},
+        traversals={**before.traversals, **way},
+    )
+    done.session = to.keep_entry(done.session, engine.Step(state), event.ts)
+
+
+def _answered(done: Recording, rules: Rules, event: ev.Output, read: Callable[[str], str]) -> None:
+    step, state = done.session.steps[-1], done.session.state
+    if event.artifact is None and event.text is None and isinstance(event, ev.RecoveryStart):
+        # The reference writes the next answer of the visit over this one.
+        error = (event.error or "no reason given")[:300]
+        done.messages.append(
+            f"Step {step.number}: an answer was refused and asked for again; the recording does not keep it ({error})."
+        )
+        return
+    artifact, text = event.artifact or output_name(step.socket, step.visit, step.item_key), event.text
+    if text is None:
+        try:
+            text = read(artifact)
+        except MateriaError as error:
+            text = ""
+            done.messages.append(f"Step {step.number}: {' '.join(str(error).split())}")
+    if event.usage is not None:
+        state = state._replace(usage=state.usage.plus(event.usage))
+    if isinstance(event, ev.SocketComplete):
+        target = event.next if event.next in rules.sockets else END
+        state = state._replace(status="ready", next=target, last_output=text)
+    answer = to.Answer(text, artifact, event.usage)
+    done.session = to.keep_output(rules, done.session, engine.Step(state), answer, event.ts)
+
+
+def _ended(done: Recording, event: ev.CastEnd) -> None:
+    state = done.session.state
+    if event.ok is True:
+        _set_state(done, _over(state, "complete"))
+        return
+    message = event.error or "the recording does not say why"
+    aborted = event.kind == "aborted" or message.strip().lower() == "aborted"
+    failure = Failure(event.kind or "recorded_failure", message, state.at.socket if state.at else None)
+    over = _over(state, "aborted" if aborted else "failed")._replace(failure=failure)
+    done.session = to.moved(done.session, engine.Step(over), event.ts)
+
+
+def _over(state: CastState, status: JSON) -> CastState:
+    return state._replace(status=status, next=None, failure=None)
+
+
+LONGEST_CONFIG: Final = 50_000_000
+"""The longest config of a cast that is read, in bytes."""
+
+ENGINE = "materia_nb"
+"""What our journals name as their engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a run directory holds.
+
+    Attributes:
+        rules: what the cast ran by; those of a sketch of its loadout when there are ``problems``.
+        document: its config.
+        contents: its journal.
+        ours: whether this engine wrote it.
+        project: the directory that it worked in.
+        problems: why its loadout cannot be cast here.
+    """
+
+    rules: Rules
+    document: JSON
+    contents: Contents
+    ours: bool
+    project: Path
+    problems: tuple[str, ...] = ()
+
+
+def read_contents(files: RunDir) -> Contents:
+    """Read the journal of a run directory; raises MateriaError when there is none or it is damaged."""
+    if not files.path.is_dir():
+        raise MateriaError(
+            "There is no such run directory.",
+            where=str(files.path),
+            hint="list the casts of this project (casts), or give the path of a run directory",
+            kind="no_cast",
+        )
+    return read_journal(files.journal)
+
+
+def cast_start(contents: Contents) -> Mapping[str, JSON] | None:
+    """Return what the cast was started with; None when the journal does not hold it."""
+    return next((line.data for line in contents.lines if line.type == "cast_start"), None)
+
+
+def session_of(contents: Contents) -> str:
+    """Return what the agents of a cast are told as its id; "" where the journal does not say."""
+    session = (cast_start(contents) or {}).get("session")
+    return session if isinstance(session, str) else ""
+
+
+def check_resumable(files: RunDir) -> None:
+    """Refuse what can never be gone on with, before a lock file is left in its directory.
+
+    Raises:
+        MateriaError: kinds ``not_begun`` and ``not_ours``, and those of :func:`read_contents`.
+    """
+    start = cast_start(read_contents(files))
+    if start is None:
+        raise MateriaError(
+            "Nothing of this cast was recorded: its journal does not say how it began.",
+            where=str(files.journal),
+            hint="cast again",
+            kind="not_begun",
+        )
+    if start.get("engine") != ENGINE:
+        raise MateriaError(
+            "This cast was recorded by another engine; it can be looked at but not gone on with.",
+            where=str(files.path),
+            hint="open it, or cast its loadout anew",
+            kind="not_ours",
+        )
+
+
+def read_recorded(files: RunDir, *, to_look: bool = False) -> Recorded:
+    """Read the config and the journal; raises MateriaError when one of them is not there or not readable.
+
+    Args:
+        files: the run directory.
+        to_look: whether a loadout that cannot be cast is told in ``problems`` rather than an error (R41).
+    """
+    contents = read_contents(files)
+    start = cast_start(contents) or {}
+    document = _document(files.path / "config.resolved.json")
+    document, name = _with_pipeline(document, start)
+    given = start.get("owners")
+    owners = (
+        {key: Path(path) for key, path in given.items() if isinstance(path, str)}
+        if is_object(given)
+        else None
+    )
+    problems: tuple[str, ...] = ()
+    try:
+        rules = Rules(build_graph(document, name, owners), session_of(contents))
+    except MateriaError as error:
+        if not to_look:
+            raise
+        found = error.report.problems if isinstance(error, LoadoutError) else ()
+        problems = tuple(f"{one.source}: {one.message}" for one in found) or (error.what,)
+        rules = Rules(sketch_graph(document, name, visited_sockets(contents.lines)))
+    project = start.get("project")
+    return Recorded(
+        rules=rules,
+        document=document,
+        contents=contents,
+        ours=start.get("engine") == ENGINE,
+        project=Path(project) if isinstance(project, str) else files.path,
+        problems=problems,
+    )
+
+
+def _with_pipeline(document: JSON, start: Mapping[str, JSON]) -> tuple[JSON, str | None]:
+    """Take the loadout from ``cast_start`` when the config lacks it: the reference keeps it in both places."""
+    name, pipeline = start.get("loadout"), start.get("pipeline")
+    if not isinstance(document, dict):
+        return document, name if isinstance(name, str) else None
+    loadouts = document.get("loadouts")
+    known = loadouts if isinstance(loadouts, dict) else {}
+    if isinstance(name, str) and name in known:
+        return document, name
+    if isinstance(pipeline, dict):
+        name = name if isinstance(name, str) else "recorded"
+        return {**document, "loadouts": {**known, name: pipeline}}, name
+    return document, name if isinstance(name, str) else None
+
+
+def _document(path: Path) -> JSON:
+    try:
+        return json.loads(read_plain(path, LONGEST_CONFIG))
+    except OSError as error:
+        raise MateriaError(
+            f"The config of the cast cannot be read: {error.strerror}.",
+            where=str(path),
+            hint="restore it from a copy; without its loadout a cast cannot be rebuilt",
+            kind="no_config",
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise MateriaError(
+            f"The config of the cast is not JSON: {error}.",
+            where=str(path),
+            hint="restore it from a copy; without its loadout a cast cannot be rebuilt",
+            kind="no_config",
+        ) from error
+
+
+_APPROVALS: Final = ("tools_allowed", "tool_decided")
+
+
+def fork_files(files: RunDir, rules: Rules, step: int, root: Path | None = None) -> Path:
+    """Copy journal, config and artifacts to a new directory in ``root``; its first event names where it comes from.
+
+    Without ``root`` the directory is made beside the one that is copied. What a person allowed to tools, and a
+    consent to a command that still stands, is left out: it was said of that cast, so a fork asks again. So are its name,
+    tags, note and verdict; those of steps are copied. The journal, which makes the directory a cast, comes last and at once.
+    """
+    lines = [line for line in read_journal(files.journal).lines if not _of_that_cast(line)]
+    path = new_run_dir(root or files.path.parent)
+    lines = [_copied(line, path, files.path.name, step) for line in lines]
+    try:
+        with disk(path, "copy the cast"):
+            for name in ("sockets", "contexts", "config.resolved.json"):
+                source = files.path / name
+                if source.is_dir():
+                    shutil.copytree(source, path / name, ignore=_odd)
+                elif source.exists():
+                    shutil.copy2(source, path / name)
+            made = RunDir(path)
+            made.replace("events.jsonl", encoded([*lines, *_back(made, rules, lines, step)]))
+    except BaseException:
+        shutil.rmtree(path, ignore_errors=True)  # a half-made copy is no cast
+        raise
+    return path
+
+
+def write_events(root: Path, rules: Rules, start: ev.CastStart, events: Sequence[ev.Event]) -> Path:
+    """Write a cast that is made of events, with its config, to a new directory in ``root``; it can be resumed.
+
+    The journal, which makes the directory a cast, comes last and at once.
+    """
+    path = new_run_dir(root)
+    try:
+        made = RunDir(path)
+        made.replace_json("config.resolved.json", dict(rules.graph.document))
+        start = replace(start, place=place_of(path))
+        session = to.begin(rules, start)
+        lines = lines_of([start], session, made)
+        for event in events:
+            session = to.evolve(rules, session, event)
+            lines += lines_of([event], session, made)
+        made.replace("events.jsonl", encoded(lines))
+    except BaseException:
+        shutil.rmtree(path, ignore_errors=True)
+        raise
+    return path
+
+
+def _of_that_cast(line: Line) -> bool:
+    """Whether an event tells what holds for that cast alone: what its tools were allowed, and what people call it."""
+    return line.type in _APPROVALS or (line.type == "labelled" and not line.data.get("step"))
+
+
+def _odd(folder: str, names: list[str]) -> list[str]:
+    """Pick what no cast made: links, which may lead anywhere, and pipes, which would be waited for."""
+    modes = {name: (Path(folder) / name).lstat().st_mode for name in names}
+    return [name for name, mode in modes.items() if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))]
+
+
+def _copied(line: Line, path: Path, cast_id: str, step: int) -> Line:
+    data: dict[str, JSON] = dict(line.data)
+    if line.type == "approval_answered":
+        data.pop("expires", None)  # no grant follows from it
+    if line.type == "cast_start":
+        data |= {"forkedFrom": {"cast": cast_id, "step": step}, "place": place_of(path)}
+    return line._replace(data=data, label=None)
+
+
+def _back(files: RunDir, rules: Rules, lines: Sequence[Line], step: int) -> list[Line]:
+    """Return the line that takes the copy back to ``step``, none where it stands there."""
+    session = read_session(rules, lines, files.read_text).session
+    if step == len(session.steps):
+        return []
+    outcome = decide.back_to(rules, session, step, lines[-1].ts)
+    return lines_of(outcome.events, outcome.session, files)

@@ -1,0 +1,179 @@
+"""Where a recorded route is not the one that the engine takes: why, in words, and entering a socket as recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from materia_nb.engine import step as engine
+from materia_nb.engine.events import SocketStart
+from materia_nb.engine.prompt import Prompt
+from materia_nb.engine.routing import Decision, Look
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.session import Session
+from materia_nb.engine.state import CastState, Item, Visit
+from materia_nb.engine.step import Step
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.graph import Iterator
+
+LOST = "what the lost output would have changed is missing here"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where the engine's route is not the recorded one.
+
+    Attributes:
+        step: the step whose way on (or whose item) differs, from 1.
+        recorded: what the recording did.
+        ours: what the engine does.
+        why: the engine's reason.
+    """
+
+    step: int
+    recorded: str
+    ours: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"step {self.step}: recorded {self.recorded}; ours {self.ours}: {self.why}"
+
+
+def our_way(session: Session, step: Step | None) -> str:
+    """Say what the engine does where the recording goes another way; ``step`` is what entering gave."""
+    state = step.state if step else session.state
+    visit = state.at
+    if state.status == "waiting" and visit is not None:
+        return f"goes on to {visit.socket}" if step else f"still waits for an output of {visit.socket}"
+    if state.status == "failed" and state.failure is not None:
+        return f"fails ({state.failure.kind})"
+    if state.status == "ready" and step is None:
+        return f"goes on to {state.next}"
+    return "ends" if state.status in ("complete", "ready") else f"is {state.status}"
+
+
+def our_reason(session: Session, step: Step | None, recorded_error: str = "") -> str:
+    """Say why the engine goes its way; ``recorded_error`` is what the recording stopped with."""
+    state = step.state if step else session.state
+    if state.failure is not None:
+        return state.failure.message
+    decision = session.steps[-1].decision if session.steps else None
+    if decision is None:
+        return (
+            "the entry socket of the loadout comes first" if not session.steps else "it has not answered yet"
+        )
+    if decision.issues:
+        told = "; ".join(f"{issue.path}: {issue.message}" for issue in decision.issues[:5])
+        return f"the output of {decision.socket} cannot be used: {told}"
+    reason = _choice(decision)
+    if step is not None and step.decision is not None and step.decision.passed_over:
+        reason += f"; {', '.join(step.decision.passed_over)} has no item left and is passed over"
+    limit = _limit(session.state, decision, recorded_error)
+    return f"{limit}; {reason}" if limit else reason
+
+
+def _choice(decision: Decision) -> str:
+    chosen = decision.chosen
+    if chosen is None:
+        return f"{decision.socket} has no matching edge or exit, so {decision.target or 'end'} follows"
+    return (
+        f"the {chosen.kind} of {decision.socket} to {chosen.to} is the first that matches: "
+        f"{chosen.reason(decision.satisfied)}"
+    )
+
+
+def _limit(state: CastState, decision: Decision, recorded_error: str) -> str | None:
+    """Explain a stop at a limit that this engine counts otherwise (R18) or not at all (R21)."""
+    error = recorded_error.lower()
+    if "visit limit" in error:
+        return "visits are counted here but never limited"
+    chosen = decision.chosen
+    if "traversal" not in error or chosen is None:
+        return None
+    return _traversals(state, decision, chosen)
+
+
+def _traversals(state: CastState, decision: Decision, chosen: Look) -> str | None:
+    total = state.traversals.get(f"{decision.socket}->{chosen.to}", 0)
+    if chosen.limit is None:
+        return (
+            f"the recording bounds this edge over the whole cast (chosen {total} times by now); this engine "
+            "bounds edges inside an item only where they have maxTraversals, and rounds without advance otherwise"
+        )
+    if decision.item_key is None:
+        return f"it is chosen for time {(chosen.used or 0) + 1} of {chosen.limit} by this engine's count"
+    return (
+        f"the recording counts maxTraversals over the whole cast (chosen {total} times by now, {chosen.limit} "
+        f"allowed); this engine counts it for each item, and for item {decision.item_key} this is "
+        f"time {(chosen.used or 0) + 1} of {chosen.limit}"
+    )
+
+
+def forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> engine.Step:
+    """Enter ``socket`` as the recording did: with its item and its visit number, whatever led there."""
+    state = state._replace(status="ready", next=socket, failure=None, pending=None)
+    visit, key = recorded.visit, recorded.about.get("itemKey")
+    if visit is not None and visit > 0:
+        state = state._replace(visits={**state.visits, socket: visit - 1})
+    iterator = rules.sockets[socket].socket.iterator
+    place = _place(iterator, key)
+    if iterator is not None and place is not None:
+        state = state._replace(cursors={**state.cursors, iterator.cursor: place})
+    try:
+        step = engine.enter(rules, state)
+    except MateriaError:
+        return _by_hand(rules, state, socket, recorded)
+    at = step.state.at
+    if step.state.status == "waiting" and at is not None and at.socket == socket:
+        found = at.item.key if at.item else None
+        if found == key:
+            return step
+    return _by_hand(rules, state, socket, recorded)
+
+
+def _by_hand(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> engine.Step:
+    """Make the visit that was recorded, where the engine has no such item or would not enter."""
+    here, mode = rules.sockets[socket].socket, rules.sockets[socket].first_mode
+    key, label = recorded.about.get("itemKey"), recorded.about.get("itemLabel")
+    item = None
+    if isinstance(key, str):
+        iterator, place = here.iterator, _place(here.iterator, key)
+        item = Item(
+            None,
+            key,
+            label if isinstance(label, str) else key,
+            place or 0,
+            iterator.cursor if iterator else "",
+            iterator.loop if iterator else None,
+        )
+    number = state.visits.get(socket, 0) + 1
+    visit = Visit(socket, number, state.steps + 1, item, mode)
+    state = state._replace(
+        status="waiting",
+        next=None,
+        at=visit,
+        steps=visit.step,
+        visits={**state.visits, socket: number},
+        trail=(*state.trail, socket),
+    )
+    prompt = None if here.is_utility else engine.prompt_for(rules, state)
+    return engine.Step(state, (), None, prompt)
+
+
+def forced_final(rules: Rules, state: CastState, prompt: Prompt | None) -> engine.Step:
+    """Ask for the handoff of a socket that drafts or works first, also where nothing of that was recorded."""
+    visit = state.at
+    if visit is not None and not visit.drafts:
+        return engine.Step(state._replace(at=visit._replace(mode="final")))
+    return engine.finalize(rules, state, prompt or engine.prompt_for(rules, state))
+
+
+def _place(iterator: Iterator | None, key: JSON) -> int | None:
+    """The index that an item key stands for (R13)."""
+    if iterator is None or not isinstance(key, str):
+        return None
+    digits = key.removeprefix("WI-") if iterator.numbered_as_work_items else key
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 9:
+        return None
+    place = int(digits) - (1 if iterator.numbered_as_work_items else 0)
+    return place if place >= 0 else None

@@ -1,0 +1,230 @@
+"""The grid of a sweep: which loadout is cast with which request, which agents, and how often."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import CodeType
+from typing import Final, NamedTuple
+
+from materia_nb.agents.function import FunctionAgent
+from materia_nb.cast import Prepared
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import JSON
+
+EVERYONE: Final = "*"
+AS_SET: Final = "as set"
+"""What the agents are called that are set anyway."""
+_NAME_CHARS: Final = 40
+_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+class Setting(NamedTuple):
+    """Who answers in some of the casts: a label, and agents by socket or materia."""
+
+    label: str
+    agents: Mapping[str, object] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One cast of the grid.
+
+    Attributes:
+        loadout: the loadout's name.
+        request: what the request is called: its name, or its beginning.
+        agents: the label of the agents.
+        repeat: which of the casts that are alike, from 1.
+        text: the request.
+        prepared: what it is started from; the plan's ``root`` is a directory of this cast alone.
+        allow: tools of agents that need not ask.
+        key: what tells it from every cast that could come out otherwise, as far as that can be seen.
+    """
+
+    loadout: str
+    request: str
+    agents: str
+    repeat: int
+    text: str
+    prepared: Prepared
+    allow: tuple[str, ...]
+    key: str
+
+
+class Grid:
+    """All casts of a sweep.
+
+    Args:
+        loadouts: their names.
+        requests: what is asked for, or a dict of names to that.
+        agents: who answers; see :func:`settings`.
+        repeat: how often each is cast.
+        allow: tools of agents that need not ask.
+        known: whether a name is that of a socket or materia.
+
+    Raises:
+        MateriaError: it is no grid (``usage``).
+    """
+
+    def __init__(
+        self,
+        loadouts: Sequence[str],
+        requests: str | Sequence[str] | Mapping[str, str],
+        agents: object,
+        repeat: int,
+        allow: tuple[str, ...],
+        known: Callable[[str], bool],
+    ) -> None:
+        if repeat < 1 or not loadouts:
+            raise MateriaError(
+                "A sweep needs loadouts, and casts of them.", hint="repeat from 1", kind="usage"
+            )
+        self._loadouts, self._repeat, self._allow = list(dict.fromkeys(loadouts)), repeat, allow
+        self._requests, self._settings = named_requests(requests), settings(agents, known)
+
+    def places(
+        self, prepare: Callable[[str, Mapping[str, object] | None], Prepared], folder: Path
+    ) -> list[Place]:
+        """Return the casts; ``prepare`` tells what those of a loadout with some agents are started from."""
+        found = []
+        for name in self._loadouts:
+            for setting in self._settings:
+                prepared = prepare(name, setting.agents)
+                for called, text in self._requests.items():
+                    for number in range(1, self._repeat + 1):
+                        key = key_of(
+                            prepared, setting.agents, [setting.label, called, text, list(self._allow), number]
+                        )
+                        plan = replace(prepared.plan, root=folder / "casts" / key)
+                        here = prepared._replace(plan=plan)
+                        found.append(Place(name, called, setting.label, number, text, here, self._allow, key))
+        return found
+
+
+def named_requests(given: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+    """Return requests by name: as they were named, else by their first line, numbered where that is not enough.
+
+    Raises:
+        MateriaError: there is none, or one is no text (``usage``).
+    """
+    texts = (
+        [given] if isinstance(given, str) else list(given.values() if isinstance(given, Mapping) else given)
+    )
+    if not texts or not all(isinstance(one, str) for one in texts):
+        raise MateriaError(
+            "A sweep needs requests, as texts.",
+            hint='requests=["...", "..."], or a dict of names to texts',
+            kind="usage",
+        )
+    if isinstance(given, Mapping):
+        return {str(name): text for name, text in given.items()}
+    found: dict[str, str] = {}
+    for text in texts:
+        line = " ".join(text.split())
+        name = line if len(line) <= _NAME_CHARS else f"{line[: _NAME_CHARS - 1]}…"
+        if found.get(name, text) != text:
+            name = f"{name} ({len(found) + 1})"
+        found[name] = text
+    return found
+
+
+def settings(given: object, known: Callable[[str], bool]) -> list[Setting]:
+    """Return who is to answer: each of a list, each of a dict of labels, or one.
+
+    A dict whose keys are sockets, materia or ``*`` is one setting, as in ``wb.cast(agents=...)``; with other keys,
+    which are labels, each value is one.
+
+    Raises:
+        MateriaError: two are called alike, or keys are of both kinds (``usage``).
+    """
+    if given is None:
+        return [Setting(AS_SET, None)]
+    if isinstance(given, Mapping):
+        names = [key for key in given if key == EVERYONE or known(str(key))]
+        if len(names) == len(given) and names:
+            return [Setting(_label(given), given)]
+        if names:
+            raise MateriaError(
+                f"Of the keys of agents some are sockets or materia ({', '.join(map(str, names))}), others are not.",
+                hint='{"label": {"Plan": ...}, ...} sweeps over agents, {"Plan": ..., "*": ...} is one choice of them',
+                kind="usage",
+            )
+        found = [Setting(str(label), _for_everyone(one, known)) for label, one in given.items()]
+    else:
+        many = list(given) if isinstance(given, list | tuple) else [given]
+        found = [Setting(_label(one), _for_everyone(one, known)) for one in many]
+    labels = [one.label for one in found]
+    if not found or len(set(labels)) < len(labels):
+        raise MateriaError(
+            "Two choices of agents are called alike." if found else "There are no agents to choose from.",
+            hint='name them: agents={"one": ..., "other": ...}',
+            kind="usage",
+        )
+    return found
+
+
+def _for_everyone(given: object, known: Callable[[str], bool]) -> Mapping[str, object] | None:
+    if given is None:
+        return None
+    if isinstance(given, Mapping) and all(key == EVERYONE or known(str(key)) for key in given):
+        return {str(key): agent for key, agent in given.items()}
+    return {EVERYONE: given}
+
+
+def _label(given: object) -> str:
+    if given is None:
+        return AS_SET
+    if isinstance(given, Mapping):
+        return ", ".join(
+            _label(agent) if key == EVERYONE and len(given) == 1 else f"{key}: {_label(agent)}"
+            for key, agent in given.items()
+        )
+    if isinstance(given, str):
+        return given
+    if isinstance(given, list | tuple):
+        return " ".join(map(str, given))
+    return str(getattr(given, "name", None) or getattr(given, "__name__", None) or type(given).__name__)
+
+
+def key_of(prepared: Prepared, agents: object, more: JSON) -> str:
+    """Return what tells a cast from others that could come out otherwise: loadout, agents, pins, and more."""
+    plan, table, pins = prepared
+    told = [one.name for one in table.describe() if one.name is not None]
+    who: JSON = [[name, fingerprint(table.for_turn(name, ""))] for name in told]
+    pinned: JSON = [
+        [name, one.pin.as_json(), fingerprint(one.function)] for name, one in sorted(pins.items())
+    ]
+    return digest([dict(plan.document), fingerprint(agents), who, fingerprint(table.default), pinned, more])
+
+
+def digest(value: JSON) -> str:
+    """Return a short name of a value."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def fingerprint(given: object) -> JSON:
+    """Return what is seen of an agent: a text, a script, the code of a function; of others what they call themselves."""
+    if given is None or isinstance(given, str | int | float | bool):
+        return given
+    if isinstance(given, Mapping):
+        return {str(key): fingerprint(one) for key, one in given.items()}
+    if isinstance(given, list | tuple):
+        return [fingerprint(one) for one in given]
+    if isinstance(given, FunctionAgent):
+        return fingerprint(given.function)
+    code = getattr(given, "__code__", None)
+    if isinstance(code, CodeType):
+        return [getattr(given, "__name__", ""), _code(code)]
+    said = getattr(given, "_replies", None)  # of a script or a recording
+    return [type(given).__name__, _ADDRESS.sub("", repr(given)), _ADDRESS.sub("", repr(said))]
+
+
+def _code(code: CodeType) -> JSON:
+    """The code of a function without the place where it stands."""
+    constants = [_code(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
+    return [code.co_code.hex(), list(code.co_names), constants]

@@ -1,0 +1,334 @@
+"""What came of a sweep: its rows, as a table, as a matrix and as a data frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final
+
+from materia_nb.cast import Cast
+from materia_nb.cast.listing import data_frame
+from materia_nb.display.bundle import Shown, bundle
+from materia_nb.display.escape import plain, shorten
+from materia_nb.display.html import (
+    Html,
+    html_bar,
+    html_heading,
+    html_join,
+    html_lines,
+    html_panel,
+    html_table,
+)
+from materia_nb.display.text import table
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.sweep.checks import Verdict
+from materia_nb.views import Table
+
+AXES: Final = ("loadout", "request", "agents", "repeat")
+NUMBERS: Final = ("complete", "steps", "turns", "tokens", "cost", "seconds")
+FIELDS: Final = (*AXES, "ends", "why", *NUMBERS[1:], "cast")
+"""The columns of ``sweep.frame()``, which has one more for each check, and one for why it does not hold."""
+_THOUGHT_OF: Final = ("loadout", "agents", "request")
+"""Which axes a matrix is laid out by if nobody says so, where they differ."""
+_SHOWN: Final = 100
+
+
+@dataclass(frozen=True)
+class Row:
+    """One cast of a sweep.
+
+    Attributes:
+        loadout: its loadout.
+        request: what its request is called.
+        agents: what its agents are called.
+        repeat: which of those that are alike, from 1.
+        ends: ``complete``, the kind of a failure, ``person`` or ``held`` where one is waited for, ``not cast``,
+            or ``lost`` where its worker was lost: run the sweep again.
+        why: the message of the failure, or what is waited for.
+        steps: how many sockets were entered.
+        turns: how many turns agents had.
+        tokens: how many were used.
+        cost: in the unit that agents give it in.
+        seconds: how long it worked.
+        cast: its directory, which ``wb.open`` opens; None when there is none.
+        checks: what each check says.
+    """
+
+    loadout: str
+    request: str
+    agents: str
+    repeat: int
+    ends: str
+    why: str = ""
+    steps: int = 0
+    turns: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    seconds: float = 0.0
+    cast: Path | None = None
+    checks: Mapping[str, Verdict] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the cast came to its end."""
+        return self.ends == "complete"
+
+    @property
+    def passed(self) -> bool:
+        """Whether the cast came to its end and every check that says yes or no says yes."""
+        return self.complete and all(
+            one.value is not False and one.value is not None for one in self.checks.values()
+        )
+
+    def open(self) -> Cast:
+        """Open the cast to look at it.
+
+        Raises:
+            MateriaError: there is none.
+        """
+        if self.cast is None:
+            raise MateriaError(f"This row has no cast: {self.why or self.ends}", kind="no_cast")
+        return Cast.open(self.cast)
+
+
+class Sweep(Shown, Sequence[Row]):
+    """The casts of a sweep, one a row; it shows itself as a matrix and a table. Made by ``wb.sweep``.
+
+    Attributes:
+        folder: where the rows and the casts are kept.
+        fresh: how many of the casts were made by this run; the others were there.
+    """
+
+    def __init__(self, rows: Sequence[Row], checks: Sequence[str], folder: Path, fresh: int) -> None:
+        self._rows, self.checks = tuple(rows), tuple(checks)
+        self.folder, self.fresh = folder, fresh
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._rows[place]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows)
+
+    @property
+    def failures(self) -> list[Row]:
+        """The rows whose cast did not come to its end, or that a check does not let pass."""
+        return [one for one in self if not one.passed]
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of all casts; those of judges are not among them."""
+        return sum(one.tokens for one in self)
+
+    @property
+    def cost(self) -> float:
+        """The cost of all casts; that of judges is not in it."""
+        return sum(one.cost for one in self)
+
+    def frame(self) -> Any:
+        """Return the rows as a pandas data frame: their fields, and for each check its value and why.
+
+        Raises:
+            MateriaError: pandas is not installed (``not_installed``).
+        """
+        rows = []
+        for one in self:
+            row: dict[str, object] = {name: getattr(one, name) for name in FIELDS}
+            row["cast"] = None if one.cast is None else str(one.cast)
+            for name in self.checks:
+                verdict = one.checks.get(name)
+                row[name] = None if verdict is None else verdict.value
+                row[f"{name}: why"] = None if verdict is None else verdict.why
+            rows.append(row)
+        more = [column for name in self.checks for column in (name, f"{name}: why")]
+        return data_frame(rows, [*FIELDS, *more])
+
+    def matrix(self, value: str | None = None, rows: str | None = None, columns: str | None = None) -> Matrix:
+        """Lay the rows out as a table of two axes: in each cell the mean of a value over all casts that fall into it.
+
+        Args:
+            value: ``complete``, a number such as ``tokens``, or a check; by default the share of casts that passed.
+            rows: ``loadout``, ``agents``, ``request`` or ``repeat``; by default the first that differs.
+            columns: the same, by default the next of them.
+
+        Raises:
+            MateriaError: there is no such value or axis (``usage``).
+        """
+        varied = [axis for axis in _THOUGHT_OF if len({getattr(one, axis) for one in self}) > 1]
+        down = self._axis(rows) or next((one for one in (*varied, *AXES) if one != columns), AXES[0])
+        over = self._axis(columns) or next(
+            (one for one in (*varied, "agents", *AXES) if one != down), AXES[0]
+        )
+        of = self._value(value or "passed")
+        share = value in (None, "passed", "complete") or self._says_yes(value)
+        return Matrix(self, down, over, of, share=share)
+
+    def _says_yes(self, value: str) -> bool:
+        found = [one.checks[value].value for one in self if value in one.checks]
+        return bool(found) and all(isinstance(one, bool) or one is None for one in found)
+
+    def _axis(self, name: str | None) -> str | None:
+        if name not in (None, *AXES):
+            raise MateriaError(
+                f"There is no axis {name!r}.", hint=did_you_mean(name or "", AXES), kind="usage"
+            )
+        return name
+
+    def _value(self, name: str) -> Callable[[Row], float | None]:
+        if name in ("passed", *NUMBERS):
+            return lambda row: float(getattr(row, name))
+        if name in self.checks:
+
+            def check(row: Row) -> float | None:
+                verdict = row.checks.get(name)
+                return None if verdict is None or verdict.value is None else float(verdict.value)
+
+            return check
+        known = ("passed", *NUMBERS, *self.checks)
+        raise MateriaError(f"Rows have no value {name!r}.", hint=did_you_mean(name, known), kind="usage")
+
+    def _lines(self) -> list[str]:
+        made = f"{self.fresh} made now, {len(self) - self.fresh} were there"
+        casts = "1 cast" if len(self) == 1 else f"{len(self)} casts"
+        lines = [f"{casts}, {made}; {self.tokens:,} tokens{f', {self.cost:.4f} USD' if self.cost else ''}"]
+        if lost := sum(one.ends == "lost" for one in self):
+            lines.append(f"{lost} lost their worker: run the sweep again")
+        return lines
+
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        costs = any(one.cost for one in self)
+        headers = (
+            "row",
+            "loadout",
+            "request",
+            "agents",
+            "#",
+            "ends",
+            *self.checks,
+            "turns",
+            "tokens",
+            *(["cost"] * costs),
+        )
+        rows = [
+            (
+                str(place),
+                one.loadout,
+                one.request,
+                shorten(one.agents, 40),
+                str(one.repeat),
+                one.ends,
+                *(_mark(one.checks.get(name)) for name in self.checks),
+                str(one.turns),
+                str(one.tokens),
+                *([f"{one.cost:.4f}"] * costs),
+            )
+            for place, one in enumerate(self._rows[:_SHOWN], start=1)
+        ]
+        return headers, rows
+
+    def _told(self) -> list[tuple[str, str, str]]:
+        """Why rows did not pass; those for the same reason together."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for place, one in enumerate(self, start=1):
+            told = [("", one.why)] if one.why and not one.complete else []
+            told += [
+                (name, check.why) for name, check in one.checks.items() if check.why and not _holds(check)
+            ]
+            for pair in told:
+                found.setdefault(pair, []).append(str(place))
+        rows = ((", ".join(places), name, shorten(why, 300)) for (name, why), places in found.items())
+        return list(islice(rows, _SHOWN))
+
+    def __repr__(self) -> str:
+        headers, rows = self._table()
+        parts = [*self._lines(), "", repr(self.matrix()), "", table(rows, headers)]
+        if len(self) > _SHOWN:
+            parts.append(f"… {len(self) - _SHOWN} more (.frame() has all)")
+        if told := self._told():
+            parts += ["", table(told, ("rows", "check", "why"))]
+        return plain("\n".join(parts))
+
+    def _show(self) -> dict[str, Any]:
+        headers, rows = self._table()
+        parts = [
+            html_lines(self._lines()),
+            html_heading("passed"),
+            self.matrix().html(),
+            html_heading("casts"),
+            html_table(headers, rows),
+        ]
+        if told := self._told():
+            parts += [html_heading("why"), html_table(("rows", "check", "why"), told)]
+        return bundle(repr(self), html=html_panel("sweep", html_join(parts)))
+
+
+class Matrix(Table):
+    """The rows of a sweep by two axes, with the mean of a value in each cell.
+
+    Attributes:
+        means: by the two names, as they stand on the axes.
+    """
+
+    def __init__(
+        self, rows: Sequence[Row], down: str, over: str, of: Callable[[Row], float | None], *, share: bool
+    ) -> None:
+        cells: dict[tuple[str, str], list[float]] = {}
+        for one in rows:
+            number = of(one)
+            if number is not None:
+                cells.setdefault((str(getattr(one, down)), str(getattr(one, over))), []).append(number)
+        self.means: Mapping[tuple[str, str], float] = {place: fmean(found) for place, found in cells.items()}
+        self._left = list(dict.fromkeys(str(getattr(one, down)) for one in rows))
+        self._top = list(dict.fromkeys(str(getattr(one, over)) for one in rows))
+        body = [
+            (shorten(name, 60), *(_mean(cells.get((name, other), []), share=share) for other in self._top))
+            for name in self._left
+        ]
+        super().__init__((down, *(shorten(name, 40) for name in self._top)), body, "no casts")
+
+    def html(self) -> Html:
+        """The table with a bar in each cell, as long as its mean is large."""
+        most = max((abs(mean) for mean in self.means.values()), default=0.0) or 1.0
+        body = [
+            (
+                row[0],
+                *(
+                    html_bar(
+                        text, abs(self.means.get((name, other), 0.0)) / max(most, 1.0 if "%" in text else 0)
+                    )
+                    for other, text in zip(self._top, row[1:], strict=True)
+                ),
+            )
+            for name, row in zip(self._left, self.rows, strict=True)
+        ]
+        return html_table(self.headers, body)
+
+    def _show(self) -> dict[str, Any]:
+        return bundle(repr(self), html=self.html())
+
+
+def _holds(verdict: Verdict) -> bool:
+    return verdict.value is True or (verdict.value is not None and not isinstance(verdict.value, bool))
+
+
+def _mark(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return ""
+    if verdict.value is None:
+        return "? unknown"
+    if isinstance(verdict.value, bool):
+        return "✓ yes" if verdict.value else "✗ no"
+    return f"{verdict.value:g}"
+
+
+def _mean(numbers: Sequence[float], *, share: bool) -> str:
+    if not numbers:
+        return ""
+    if share:
+        return f"{fmean(numbers):.0%} of {len(numbers)}"
+    return f"{fmean(numbers):,.4g}"

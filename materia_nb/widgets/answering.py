@@ -1,0 +1,400 @@
+"""What a person is asked for, and what can be done about it: to answer, judge, allow, correct, go on after a failure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from materia_nb.display.calls import JUDGED
+from materia_nb.display.escape import part, plain
+from materia_nb.engine import step as engine
+from materia_nb.errors import MateriaError
+from materia_nb.handoff import NotJson, strict_json
+from materia_nb.handoff.contract import request_of
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.graph import END
+from materia_nb.views import tried_words
+from materia_nb.widgets.blocks import (
+    Block,
+    call_blocks,
+    facts,
+    fold,
+    head,
+    issue_rows,
+    line,
+    lines,
+    pre,
+    table,
+)
+from materia_nb.widgets.jsonhelp import json_advice
+from materia_nb.widgets.standing import asked_key, names_of
+
+if TYPE_CHECKING:
+    from materia_nb.cast import Cast
+    from materia_nb.engine.session import StepRecord
+    from materia_nb.engine.state import Visit
+
+_TAIL: Final = 4_000
+_PREVIOUS: Final = 1_500
+
+
+def answer_state(cast: Cast, *, busy: bool) -> dict[str, Any]:
+    """Return the tab that is about the present: failure first, then who asks for what, then the answer form.
+
+    Args:
+        cast: which.
+        busy: whether a step runs.
+    """
+    visit = cast.waiting_at
+    alive = cast.writable
+    state: dict[str, Any] = {
+        "is": "answer",
+        "key": _key(cast, visit),
+        "busy": busy,
+        "alive": alive,
+        "top": _failed(cast),
+        "acts": _acts(cast) if alive and not busy else [],
+        "live": _live(cast, visit),
+    }
+    if cast.approvals.asking and alive:
+        socket = cast.now.at.socket if cast.now.at else ""
+        state["asks"] = {
+            "is": "calls",
+            "key": asked_key(cast),
+            "words": f"{names_of(cast.graph).get(socket, socket)} asks for approval to run",
+            "said": plain(_reason(cast)),
+            "blocks": call_blocks(cast.approvals.asking, judged=True),
+        }
+    elif cast.held is not None and alive:
+        state["asks"] = hold_state(cast)
+    elif visit is not None and cast.prompt is not None and alive and not busy:
+        state["form"] = form_state(cast, visit)
+    elif alive and not busy and cast.status == "ready":
+        state["enter"] = _can_enter(cast)
+    if alive and not busy and (record := _correctable(cast)) is not None:
+        state["correct"] = {
+            "key": f"{record.branch} {record.number} {len(record.turns)}",
+            "text": record.output or "",
+            "words": f"Correct the output of step {record.number}",
+            "open": cast.status == "failed",
+            "why_not": _edited_since(cast),
+        }
+    state["blocks"] = _bottom(cast)
+    return state
+
+
+def _key(cast: Cast, visit: Visit | None) -> str:
+    """Name what is asked now: what a person typed is kept until something else is."""
+    at = (visit.step, visit.turn, visit.mode) if visit is not None else (len(cast.steps), cast.status)
+    return f"{cast.id} {len(cast.abandoned)} {' '.join(map(str, at))}"
+
+
+def _failed(cast: Cast) -> list[Block]:
+    """Why the cast stopped, before anything else."""
+    failure = cast.failure
+    if failure is None:
+        remarks = [f"remark: {one}" for one in cast.remarks[:8]]
+        return [*lines(cast.conclusion[:20]), *lines(remarks, "warn")] if cast.status == "complete" else []
+    tried = tried_words(cast)
+    parts = [{**head(f"{failure.kind}: {failure.message}"[:2_000]), "tone": "bad"}]
+    parts += [line(tried, "quiet")] if tried else []
+    parts += [line(f"To go on: {failure.hint}")] if failure.hint else []
+    if failure.refused is not None:
+        issues, text = failure.refused
+        parts += [
+            table(("where", "issue", "what to do"), issue_rows(issues)),
+            fold("the refused answer", [pre(text)]),
+        ]
+    raised = cast.raised
+    if raised is not None and failure.kind in ("agent_error", "agent_failed", "failed"):
+        parts.append(fold("where it was raised", [pre(_traceback(raised))]))
+    return parts
+
+
+def _traceback(error: BaseException) -> str:
+    import traceback
+
+    return "".join(traceback.format_exception(error))[-4_000:]
+
+
+def _acts(cast: Cast) -> list[dict[str, str]]:
+    """The buttons for what a failure names."""
+    if cast.status not in ("failed", "aborted"):
+        return []
+    acts = [{"kind": "recast", "words": "Recast", "title": "run the socket where it stopped once more"}]
+    if cast.prompt_cut_short is not None:
+        acts.insert(0, {"kind": "resend", "words": "Resend", "title": "ask the same turn once more"})
+        acts.append({"kind": "tab prompt", "words": "Change its prompt", "title": "for this turn only"})
+    if cast.at_limit:
+        acts.append({"kind": "revive", "words": "Revive", "title": "go on, the limit granted once more"})
+    if cast.failure is not None and cast.failure.kind == "budget":
+        acts.append(
+            {"kind": "raise budget", "words": "Raise the budget…", "title": "the token budget of this cast"}
+        )
+    if _correctable(cast) is not None:
+        acts.append(
+            {
+                "kind": "correct",
+                "words": "Correct the answer",
+                "title": "decide the step again with another output",
+            }
+        )
+    return acts
+
+
+def _live(cast: Cast, visit: Visit | None) -> dict[str, Any]:
+    """What the agent that is asked does before it has answered: its words so far, its calls, its notes."""
+    if visit is None:
+        return {}
+    saying = cast.saying
+    return {
+        "words": plain(saying[-_TAIL:]),
+        "cut": len(saying) > _TAIL,
+        "calls": call_blocks(
+            [one for one in cast.calls if one.result is not None or one.decided is not None]
+        ),
+        "notes": [plain(note) for note in cast.notes[-5:]],
+    }
+
+
+def _reason(cast: Cast) -> str:
+    """What the model said before it asked for approval: its reason."""
+    said = [call.said for call in cast.approvals.asking if call.said.strip()]
+    return "\n".join(dict.fromkeys(said)) or cast.saying[-_TAIL:]
+
+
+def hold_state(cast: Cast) -> dict[str, Any]:
+    """What a held cast waits for: why, the exact command where there is one, and the ways on."""
+    hold = cast.held
+    assert hold is not None and cast.now.at is not None  # noqa: S101, PT018 - it is held
+    name = names_of(cast.graph)[cast.now.at.socket]
+    value = hold.reading.value
+    parts: list[Block] = lines([hold.reason])
+    approval, whole = None, True
+    if hold.needs in ("consent", "direction") and isinstance(value, dict):
+        request = request_of(value)
+        try:
+            approval = cast.approvals.request
+        except MateriaError as error:
+            parts.append(line(f"It cannot be approved: {error.what}", "bad"))
+        content = str(request.get("exact_content") or "")
+        whole = len(content) <= JUDGED
+        rows = [
+            (label, str(request.get(key) or "not said"))
+            for label, key in (
+                ("operation", "operation"),
+                ("touches", "scope"),
+                ("risk", "risk_level"),
+                ("to take it back", "rollback"),
+                ("to check it", "verification"),
+            )
+        ]
+        rows += [("fingerprint", approval.fingerprint)] if approval is not None else []
+        if content:
+            parts += [head(f"exactly this ({len(content):,} characters)"), pre(content, JUDGED)]
+        parts.append(facts(rows))
+    parts += lines([f"Note: {one.message}" for one in hold.reading.warnings], "warn")
+    return {
+        "is": "hold",
+        "key": asked_key(cast),
+        "words": f"{name} asks for {hold.needs}" if hold.needs else f"{name}: a person must decide",
+        "said": "",
+        "blocks": parts,
+        "consent": hold.needs == "consent" and approval is not None and whole,
+        "deny": hold.needs == "consent" and approval is not None,
+        "sockets": [*names_of(cast.graph).items(), (END, "the end")],
+    }
+
+
+def form_state(cast: Cast, visit: Visit) -> dict[str, Any]:
+    """What an answer must be, whether two buttons will do for it, and where each answer leads."""
+    here = cast.rules.sockets[visit.socket]
+    draft = visit.mode == "draft"
+    any_text = draft or here.works(visit.mode) or here.wanted.parse == "text"
+    wanted = list(here.wanted.describe().items())
+    name = names_of(cast.graph)[visit.socket]
+    who = cast.answered_by(visit.socket)
+    verdicts = {} if any_text else {word: verdict_leads(cast, word == "yes") for word in ("yes", "no")}
+    last = cast.now.last_output
+    form: dict[str, Any] = {
+        "words": _asks_words(name, who, any_text=any_text, draft=draft, wanted=[one for one, _ in wanted]),
+        "person": who in (None, "person"),
+        "text": any_text,
+        "draft": bool(draft and visit.drafts),
+        "wanted": [[one, plain(what)] for one, what in wanted],
+        "verdict": verdicts if verdicts and all(verdicts.values()) else None,
+        "items": here.wanted.work_items and not any_text,
+        "previous": None,
+    }
+    if last is not None and cast.now.last_socket is not None:
+        source = names_of(cast.graph).get(cast.now.last_socket, cast.now.last_socket)
+        form["previous"] = {"who": source, "text": plain(last[:_PREVIOUS]), "cut": len(last) > _PREVIOUS}
+    if form["draft"]:
+        form["previous"] = {
+            "who": "its draft",
+            "text": plain((cast.steps[-1].output or "")[:_TAIL]),
+            "cut": False,
+        }
+    if cast.wish is not None:
+        form["wish"] = plain(cast.wish[:_PREVIOUS])
+    return form
+
+
+def _asks_words(name: str, who: str | None, *, any_text: bool, draft: bool, wanted: list[str]) -> str:
+    asked = (
+        "You answer here."
+        if who in (None, "person")
+        else f"{part(who or '', 40)} answers {name} when you step; you can answer instead."
+    )
+    if draft:
+        return f"{asked} A draft, in plain words."
+    if any_text:
+        return f"{asked} Any text will do."
+    return f"{asked} Wanted: {', '.join(wanted) or 'a JSON object'}."
+
+
+def verdict_text(satisfied: bool, reason: str) -> str:
+    """Write the answer that two buttons and a reason stand for."""
+    return json.dumps({"satisfied": satisfied, "context": reason}, ensure_ascii=False)
+
+
+def items_text(items: JSON, reason: str = "", satisfied: bool | None = None) -> str:
+    """Write the answer of a generator."""
+    made: dict[str, JSON] = {"workItems": items}
+    if satisfied is not None:
+        made["satisfied"] = satisfied
+    if reason:
+        made["context"] = reason
+    return json.dumps(made, ensure_ascii=False)
+
+
+def verdict_leads(cast: Cast, satisfied: bool) -> dict[str, str] | None:
+    """Where a verdict would lead by the engine itself, with the budget of that way; None where it is no answer."""
+    text = verdict_text(satisfied, "(reason)")
+    try:
+        if engine.check_answer(cast.rules, cast.now, text):
+            return None
+        done = engine.output(cast.rules, cast.now, text, prompt=cast.prompt)
+    except MateriaError:
+        return None
+    decision = done.decision
+    if decision is None or done.state.status == "held":
+        return None
+    if done.state.failure is not None:
+        return {"to": f"the cast fails: {done.state.failure.kind}", "tone": "bad"}
+    chosen = decision.chosen
+    used = ""
+    if chosen is not None and chosen.limit is not None:
+        used = f" ({(chosen.used or 0) + 1} of {chosen.limit} used then)"
+    target = decision.target or ""
+    name = "the end" if target == END else names_of(cast.graph).get(target, target)
+    return {"to": f"{name}{used}"}
+
+
+def checked(cast: Cast, text: str, what: str) -> dict[str, Any]:
+    """Say what is wrong with a text as an answer, or as a correction of the last one.
+
+    Args:
+        cast: which.
+        text: what was typed.
+        what: ``reply``, ``correction`` or ``value`` (of the state, as JSON).
+    """
+    if what == "value":
+        try:
+            strict_json(text)
+        except NotJson as error:
+            return {"issues": [], "advice": json_advice(text) or str(error), "fine": False}
+        return {"issues": [], "advice": "", "fine": True}
+    if what == "correction":
+        record = cast.steps[-1] if cast.steps else None
+        if record is None:
+            return {"issues": [], "advice": "", "fine": False}
+        rules = cast.rules.sockets[record.socket]
+        issues = list(rules.protocol.read(text, rules.wanted).issues)
+    else:
+        issues = list(engine.check_answer(cast.rules, cast.now, text)) if cast.waiting_at else []
+    advice = json_advice(text) if issues and text.lstrip().startswith("{") else ""
+    return {"issues": issue_rows(issues), "advice": advice, "fine": not issues}
+
+
+def _correctable(cast: Cast) -> StepRecord | None:
+    record = cast.steps[-1] if cast.steps else None
+    return record if record is not None and record.turns and cast.status != "waiting" else None
+
+
+def _edited_since(cast: Cast) -> str:
+    """Why the last output cannot be corrected although its step is the last one."""
+    edits = cast.edits
+    if edits and cast.steps and edits[-1].step >= cast.steps[-1].number and edits[-1].after is cast.now:
+        return "the cast was edited since that step: undo the edit first"
+    return ""
+
+
+def _can_enter(cast: Cast) -> dict[str, str] | None:
+    socket = cast.graph.sockets.get(cast.next_socket or "")
+    if socket is None:
+        return None
+    name = names_of(cast.graph)[socket.id]
+    if socket.is_utility:
+        return {"words": f"{name} is next: a utility, which Step runs.", "kind": ""}
+    who = cast.answered_by(socket.id)
+    if who in (None, "person"):
+        return {
+            "words": f"{name} is next, and you answer there.",
+            "kind": "enter",
+            "button": "Show what it is asked",
+        }
+    return {
+        "words": f"{name} is next: {part(who or '', 60)} answers when you step.",
+        "kind": "enter",
+        "button": "Enter it first, to read or change its prompt",
+    }
+
+
+def _bottom(cast: Cast) -> list[Block]:
+    """The conversation of the visit, and what else there is to say about the cast."""
+    parts: list[Block] = []
+    if cast.conversation and cast.waiting_at is not None:
+        said = [
+            one for message in cast.conversation for one in (line(message.role, "quiet"), pre(message.text))
+        ]
+        parts.append(fold(f"the conversation so far ({len(cast.conversation)} messages)", said))
+    notes = [*cast.messages, *(f"differs: {one}" for one in cast.differences)]
+    notes += [f"pinned: {name} to {pin.words}" for name, pin in cast.pins.items()]
+    notes += [
+        f"pinned to a function that is gone: {name}; pin it again, or unpin it" for name in cast.pins_gone
+    ]
+    if notes:
+        parts.append(fold(f"notes ({len(notes)})", lines(notes)))
+    return parts
+
+
+def typed_value(text: str, *, as_text: bool) -> JSON:
+    """Read what was typed as a value of the state.
+
+    Raises:
+        MateriaError: it is not JSON (``not_json``).
+    """
+    if as_text:
+        return text
+    try:
+        return strict_json(text)[0]
+    except NotJson as error:
+        raise MateriaError(
+            "The value is not JSON.", hint=json_advice(text) or str(error), kind="not_json"
+        ) from error
+
+
+def only_text(values: Mapping[str, Any], name: str, most: int = 2_000_000) -> str:
+    """Return a text of a message.
+
+    Raises:
+        MateriaError: there is none of that name, or it is too long (``bad_message``).
+    """
+    value = values.get(name)
+    if not isinstance(value, str) or len(value) > most:
+        raise MateriaError(
+            f"The message of the panel has no text {name!r}.", hint="reload the page", kind="bad_message"
+        )
+    return value

@@ -1,0 +1,367 @@
+"""What the front-end of a cast's panel asks for, and the verbs of the cast that do it.
+
+A message is a JSON object with a ``kind``. Each is checked before anything is done with it: it comes from a page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from materia_nb.display.escape import shorten
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.jsonvalue import MISSING, get_path, pretty
+from materia_nb.loadout.graph import END
+from materia_nb.widgets.answering import checked, items_text, only_text, typed_value, verdict_text
+from materia_nb.widgets.inspecting import check_element
+from materia_nb.widgets.inspector_tabs import TABS
+from materia_nb.widgets.item_marks import base_of, issues_of, rebuilt
+from materia_nb.widgets.standing import asked_key
+from materia_nb.widgets.state_tree import changed_blocks
+
+if TYPE_CHECKING:
+    from materia_nb.cast import Cast
+    from materia_nb.widgets.cast_panel import CastPanel
+
+Values = Mapping[str, Any]
+_MOST_FIRST: Final = 20
+DOCKS: Final = ("timeline", "items", "events", "compare", "problems")
+
+
+class CastMessages:
+    """Does what messages ask for, on one panel."""
+
+    def __init__(self, panel: CastPanel) -> None:
+        self.panel = panel
+        self._acts: dict[str, Callable[[Values], object]] = {
+            name.removeprefix("_on_"): getattr(self, name) for name in dir(self) if name.startswith("_on_")
+        }
+
+    @property
+    def cast(self) -> Cast:
+        """The cast that the panel shows."""
+        return self.panel.cast
+
+    def heard(self, content: object) -> None:
+        """Do what a message asks for.
+
+        Raises:
+            MateriaError: it is none that is known (``bad_message``), or what it asks for is refused.
+        """
+        values: Values = content if isinstance(content, Mapping) else {}
+        act = self._acts.get(str(values.get("kind")))
+        if act is None:
+            raise MateriaError(
+                f"The panel does not know the message {shorten(str(values.get('kind')), 60)!r}.",
+                hint="reload the page: its front-end may be of another version",
+                kind="bad_message",
+            )
+        act(values)
+
+    # -- going on ---------------------------------------------------------------------
+
+    def _begin(self, values: Values, what: str, act: Callable[[], object]) -> None:
+        """Start something that takes time, after what was typed and not applied yet, if that is asked for."""
+        for one in (values.get("first") or ())[:_MOST_FIRST]:
+            self.heard(one)  # where one of them is refused nothing is started
+        self.panel.look(None)
+        self.panel.start(what, act)
+
+    def _on_step(self, values: Values) -> None:
+        if not self.panel.one_more():
+            self._begin(values, "Step", self.panel.step)
+
+    def _on_run(self, values: Values) -> None:
+        self._begin(values, "Run", self.cast.run)
+
+    def _on_run_to(self, values: Values) -> None:
+        socket = self._socket(values, end=True)
+        self._begin(values, "Run", lambda: self.cast.run(socket))
+
+    def _on_recast(self, values: Values) -> None:
+        self._begin(values, "Recast", self.cast.recast)
+
+    def _on_resend(self, values: Values) -> None:
+        self._begin(values, "Resend", self.cast.resend)
+
+    def _on_revive(self, values: Values) -> None:
+        self._begin(values, "Revive", self.cast.revive)
+
+    def _on_pause(self, _: Values) -> None:
+        self.cast.stop.set()
+        self.panel.runs.asks_to_stop()
+
+    def _on_abort(self, _: Values) -> None:
+        self.panel.abort()
+
+    def _on_budget(self, values: Values) -> None:
+        text = only_text(values, "tokens", 20).strip().replace(",", "")
+        if text and not text.isdecimal():
+            raise MateriaError(
+                "The budget is a number of tokens.", hint="or empty for none", kind="bad_budget"
+            )
+        self.cast.set_budget(int(text) if text else None)
+
+    # -- where runs stop -----------------------------------------------------------------
+
+    def _on_break(self, values: Values) -> None:
+        socket = self._socket(values)
+        if socket in self.cast.breakpoints.sockets:
+            self.cast.breakpoints.clear(socket)
+        else:
+            self.cast.breakpoints.add(socket)
+        self.panel.graph_changed()
+
+    def _on_unbreak(self, values: Values) -> None:
+        name = only_text(values, "id", 1_000)
+        if values.get("of") == "path":
+            self.cast.breakpoints.clear(path=name)
+        else:
+            self.cast.breakpoints.clear(name)
+        self.panel.graph_changed()
+
+    def _on_clear_breaks(self, _: Values) -> None:
+        self.cast.breakpoints.clear()
+        self.panel.graph_changed()
+
+    def _on_watch(self, values: Values) -> None:
+        path = only_text(values, "path", 1_000)
+        if path in self.cast.breakpoints.paths:
+            self.cast.breakpoints.clear(path=path)
+        else:
+            self.cast.breakpoints.watch(path)
+
+    # -- looking ---------------------------------------------------------------------------
+
+    def _on_select(self, values: Values) -> None:
+        given = values.get("element")
+        if given is None:
+            self.panel.select(None)
+            return
+        element = given if isinstance(given, Mapping) else {}
+        self.panel.select(check_element(self.cast, element.get("kind"), element.get("id")))
+
+    def _on_tab(self, values: Values) -> None:
+        self.panel.tab = self._one_of(values, "tab", TABS)
+
+    def _on_dock(self, values: Values) -> None:
+        self.panel.dock = self._one_of(values, "dock", DOCKS)
+
+    def _on_look(self, values: Values) -> None:
+        number = self._number(values, "step")
+        self.panel.look(number)
+
+    def _on_now(self, _: Values) -> None:
+        self.panel.look(None)
+
+    def _on_line(self, values: Values) -> None:
+        place = values.get("line")
+        self.panel.show_line(None if place is None else self._number(values, "line"))
+
+    def _on_height(self, values: Values) -> None:
+        by = values.get("by")
+        self.panel.grow(by if type(by) is int else 0)
+
+    def _on_heard(self, _: Values) -> None:
+        self.panel.say("")
+
+    # -- answers ---------------------------------------------------------------------------
+
+    def _on_reply(self, values: Values) -> None:
+        self._free()
+        self.cast.reply(only_text(values, "text"))
+        self.panel.select(None)
+
+    def _on_verdict(self, values: Values) -> None:
+        self._free()
+        self.cast.reply(verdict_text(values.get("satisfied") is True, only_text(values, "reason")))
+        self.panel.select(None)
+
+    def _on_items_answer(self, values: Values) -> None:
+        self._free()
+        items, _ = rebuilt(values.get("rows"), (), known=False)
+        said = values.get("satisfied")
+        self.cast.reply(
+            items_text(items, only_text(values, "reason"), said if isinstance(said, bool) else None)
+        )
+        self.panel.select(None)
+
+    def _on_refine(self, values: Values) -> None:
+        text = only_text(values, "text")
+        self._begin(values, "Refine", lambda: self.cast.refine(text))
+
+    def _on_finalize(self, values: Values) -> None:
+        self._begin(values, "Continue", self.cast.finalize)
+
+    def _on_answer(self, values: Values) -> None:
+        text = only_text(values, "text")
+        self._begin(values, "Answer", lambda: self.cast.approvals.answer(text))
+
+    def _on_decide(self, values: Values) -> None:
+        self._free()
+        self._still(values)
+        said, target = values.get("satisfied"), values.get("target")
+        if target is not None:
+            target = self._socket({"socket": target}, end=True)
+        self.cast.approvals.decide(satisfied=said if isinstance(said, bool) else None, target=target)
+
+    def _on_allow(self, values: Values) -> None:
+        self._still(values)
+        always = values.get("always") is True
+        calls = self.cast.approvals.asking
+        if calls:
+            self._begin(values, "Allow", lambda: self.cast.approvals.approve(always=always, calls=calls))
+        else:
+            self._begin(values, "Allow", self.cast.approvals.approve)
+
+    def _on_deny(self, values: Values) -> None:
+        self._still(values)
+        reason, calls = only_text(values, "reason", 20_000), self.cast.approvals.asking
+        if calls:
+            self._begin(values, "Deny", lambda: self.cast.approvals.deny(reason, calls=calls))
+        else:
+            self._begin(values, "Deny", lambda: self.cast.approvals.deny(reason))
+
+    def _on_disallow(self, values: Values) -> None:
+        self.cast.approvals.disallow(only_text(values, "tool", 100))
+
+    def _still(self, values: Values) -> None:
+        """A click on what was shown must not allow what is asked by now."""
+        if values.get("seen") != asked_key(self.cast):
+            raise MateriaError(
+                "Something else is asked by now.", hint="look at it, then decide", kind="not_asked"
+            )
+
+    def _on_enter(self, _: Values) -> None:
+        self._free()
+        self.cast.enter()
+
+    def _on_edit_prompt(self, values: Values) -> None:
+        self._free()
+        layers = values.get("layers")
+        if not isinstance(layers, Mapping):
+            raise MateriaError(
+                "No layer of the prompt was given.", hint="reload the page", kind="bad_message"
+            )
+        for name in layers:
+            self.cast.edit.reword(str(name), only_text(layers, str(name)))
+
+    def _on_recommit(self, values: Values) -> None:
+        self._free()
+        self.cast.edit.recommit(only_text(values, "text"))
+
+    # -- edits --------------------------------------------------------------------------------
+
+    def _on_set_value(self, values: Values) -> None:
+        self._free()
+        value = typed_value(only_text(values, "text"), as_text=values.get("as_text") is True)
+        self.cast.edit.set(only_text(values, "path", 2_000), value)
+
+    def _on_remove_value(self, values: Values) -> None:
+        self._free()
+        self.cast.edit.set(only_text(values, "path", 2_000), MISSING)
+
+    def _on_items(self, values: Values) -> None:
+        self._free()
+        now = self.cast.work_items
+        # Rows that were read from another list do not know their places in this one.
+        items, origins = rebuilt(values.get("rows"), now, known=values.get("base") == base_of(now))
+        self.cast.edit.items(items, origins)
+
+    def _on_undo(self, _: Values) -> None:
+        self._free()
+        self.cast.edit.undo()
+
+    def _on_back(self, values: Values) -> None:
+        self._free()
+        number = self._number(values, "step")
+        self.panel.look(None)
+        self.cast.back(number)
+
+    def _on_fork(self, values: Values) -> None:
+        self._free()
+        step = values.get("step")
+        self.panel.fork(None if step is None else self._number(values, "step"))
+
+    def _on_show_cast(self, values: Values) -> None:
+        self.panel.show_cast(self._number(values, "cast"))
+
+    def _on_pin(self, values: Values) -> None:
+        socket = self._socket(values)
+        name = self.cast.pinned_at(socket)
+        if name is None:
+            self.cast.pin(socket)
+        else:
+            self.cast.unpin(name)
+        self.panel.graph_changed()
+
+    def _on_mode(self, values: Values) -> None:
+        self.panel.set_mode(self._one_of(values, "mode", ("cast", "design")))
+
+    # -- questions of one view, answered to it alone ---------------------------------------------
+
+    def _on_rows(self, values: Values) -> None:
+        first, last = self._number(values, "first"), self._number(values, "last")
+        self.panel.front.answer("rows", values.get("token"), rows=self.panel.rows.between(first, last))
+
+    def _on_find(self, values: Values) -> None:
+        found = self.panel.rows.find(only_text(values, "text", 1_000))
+        self.panel.front.answer("find", values.get("token"), numbers=found)
+
+    def _on_check(self, values: Values) -> None:
+        what = self._one_of(values, "what", ("reply", "correction", "value"))
+        self.panel.front.answer(
+            "check", values.get("token"), **checked(self.cast, only_text(values, "text"), what)
+        )
+
+    def _on_check_items(self, values: Values) -> None:
+        items, _ = rebuilt(values.get("rows"), self.cast.work_items, known=False)
+        issues = [[one.path, one.message] for one in issues_of(items)[:100]]
+        self.panel.front.answer("check_items", values.get("token"), issues=issues)
+
+    def _on_value(self, values: Values) -> None:
+        path = values.get("path")
+        segments = [str(one) for one in path] if isinstance(path, list) else []
+        shown = self.panel.past or self.cast
+        found = get_path(dict(shown.state), segments)
+        text = found if isinstance(found, str) else "" if found is MISSING else pretty(found)
+        self.panel.front.answer("value", values.get("token"), text=text, as_text=isinstance(found, str))
+
+    def _on_diff(self, values: Values) -> None:
+        a, b = self._number(values, "a"), self._number(values, "b")
+        before, after = (dict(self.cast.as_of(one).state) for one in (a, b))
+        blocks = changed_blocks(before, after, f"from {_after(a)} to {_after(b)}")
+        self.panel.front.answer("diff", values.get("token"), blocks=blocks)
+
+    # -- what is given ------------------------------------------------------------------------------
+
+    def _free(self) -> None:
+        self.panel.runs.refuse_while_busy()
+
+    def _socket(self, values: Values, *, end: bool = False) -> str:
+        socket = only_text(values, "socket", 1_000)
+        if socket in self.cast.graph.sockets or (end and socket == END):
+            return socket
+        raise MateriaError(
+            f"The loadout has no socket {shorten(socket, 60)!r}.",
+            hint=did_you_mean(socket, self.cast.graph.sockets),
+            kind="unknown_socket",
+        )
+
+    def _number(self, values: Values, name: str) -> int:
+        value = values.get(name)
+        if type(value) is int and 0 <= value < 2**53:
+            return value
+        raise MateriaError(f"The message has no number {name!r}.", hint="reload the page", kind="bad_message")
+
+    def _one_of(self, values: Values, name: str, known: tuple[str, ...]) -> str:
+        value = values.get(name)
+        if isinstance(value, str) and value in known:
+            return value
+        raise MateriaError(
+            f"There is no {name} {shorten(str(value), 40)!r}.", hint="reload the page", kind="bad_message"
+        )
+
+
+def _after(number: int) -> str:
+    return f"step {number}" if number else "the start"

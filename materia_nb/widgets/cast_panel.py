@@ -1,0 +1,468 @@
+"""Everything about one cast on one surface: bar, graph, inspector, timeline and items.
+
+The parts around the graph are drawn by the front-end (``front/``); this module tells it slices of state, made by
+pure functions from the cast, and does what its messages ask for.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import ipywidgets as ui
+
+from materia_nb.display.escape import plain, shorten
+from materia_nb.display.html import Html
+from materia_nb.display.svg import graph_svg
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.tables import items_view
+from materia_nb.views import JsonView, marks_of, status_lines, steps_view
+from materia_nb.widgets.base import Panel, css, show_html, show_panel, told_of
+from materia_nb.widgets.blocks import bounded
+from materia_nb.widgets.cast_messages import CastMessages
+from materia_nb.widgets.frontend import Front
+from materia_nb.widgets.inspecting import Element, check_element
+from materia_nb.widgets.inspector_tabs import inspector_state
+from materia_nb.widgets.item_marks import items_state
+from materia_nb.widgets.runs import Runs, runs_of
+from materia_nb.widgets.side_by_side import compare_state
+from materia_nb.widgets.standing import bar_state
+from materia_nb.widgets.step_rows import StepRows, timeline_state
+
+if TYPE_CHECKING:
+    from materia_nb.cast import Cast
+    from materia_nb.loadout.graph import Graph
+    from materia_nb.widgets.design_panel import Designing
+    from materia_nb.workbench import Workbench
+
+HEIGHT: Final = 560
+"""How high the surface is in pixels, unless it is said otherwise."""
+_HEIGHTS: Final = (320, 2_000)
+_log = logging.getLogger("materia_nb.widgets")
+
+_OUTPUT: Final = ".jp-OutputArea-child"
+_LIVES: Final = f"{_OUTPUT}:has(.mnb-recorded:not(.jupyter-widgets-disconnected))"
+RECORD_RULES: Final = (
+    # The record is for readers who do not have the panel: text and picture, the two outputs below it.
+    f"{_LIVES}+{_OUTPUT},{_LIVES}+{_OUTPUT}+{_OUTPUT}{{display:none!important}}"
+)
+"""CSS that shows either the live panel of a cast or its record."""
+
+
+class CastPanel(Panel):
+    """A cast, to be gone on with by mouse and keyboard alone.
+
+    Args:
+        cast: which.
+        forked: called with the new cast when one is forked here; it is shown in place.
+        bench: the workbench that its loadout can be designed in; without one there is no design mode.
+        height: in pixels.
+        alone: the name of one part where only that is shown, see ``PARTS``.
+    """
+
+    interval = 0.1
+
+    def __init__(
+        self,
+        cast: Cast,
+        forked: Callable[[Cast], object] = lambda _: None,
+        *,
+        bench: Workbench | None = None,
+        height: int = HEIGHT,
+        alone: str = "",
+    ) -> None:
+        super().__init__(alone or "cast")
+        self.cast, self.casts = cast, [cast]
+        self.runs: Runs = runs_of(cast)
+        self.rows = StepRows(cast)
+        self.selected: Element | None = None
+        self.tab, self.dock = "answer", "items" if alone == "items" else "timeline"
+        self.alone = PARTS.get(alone, "")
+        self._only = alone
+        self._bench, self._forked = bench, forked
+        self._aborting = self._ticking = self._asked = False
+        self._more = 0
+        self._said: dict[str, str] = {}
+        self.designing: Designing | None = None
+        self._drawn: Graph | None = cast.graph
+        self.messages = CastMessages(self)
+        self.front = Front()
+        self.front.on_msg(self.guarded(lambda _, content, __: self.heard(content)))
+        self.graph: Panel | None = None
+        if self.alone in ("", "graph"):
+            self.graph = self.own(graph_panel(cast))
+            if (on_select := getattr(self.graph, "on_select", None)) is not None:
+                on_select(self._picked)
+            if (on_gesture := getattr(self.graph, "on_gesture", None)) is not None:
+                on_gesture(self._gesture)
+        pictures = () if self.graph is None else (self.graph.view,)
+        self.view.children = (css(RECORD_RULES), *pictures, self.front)
+        self.view.add_class("mnb-surface")
+        self.height = height
+        self.view.layout.height = f"{height}px"
+        self._follow(cast)
+        self.at_close(lambda: self.designing.close() if self.designing is not None else None)
+        self.refresh()
+
+    def _follow(self, cast: Cast) -> None:
+        self.follow(cast)
+        self.at_close(cast.listen(self.later))
+        self.at_close(runs_of(cast).watch(self._ran))
+
+    def recorded(self) -> None:
+        """Say that the record of the cast stands below this panel; it is hidden while the panel lives."""
+        self.view.add_class("mnb-recorded")
+
+    # -- what a person does -----------------------------------------------------------
+
+    def heard(self, content: object) -> None:
+        """Do what a message of the front-end asks for; see :class:`CastMessages`."""
+        kind = content.get("kind") if isinstance(content, Mapping) else None
+        if self.designing is not None and kind not in ("mode", "height", "heard"):
+            self.designing.heard(str(kind), content if isinstance(content, Mapping) else {})
+        else:
+            self.messages.heard(content)
+        self.refresh()
+
+    def start(self, what: str, act: Callable[[], object]) -> None:
+        """Begin something that takes time; it runs in the background, one thing at a time."""
+        self._more = 0
+        self.runs.start(what, act)
+
+    def step(self) -> None:
+        """Run one socket, and as many more as were asked for meanwhile; write what follows from it."""
+        cast = self.cast
+        cast.step()
+        while self._more and cast.status == "ready" and not cast.stop.is_set():
+            self._more -= 1
+            cast.step()
+        self._more = 0
+        cast.write_derived()
+
+    def one_more(self) -> bool:
+        """Whether a step runs already, so that another one is made when it has ended: clicks come faster than steps."""
+        if self.runs.running != "Step" or self._aborting or self.cast.stop.is_set():
+            return False
+        self._more += 1
+        return True
+
+    def abort(self) -> None:
+        """End the cast; a step that runs is waited for in the background, and a second press does no harm."""
+        if self._aborting:
+            return
+        self._aborting = True
+        cast = self.cast
+        cast.stop.set()
+        self.runs.asks_to_stop()
+        self.runs.beside(lambda: self._abort_now(cast))
+
+    def _abort_now(self, cast: Cast) -> None:
+        try:
+            cast.abort()
+        finally:
+            self._aborting = False
+
+    def select(self, element: Element | None) -> None:
+        """Let the inspector tell about an element; None for wherever the cast is."""
+        if element is not None and element.kind == "step":
+            self.look(int(element.id))
+            return
+        self.selected = element
+        if element is not None and self.past is not None and element.kind != "socket":
+            self.look(None)
+        self._mark()
+        self.refresh()
+
+    def _mark(self) -> None:
+        """Show on the graph what is selected."""
+        if self.designing is None and (mark := getattr(self.graph, "mark", None)) is not None:
+            one = self.selected
+            mark(None if one is None or one.kind in ("item", "step") else (one.kind, one.id))
+
+    def _picked(self, kind: str, key: str) -> None:
+        """Something was clicked on the graph."""
+        if self.designing is None:
+            self.select(check_element(self.cast, kind, key))
+
+    def _gesture(self, gesture: Mapping[str, Any]) -> None:
+        """Do what was asked for on the graph: open a part, set a breakpoint, run to a socket, or design."""
+        kind = gesture.get("kind")
+        if self.designing is not None:
+            return  # it hears the graph itself
+        if kind == "ground":
+            self.select(None)
+        elif kind == "open" and isinstance(what := gesture.get("what"), list | tuple) and len(what) == 2:
+            self.heard({"kind": "select", "element": {"kind": what[0], "id": what[1]}})
+        elif kind in ("break", "run_to"):
+            self.heard({"kind": kind, "socket": gesture.get("id")})
+
+    def look(self, number: int | None) -> None:
+        """Show graph, inspector and state as they were after a step; None goes back to the present.
+
+        Raises:
+            MateriaError: there is no such step (``no_step``).
+        """
+        if number is None and self.past is None:
+            return
+        self.look_at(None if number is None else self.cast.as_of(number, self.rows.line))
+        self._draw_graph()
+
+    def show_line(self, line: int | None) -> None:
+        """Show the steps of an abandoned branch; None for the present line.
+
+        Raises:
+            MateriaError: there is no such branch (``no_branch``).
+        """
+        steps = self.cast.line(line)
+        self.rows = StepRows(self.cast, line)
+        self.look(None if line is None else len(steps))
+
+    def fork(self, number: int | None) -> None:
+        """Start another cast from a step; it is shown in place of this one, which can be gone back to."""
+        self._take(self.cast.fork(number))
+        self.dock = "compare"
+
+    def show_cast(self, place: int) -> None:
+        """Show one of the casts of this panel: the first, or one that was forked from it."""
+        if not 0 <= place < len(self.casts):
+            raise MateriaError(f"This panel has no cast {place}.", hint="reload the page", kind="bad_message")
+        self.cast = self.casts[place]
+        self.runs, self.rows = runs_of(self.cast), StepRows(self.cast)
+        self.past = self.selected = None
+        self._draw_graph()
+
+    def graph_changed(self) -> None:
+        """Draw the graph anew: something about it changed that the cast does not tell."""
+        if self.graph is not None:
+            self.graph.refresh()
+
+    def _draw_graph(self) -> None:
+        if self.graph is None or self.designing is not None:
+            return
+        if (
+            self._drawn is not self.cast.graph
+            and (replace := getattr(self.graph, "replace", None)) is not None
+        ):
+            replace(self.cast.graph)
+            self._drawn = self.cast.graph
+        # Another cast is laid over the picture like a moment of the first.
+        self.graph.look_at(self.past or (None if self.cast is self.casts[0] else self.cast))
+
+    def grow(self, by: int) -> None:
+        """Make the surface higher or lower."""
+        least, most = _HEIGHTS
+        self.height = min(most, max(least, self.height + by))
+        self.view.layout.height = f"{self.height}px"
+
+    def set_mode(self, mode: str) -> None:
+        """Switch between casting and designing the loadout of the cast."""
+        if mode == "design" and self.designing is None and self._bench is not None:
+            from materia_nb.widgets.design_panel import Designing
+            from materia_nb.widgets.graph import GraphPanel
+
+            canvas = self.graph if isinstance(self.graph, GraphPanel) else None
+            self.designing = Designing(self._bench, self._bench.design(self.cast.graph.name), canvas)
+            self.designing.changed = self.refresh
+            self.designing.cast_made = self._designed
+        elif mode == "cast" and self.designing is not None:
+            self.designing.close()
+            self.designing = None  # it has given the picture back
+            self._draw_graph()
+
+    def _designed(self, made: Cast) -> None:
+        """A design was cast: the panel shows that cast, beside those that it had."""
+        self.set_mode("cast")
+        self._take(made)
+
+    def _take(self, made: Cast) -> None:
+        """Show another cast in place of this one, which can be gone back to."""
+        self.casts.append(made)
+        self._follow(made)
+        self._forked(made)
+        self.show_cast(len(self.casts) - 1)
+
+    def _ran(self, runs: Runs) -> None:
+        if runs.error is not None and runs is self.runs:
+            self.fail(runs.error)
+        self.later()
+
+    # -- drawing ------------------------------------------------------------------------
+
+    def say(self, text: str) -> None:
+        """Show one line over the graph; empty takes it away."""
+        self._told({"words": text, "tone": "fine"} if text else {})
+
+    def fail(self, error: Exception) -> None:
+        """Show an exception over the graph; one of ours as its short text."""
+        self._told({"words": bounded(told_of(error, self.title), 2_000), "tone": "bad"})
+
+    def _told(self, notice: dict[str, str]) -> None:
+        self._said = notice
+        if not self.closed:
+            self.front.put({"surface": self._surface()})
+
+    def _surface(self) -> dict[str, Any]:
+        selected = self.selected
+        return {
+            "mode": "design" if self.designing is not None else "cast",
+            "alone": self.alone,
+            "notice": self._said,
+            "resume": self.cast.id,
+            "selected": None if selected is None else {"kind": selected.kind, "id": selected.id},
+            "dock": self.dock,
+            "casts": [self._cast_words(place) for place in range(len(self.casts))],
+            "cast": self.casts.index(self.cast),
+        }
+
+    def _cast_words(self, place: int) -> str:
+        if place == 0:
+            return "this cast"
+        one = self.casts[place]
+        return f"fork {place}: {shorten(plain(one.request), 40)}".rstrip(": ")
+
+    def draw(self) -> None:
+        """Tell the front-end how everything stands now, in one message."""
+        cast, busy = self.cast, self.runs.busy_for(self)
+        alive = cast.writable
+        asks = not busy and (bool(cast.approvals.asking) or cast.held is not None)
+        if asks and not self._asked:
+            self.tab, self.selected = "answer", None  # what waits for a person is what they see
+        self._asked = asks
+        if self.past is not None and self.rows.line is None and len(self.past.steps) > len(cast.steps):
+            self.look(None)  # the moment went with going back
+            return
+        bar = bar_state(cast, self.runs, busy=busy, aborting=self._aborting)
+        modes = ["cast", "design"] if self._bench is not None else ["cast"]
+        at = None if self.past is None else len(self.past.steps)
+        slices: dict[str, dict[str, Any]] = {
+            "surface": self._surface(),
+            "bar": {**bar, "mode": "cast" if self.designing is None else "design", "modes": modes},
+            "inspector": inspector_state(
+                cast, self.selected, self.past, self.tab, busy=busy, alone=self._only
+            ),
+            "timeline": timeline_state(self.rows, at, alive=alive, busy=busy),
+            "items": items_state(cast, alive=alive, busy=busy, undo=bar["undo"]),
+        }
+        if self.designing is not None:
+            slices |= self.designing.slices()
+        if self.dock == "compare":
+            slices["compare"] = compare_state(self.casts, self.cast)
+        self.front.put(slices)
+        if self.past is None and cast is not self.casts[0]:
+            self._draw_graph()  # the picture follows the first cast by itself
+        if busy and cast.stop.is_set():
+            self._tick()
+
+    def _tick(self) -> None:
+        """Draw again in a second: what is waited for tells nothing meanwhile."""
+        if self._ticking:
+            return
+        self._ticking = True
+
+        def due() -> None:
+            self._ticking = False
+            self.refresh()
+
+        self.after(1.0, due)
+
+    def fallback(self) -> tuple[str, str | None]:
+        """Return how the cast stands, and the picture of its graph."""
+        if self._only == "items":
+            return repr(items_view(self.cast)), None
+        if self._only == "timeline":
+            return repr(steps_view(self.cast)), None
+        if self._only == "state":
+            return repr(JsonView("state", dict(self.cast.state))), None
+        return "\n".join(status_lines(self.cast)), graph_svg(self.cast.graph, marks_of(self.cast))
+
+
+class PicturePanel(Panel):
+    """The graph of a cast as a picture that follows it; for where the live graph cannot be had."""
+
+    interval = 0.5
+
+    def __init__(self, cast: Cast) -> None:
+        super().__init__("graph")
+        self.cast = cast
+        self._picture = ui.HTML()
+        self.put(self._picture)
+        self.follow(cast)
+        self.refresh()
+
+    def draw(self) -> None:
+        """Draw the picture of this moment."""
+        show_html(self._picture, Html(graph_svg(self.cast.graph, marks_of(self.cast))))
+
+    def fallback(self) -> tuple[str, str | None]:
+        """Return how the cast stands, and the picture."""
+        return "\n".join(status_lines(self.cast)), graph_svg(self.cast.graph, marks_of(self.cast))
+
+
+def graph_panel(cast: Cast, *, bare: bool = True) -> Panel:
+    """Make the live graph; a picture where its library does not work.
+
+    Args:
+        cast: which.
+        bare: whether it is the picture alone, without what tells about its parts.
+    """
+    try:
+        from materia_nb.widgets.graph import GraphPanel
+
+        panel: Panel = GraphPanel(cast, side=not bare, status=not bare)
+    except Exception:  # noqa: BLE001 - a cast can be gone on with without it
+        _log.warning("the live graph cannot be made; a picture is shown", exc_info=True)
+        panel = PicturePanel(cast)
+    if bare:
+        panel.view.add_class("mnb-graph-cell")
+    return panel
+
+
+PARTS: Final[Mapping[str, str]] = {
+    "items": "items",
+    "state": "state",
+    "handoff": "handoff",
+    "reply": "reply",
+    "inspector": "inspector",
+    "timeline": "timeline",
+    "toolbar": "bar",
+    "graph": "graph",
+}
+"""The parts that can be shown alone, and how the front-end calls them."""
+_ALONE_HEIGHTS: Final = {"toolbar": 44, "graph": 480}
+
+
+def show(
+    cast: Cast,
+    forked: Callable[[Cast], object] = lambda _: None,
+    *,
+    bench: Workbench | None = None,
+    height: int | None = None,
+) -> CastPanel:
+    """Make the whole panel of a cast; what earlier runs of the same cell showed is closed.
+
+    Args:
+        cast: which.
+        forked: called with the new cast when one is forked in the panel.
+        bench: the workbench that its loadout can be designed in.
+        height: in pixels; 560 if left out.
+    """
+    return show_panel("show", lambda: CastPanel(cast, forked, bench=bench, height=height or HEIGHT))
+
+
+def show_one(cast: Cast, name: str, *, height: int | None = None) -> Panel:
+    """Make one part of a cast's panel; what earlier runs of the same cell showed is closed.
+
+    Args:
+        cast: which.
+        name: of the part, see ``PARTS``.
+        height: in pixels.
+
+    Raises:
+        MateriaError: there is no such panel (``unknown_panel``).
+    """
+    if name not in PARTS:
+        hint = f"{did_you_mean(name, PARTS)} (there are {', '.join(PARTS)})"
+        raise MateriaError(f"There is no panel {name!r}.", hint=hint, kind="unknown_panel")
+    high = height or _ALONE_HEIGHTS.get(name, 360)
+    return show_panel(("panel", name), lambda: CastPanel(cast, alone=name, height=high))

@@ -1,0 +1,231 @@
+"""What the dock of design mode shows: what is wrong and what mends it, what can happen, and what was changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from materia_nb.display.escape import part, shorten
+from materia_nb.insight.explore import Exploration
+from materia_nb.jsonvalue import JSON, compact
+from materia_nb.loadout.design import Design
+from materia_nb.loadout.design.remedies import remedy_of
+from materia_nb.loadout.facts import (
+    as_object,
+    is_text,
+)
+from materia_nb.loadout.report import Problem, counted
+from materia_nb.widgets.design_parts import edge_pick, exit_pick, owner_of
+from materia_nb.widgets.design_session import LIKELY
+
+if TYPE_CHECKING:
+    from materia_nb.widgets.design_session import DesignSession
+    from materia_nb.widgets.picks import Pick
+
+_MOST_FINDINGS: Final = 60
+_MOST_MENDED: Final = 20
+"""For so many findings it is looked whether a button can mend them: each takes a check of the loadout."""
+_MOST_CHANGES: Final = 60
+_MOST_WORDS: Final = 200
+Slice = dict[str, Any]
+
+
+def dock_slice(session: DesignSession) -> Slice:
+    """Return what is wrong, what can happen, and what was changed."""
+    return {
+        "problems": findings(session.design, {pick for _, pick in session.parts}),
+        "happens": happens(session),
+        "changes": changes(session.design),
+    }
+
+
+def findings(design: Design, known: set[Pick]) -> list[Slice]:
+    """Return each problem and hint with where it is, and the words of the button that mends it, where one does."""
+    found = [*design.report.problems, *design.report.hints]
+    rows = []
+    for place, one in enumerate(found[:_MOST_FINDINGS]):
+        remedy = remedy_of(design, one) if place < _MOST_MENDED else None
+        pick = place_of(design, one, known)
+        rows.append(
+            {
+                "severity": one.severity,
+                "code": one.code,
+                "source": one.source,
+                "where": where_words(design, one, pick),
+                "what": part(one.message, 400),
+                "todo": part(one.hint, 400),
+                "mend": None if remedy is None else shorten(remedy.words, 60),
+                "pick": None if pick is None else list(pick),
+            }
+        )
+    return rows
+
+
+def place_of(design: Design, problem: Problem, known: set[Pick]) -> Pick | None:
+    """Return the part of the design that a finding is about; None where it is about the whole."""
+    source = problem.source.removeprefix("sockets.")
+    if source.startswith("materia."):
+        sockets = as_object(design.document.get("sockets"))
+        using = [
+            id_
+            for id_, raw in sockets.items()
+            if source.startswith(f"materia.{as_object(raw).get('materia')}")
+        ]
+        return ("socket", using[0]) if using else None
+    for id_ in as_object(design.document.get("loops")):
+        head = f"loops.{id_}"
+        if source == head or source.startswith((f"{head}.", f"{head}[")):
+            place = _number(source.removeprefix(f"{head}.exits["))
+            pick = (
+                exit_pick(id_, place)
+                if source.startswith(f"{head}.exits[") and place is not None
+                else ("loop", id_)
+            )
+            return pick if pick in known else ("loop", id_)
+    longest = sorted(as_object(design.document.get("sockets")), key=len, reverse=True)
+    for id_ in longest:
+        if source == id_ or source.startswith(f"{id_}."):
+            rest = source.removeprefix(f"{id_}.edges[")
+            place = _number(rest) if rest != source else None
+            pick = ("socket", id_) if place is None else edge_pick(id_, place)
+            return pick if pick in known else ("socket", id_)
+    return None
+
+
+def _number(text: str) -> int | None:
+    digits = text.split("]", maxsplit=1)[0]
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 6 else None
+
+
+def where_words(design: Design, problem: Problem, pick: Pick | None) -> str:
+    """Say where a finding is as a person reads it: the materia and the socket, the edge by its number, else the path."""
+    if pick is None or pick[0] == "loop":
+        return part(problem.source, 80)
+    if pick[0] == "exit":
+        loop, place = owner_of(("exit", pick[1]))
+        return (
+            f"exit of loop {part(loop, 60)}"
+            if place is None
+            else f"exit {place + 1} of loop {part(loop, 60)}"
+        )
+    socket, place = (pick[1], None) if pick[0] == "socket" else owner_of(("edge", pick[1]))
+    named = as_object(as_object(design.document.get("sockets")).get(socket)).get("materia")
+    words = f"{part(named, 40)} · {part(socket, 60)}" if is_text(named) else part(socket, 60)
+    if place is not None:
+        return f"{words}, edge {place + 1}"
+    rest = problem.source.removeprefix("sockets.").removeprefix(f"{socket}.")
+    return words if rest == socket or problem.source.startswith("materia.") else f"{words}, {part(rest, 60)}"
+
+
+def happens(session: DesignSession) -> Slice | None:
+    """Return what casts of the design can come to, None before it was asked; ``stale`` once the design is another."""
+    if session.explored is None:
+        return None
+    at, explored = session.explored
+    return {
+        "stale": at is not session.design.now,
+        "states": explored.states,
+        "whole": explored.complete_search,
+        "notes": list(explored.notes),
+        "rows": ends_rows(explored, session.odds) + never_rows(explored),
+        "route": list(session.route),
+    }
+
+
+def ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[Slice]:
+    """Return one row for each way in which a cast can end, with its chance where it is known."""
+    rows = []
+    ends = explored.ends
+    if "complete" not in ends:
+        word = "cannot come to its end" if explored.complete_search else "was not seen to come to its end"
+        rows.append({"sign": "fails", "what": word, "about": "no way leads there", "witness": None})
+    for end, sockets in ends.items():
+        chance = (
+            f"; {odds[end]:.1%} for 3 items, each verdict satisfied with a chance of {LIKELY}"
+            if end in odds
+            else ""
+        )
+        turns = len(explored.witness(end).route)
+        if end == "complete":
+            most = explored.most_turns() if explored.complete_search else None
+            bound = f", at most {most} turns of agents" if most is not None else ", no bound on its turns"
+            rows.append(
+                {
+                    "sign": "ends",
+                    "what": "can end",
+                    "about": f"shortest in {counted(turns, 'visit')}{bound}{chance}",
+                    "witness": end,
+                }
+            )
+        else:
+            at = ", ".join(part(one) for one in sockets)
+            words = end.replace("_", " ")
+            rows.append(
+                {"sign": "fails", "what": f"can fail: {words}", "about": f"at {at}{chance}", "witness": end}
+            )
+    rows += [
+        {
+            "sign": "fails",
+            "what": "can come where no end is reached",
+            "about": f"at {part(id_)}",
+            "witness": None,
+        }
+        for id_ in explored.stalls
+    ]
+    return rows
+
+
+def never_rows(explored: Exploration) -> list[Slice]:
+    """Return one row for each edge, exit and socket that no way takes."""
+    word = "never" if explored.complete_search else "not seen to be"
+    rows = [
+        {
+            "sign": "never",
+            "what": f"{word} visited",
+            "about": part(id_),
+            "witness": None,
+            "pick": ["socket", id_],
+        }
+        for id_ in explored.unreached
+    ]
+    for one in explored.never:
+        if isinstance(one, tuple):
+            edge = explored.graph.sockets[one[0]].edges[one[1] - 1]
+            about = f"edge {one[1]} of {part(one[0])}: {edge.when} → {part(edge.to)}"
+            pick: list[str] | None = list(edge_pick(one[0], edge.place))
+        else:
+            about, pick = f"exit {part(one)}", None
+        rows.append({"sign": "never", "what": f"{word} taken", "about": about, "witness": None, "pick": pick})
+    return rows
+
+
+def changes(design: Design) -> Slice:
+    """Return what was done, newest first, and what is not saved, in words."""
+    patch = [*design.patch(), *({**one, "path": f"/materia{one['path']}"} for one in design.materia_patch())]
+    return {
+        "steps": [shorten(one, _MOST_WORDS) for one in reversed(design.steps[-_MOST_CHANGES:])],
+        "undone": [shorten(one, _MOST_WORDS) for one in design.undone[:_MOST_CHANGES]],
+        "unsaved": [patch_words(one) for one in patch[:_MOST_CHANGES]],
+        "more": max(0, len(patch) - _MOST_CHANGES),
+    }
+
+
+def patch_words(step: Mapping[str, JSON]) -> Slice:
+    """Say one operation of a JSON Patch in words."""
+    path = str(step["path"]).removeprefix("/").replace("/", ".").replace("~1", "/").replace("~0", "~")
+    verbs = {"add": "new", "remove": "gone", "replace": "changed", "move": "moved", "copy": "copied"}
+    about = ""
+    if "value" in step:
+        about = shorten(compact(step["value"]), 160)
+    elif "from" in step:
+        about = "from " + str(step["from"]).removeprefix("/").replace("/", ".")
+    return {
+        "verb": verbs.get(str(step["op"]), str(step["op"])),
+        "where": part(path or "the whole", 120),
+        "about": about,
+    }
+
+
+def words_of(rows: Sequence[Slice]) -> str:
+    """Write findings as lines of text, for readers without widgets."""
+    return "\n".join(f"{row['severity']}  {row['where']}  {row['what']}; {row['todo']}" for row in rows)

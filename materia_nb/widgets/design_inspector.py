@@ -1,0 +1,362 @@
+"""What the inspector of design mode shows of the part that is selected: its form, its ways out, what its agent is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from materia_nb.display.escape import part, shorten
+from materia_nb.engine.entering import first_prompt
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.state import CastState, Item, Visit
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import JSON, pretty
+from materia_nb.loadout.design import Design
+from materia_nb.loadout.design import sockets as operations
+from materia_nb.loadout.design.forms import Field, form_of
+from materia_nb.loadout.design.materia import materia_model
+from materia_nb.loadout.facts import (
+    Facts,
+    Object,
+    as_list,
+    as_object,
+    is_object,
+    is_text,
+    materia_kind,
+)
+from materia_nb.loadout.fields import Model
+from materia_nb.loadout.graph import END
+from materia_nb.loadout.models import Consumes, Iterator, Loadout
+from materia_nb.loadout.models_graph import Edge, ExitRoute, Loop, Socket
+from materia_nb.loadout.report import counted, shown
+from materia_nb.loadout.vocabulary import CONDITIONS, protocol_names
+from materia_nb.widgets.design_parts import edge_pick, exit_pick, owner_of
+
+if TYPE_CHECKING:
+    from materia_nb.widgets.design_session import DesignSession
+
+_VARIABLES: Final = (
+    ("request", "what was asked for"),
+    ("lastOutput", "the output before, as text"),
+    ("lastJson.satisfied", "a field of the output before"),
+    ("stateJson", "the whole state, as JSON"),
+)
+_ITEM_VARIABLES: Final = (
+    ("item.title", "the title of the work item"),
+    ("item.context", "what is to be done with it"),
+    ("itemJson", "the whole item, as JSON"),
+)
+
+
+Slice = dict[str, Any]
+
+
+def inspector_slice(session: DesignSession) -> Slice:
+    """Return the form of what is selected: of a socket with its materia, an edge, an exit, a loop, or the loadout."""
+    pick = session.selected
+    if len(session.marked) > 1 and pick is None:
+        return _marked(session)
+    if pick is None:
+        return _loadout(session)
+    kind, key = pick
+    made = {"socket": _socket, "loop": _loop, "edge": _edge, "exit": _exit}[kind](session, key)
+    return {**made, "of": [kind, key], "marked": list(session.marked)}
+
+
+def _fields(
+    session: DesignSession, of: tuple[str, str], model: type[Model], raw: Object, prefix: str = ""
+) -> list[Slice]:
+    sockets = list(as_object(session.design.document.get("sockets")))
+    known: Mapping[str, Iterable[str]] = {
+        "socket id": sockets,
+        "socket id or end": [*sockets, END],
+        "materia id": session.design.materia,
+        "name of a protocol": protocol_names(),
+    }
+    return [_sent(session, of, one, prefix) for one in form_of(model, raw, known)]
+
+
+def _sent(session: DesignSession, of: tuple[str, str], field: Field, prefix: str) -> Slice:
+    name = f"{prefix}{field.name}"
+    refused = session.refused.get((*of, name))
+    made: Slice = {
+        **field._asdict(),
+        "name": name,
+        "of": list(of),
+        "options": [list(one) for one in field.options],
+    }
+    return {
+        **made,
+        "typed": None if refused is None else refused.typed,
+        "error": refused.why if refused else "",
+    }
+
+
+def _id_field(session: DesignSession, of: tuple[str, str], about: str) -> Slice:
+    return _sent(session, of, Field("id", "id", "text", of[1], (), about, "", "", True, True, ""), "")
+
+
+def _loadout(session: DesignSession) -> Slice:
+    design = session.design
+    sockets, loops = (len(as_object(design.document.get(name))) for name in ("sockets", "loops"))
+    return {
+        "kind": "loadout",
+        "of": ["loadout", ""],
+        "title": part(design.name),
+        "sub": f"{counted(sockets, 'socket')}, {counted(loops, 'loop')}",
+        "marked": list(session.marked),
+        "empty": not sockets,
+        "fields": _fields(session, ("loadout", ""), Loadout, design.document),
+        "json": pretty(design.document) if sockets < 60 else "",
+    }
+
+
+def _marked(session: DesignSession) -> Slice:
+    return {
+        "kind": "marked",
+        "of": ["marked", ""],
+        "title": counted(len(session.marked), "socket"),
+        "sub": ", ".join(part(one) for one in session.marked),
+        "marked": list(session.marked),
+        "fields": [],
+    }
+
+
+def _socket(session: DesignSession, id_: str) -> Slice:
+    design = session.design
+    raw = as_object(as_object(design.document.get("sockets")).get(id_))
+    facts = Facts(design.name, design.document, design.definitions)
+    named = raw.get("materia")
+    definition = facts.materia_of(id_)
+    label = definition.get("label")
+    gone = operations.remove_socket(design.document, id_).words.removeprefix("removed ")
+    made: Slice = {
+        "kind": "socket",
+        "title": part(raw.get("label") or (label if is_text(label) else named) or "no materia"),
+        "sub": part(id_),
+        "work": materia_kind(definition),
+        "entry": design.document.get("entry") == id_,
+        "isMarked": id_ in session.marked,
+        "removes": shorten(gone, 300),
+        "fields": [
+            _id_field(session, ("socket", id_), "Every reference to it follows."),
+            *_fields(session, ("socket", id_), Socket, raw),
+        ],
+        "ways": _ways(design, facts, id_),
+        "targets": [*facts.sockets, END],
+        "conditions": list(CONDITIONS),
+        "json": pretty(raw),
+    }
+    if isinstance(named, str) and named in design.definitions:
+        made["materia"] = _materia(session, facts, id_, named)
+    return made
+
+
+def _materia(session: DesignSession, facts: Facts, socket: str, named: str) -> Slice:
+    design = session.design
+    definition = as_object(design.definitions[named])
+    others = [id_ for id_ in facts.sockets if facts.sockets[id_].get("materia") == named and id_ != socket]
+    elsewhere = _placed_elsewhere(design, named)
+    return {
+        "id": named,
+        "work": materia_kind(definition),
+        "about": purpose(definition),
+        "shared": [*others, *elsewhere],
+        "fields": _fields(session, ("materia", named), materia_model(definition), definition),
+        "variables": [{"name": name, "about": about} for name, about in variables_of(facts, socket)],
+        "told": told_at(session, socket) if materia_kind(definition) == "agent" else [],
+    }
+
+
+def _placed_elsewhere(design: Design, named: str) -> list[str]:
+    return [
+        f"loadout {name}"
+        for name, raw in as_object(design.config.get("loadouts")).items()
+        if name != design.name
+        and any(
+            as_object(one).get("materia") == named
+            for one in as_object(as_object(raw).get("sockets")).values()
+        )
+    ]
+
+
+def variables_of(facts: Facts, socket: str) -> list[tuple[str, str]]:
+    """Return what a prompt at this socket can name, with what it stands for: the item, and what is kept in the state."""
+    found = [*(_ITEM_VARIABLES if facts.items_of(socket) is not None else ()), *_VARIABLES]
+    for id_ in facts.sockets:
+        owner = facts.materia_of(id_) if facts.is_utility(id_) else facts.sockets[id_]
+        found += [(f"state.{target}", f"kept by {id_}") for target in as_object(owner.get("assign"))]
+    return [(name, about) for name, about in dict(found).items() if "}" not in name][:40]
+
+
+def told_at(session: DesignSession, socket: str) -> list[Slice]:
+    """Return what the agent of a socket would be told, layer by layer, with samples for what is not known yet."""
+    if not session.design.report.ok:
+        return [{"title": "not yet", "text": "It can be shown once nothing stops a cast; see the problems."}]
+    try:
+        prompt = _sample_prompt(session.rules, socket)
+    except MateriaError as error:
+        return [{"title": "not known", "text": error.what}]
+    return [{"title": layer.heading, "text": layer.brief} for layer in prompt.layers if layer.brief.strip()]
+
+
+def _sample_prompt(rules: Rules, socket: str) -> Any:
+    graph, here = rules.graph, rules.sockets[socket]
+    iterator = here.socket.iterator
+    value = {"title": "[title of the work item]", "context": "[what is to be done with it]"}
+    item = None
+    if iterator is not None:
+        item = Item(value, "WI-1", "[title of the work item]", 0, iterator.cursor, iterator.loop)
+    before = next(
+        (id_ for id_, one in graph.sockets.items() if any(way.to == socket for way in one.edges)), None
+    )
+    state = CastState(
+        request="[the request]",
+        data={"workItems": [value]} if graph.consumers else {},
+        last_output=None if before is None else "[the output before]",
+        last_socket=before,
+        budget=graph.budget,
+    )
+    return first_prompt(rules, here, state, Visit(socket, 1, 1, item, here.first_mode))
+
+
+def _ways(design: Design, facts: Facts, id_: str) -> list[Slice]:
+    """The edges of a socket in their order, then the exits of loops that leave from it."""
+    found = []
+    for place, raw in enumerate(
+        as_list(as_object(as_object(design.document.get("sockets")).get(id_)).get("edges"))
+    ):
+        edge = as_object(raw)
+        found.append(
+            _way(
+                list(edge_pick(id_, place)),
+                edge.get("when"),
+                edge.get("to"),
+                edge.get("maxTraversals"),
+                place,
+            )
+        )
+    for loop in facts.loops:
+        for place, raw in enumerate(as_list(loop.raw.get("exits"))):
+            route = as_object(raw)
+            if route.get("from") == id_:
+                way = _way(
+                    list(exit_pick(loop.id, place)),
+                    route.get("condition"),
+                    route.get("targetSocketId"),
+                    None,
+                    None,
+                )
+                found.append({**way, "loop": loop.id})
+    return found
+
+
+def _way(what: list[str], when: JSON, to: JSON, most: JSON, place: int | None) -> Slice:
+    said = [one if isinstance(one, str) else shown(one) for one in (when, to)]
+    return {
+        "what": what,
+        "when": said[0],
+        "to": said[1],
+        "most": "" if most is None else shown(most),
+        "place": place,
+    }
+
+
+def _edge(session: DesignSession, key: str) -> Slice:
+    source, place = owner_of(("edge", key))
+    facts = Facts(session.design.name, session.design.document, session.design.definitions)
+    edges = as_list(as_object(as_object(session.design.document.get("sockets")).get(source)).get("edges"))
+    edge = as_object(edges[place or 0])
+    to = edge.get("to")
+    leaves = any(one.iterates and to not in one.members for one in facts.loops_of.get(source, ()))
+    return {
+        "kind": "edge",
+        "title": f"{part(source)} → {part(to if isinstance(to, str) else shown(to))}",
+        "sub": f"edge {(place or 0) + 1} of {len(edges)} from {part(source)}",
+        "sentence": _sentence(source, edge, "when", "to"),
+        "first": place == 0,
+        "last": place == len(edges) - 1,
+        "source": source,
+        "turn": "make it an exit of the loop" if leaves and to in (*facts.ids, END) else "",
+        "fields": _fields(session, ("edge", key), Edge, edge),
+        "json": pretty(edges[place or 0]),
+    }
+
+
+def _sentence(source: str, raw: Object, when: str, to: str) -> str:
+    most = raw.get("maxTraversals")
+    said = {"always": "always", "satisfied": "when satisfied", "not_satisfied": "when not satisfied"}
+    condition = said.get(str(raw.get(when)), shown(raw.get(when)))
+    words = f"From {part(source)} {condition} to {part(str(raw.get(to)))}"
+    return f"{words}, at most {shown(most)} times for each item." if most is not None else f"{words}."
+
+
+def _exit(session: DesignSession, key: str) -> Slice:
+    loop, place = owner_of(("exit", key))
+    raw = as_object(as_object(session.design.document.get("loops")).get(loop))
+    if place is None:
+        return {
+            "kind": "oldExit",
+            "title": f"exit of loop {part(loop)}",
+            "sub": "in the older form",
+            "sentence": "It is the field exit of the loop, which also sets an advance. Remove takes the field away.",
+            "fields": [],
+            "json": pretty(raw.get("exit")),
+        }
+    routes = as_list(raw.get("exits"))
+    route = as_object(routes[place])
+    source = str(route.get("from"))
+    return {
+        "kind": "exit",
+        "title": f"{part(source)} → {part(str(route.get('targetSocketId')))}",
+        "sub": f"exit {place + 1} of {len(routes)} of loop {part(loop)}",
+        "sentence": f"Once the list of {part(loop)} is done: {_sentence(source, route, 'condition', 'targetSocketId')}",
+        "first": place == 0,
+        "last": place == len(routes) - 1,
+        "loop": loop,
+        "turn": "make it a plain edge" if is_object(routes[place]) else "",
+        "fields": _fields(session, ("exit", key), ExitRoute, route),
+        "json": pretty(routes[place]),
+    }
+
+
+def _loop(session: DesignSession, id_: str) -> Slice:
+    document = session.design.document
+    raw = as_object(as_object(document.get("loops")).get(id_))
+    members = [one for one in as_list(raw.get("sockets")) if isinstance(one, str)]
+    source = next((name for name in ("iterator", "consumes") if is_object(raw.get(name))), "")
+    of = ("loop", id_)
+    fields = [_id_field(session, of, "Exits keep their own ids."), *_fields(session, of, Loop, raw)]
+    if source:
+        model: type[Model] = Consumes if source == "consumes" else Iterator
+        fields += _fields(session, of, model, as_object(raw[source]), f"{source}.")
+    exits = []
+    for place, one in enumerate(as_list(raw.get("exits"))):
+        route = as_object(one)
+        way = _way(
+            list(exit_pick(id_, place)), route.get("condition"), route.get("targetSocketId"), None, place
+        )
+        exits.append({**way, "from": str(route.get("from"))})
+    return {
+        "kind": "loop",
+        "title": f"loop {part(id_)}",
+        "sub": counted(len(members), "member"),
+        "members": members,
+        "source": source,
+        "fields": fields,
+        "exits": exits,
+        "targets": [*as_object(document.get("sockets")), END],
+        "sockets": list(as_object(document.get("sockets"))),
+        "conditions": list(CONDITIONS),
+        "json": pretty(raw),
+    }
+
+
+def purpose(raw: Object) -> str:
+    """Say in one line what a materia is for: its description, else how its prompt begins, else what it runs."""
+    for found in (raw.get("description"), raw.get("prompt")):
+        if is_text(found):
+            return shorten(" ".join(found.split()), 120)
+    script = as_object(raw.get("script")).get("name")
+    command = " ".join(str(one) for one in as_list(raw.get("command")))
+    return shorten(str(script) if is_text(script) else " ".join(command.split()), 120)

@@ -1,0 +1,46 @@
+/** Draws what is only to be read: blocks of text, tables and folds, as the kernel tells them. */
+import { h, clear, button } from "./dom.js";
+
+/**
+ * Draw blocks into an element, if they are others than it shows; folds that were opened stay open.
+ * @param {HTMLElement} host
+ * @param {Array<object>} blocks
+ * @param {(kind: string, values?: object) => void} send
+ */
+export function drawBlocks(host, blocks, send) {
+  const told = JSON.stringify(blocks || []);
+  if (host.dataset.told === told) return;
+  host.dataset.told = told;
+  const open = new Map([...host.querySelectorAll("details")].map((one) => [one.dataset.fold, one.open]));
+  const focus = host.contains(document.activeElement) ? document.activeElement.closest("details")?.dataset.fold : null;
+  clear(host).append(...(blocks || []).map((one) => blockNode(one, open, send)));
+  if (focus !== null) [...host.querySelectorAll("details")].find((one) => one.dataset.fold === focus)?.firstChild.focus();
+}
+
+function blockNode(one, open, send) {
+  switch (one.is) {
+    case "head":
+      return h("h4", { class: `mnb-h ${one.small ? "mnb-h-small" : ""} ${one.tone ? "mnb-t-" + one.tone : ""}` }, one.text);
+    case "line":
+      return h("p", { class: `mnb-p ${one.tone ? "mnb-t-" + one.tone : ""}` }, one.text);
+    case "pre":
+    case "json":
+      return h("pre", { class: "mnb-pre", tabindex: "0" }, one.text);
+    case "facts":
+      return h("dl", { class: "mnb-facts" }, one.rows.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+    case "table":
+      return h("div", { class: "mnb-tablebox", tabindex: "0", role: "group", "aria-label": one.headers.filter(Boolean).join(", ") },
+        h("table", { class: "mnb-table" },
+          h("thead", {}, h("tr", {}, one.headers.map((name) => (name ? h("th", { scope: "col" }, name) : h("td", {}))))),
+          h("tbody", {}, one.rows.map((row) => h("tr", {}, row.map((cell) => h("td", {}, cell)))))));
+    case "fold": {
+      const node = h("details", { class: "mnb-fold", "data-fold": one.title }, h("summary", {}, one.title), one.inside.map((inner) => blockNode(inner, open, send)));
+      node.open = open.get(one.title) ?? one.open;
+      return node;
+    }
+    case "link":
+      return h("p", { class: "mnb-p" }, `${one.text}. `, button("Show it", "show where the cast is", () => send("select", { element: null }), { class: "mnb-b mnb-small" }));
+    default:
+      return h("p", {}, "");
+  }
+}

@@ -1,0 +1,412 @@
+"""What the inspector tells about one thing of a cast: a socket, edge, exit, loop, item or step, as blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from materia_nb.display.escape import part, plain
+from materia_nb.display.links import Link, links
+from materia_nb.display.words import advance_words, kind_words, loop_words, who_words
+from materia_nb.engine import step as engine
+from materia_nb.engine.prompt import Prompt
+from materia_nb.errors import MateriaError
+from materia_nb.handoff_view import HandoffView, TranslationView
+from materia_nb.insight.why import HEADERS
+from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
+from materia_nb.views import loop_progress, marks_of, way_words
+from materia_nb.widgets.blocks import (
+    Block,
+    call_blocks,
+    facts,
+    fold,
+    head,
+    json_block,
+    line,
+    lines,
+    pre,
+    table,
+)
+from materia_nb.widgets.definitions import (
+    edge_definition,
+    loop_definition,
+    route_definition,
+    socket_definition,
+)
+from materia_nb.widgets.picks import link_title
+from materia_nb.widgets.standing import names_of
+
+if TYPE_CHECKING:
+    from materia_nb.cast.snapshot import Snapshot
+    from materia_nb.display.sections import Section
+    from materia_nb.engine.routing import Decision
+    from materia_nb.engine.session import StepRecord, TurnRecord
+
+HANDOFFS: Final = 3
+KINDS: Final = ("socket", "edge", "exit", "loop", "item", "step")
+
+
+class Element(NamedTuple):
+    """What is selected."""
+
+    kind: Literal["socket", "edge", "exit", "loop", "item", "step"]
+    id: str
+
+
+def check_element(cast: Snapshot, kind: object, key: object) -> Element:
+    """Return an element that the cast has.
+
+    Raises:
+        MateriaError: it has no such element (``unknown_part``).
+    """
+    found = kind in KINDS and isinstance(key, str) and _is_there(cast, str(kind), key)
+    if not found:
+        raise MateriaError(
+            f"The cast has no {part(str(kind), 20)} {part(str(key), 60)!r}.",
+            hint="select one on the graph",
+            kind="unknown_part",
+        )
+    return Element(kind, key)  # type: ignore[arg-type]
+
+
+def _is_there(cast: Snapshot, kind: str, key: str) -> bool:
+    if kind == "socket":
+        return key in cast.graph.sockets
+    if kind == "loop":
+        return key in cast.graph.loops
+    if kind in ("item", "step"):
+        most = len(cast.work_items) if kind == "item" else len(cast.steps)
+        return key.isdecimal() and int(key) <= most
+    wanted = ("exit",) if kind == "exit" else ("edge", "implied")
+    return any(link.key == key and link.kind in wanted for link in links(cast.graph))
+
+
+# -- about ---------------------------------------------------------------------------------
+
+
+def about(cast: Snapshot, element: Element) -> list[Block]:
+    """Tell about an element as it is written, and as it stands."""
+    if element.kind == "socket":
+        return _socket(cast, element.id)
+    if element.kind == "loop":
+        return _loop(cast, element.id)
+    if element.kind == "item":
+        return _item(cast, int(element.id))
+    return _line(cast, element.id)
+
+
+def _socket(cast: Snapshot, key: str) -> list[Block]:
+    socket, marks = cast.graph.sockets[key], marks_of(cast)
+    rows = [
+        ("materia", f"{socket.materia.label} ({socket.materia.id})"),
+        ("kind", ", ".join(kind_words(socket))),
+        ("answered by", who_words(key, marks) or ("a process" if socket.is_utility else "")),
+        ("group", socket.materia.group or ""),
+        ("visits", str(marks.visits.get(key, 0))),
+        ("breakpoint", "runs stop in front of it" if key in marks.breakpoints else ""),
+        ("output", socket.parse + (" (derived)" if socket.parse_derived else "")),
+        ("protocol", "" if socket.is_utility else socket.handoff),
+        (
+            "item",
+            f"{socket.iterator.items} at the cursor {socket.iterator.cursor}" if socket.iterator else "",
+        ),
+        ("advance", advance_words(socket.advance) if socket.advance is not None else ""),
+        ("loops", ", ".join(socket.loops)),
+    ]
+    wanted = list(cast.rules.sockets[key].wanted.describe().items())
+    ways = [
+        (
+            link_title(link),
+            _used(cast, link),
+            str(_taken(cast, link)),
+        )
+        for link in links(cast.graph)
+        if link.source == key
+    ]
+    return [
+        facts([row for row in rows if row[1]]),
+        head("Ways out, in order"),
+        table(("way", "used", "taken"), ways),
+        head("What its output must hold"),
+        table(("field", "what it must be"), wanted)
+        if wanted
+        else line(
+            "Any text will do." if socket.parse == "text" else "A JSON object; no field must be there."
+        ),
+        *_command(cast, key),
+        fold("definition, as it takes effect", [json_block(socket_definition(socket))]),
+    ]
+
+
+def _command(cast: Snapshot, key: str) -> list[Block]:
+    """The command of a utility, one argument a line: quoted for a shell it cannot be read."""
+    command = cast.graph.sockets[key].materia.raw.get("command")
+    if not isinstance(command, list):
+        return []
+    rows = [(str(place), str(one)) for place, one in enumerate(command)]
+    return [fold(f"command: {part(' '.join(map(str, command)), 80)}", [table(("", "argument"), rows)])]
+
+
+def _used(cast: Snapshot, link: Link) -> str:
+    """How much of an edge's budget is used, for the item that is worked on where it is counted so."""
+    if link.kind != "edge" or link.place is None:
+        return ""
+    marks = marks_of(cast)
+    used = marks.budgets.get((link.source, link.place))
+    if used is not None:
+        return f"{'this item: ' if marks.in_item else ''}{used[0]} of {used[1]}"
+    if link.limit is None:
+        return ""
+    inside = cast.graph.sockets[link.source].iterator is not None
+    return f"at most {link.limit}{' for each item' if inside else ''}"
+
+
+def _taken(cast: Snapshot, link: Link) -> int:
+    return sum(
+        1
+        for step in cast.steps
+        if step.socket == link.source and step.decision is not None and chose(step.decision, link)
+    )
+
+
+def chose(decision: Decision, link: Link) -> bool:
+    """Whether a decision took a line."""
+    if link.kind == "implied":
+        return decision.by == "implied end"
+    chosen = decision.chosen
+    if chosen is None:
+        return False
+    if link.kind == "exit":
+        return chosen.route == link.key
+    return (chosen.kind, chosen.place) == ("edge", link.place)
+
+
+def _line(cast: Snapshot, key: str) -> list[Block]:
+    link = next(one for one in links(cast.graph) if one.key == key)
+    names = names_of(cast.graph)
+    when = {
+        "exit": f"the list is exhausted, and {link.condition}",
+        "implied": "always: a socket without edges ends the cast, as a success",
+    }.get(link.kind, f"{link.condition}{f', looked at in place {link.order}' if link.order else ''}")
+    rows = [
+        ("from", names.get(link.source, link.source)),
+        ("to", names.get(link.target, "the end")),
+        ("when", when),
+        ("loop", link.loop or ""),
+        ("may be taken", _used(cast, link) or ("" if link.kind != "edge" else "without a limit of its own")),
+        ("taken", f"{_taken(cast, link)} times in all"),
+    ]
+    parts = [facts([row for row in rows if row[1]]), *_last_time(cast, link)]
+    if link.kind == "edge":
+        place = 0 if link.place is None else link.place
+        parts.append(
+            fold("definition", [json_block(edge_definition(cast.graph.sockets[link.source].edges[place]))])
+        )
+    elif link.kind == "exit":
+        routes = [one for one in cast.graph.loops[link.loop or ""].routes if link.key.startswith(one.edge_id)]
+        parts += [fold("definition", [json_block(route_definition(one))]) for one in routes[:1]]
+    return parts
+
+
+def _last_time(cast: Snapshot, link: Link) -> list[Block]:
+    steps = [step for step in cast.steps if step.socket == link.source and step.decision is not None]
+    if not steps:
+        return [head("The last time"), line("Its socket has not been left yet.", "quiet")]
+    last = steps[-1]
+    taken = last.decision is not None and chose(last.decision, link)
+    why = cast.why(last.number)
+    return [
+        head(f"The last time: {why.title}"),
+        line("It was taken." if taken else "It was not taken.", "good" if taken else ""),
+        *lines(why.lines),
+    ]
+
+
+def _loop(cast: Snapshot, key: str) -> list[Block]:
+    loop = cast.graph.loops[key]
+    names = names_of(cast.graph)
+    rows = [
+        ("goes over", loop_words(loop, loop_progress(cast).get(key))),
+        ("sockets", ", ".join(names[one] for one in loop.sockets)),
+    ]
+    if loop.iterator is not None:
+        rows += [("list", loop.iterator.items), ("cursor", loop.iterator.cursor)]
+    exits = [link_title(one) for one in links(cast.graph) if one.kind == "exit" and one.loop == key]
+    return [
+        facts(rows),
+        head("Exits, when the list is exhausted"),
+        *lines(exits or ["none: the cast ends"]),
+        fold("definition, as it takes effect", [json_block(loop_definition(loop))]),
+    ]
+
+
+def _item(cast: Snapshot, number: int) -> list[Block]:
+    items = cast.work_items
+    value = items[number - 1] if 0 < number <= len(items) else None
+    if not isinstance(value, dict):
+        return [json_block(value)]
+    steps = [step for step in cast.steps if step.item_key == f"WI-{number}"]
+    names = names_of(cast.graph)
+    return [
+        head(str(value.get("title", ""))),
+        pre(str(value.get("context", ""))),
+        head("Its steps"),
+        table(("step", "socket", "went to"), [(str(s.number), names[s.socket], way_words(s)) for s in steps])
+        if steps
+        else line("None yet.", "quiet"),
+    ]
+
+
+# -- a step ----------------------------------------------------------------------------------
+
+
+def why_blocks(cast: Snapshot, step: StepRecord | None) -> list[Block]:
+    """Why a step went where it went, as sentences and as the table of what was looked at."""
+    if step is None:
+        return [line("No step yet: nothing has been decided.", "quiet")]
+    why = cast.why(step.number)
+    parts = [head(why.title), *lines(why.lines)]
+    return [*parts, table(HEADERS, why.rows)] if why.rows else parts
+
+
+def handoff_blocks(cast: Snapshot, step: StepRecord | None) -> list[Block]:
+    """What a step handed on: each turn's output, what was found in it, what is wrong or odd about it."""
+    if step is None:
+        return [line("No step yet: nothing has been handed on.", "quiet")]
+    parts: list[Block] = []
+    view = HandoffView(cast, step)
+    for place, turn in enumerate(step.turns, start=1):
+        title = turn.mode if len(step.turns) > 1 else "output"
+        inside = _turn(turn, view.sections(turn.reading))
+        parts += (
+            [head(title), *inside] if place == len(step.turns) else [fold(f"turn {place}: {title}", inside)]
+        )
+    if not step.turns:
+        parts.append(line("no output yet", "quiet"))
+    parts += [one for section in view.way() for one in _section(section)]
+    parts += lines([f"not on the disk, though named as made: {path}" for path in step.missing], "warn")
+    parts += lines([f"note: {note}" for note in step.notes[-5:]], "quiet")
+    if wanted := list(cast.rules.sockets[step.socket].wanted.describe().items()):
+        parts.append(fold("what was required", [table(("field", "what it must be"), wanted)]))
+    assigned = step.decision.assigned if step.decision else ()
+    if assigned:
+        rows = [(f"state.{one.target}", one.source, "yes" if one.found else "no") for one in assigned]
+        parts.append(fold("what was put into the state", [table(("to", "from", "there"), rows)]))
+    parts += _other_formats(cast, step)
+    if step.artifact:
+        parts.append(line(f"kept in {step.artifact}", "quiet"))
+    return parts
+
+
+def _section(section: Section) -> list[Block]:
+    """A part of an output as its protocol lays it out."""
+    found = [head(section.title), *lines(section.lines)]
+    if section.rows:
+        headers = section.headers or ("",) * len(section.rows[0])
+        rows = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in section.rows]
+        found.append(table(headers, rows))
+    return found
+
+
+def _other_formats(cast: Snapshot, step: StepRecord) -> list[Block]:
+    """The handoff of a step in every protocol of ours, with what is lost; nothing without an object."""
+    if step.reading is None or not isinstance(step.reading.value, dict):
+        return []
+    found: list[Block] = []
+    for name in OWN_PROTOCOLS:
+        try:
+            view = TranslationView(cast, step, name)
+        except MateriaError as error:
+            found.append(line(f"{name}: {error.what}", "quiet"))
+            continue
+        count = f" ({len(view.lost)} lost)" if view.lost else ""
+        lost = [table(("lost", "what it said"), view.lost)] if view.lost else []
+        found.append(fold(f"{name}{count}", [*lost, json_block(view.value)]))
+    return [fold("in other formats", found)]
+
+
+def _turn(turn: TurnRecord, sections: Sequence[Section]) -> list[Block]:
+    """One output: what was asked for, who answered, the text, and what was made of it."""
+    found = lines([f"asked for: {turn.message}"] if turn.message is not None else [])
+    if isinstance(model := turn.meta.get("model"), str):
+        found.append(line(f"answered by {model}", "quiet"))
+    if turn.pinned:
+        found.append(line(f"pinned to {turn.pinned}", "quiet"))
+    if sections:
+        found += [one for section in sections for one in _section(section)]
+        found.append(fold("as it was written", [pre(turn.text)]))
+    else:
+        found.append(pre(turn.text))
+    if turn.reading is None:
+        return found
+    found += lines(turn.reading.notes, "quiet")
+    found += lines([f"Note: {one.message}" for one in turn.reading.warnings], "warn")
+    if turn.reading.issues:
+        rows = [(one.path, one.message, one.fix) for one in turn.reading.issues]
+        found.append(table(("where", "issue", "what to do"), rows))
+    if isinstance(turn.reading.value, dict):
+        found.append(fold("the object that was found", [json_block(turn.reading.value)]))
+    return found
+
+
+def calls_of(step: StepRecord | None) -> list[Block]:
+    """The tool calls of a step."""
+    if step is None or not step.calls:
+        return [line("No tool was used.", "quiet")]
+    return call_blocks(step.calls)
+
+
+# -- prompts ---------------------------------------------------------------------------------
+
+
+def layers_of(prompt: Prompt, *, edit: bool) -> list[dict[str, str]]:
+    """The layers of a prompt: key, heading, text; as it is where it can be edited, else made harmless."""
+    return [
+        {"name": one.name, "heading": one.heading, "text": one.text if edit else plain(one.text)}
+        for one in prompt.layers
+    ]
+
+
+def preview(cast: Snapshot, socket: str) -> tuple[Prompt | None, str]:
+    """Assemble the prompt that an agent would get if its socket were entered now, or say why there would be none."""
+    if cast.graph.sockets[socket].is_utility:
+        return None, "A utility is a process: it gets the state and its parameters, no prompt."
+    entered = engine.enter(cast.rules, cast.now._replace(status="ready", next=socket))
+    at = entered.state.at
+    if entered.prompt is not None and at is not None and at.socket == socket:
+        return entered.prompt, ""
+    if entered.state.failure is not None:
+        return None, f"Entering it now would stop the cast: {plain(entered.state.failure.message)}"
+    return None, "Its list has no item now, so it would be passed over."
+
+
+def steps_at(cast: Snapshot, socket: str) -> Sequence[StepRecord]:
+    """The steps of one socket, the latest few."""
+    found = [step for step in cast.steps if step.socket == socket]
+    return found[-HANDOFFS:]
+
+
+def last_handoffs(cast: Snapshot, socket: str) -> list[Block]:
+    """What a socket handed on the last few times, the latest first."""
+    steps = [step for step in steps_at(cast, socket) if step.turns]
+    if not steps:
+        return [line("It has not answered yet.", "quiet")]
+    parts: list[Block] = []
+    for step in reversed(steps):
+        item = f", {step.item_key} {step.item_label or ''}" if step.item_key else ""
+        parts += [
+            {**head(f"step {step.number}, visit {step.visit}{item} → {way_words(step)}"), "small": True},
+            pre(step.output or "", 2_000),
+        ]
+    return parts
+
+
+def chips_of(step: StepRecord) -> list[str]:
+    """What to say of a step beside its name."""
+    item = [f"{step.item_key} {part(step.item_label or '', 40)}"] if step.item_key else []
+    return [f"step {step.number}", f"visit {step.visit}", *item]
+
+
+def any_blocks(found: Any) -> dict[str, Any]:
+    """The content of a tab that is only to be read."""
+    return {"is": "blocks", "blocks": found}

@@ -1,0 +1,272 @@
+"""The inspector of a cast: which tabs it has for what is selected, and what the open one shows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from materia_nb.cast.cast import Cast
+from materia_nb.display.escape import part
+from materia_nb.display.marks import Marks
+from materia_nb.display.words import who_words
+from materia_nb.loadout.graph import END
+from materia_nb.views import marks_of
+from materia_nb.widgets.answering import answer_state
+from materia_nb.widgets.blocks import Block, head, line
+from materia_nb.widgets.inspecting import (
+    Element,
+    about,
+    any_blocks,
+    calls_of,
+    chips_of,
+    handoff_blocks,
+    last_handoffs,
+    layers_of,
+    preview,
+    why_blocks,
+)
+from materia_nb.widgets.standing import names_of
+from materia_nb.widgets.state_tree import changed_blocks, limit_blocks, tree_of
+
+if TYPE_CHECKING:
+    from materia_nb.cast.snapshot import Snapshot
+    from materia_nb.engine.session import StepRecord
+
+_WORDS: Final = {
+    "answer": "Answer",
+    "output": "Output",
+    "prompt": "Prompt",
+    "why": "Why",
+    "state": "State",
+    "calls": "Calls",
+    "about": "About",
+}
+_OF_SOCKET: Final = ("answer", "prompt", "why", "state", "calls", "about")
+_OF_STEP: Final = ("output", "prompt", "why", "state", "calls")
+TABS: Final = tuple(_WORDS)
+
+
+def inspector_state(
+    cast: Cast, selected: Element | None, past: Snapshot | None, tab: str, *, busy: bool, alone: str = ""
+) -> dict[str, Any]:
+    """Return title, tabs and the content of the open one.
+
+    Args:
+        cast: the cast at present.
+        selected: what is selected, None for wherever the cast is.
+        past: the moment that is looked at, None for the present.
+        tab: the tab that was opened last; one that there is not for this gives way to the first.
+        busy: whether a step runs.
+        alone: ``reply``, ``state`` or ``handoff`` where only that is shown.
+    """
+    if past is not None:
+        record = past.steps[-1] if past.steps else None
+        return _state(
+            _OF_STEP if record is not None else ("state",),
+            tab,
+            _step_title(past, record),
+            _Tabs(past, record, cast, None, busy=busy),
+            busy=busy,
+        )
+    if selected is not None and selected.kind not in ("socket", "step"):
+        return _state(
+            ("about",),
+            tab,
+            _title_of(selected),
+            _Tabs(cast, None, cast, selected, busy=busy),
+            busy=busy,
+        )
+    here = _here(cast)
+    socket = selected.id if selected is not None else here
+    record = next((step for step in reversed(cast.steps) if step.socket == socket), None)
+    at_present = selected is None or socket == here
+    if at_present:
+        record = cast.steps[-1] if cast.steps else None
+    element = Element("socket", socket) if socket in cast.graph.sockets else None
+    only: dict[str, tuple[str, ...]] = {"reply": ("answer",), "state": ("state",), "handoff": ("output",)}
+    names = only.get(alone, _OF_SOCKET if element is not None else ("answer", "why", "state", "calls"))
+    tabs = _Tabs(cast, record, cast, element, busy=busy, at_present=at_present)
+    return _state(names, tab, _socket_title(cast, element, at_present=at_present), tabs, busy=busy)
+
+
+def _here(cast: Snapshot) -> str:
+    at = cast.now.at
+    if cast.now.status in ("waiting", "held", "failed", "aborted") and at is not None:
+        return at.socket
+    failed = cast.failure.socket if cast.failure is not None else None
+    return failed or cast.next_socket or ""
+
+
+def _state(
+    names: tuple[str, ...], tab: str, title: dict[str, Any], tabs: _Tabs, *, busy: bool
+) -> dict[str, Any]:
+    opened = tab if tab in names else "output" if tab == "answer" and "output" in names else names[0]
+    return {
+        "title": title,
+        "tabs": [[name, _tab_words(name, tabs), tabs.dot(name)] for name in names],
+        "tab": opened,
+        "content": tabs.content(opened),
+        "busy": busy,
+    }
+
+
+def _tab_words(name: str, tabs: _Tabs) -> str:
+    count = len(tabs.record.calls) if name == "calls" and tabs.record is not None else 0
+    return f"{_WORDS[name]} {count}" if count else _WORDS[name]
+
+
+class _Tabs:
+    """What the tabs are about, and what each shows."""
+
+    def __init__(
+        self,
+        shown: Snapshot,
+        record: StepRecord | None,
+        cast: Cast,
+        element: Element | None,
+        *,
+        busy: bool,
+        at_present: bool = False,
+    ) -> None:
+        self.shown, self.record, self.cast, self.element = shown, record, cast, element
+        self.busy, self.at_present = busy, at_present
+
+    def dot(self, name: str) -> bool:
+        """Whether something waits for the person in a tab."""
+        return (
+            name == "answer"
+            and (bool(self.cast.approvals.asking) or self.cast.held is not None)
+            and not self.busy
+        )
+
+    def content(self, name: str) -> dict[str, Any]:
+        """Return what a tab shows."""
+        special = {"answer": self._answer, "prompt": self._prompt, "state": self._tree}
+        if name in special:
+            return special[name]()
+        if name == "about" and self.element is not None:
+            return any_blocks(about(self.shown, self.element))
+        if name in ("why", "calls"):
+            return any_blocks(why_blocks(self.shown, self.record) if name == "why" else calls_of(self.record))
+        found = any_blocks(handoff_blocks(self.shown, self.record))
+        if self.shown is self.cast:
+            correct = answer_state(self.cast, busy=self.busy).get("correct")
+            found = {**found, "correct": correct} if correct else found
+        return found
+
+    def _answer(self) -> dict[str, Any]:
+        if self.at_present:
+            return answer_state(self.cast, busy=self.busy)
+        assert self.element is not None  # noqa: S101 - a socket is selected where it is not the present one
+        parts: list[Block] = []
+        here = names_of(self.cast.graph).get(_here(self.cast))
+        if here is not None and self.cast.status in ("waiting", "held", "failed"):
+            parts.append({"is": "link", "text": f"The cast is at {here}", "kind": "present"})
+        return any_blocks([*parts, head("Last handoffs"), *last_handoffs(self.cast, self.element.id)])
+
+    def _prompt(self) -> dict[str, Any]:
+        cast, record = self.cast, self.record
+        if self.shown is cast and self.at_present:
+            waiting = cast.prompt or cast.prompt_cut_short
+            if waiting is not None:
+                edit = cast.writable and not self.busy
+                return {
+                    "is": "prompt",
+                    "words": "What is asked. A change is for this turn only.",
+                    "layers": layers_of(waiting, edit=edit),
+                    "key": f"{cast.id} {len(cast.steps)} {cast.now.at.turn if cast.now.at else 0} {len(cast.abandoned)}",
+                    "edit": edit,
+                }
+        if (
+            self.shown is cast
+            and self.element is not None
+            and (record is None or not self.at_present or cast.status == "ready")
+        ):
+            made, why_not = preview(cast, self.element.id)
+            if made is None:
+                return any_blocks([line(why_not, "quiet")])
+            enter = self.at_present and cast.writable and not self.busy and cast.status == "ready"
+            return {
+                "is": "prompt",
+                "words": "A preview: what would be asked if it were entered now."
+                + (" Change a layer here, and it is entered with it, for this turn only." if enter else ""),
+                "layers": layers_of(made, edit=enter),
+                "key": f"{cast.id} {len(cast.steps)} {self.element.id}",
+                "edit": enter,
+            }
+        if record is None or record.prompt is None:
+            return any_blocks(
+                [line("A process was run: it gets the state and its parameters, no prompt.", "quiet")]
+            )
+        return {
+            "is": "prompt",
+            "words": f"What step {record.number} was asked.",
+            "layers": layers_of(record.prompt, edit=False),
+            "key": f"{cast.id} step {record.number}",
+            "edit": False,
+        }
+
+    def _tree(self) -> dict[str, Any]:
+        cast, shown = self.cast, self.shown
+        data = dict(shown.state)
+        last = shown.steps[-1] if shown.steps else None
+        changed = (
+            changed_blocks(dict(last.before.data), dict(last.after.data), f"step {last.number} changed")
+            if last is not None
+            else []
+        )
+        return {
+            "is": "state",
+            "nodes": tree_of(data),
+            "blocks": changed,
+            "limits": limit_blocks(shown),
+            "edit": shown is cast and cast.writable and not self.busy,
+            "watched": list(cast.breakpoints.paths),
+            "steps": len(cast.steps),
+            "at": len(shown.steps),
+        }
+
+
+def _socket_title(cast: Cast, element: Element | None, *, at_present: bool) -> dict[str, Any]:
+    if element is None:
+        name = "the end" if cast.next_socket == END else "the cast"
+        return {"kind": "cast", "name": name, "chips": [cast.status], "id": None}
+    socket, marks = cast.graph.sockets[element.id], marks_of(cast)
+    chips = [part(element.id, 40), _who(cast, element.id, marks)]
+    at = cast.now.at
+    if at_present and at is not None and at.socket == element.id and cast.status != "ready":
+        chips.append(f"visit {at.visit}" + (f" · {at.item.key} {part(at.item.label, 40)}" if at.item else ""))
+    elif visits := marks.visits.get(element.id, 0):
+        chips.append(f"{visits} visit{'s' * (visits > 1)}")
+    return {
+        "kind": "generator" if socket.is_generator else "utility" if socket.is_utility else "agent",
+        "name": names_of(cast.graph)[element.id],
+        "chips": [chip for chip in chips if chip],
+        "id": element.id,
+        "present": at_present,
+        "stops": element.id in cast.breakpoints.sockets,
+        "pinned": cast.pinned_at(element.id) is not None,
+        "answered": any(step.socket == element.id and step.turns for step in cast.steps[-500:]),
+    }
+
+
+def _who(cast: Cast, socket: str, marks: Marks) -> str:
+    return who_words(socket, marks) or ("a process" if cast.graph.sockets[socket].is_utility else "you")
+
+
+def _step_title(past: Snapshot, record: StepRecord | None) -> dict[str, Any]:
+    if record is None:
+        return {"kind": "step", "name": "the start", "chips": ["looking back"], "id": None}
+    return {
+        "kind": "step",
+        "name": names_of(past.graph)[record.socket],
+        "chips": chips_of(record),
+        "id": None,
+        "step": record.number,
+    }
+
+
+def _title_of(element: Element) -> dict[str, Any]:
+    if element.kind == "item":
+        return {"kind": "item", "name": f"WI-{element.id}", "chips": ["work item"], "id": None}
+    name = {"loop": f"loop {part(element.id, 60)}", "exit": "exit", "edge": "edge"}[element.kind]
+    return {"kind": element.kind, "name": name, "chips": [part(element.id, 60)], "id": None}

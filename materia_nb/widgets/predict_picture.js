@@ -1,0 +1,42 @@
+// @ts-check
+/**
+ * The picture of a question: a click on a socket is a guess.
+ *
+ * The buttons beside it do the same for the keyboard, so the picture takes no focus. The SVG is read as XML, and
+ * what could run in it is left out.
+ */
+
+/** @param {string} text  @returns {Element | null} */
+function parsed(text) {
+  const root = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
+  if (root.nodeName !== "svg") return null;
+  for (const one of root.querySelectorAll("script, foreignObject, a")) one.remove();
+  return document.importNode(root, true);
+}
+
+export default {
+  /** @param {{ model: any, el: HTMLElement }} given */
+  render({ model, el }) {
+    el.classList.add("mnb-question");
+    const draw = () => {
+      const picture = parsed(model.get("svg"));
+      el.replaceChildren(...(picture ? [picture] : []));
+      const places = new Set(model.get("places"));
+      for (const socket of el.querySelectorAll("[data-socket]")) {
+        if (places.has(socket.getAttribute("data-socket"))) socket.classList.add("mnb-place");
+      }
+    };
+    /** @param {MouseEvent} event */
+    const click = (event) => {
+      const target = event.target instanceof Element ? event.target.closest(".mnb-place") : null;
+      if (target) model.send({ guess: target.getAttribute("data-socket") });
+    };
+    draw();
+    el.addEventListener("click", click);
+    model.on("change:svg", draw);
+    return () => {
+      el.removeEventListener("click", click);
+      model.off("change:svg", draw);
+    };
+  },
+};

@@ -1,0 +1,142 @@
+"""The shared state as a tree that is edited in place, and what changed in it between two moments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from materia_nb.display.escape import plain
+from materia_nb.jsonvalue import JSON, MISSING, compact, same
+from materia_nb.views import marks_of
+from materia_nb.widgets.blocks import Block, head, line, table
+
+if TYPE_CHECKING:
+    from materia_nb.cast.snapshot import Snapshot
+
+MOST_CHILDREN: Final = 300
+TEXT_CHARS: Final = 1_000
+_DEPTH: Final = 12
+_BUDGET: Final = 4_000
+_MOST_CHANGES: Final = 60
+
+
+def aliases(state: CastData) -> dict[str, list[str]]:
+    """Return the names under which one item is shown, by the first of them: they are one thing and one row."""
+    found: dict[str, list[str]] = {}
+    names = [name for name, value in state.items() if isinstance(value, dict) and value]
+    for name in names:
+        twin = next((one for one in found if same(state[one], state[name])), None)
+        if twin is not None and name != "workItems":
+            found[twin].append(name)
+        else:
+            found[name] = []
+    return {name: others for name, others in found.items() if others}
+
+
+CastData = dict[str, JSON]
+
+
+def tree_of(data: CastData) -> list[dict[str, Any]]:
+    """Return the state as nodes: name, path, kind, value or children; at most some thousand, the rest is counted."""
+    left = [_BUDGET]
+    twins = aliases(data)
+    folded = {name for others in twins.values() for name in others}
+    return [
+        {**_node(name, [name], value, left), **({"same": twins[name]} if name in twins else {})}
+        for name, value in data.items()
+        if name not in folded
+    ]
+
+
+def _node(name: str, path: list[str], value: JSON, left: list[int]) -> dict[str, Any]:
+    left[0] -= 1
+    node: dict[str, Any] = {"name": plain(name), "path": path}
+    if isinstance(value, dict | list):
+        pairs = (
+            list(value.items()) if isinstance(value, dict) else [(str(n), one) for n, one in enumerate(value)]
+        )
+        node |= {"kind": "object" if isinstance(value, dict) else "list", "count": len(pairs)}
+        if len(path) < _DEPTH and left[0] > 0:
+            node["children"] = [
+                _node(key, [*path, key], one, left) for key, one in pairs[:MOST_CHILDREN] if left[0] > 0
+            ]
+            node["more"] = len(pairs) - len(node["children"])
+        else:
+            node |= {"children": [], "more": len(pairs)}
+        return node
+    text = value if isinstance(value, str) else compact(value)
+    node |= {"kind": "text" if isinstance(value, str) else "value", "text": plain(text[:TEXT_CHARS])}
+    if len(text) > TEXT_CHARS:
+        node["cut"] = len(text)
+    return node
+
+
+def changed_blocks(before: CastData, after: CastData, title: str) -> list[Block]:
+    """What differs between two states, as a table; what is the same thing under several names is told once."""
+    folded = {name for data in (before, after) for others in aliases(data).values() for name in others}
+    kept_before, kept_after = (
+        {name: value for name, value in data.items() if name not in folded} for data in (before, after)
+    )
+    found = list(islice(differences(kept_before, kept_after), _MOST_CHANGES + 1))
+    if not found:
+        return [head(title), line("nothing", "quiet")]
+    rows = [(one.path, one.what, _text(one.before), _text(one.after)) for one in found[:_MOST_CHANGES]]
+    if len(found) > _MOST_CHANGES:
+        rows.append(("…", "more", "", ""))
+    return [head(title), table(("path", "", "before", "after"), rows)]
+
+
+def limit_blocks(cast: Snapshot) -> list[Block]:
+    """Cursors, budgets and limits with how much of each is used."""
+    now, limits = cast.now, cast.graph.limits
+    rows = [(f"cursor {name}", str(place), "") for name, place in now.cursors.items()]
+    rows += [
+        (f"edge {place + 1} of {socket}", str(used), str(limit))
+        for (socket, place), (used, limit) in marks_of(cast).budgets.items()
+    ]
+    most = now.budget.max_tokens
+    rows.append(("tokens", str(now.usage.tokens), "no limit" if most is None else str(most)))
+    rows.append(("repairs of one visit", str(now.at.repairs) if now.at else "", str(limits.repair_attempts)))
+    rows.append(("cycles without advance", "", str(limits.max_no_advance_cycles)))
+    return [table(("cursors and limits", "now", "limit"), rows)]
+
+
+def _text(value: JSON) -> str:
+    return "" if value is MISSING else value if isinstance(value, str) else compact(value)
+
+
+class Difference(NamedTuple):
+    """One place that differs; a value that is not there is MISSING."""
+
+    path: str
+    what: str
+    before: JSON
+    after: JSON
+
+
+def differences(before: JSON, after: JSON, path: str = "") -> Iterator[Difference]:
+    """Find what was added, changed or removed."""
+    if type(before) is type(after) and isinstance(before, dict | list):
+        old, new = dict(_children(before)), dict(_children(after))
+        for key in [*old, *(key for key in new if key not in old)]:
+            here = _joined(path, key)
+            if key not in new:
+                yield Difference(here, "removed", old[key], MISSING)
+            elif key not in old:
+                yield Difference(here, "added", MISSING, new[key])
+            elif old[key] is not new[key]:
+                yield from differences(old[key], new[key], here)
+    elif not same(before, after):
+        yield Difference(path, "changed", before, after)
+
+
+def _joined(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
+
+
+def _children(value: JSON) -> Iterator[tuple[str, JSON]]:
+    if isinstance(value, dict):
+        yield from value.items()
+    elif isinstance(value, list):
+        yield from ((str(place), child) for place, child in enumerate(value))

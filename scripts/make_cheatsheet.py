@@ -1,0 +1,320 @@
+"""The cheat sheet: the lists of docs/cheatsheet.md on one page, as SVG and as PDF.
+
+One layout gives both: boxes and pieces of text at places, in the fonts that every PDF reader has. Nothing is needed
+for it, and the same source gives the same bytes, so make_docs.py can say whether they are up to date.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+from xml.sax.saxutils import escape
+
+SOURCE: Final = Path("docs/cheatsheet.md")
+WIDTH, HEIGHT = 842.0, 595.0  # A4 across, in points
+MARGIN, GAP = 22.0, 9.0
+TOP: Final = 48.0
+COLUMNS: Final = 3
+STRIP: Final = 500.0
+"""Where the row of boxes begins."""
+SIZE, LEADING = 9.4, 12.0
+PAD: Final = 8.0
+INK, SOFT, RULE, FRAME, PAPER = "#1f2630", "#6a7380", "#1d5f8a", "#c9d1da", "#ffffff"
+
+_FONTS: Final = {"plain": "Helvetica", "bold": "Helvetica-Bold", "code": "Courier"}
+_CSS: Final = {
+    "plain": "font-family='Helvetica, Arial, sans-serif'",
+    "bold": "font-family='Helvetica, Arial, sans-serif' font-weight='bold'",
+    "code": "font-family='Courier, monospace'",
+}
+# Advance widths of Helvetica for the characters from space to tilde, in thousandths of its size.
+_HELVETICA: Final = (
+    *(278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278),
+    *([556] * 10),
+    *(278, 278, 584, 584, 584, 556, 1015),
+    *(667, 667, 722, 722, 667, 611, 778, 722, 278, 500, 667, 556, 833, 722, 778, 667, 778, 722, 667, 611),
+    *(722, 667, 944, 667, 667, 611, 278, 278, 278, 469, 556, 333),
+    *(556, 556, 500, 556, 556, 278, 556, 556, 222, 222, 500, 222, 833, 556, 556, 556, 556, 333, 500, 278),
+    *(556, 500, 722, 500, 500, 500, 334, 260, 334, 584),
+)
+_PIECE: Final = re.compile(r"`([^`]+)`|\[(R\d+)\]\([^)]*\)|([^`\[]+)")
+_ITEM: Final = re.compile(r"^(- |\d+\. )(.*)$")
+
+
+class Said(NamedTuple):
+    """Some words in one font at a place; y is that of their base line, downwards."""
+
+    x: float
+    y: float
+    text: str
+    font: str
+    size: float
+    colour: str
+
+
+class Box(NamedTuple):
+    """A rectangle."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class Line(NamedTuple):
+    """A line; an arrow's head stands at its end."""
+
+    x: float
+    y: float
+    to_x: float
+    to_y: float
+
+
+class Section(NamedTuple):
+    """A title and its items, each with its mark."""
+
+    title: str
+    items: tuple[tuple[str, str], ...]
+
+
+def sheet(source: str) -> tuple[str, str]:
+    """Return the page as SVG and as PDF, in ASCII."""
+    parts = list(layout(sections(source)))
+    return svg(parts), pdf(parts)
+
+
+def sections(source: str) -> list[Section]:
+    """Read the sections behind the picture of the page."""
+    found = []
+    for part in source.split("\n## ")[1:]:
+        title, _, body = part.partition("\n")
+        items = [match.groups() for line in body.splitlines() if (match := _ITEM.match(line))]
+        found.append(Section(title.strip(), tuple((mark.strip(), text) for mark, text in items)))
+    return found
+
+
+# -- layout ------------------------------------------------------------------------------
+
+
+def layout(found: Sequence[Section]) -> Iterator[Said | Box | Line]:
+    """Place everything: sections one under another, column by column, columns about as long as one another."""
+    yield Said(MARGIN, 33, "Materia NB: how a cast goes on", "bold", 17, RULE)
+    told = "Numbers such as R16 are those of the rules in the documentation."
+    yield Said(WIDTH - MARGIN - width(told, "plain", SIZE), 33, told, "plain", SIZE, SOFT)
+    column = (WIDTH - 2 * MARGIN - (COLUMNS - 1) * GAP) / COLUMNS
+    made = [section_parts(one, column) for one in found]
+    for place, group in enumerate(columns([height for height, _ in made])):
+        x, y = MARGIN + place * (column + GAP), TOP
+        for number in group:
+            height, parts = made[number]
+            yield Box(x, y, column, height)
+            for one in parts:
+                yield one._replace(x=one.x + x, y=one.y + y)
+            y += height + GAP
+        if y > STRIP:
+            raise ValueError(f"column {place + 1} of the cheat sheet is {y - STRIP:.0f} points too long")
+    yield from strip()
+
+
+def strip() -> Iterator[Said | Box | Line]:
+    """The way of a step as a row of boxes, below the columns."""
+    high, wide, gap = 30.0, 98.0, 16.0
+    middle = STRIP + 42
+    boxes = {
+        "answer": (0, middle, "an answer", "parsed and checked"),
+        "state": (1, middle, "state", "merged, then assign"),
+        "advance": (2, middle, "advance", "moves the cursor"),
+        "exhausted": (3, middle, "list exhausted?", "or are items left?"),
+        "exits": (4, middle - 20, "yes: exits only", "guarded, then always"),
+        "edges": (4, middle + 20, "no: edges only", "in order, first match"),
+        "limit": (5, middle + 20, "used up?", "then it fails"),
+        "next": (6, middle, "next socket", "no match: complete"),
+    }
+    at = {name: (MARGIN + place * (wide + gap) + 8, y) for name, (place, y, _, _) in boxes.items()}
+    for name, (_, _, title, told) in boxes.items():
+        x, y = at[name]
+        yield Box(x, y - high / 2, wide, high)
+        yield Said(x + (wide - width(title, "bold", 8.6)) / 2, y - 2.5, title, "bold", 8.6, INK)
+        yield Said(x + (wide - width(told, "plain", 7.6)) / 2, y + 8.5, told, "plain", 7.6, SOFT)
+    for one, other in (
+        ("answer", "state"),
+        ("state", "advance"),
+        ("advance", "exhausted"),
+        ("exhausted", "exits"),
+        ("exhausted", "edges"),
+        ("edges", "limit"),
+        ("limit", "next"),
+        ("exits", "next"),
+    ):
+        (x, y), (to_x, to_y) = at[one], at[other]
+        yield Line(x + wide, y, to_x, to_y)
+
+
+def columns(heights: Sequence[float]) -> list[range]:
+    """Split sections, in their order, into columns so that the longest is as short as can be."""
+    count, best = len(heights), (float("inf"), 0, 0)
+    for first in range(1, count - 1):
+        for second in range(first + 1, count):
+            groups = heights[:first], heights[first:second], heights[second:]
+            best = min(best, (max(sum(group) + GAP * len(group) for group in groups), first, second))
+    _, first, second = best
+    return [range(first), range(first, second), range(second, count)]
+
+
+def section_parts(section: Section, column: float) -> tuple[float, list[Said]]:
+    """The height of a section, and its words by their places in it."""
+    parts = [Said(PAD, PAD + 9, section.title, "bold", 10, RULE)]
+    y = PAD + 9 + 14.5
+    for mark, text in section.items:
+        parts.append(Said(PAD, y, "-" if mark == "-" else mark, "plain", SIZE, SOFT))
+        indent = PAD + (7 if mark == "-" else 12)
+        for line in wrapped(pieces(text), column - indent - PAD):
+            x = indent
+            for words, font, colour in line:
+                size = SIZE - 0.4 if font == "code" else SIZE
+                parts.append(Said(x, y, words, font, size, colour))
+                x += width(words, font, size)
+            y += LEADING
+        y += 2
+    return y - LEADING + PAD - 2 + 3, parts
+
+
+def pieces(text: str) -> Iterator[tuple[str, str, str]]:
+    """Words with their fonts and colours; a space goes with the word before it."""
+    for code, rule, plain in _PIECE.findall(text):
+        if code:
+            yield code, "code", INK
+        elif rule:
+            yield rule, "plain", SOFT
+        else:
+            for word in re.findall(r"\S+\s*|\s+", plain):
+                yield word, "plain", INK
+
+
+def wrapped(words: Iterable[tuple[str, str, str]], most: float) -> list[list[tuple[str, str, str]]]:
+    """Break words into lines. Pieces that no space parts stay together."""
+    lines: list[list[tuple[str, str, str]]] = [[]]
+    used = 0.0
+    unit: list[tuple[str, str, str]] = []
+
+    def put() -> None:
+        nonlocal used
+        size = sum(width(text.rstrip(), font, SIZE) for text, font, _ in unit)
+        if lines[-1] and used + size > most:
+            lines.append([])
+            used = 0.0
+        lines[-1].extend(unit)
+        used += sum(width(text, font, SIZE) for text, font, _ in unit)
+        unit.clear()
+
+    for word in words:
+        unit.append(word)
+        if word[0].endswith(" "):
+            put()
+    put()
+    return lines
+
+
+def width(text: str, font: str, size: float) -> float:
+    """How wide a text is, in points; bold is taken as a little wider than plain."""
+    if font == "code":
+        return 0.6 * size * len(text)
+    thousandths = sum(_HELVETICA[ord(sign) - 32] for sign in text)
+    return thousandths * size / 1000 * (1.06 if font == "bold" else 1)
+
+
+# -- two ways to write it ------------------------------------------------------------------
+
+
+def svg(parts: Sequence[Said | Box | Line]) -> str:
+    """The page as SVG."""
+    lines = [
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="Materia NB cheat sheet" '
+            f'width="{WIDTH:g}" height="{HEIGHT:g}" viewBox="0 0 {WIDTH:g} {HEIGHT:g}">'
+        ),
+        f'<rect width="100%" height="100%" fill="{PAPER}"/>',
+    ]
+    for one in parts:
+        if isinstance(one, Box):
+            lines.append(
+                f'<rect x="{one.x:.1f}" y="{one.y:.1f}" width="{one.width:.1f}" height="{one.height:.1f}" rx="4" '
+                f'fill="none" stroke="{FRAME}"/>'
+            )
+        elif isinstance(one, Line):
+            points = " ".join(f"{x:.1f},{y:.1f}" for x, y in head(one))
+            lines.append(
+                f'<path d="M{one.x:.1f} {one.y:.1f}L{one.to_x:.1f} {one.to_y:.1f}" stroke="{SOFT}"/>'
+            )
+            lines.append(f'<polygon points="{points}" fill="{SOFT}"/>')
+        else:
+            css = _CSS[one.font].replace("'", '"')
+            lines.append(
+                f'<text x="{one.x:.1f}" y="{one.y:.1f}" {css} font-size="{one.size:g}" fill="{one.colour}" '
+                f'xml:space="preserve" textLength="{width(one.text, one.font, one.size):.1f}">{escape(one.text)}</text>'
+            )
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def pdf(parts: Sequence[Said | Box | Line]) -> str:
+    """The page as PDF 1.4, with nothing packed, so that it is ASCII."""
+    names = {font: f"F{number}" for number, font in enumerate(_FONTS, start=1)}
+    drawn = []
+    for one in parts:
+        if isinstance(one, Box):
+            y = HEIGHT - one.y - one.height
+            drawn.append(f"{_rgb(FRAME)} RG {one.x:.1f} {y:.1f} {one.width:.1f} {one.height:.1f} re S")
+        elif isinstance(one, Line):
+            (x, y), (left, up), (right, down) = ((x, HEIGHT - y) for x, y in head(one))
+            line = f"{one.x:.1f} {HEIGHT - one.y:.1f} m {one.to_x:.1f} {HEIGHT - one.to_y:.1f} l S"
+            arrow = f"{x:.1f} {y:.1f} m {left:.1f} {up:.1f} l {right:.1f} {down:.1f} l f"
+            drawn.append(f"{_rgb(SOFT)} RG {line} {_rgb(SOFT)} rg {arrow}")
+        else:
+            text = re.sub(r"([\\()])", r"\\\1", one.text)
+            place = f"{one.x:.1f} {HEIGHT - one.y:.1f} Td"
+            drawn.append(
+                f"BT {_rgb(one.colour)} rg /{names[one.font]} {one.size:g} Tf {place} ({text}) Tj ET"
+            )
+    stream = "\n".join(drawn)
+    fonts = " ".join(f"/{names[font]} {number} 0 R" for number, font in enumerate(_FONTS, start=6))
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R /Lang (en) >>",
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        (
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {WIDTH:g} {HEIGHT:g}] /Contents 4 0 R "
+            f"/Resources << /Font << {fonts} >> >> >>"
+        ),
+        f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
+        "<< /Title (Materia NB cheat sheet) >>",
+        *(
+            f"<< /Type /Font /Subtype /Type1 /BaseFont /{name} /Encoding /WinAnsiEncoding >>"
+            for name in _FONTS.values()
+        ),
+    ]
+    text, places = "%PDF-1.4\n", []
+    for number, body in enumerate(objects, start=1):
+        places.append(len(text))
+        text += f"{number} 0 obj\n{body}\nendobj\n"
+    table = "".join(f"{place:010} 00000 n \n" for place in places)
+    end = f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R /Info 5 0 R >>\nstartxref\n{len(text)}\n%%EOF\n"
+    return f"{text}xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}{end}"
+
+
+def head(line: Line) -> list[tuple[float, float]]:
+    """The three corners of an arrow's head, its point first."""
+    across, down = line.to_x - line.x, line.to_y - line.y
+    length = math.hypot(across, down)
+    across, down = across / length, down / length
+    back = line.to_x - 5 * across, line.to_y - 5 * down
+    return [
+        (line.to_x, line.to_y),
+        (back[0] - 2.2 * down, back[1] + 2.2 * across),
+        (back[0] + 2.2 * down, back[1] - 2.2 * across),
+    ]
+
+
+def _rgb(colour: str) -> str:
+    return " ".join(f"{int(colour[place : place + 2], 16) / 255:.3f}" for place in (1, 3, 5))

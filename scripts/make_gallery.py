@@ -1,0 +1,75 @@
+"""Write the tests of the gallery's cards: ``python scripts/make_gallery.py``.
+
+A pattern gets a case for its own cast and one for each other way in which it can end, as exploring finds them; a
+mistake gets one of the cast that goes wrong and one of the same answers after it was mended. The cases lie beside the
+cards in materia_nb/gallery/, where pytest runs them; each follows the card's loadout, so that a change of it is told.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+from materia_nb import Workbench
+from materia_nb.gallery import CASES, Card, gallery
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+CARDS: Final = ROOT / "materia_nb" / "gallery"
+
+
+def main(folder: Path = CARDS) -> int:
+    """Write all cases anew; the exit code."""
+    for old in folder.glob(f"*/*{CASES}"):
+        old.unlink()
+    with tempfile.TemporaryDirectory() as place:
+        os.environ["MATERIA_PROFILE_DIR"] = str(Path(place) / "profile")
+        os.environ.pop("MATERIA_CONFIG", None)
+        for card in gallery().values():
+            beside = folder / f"{card.kind}s"
+            for name, case in cases_of(card, Path(place) / card.name, beside):
+                path = beside / f"{card.name}.{name}{CASES}"
+                path.write_text(case, encoding="utf-8")
+                print(f"wrote {path.relative_to(folder)}")
+    return 0
+
+
+def cases_of(card: Card, place: Path, beside: Path) -> Iterator[tuple[str, str]]:
+    """Yield the cases of a card: what each is called, and its text."""
+    follows = beside / f"{card.name}.json"
+    if card.kind == "mistake":
+        if card.graph is not None:
+            yield "wrong", _case(card.document, card, card.answers, place / "wrong", follows)
+        yield "mended", _case(card.mended, card, card.answers, place / "mended", None)
+        return
+    yield "complete", _case(card.document, card, card.answers, place / "complete", follows)
+    with closing(Workbench(place, bundled=False)) as wb:
+        wb.load(card.document)
+        explored = wb.explore()
+    for end in explored.ends:
+        if end != "complete":
+            yield end, _case(card.document, card, explored.witness(end).answers, place / end, follows)
+
+
+def _case(
+    document: Mapping[str, Any], card: Card, answers: Mapping[str, Any], place: Path, follows: Path | None
+) -> str:
+    place.mkdir(parents=True)
+    with closing(Workbench(place, bundled=False)) as wb:
+        wb.load(document)
+        cast = wb.cast(card.request, agents={"*": dict(answers)})
+        cast.run()
+        path = cast.save_test(place / "case", follows=follows)
+    case = json.loads(path.read_text(encoding="utf-8"))
+    if follows is not None:
+        case["follows"] = follows.name
+    return json.dumps(case, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

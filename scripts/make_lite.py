@@ -1,0 +1,267 @@
+"""Build the site that runs the notebooks without a server into build/lite: ``python scripts/make_lite.py``.
+
+JupyterLite is JupyterLab as a static page, with Python (Pyodide) in the browser. Everything that the page asks for at
+run time is put into the site: Pyodide itself from npm, the wheels from PyPI, for Pyodide's Python and not for this one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from email.parser import HeaderParser
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from jupyterlite_pyodide_kernel.constants import PYODIDE_KERNEL_PLUGIN_ID, PYODIDE_VERSION
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name, parse_wheel_filename
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+SITE: Final = ROOT / "build" / "lite"
+PARTS: Final = ROOT / "build" / "lite-parts"
+SHARED: Final = Path(sys.prefix) / "share" / "jupyter" / "labextensions"
+KERNEL: Final = SHARED / "@jupyterlite" / "pyodide-kernel-extension"
+
+EXTENSIONS: Final = {
+    "jupyterlab-widgets": "@jupyter-widgets/jupyterlab-manager",
+    "ipycytoscape": "jupyter-cytoscape",
+    "anywidget": "anywidget",
+}
+"""What of a wheel runs in the page; it is taken from this environment, so the wheel has this environment's version."""
+
+KERNEL_NEEDS: Final = ("comm", "ipykernel", "ipython", "jedi", "micropip", "piplite", "pyodide-kernel")
+"""What the kernel asks for when it starts, besides what materia-nb needs."""
+
+RUNTIME: Final = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
+CONTENTS: Final = ("*.ipynb", "loadouts/*.json", "recordings/*.json")
+
+
+class Wheel(NamedTuple):
+    """One wheel of the site: its file, its version, the names of what it needs there."""
+
+    path: Path
+    version: str
+    needs: Sequence[str]
+
+
+def main() -> int:
+    """Build it anew; the exit code."""
+    if shutil.which("npm") is None or not KERNEL.is_dir():
+        print(
+            "make_lite: needs npm (it comes with Node.js), and the packages of materia-nb[lite]",
+            file=sys.stderr,
+        )
+        return 1
+    shutil.rmtree(PARTS, ignore_errors=True)
+    shutil.rmtree(SITE, ignore_errors=True)
+    runtime = PARTS / "pyodide-npm"
+    place = PARTS / "site" / "static" / "pyodide"
+    place.mkdir(parents=True)
+    unpack_pyodide(runtime)
+    for name in RUNTIME:
+        shutil.copy(runtime / name, place)
+    platform = json.loads((runtime / "pyodide-lock.json").read_text())["info"]
+    wheels = gather(PARTS / "wheels", platform)
+    for wheel in wheels.values():
+        shutil.copy(wheel.path, place)
+    (place / "pyodide-lock.json").write_text(json.dumps(lock_file(wheels, platform)))
+    (PARTS / "site" / "jupyter-lite.json").write_text(json.dumps(settings(wheels), indent=1))
+    contents(PARTS / "files")
+    extensions = [KERNEL, *(SHARED / place for name, place in EXTENSIONS.items() if name in wheels)]
+    build(extensions)
+    size = sum(path.stat().st_size for path in SITE.rglob("*") if path.is_file()) / 1e6
+    print(f"The site: {SITE} ({size:.0f} MB). Serve it: {sys.executable} -m http.server -d {SITE}")
+    return 0
+
+
+def run(*command: str | Path, cwd: Path = ROOT) -> None:
+    """Run a command; where it fails, show what it wrote and end this program."""
+    done = subprocess.run(
+        [str(part) for part in command],
+        check=False,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if done.returncode:
+        sys.exit(f"make_lite: {Path(str(command[0])).name} failed:\n{done.stdout}")
+
+
+# -- what goes in -----------------------------------------------------------------------------
+
+
+def unpack_pyodide(place: Path) -> None:
+    """Fetch the version of Pyodide that the kernel was made for."""
+    place.mkdir(parents=True)
+    run("npm", "pack", "--silent", f"pyodide@{PYODIDE_VERSION}", "--pack-destination", place)
+    (archive,) = place.glob("pyodide-*.tgz")
+    with tarfile.open(archive) as tar:
+        for member in tar.getmembers():
+            member.name = member.name.removeprefix("package/")
+            if "/" not in member.name:
+                tar.extract(member, place, filter="data")
+
+
+def gather(folder: Path, platform: dict[str, str]) -> dict[str, Wheel]:
+    """Collect the wheels of this package and of all that it and the kernel need, for Pyodide's Python."""
+    own, kernel = folder / "own", KERNEL / "static" / "pypi"
+    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", own, ROOT)
+    markers = {
+        "sys_platform": "emscripten",
+        "platform_system": "Emscripten",
+        "platform_machine": platform["arch"],
+        "os_name": "posix",
+        "implementation_name": "cpython",
+        "platform_python_implementation": "CPython",
+        "python_version": platform["python"].rpartition(".")[0],
+        "python_full_version": platform["python"],
+        "extra": "",
+    }
+    found: dict[str, Wheel] = {}
+    wanted = [Requirement("materia-nb"), *map(Requirement, KERNEL_NEEDS)]
+    # widgetsnbextension is there in a version for ipywidgets 7 too; the later name is the later version.
+    at_hand = {name_of(path): path for path in sorted([*own.glob("*.whl"), *kernel.glob("*.whl")])}
+    level = 0
+    while wanted:
+        ask: dict[str, list[str]] = {}
+        for need in wanted:
+            name: str = canonicalize_name(need.name)
+            if name in found:
+                if not need.specifier.contains(found[name].version, prereleases=True):
+                    sys.exit(f"make_lite: {need} is needed, and {found[name].path.name} was taken")
+            elif name not in at_hand:
+                ask.setdefault(name, []).append(str(need.specifier))
+        paths = [at_hand[name] for name in {canonicalize_name(need.name) for need in wanted} & set(at_hand)]
+        if ask:
+            level += 1
+            paths += download(ask, folder / str(level), platform)
+        wanted = []
+        for path in paths:
+            if (name := name_of(path)) not in found:
+                needs = [need for need in requirements(path) if applies(need, markers)]
+                names = sorted({canonicalize_name(need.name) for need in needs})
+                found[name] = Wheel(path, str(parse_wheel_filename(path.name)[1]), names)
+                wanted += needs
+    return dict(sorted(found.items()))
+
+
+def download(ask: dict[str, list[str]], folder: Path, platform: dict[str, str]) -> list[Path]:
+    """Let pip choose and fetch these, without what they need in turn: pip would ask for what this system needs."""
+    pins = {name: f"=={version(name)}" for name in ("ipywidgets", *EXTENSIONS) if name in ask}
+    specs = [f"{name}{pins.get(name) or ','.join(filter(None, how))}" for name, how in ask.items()]
+    python = platform["python"].rpartition(".")[0]
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
+    pip += ["--platform", f"pyemscripten_{platform['abi_version']}_{platform['arch']}"]
+    pip += ["--python-version", python, "--implementation", "cp", "--abi", "cp" + python.replace(".", "")]
+    run(*pip, "--dest", folder, *specs)
+    return sorted(folder.glob("*.whl"))
+
+
+def name_of(path: Path) -> str:
+    """The normal form of the name of a wheel's project."""
+    return parse_wheel_filename(path.name)[0]
+
+
+def requirements(path: Path) -> Iterator[Requirement]:
+    """Read what a wheel says that it needs."""
+    with zipfile.ZipFile(path) as wheel:
+        (name,) = (name for name in wheel.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", name))
+        head = HeaderParser().parsestr(wheel.read(name).decode())
+    for line in head.get_all("Requires-Dist") or []:
+        yield Requirement(line)
+
+
+def applies(need: Requirement, markers: dict[str, str]) -> bool:
+    """Whether a requirement counts there, where no extra was asked for."""
+    return need.marker is None or need.marker.evaluate(markers)
+
+
+# -- what the site says of itself ---------------------------------------------------------------
+
+
+def lock_file(wheels: dict[str, Wheel], platform: dict[str, str]) -> dict[str, Any]:
+    """Tell Pyodide which packages there are: these and no others, beside the lock file itself."""
+    packages = {
+        name: {
+            "name": name,
+            "version": wheel.version,
+            "file_name": wheel.path.name,
+            "install_dir": "site",
+            "sha256": hashlib.sha256(wheel.path.read_bytes()).hexdigest(),
+            "package_type": "package",
+            "imports": [],
+            "depends": list(wheel.needs),
+            "unvendored_tests": False,
+        }
+        for name, wheel in wheels.items()
+    }
+    return {"info": platform, "packages": packages}
+
+
+def settings(wheels: dict[str, Wheel]) -> dict[str, Any]:
+    """Point the kernel to what lies in the site, and forbid it to look elsewhere."""
+    kernel = {
+        "pyodideUrl": "./static/pyodide/pyodide.mjs",
+        "disablePyPIFallback": True,
+        "loadPyodideOptions": {
+            "lockFileURL": "./static/pyodide/pyodide-lock.json",
+            "packages": list(wheels),
+        },
+    }
+    page = {
+        "appName": "Materia NB",
+        "exposeAppInBrowser": True,  # the browser tests ask the page what it holds
+        "litePluginSettings": {PYODIDE_KERNEL_PLUGIN_ID: kernel},
+    }
+    return {"jupyter-lite-schema-version": 0, "jupyter-config-data": page}
+
+
+def contents(place: Path) -> None:
+    """Copy the notebooks and what they load; each asks for the kernel that is there."""
+    for pattern in CONTENTS:
+        for path in sorted((ROOT / "notebooks").glob(pattern)):
+            target = place / path.relative_to(ROOT / "notebooks")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if path.suffix != ".ipynb":
+                shutil.copy(path, target)
+                continue
+            notebook = json.loads(path.read_text())
+            notebook["metadata"]["kernelspec"] = {
+                "name": "python",
+                "display_name": "Python (Pyodide)",
+                "language": "python",
+            }
+            target.write_text(json.dumps(notebook, ensure_ascii=False, indent=1))
+
+
+def build(extensions: list[Path]) -> None:
+    """Let JupyterLite put it together."""
+    config = {
+        "LiteBuildConfig": {
+            "federated_extensions": [str(path) for path in extensions],
+            "ignore_sys_prefix": True,
+            "apps": ["lab", "notebooks", "tree"],
+            "contents": [str(PARTS / "files")],
+            "no_sourcemaps": True,
+            "no_unused_shared_packages": True,
+            "output_dir": str(SITE),
+            "cache_dir": str(PARTS / "cache"),
+        }
+    }
+    (PARTS / "site" / "jupyter_lite_config.json").write_text(json.dumps(config, indent=1))
+    lite = Path(sys.executable).with_name("jupyter-lite")
+    run(lite, "build", "--lite-dir", ".", cwd=PARTS / "site")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

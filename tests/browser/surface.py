@@ -1,0 +1,74 @@
+"""The surface of a cast in a cell, as a person uses it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from axe_playwright_python.sync_playwright import Axe
+
+from browser.picture import Picture
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator
+
+    from browser.lab import Lab
+
+
+def violations(lab: Lab, where: str) -> list[tuple[str, str, str, str]]:
+    """What axe finds wrong with the surface on the page: where it was looked at, the rule, the element, what to do."""
+    results = Axe().run(lab.page, context=".mnb-surface", options={"resultTypes": ["violations"]})
+    return [
+        (where, one["id"], node["html"][:200], node["failureSummary"][:300])
+        for one in results.response["violations"]
+        for node in one["nodes"][:3]
+    ]
+
+
+class Surface:
+    """What ``%materia show`` made in one cell."""
+
+    def __init__(self, lab: Lab, cell: int) -> None:
+        self.lab = lab
+        self.at: Locator = lab.cell(cell).locator(".mnb-surface").first
+        self.at.locator(".mnb-pill").wait_for(state="attached")
+        self.picture = Picture(lab, cell=cell) if self.at.locator(".mnb-canvas").count() else None
+
+    def button(self, name: str) -> Locator:
+        """The first button of that name that can be seen."""
+        return self.at.get_by_role("button", name=name, exact=True).locator("visible=true").first
+
+    def press(self, name: str) -> None:
+        """Press a button as soon as it is one that can be pressed."""
+        self.at.locator("button:visible:not([aria-disabled=true])", has_text=name).first.wait_for()
+        self.button(name).click()
+
+    def tab(self, name: str) -> None:
+        """Open a tab of the inspector or the dock."""
+        self.at.get_by_role("tab", name=name).first.click()
+
+    def is_(self, words: str) -> None:
+        """Wait until the pill in the bar says this."""
+        self.at.locator(".mnb-pill", has_text=words).wait_for()
+
+    def says(self, words: str) -> None:
+        """Wait until this text can be seen somewhere on it."""
+        self.at.get_by_text(words).locator("visible=true").first.wait_for()
+
+    def field(self, label: str) -> Locator:
+        """A field by its name."""
+        return self.at.get_by_label(label, exact=True).locator("visible=true").first
+
+    def reply(self, answer: str) -> None:
+        """Answer with a text of one's own, once it is said that it would be taken."""
+        if not self.at.get_by_label("the answer", exact=True).is_visible():
+            self.press("JSON")
+        self.field("the answer").fill(answer)
+        self.says("this answer would be taken")
+        self.press("Send")
+
+    @property
+    def height(self) -> float:
+        """How high it is in pixels."""
+        box = self.at.bounding_box()
+        assert box is not None
+        return box["height"]

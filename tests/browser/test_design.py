@@ -1,0 +1,404 @@
+"""A loadout designed in real JupyterLab: by mouse alone, by keyboard alone, and with text that means harm."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from browser.surface import violations
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator
+
+    from browser.lab import Lab
+
+pytestmark = pytest.mark.browser
+
+HOSTILE: Final = "<img src=x onerror=window.__owned=1>"
+MOST_ACTIONS: Final = 40
+TOLD: Final = "print(panel.design.document)"
+CANVAS: Final = "document.querySelector('.mnb-canvas')"
+
+
+class Hand:
+    """One surface in design mode, as a person uses it; ``actions`` counts clicks, drags and words typed."""
+
+    def __init__(self, lab: Lab, cell: int) -> None:
+        self.lab, self.page, self.panel = lab, lab.page, lab.cell(cell)
+        self.actions = 0
+        self.panel.locator(".mnb-d-palette").wait_for()
+        self.page.wait_for_function(f"() => {CANVAS}?._cyreg?.cy")
+
+    def said(self, text: str) -> None:
+        """Wait until the bar says it."""
+        self.panel.locator(".mnb-d-said, .mnb-d-ask").get_by_text(text).first.wait_for()
+
+    def press(self, name: str, role: Any = "button") -> None:
+        """Click a control by its name."""
+        self.panel.get_by_role(role, name=name, exact=True).locator("visible=true").first.click()
+        self.actions += 1
+
+    def fit(self) -> None:
+        """Show the whole picture."""
+        self.panel.locator(".mnb-graph button").get_by_text("fit", exact=True).click()
+        self.actions += 1
+
+    def choose(self, name: str) -> None:
+        """Click one of a row of words in the inspector."""
+        self.panel.locator(".mnb-d-body .mnb-d-radios label").get_by_text(name, exact=True).click()
+        self.actions += 1
+
+    def part(self, **option: Any) -> None:
+        """Choose a part in the list above the form, and wait until the form is its own."""
+        [value] = self.panel.locator(".mnb-d-seek").select_option(**option)
+        self.page.wait_for_function(
+            "(of) => document.querySelector('.mnb-d-inspector').dataset.of === JSON.stringify(JSON.parse(of))",
+            arg=value,
+        )
+
+    def add(self, materia: str, id_: str) -> None:
+        """Click a materia in the palette."""
+        self.panel.locator(f'.mnb-d-entry[data-materia="{materia}"]').click()
+        self.actions += 1
+        self.said(f"added {id_}")
+        self.there(id_)
+
+    def there(self, socket: str) -> None:
+        """Wait until a socket is in the picture, and the picture has come to rest."""
+        self.page.wait_for_function(
+            f"(id) => {{ const cy = {CANVAS}._cyreg.cy; return cy.getElementById(id).nonempty() && !cy.animated(); }}",
+            arg=f"n:{socket}",
+        )
+
+    def at(self, socket: str) -> tuple[float, float, float]:
+        """Where the middle of a socket is on the screen, and half its width."""
+        x, y, half = self.page.evaluate(
+            f"""(id) => {{
+                const cy = {CANVAS}._cyreg.cy;
+                const one = cy.getElementById(id);
+                const at = one.renderedPosition(), box = cy.container().getBoundingClientRect();
+                return [box.x + at.x, box.y + at.y, one.renderedWidth() / 2];
+            }}""",
+            f"n:{socket}",
+        )
+        return x, y, half
+
+    def connect(self, source: str, to: str, words: str) -> None:
+        """Drag from the handle of a socket to another."""
+        x, y, _ = self.at(source)
+        self.page.mouse.move(0, 0)
+        self.page.mouse.move(x - 4, y)
+        self.page.mouse.move(x, y)
+        handle = self.panel.locator(".mnb-c-handle")
+        handle.wait_for()
+        self.page.wait_for_function(
+            "(id) => document.querySelector('.mnb-c-handle').dataset.element === id", arg=f"n:{source}"
+        )
+        box = handle.bounding_box()
+        assert box is not None
+        self.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        self.page.mouse.down()
+        x, y, _ = self.at(to)
+        self.page.mouse.move(x - 3, y, steps=3)
+        self.page.mouse.move(x, y)
+        self.page.mouse.up()
+        self.actions += 1
+        self.said(words)
+
+    def frame(self, *sockets: str) -> None:
+        """Draw a frame round some sockets, with Shift."""
+        spots = [self.at(one) for one in sockets]
+        self.page.keyboard.down("Shift")
+        self.page.mouse.move(min(x - half for x, _, half in spots) - 12, min(y for _, y, _ in spots) - 34)
+        self.page.mouse.down()
+        self.page.mouse.move(
+            max(x + half for x, _, half in spots) + 12, max(y for _, y, _ in spots) + 34, steps=3
+        )
+        self.page.mouse.up()
+        self.page.keyboard.up("Shift")
+        self.actions += 1
+
+    def document(self, cell: int) -> dict[str, Any]:
+        """The design, as the kernel has it."""
+        self.lab.run_cell(cell)
+        found: dict[str, Any] = json.loads(self.lab.outputs(cell)[-1].text)
+        return found
+
+
+@pytest.fixture
+def hand(lab: Lab) -> Hand:
+    """A new design in the second cell; the third tells its document."""
+    lab.page.set_viewport_size({"width": 1600, "height": 1000})
+    lab.page.set_default_timeout(30_000)
+    lab.open(
+        lab.notebook(
+            "%load_ext materia_nb",
+            "panel = get_ipython().run_line_magic('materia', 'design --new Eight'); panel",
+            "import json; print(json.dumps(panel.design.document))",
+        )
+    )
+    lab.run_all()
+    return Hand(lab, 1)
+
+
+MATERIA: Final = ("Plan", "Build", "Eval", "Maintain", "Auto-Plan", "Draft", "Critique", "Narrate")
+
+
+def has_the_shape(document: dict[str, Any]) -> None:
+    """Eight sockets, eight edges, two loops with one exit each."""
+    sockets, loops = document["sockets"], document["loops"]
+    assert [one["materia"] for one in sockets.values()] == [*MATERIA]
+    assert [len(one.get("edges", ())) for one in sockets.values()] == [1, 1, 2, 1, 1, 1, 1, 0]
+    assert [sorted(one["sockets"]) for one in loops.values()] == [
+        ["Socket-2", "Socket-3", "Socket-4"],
+        ["Socket-6", "Socket-7"],
+    ]
+    assert [one["consumes"]["from"] for one in loops.values()] == ["Socket-1", "Socket-5"]
+    assert [[route["targetSocketId"] for route in one["exits"]] for one in loops.values()] == [
+        ["Socket-5"],
+        ["Socket-8"],
+    ]
+    retry = next(one for one in sockets["Socket-3"]["edges"] if one["to"] == "Socket-2")
+    assert retry["when"] == "not_satisfied"
+
+
+def test_eight_sockets_two_loops_and_two_exits_by_mouse_alone(hand: Hand):
+    for number, materia in enumerate(MATERIA, 1):
+        hand.add(materia, f"Socket-{number}")
+    hand.fit()
+    for source, to in ((1, 2), (2, 3), (3, 4), (3, 2), (4, 2), (5, 6), (6, 7), (7, 6)):
+        hand.connect(f"Socket-{source}", f"Socket-{to}", f"connected Socket-{source} to Socket-{to}")
+    for members in ((2, 3, 4), (6, 7)):
+        hand.frame(*(f"Socket-{one}" for one in members))
+        hand.press(f"Make loop ({len(members)})")
+        hand.said(f"over the work items of Socket-{members[0] - 1}")
+    hand.connect("Socket-4", "Socket-5", "added exit")
+    hand.connect("Socket-7", "Socket-8", "added exit")
+    hand.lab.screenshot("design-eight", cell=1)
+    has_the_shape(hand.document(2))
+    assert hand.actions <= MOST_ACTIONS
+
+
+# -- by keyboard alone ---------------------------------------------------------------------
+
+FOCUSED = "(one) => one === document.activeElement"
+
+
+class Keys(Hand):
+    """The same surface without a mouse."""
+
+    def key(self, *keys: str) -> None:
+        for one in keys:
+            self.page.keyboard.press(one)
+
+    def to(self, target: Locator) -> None:
+        """Go to a control with Tab, onward or back, whichever is nearer: it has to be on the way."""
+        target.wait_for()
+        onward = self.page.evaluate(
+            "(one) => !!(document.activeElement.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING)",
+            target.element_handle(),
+        )
+        for way in ("Tab", "Shift+Tab") if onward else ("Shift+Tab", "Tab"):
+            for _ in range(60):
+                if target.evaluate(FOCUSED):
+                    return
+                self.key(way)
+                if not self.page.evaluate("() => !!document.activeElement.closest('.mnb-surface')"):
+                    break
+        pytest.fail(f"Tab does not lead to {target}")
+
+    def button(self, name: str) -> None:
+        """Press a button of the inspector with Enter."""
+        self.to(self.panel.locator(".mnb-inspector").get_by_role("button", name=name, exact=True))
+        self.key("Enter")
+
+    def select(self, words: str) -> None:
+        """Choose a part of the design in the list above the form."""
+        self.to(self.panel.locator(".mnb-d-seek"))
+        self.page.keyboard.type(words)
+        self.panel.locator(".mnb-d-names").get_by_text(words, exact=True).first.wait_for()
+
+    def lead(self, source: str, to: str, words: str) -> None:
+        """Connect two sockets in the form."""
+        self.select(source)
+        self.to(self.panel.locator(".mnb-d-inspector [role=tab][aria-selected=true]"))
+        while self.page.evaluate("() => document.activeElement.dataset.tab") != "ways":
+            self.key("ArrowRight")
+        self.to(self.panel.get_by_role("combobox", name="to …"))
+        self.page.keyboard.type(to)
+        self.button("Connect")
+        self.said(words)
+
+
+def test_the_same_by_keyboard_alone(hand: Hand):
+    keys = Keys(hand.lab, 1)
+    keys.panel.locator(".mnb-d-find").focus()  # as Tab from the cell above leads there
+    for number, materia in enumerate(MATERIA, 1):
+        keys.page.keyboard.type(materia)
+        keys.key("Enter")
+        keys.said(f"added Socket-{number}")
+    for source, to in ((1, 2), (2, 3), (3, 4), (3, 2), (4, 2), (5, 6), (6, 7), (7, 6)):
+        keys.lead(f"Socket-{source}", f"Socket-{to}", f"connected Socket-{source} to Socket-{to}")
+    for members in ((2, 3, 4), (6, 7)):
+        for one in members:
+            keys.select(f"Socket-{one}")
+            keys.button("Mark")
+        keys.button(f"Make loop ({len(members)})")
+        keys.said(f"over the work items of Socket-{members[0] - 1}")
+    keys.lead("Socket-4", "Socket-5", "added exit")
+    keys.lead("Socket-7", "Socket-8", "added exit")
+    has_the_shape(hand.document(2))
+
+
+# -- what is typed -----------------------------------------------------------------------------
+
+
+def test_what_is_typed_is_taken_whole_and_by_the_part_it_was_typed_for(hand: Hand):
+    page, panel = hand.page, hand.panel
+    find = panel.locator(".mnb-d-find")
+    find.focus()
+    for number, materia in enumerate(("Blackbelt-Bootstrap", "Detect-VCS", "Interactive-Plan"), 1):
+        page.keyboard.type(materia)  # as fast as keys can be pressed
+        page.keyboard.press("Enter")
+        hand.said(f"added Socket-{number} ({materia})")
+        assert find.input_value() == ""
+    page.keyboard.type("Wirter")
+    page.keyboard.press("Enter")
+    hand.said("There is no materia 'Wirter'.")
+    hand.press("Make the agent Wirter")
+    hand.said("made the agent Wirter")
+
+    # A field that is left by a click on the picture, by Save, by undo: each time whole, and for its own part.
+    prompt = panel.locator('.mnb-d-row[data-field="prompt"] textarea')
+    prompt.click()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("Write it down.\nShortly. ")
+    panel.get_by_role("button", name="{{request}}").click()
+    page.keyboard.type("!")
+    assert prompt.input_value() == "Write it down.\nShortly. {{request}}!"
+    x, y, _ = hand.at("Socket-1")
+    page.mouse.click(x, y)
+    panel.locator(".mnb-d-sub").get_by_text("Socket-1", exact=True).wait_for()
+    hand.said("set prompt of Wirter")
+    hand.press("Socket", "tab")
+    label = panel.locator('.mnb-d-row[data-field="label"] input')
+    label.click()
+    page.keyboard.type("First of all")
+    page.keyboard.press("Control+s")
+    hand.said("saved in ")
+    document = hand.document(2)
+    assert document["sockets"]["Socket-1"] == {"materia": "Blackbelt-Bootstrap", "label": "First of all"}
+    assert [one["materia"] for one in document["sockets"].values()][1:] == [
+        "Detect-VCS",
+        "Interactive-Plan",
+        "Wirter",
+    ]
+    kept = json.loads((hand.lab.folder / ".pi" / "pi-materia.json").read_text())
+    assert kept["materia"]["Wirter"]["prompt"] == "Write it down.\nShortly. {{request}}!"
+
+    # What is refused stays in its field, with the reason; Escape lets it go.
+    panel.locator(".mnb-d-body input").first.click()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("two words")
+    page.keyboard.press("Enter")
+    panel.locator(".mnb-d-error").get_by_text("cannot be the id of a socket").wait_for()
+    field = panel.locator('.mnb-d-row[data-field="id"] input')
+    assert field.input_value() == "two words"
+    assert field.get_attribute("aria-invalid") == "true"
+    field.press("Escape")
+    panel.locator(".mnb-d-error").get_by_text("cannot be the id").wait_for(state="detached")
+    assert field.input_value() == "Socket-1"
+
+
+# -- hostile text -----------------------------------------------------------------------------
+
+
+def test_hostile_text_is_text_in_every_part(lab: Lab):
+    lab.page.set_viewport_size({"width": 1280, "height": 900})
+    lab.page.set_default_timeout(30_000)
+    loadout = {
+        "entry": "Socket-1",
+        "label": HOSTILE,
+        "description": HOSTILE,
+        "sockets": {
+            "Socket-1": {"materia": HOSTILE, "label": HOSTILE, "edges": [{"when": HOSTILE, "to": HOSTILE}]},
+            "Socket-2": {"materia": HOSTILE, "parse": HOSTILE, "assign": {HOSTILE: HOSTILE}},
+            HOSTILE: {"materia": "M", "edges": [{"when": "always", "to": HOSTILE}], "advance": HOSTILE},
+        },
+        "loops": {
+            HOSTILE: {
+                "sockets": ["Socket-1", HOSTILE],
+                "label": HOSTILE,
+                "consumes": {"from": HOSTILE, "as": HOSTILE},
+                "exits": [{"id": HOSTILE, "from": HOSTILE, "condition": "always", "targetSocketId": HOSTILE}],
+            }
+        },
+        "materia": {
+            "M": {"label": HOSTILE, "tools": "none", "prompt": HOSTILE, "group": HOSTILE, "color": HOSTILE},
+            HOSTILE: {"prompt": HOSTILE, "tools": [HOSTILE], "model": HOSTILE, "description": HOSTILE},
+        },
+    }
+    lab.open(
+        lab.notebook(
+            "%load_ext materia_nb",
+            f"%%materia loadout Hostile\n{json.dumps(loadout)}",
+            "panel = get_ipython().run_line_magic('materia', 'design Hostile'); panel",
+        )
+    )
+    lab.run_all()
+    hand = Hand(lab, 2)
+    seek = hand.panel.locator(".mnb-d-seek")
+    for place in range(1, seek.locator("option").count()):
+        hand.part(index=place)
+        for tab in hand.panel.locator(".mnb-d-inspector [role=tab]").all():
+            tab.click()
+    for tab in ("What can happen", "Changes 0"):
+        hand.press(tab, "tab")
+    lab.screenshot("design-hostile", cell=2)
+    find = hand.panel.locator(".mnb-d-find")
+    find.fill(HOSTILE + "2")
+    find.press("Enter")
+    hand.said("There is no materia")
+    assert hand.panel.locator("img[src=x], [onerror]").count() == 0
+    assert lab.page.evaluate("window.__owned") is None
+
+
+# -- access ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_axe_finds_nothing_wrong_while_designing(lab: Lab, dark: bool):
+    lab.page.set_viewport_size({"width": 1280, "height": 900})
+    lab.page.set_default_timeout(30_000)
+    lab.open(lab.notebook("%load_ext materia_nb", "%materia design Plan-Build-Eval"))
+    lab.run_all()
+    hand = Hand(lab, 1)
+    lab.screenshot("design", dark=dark, cell=1)
+    found = []
+
+    def look(where: str) -> None:
+        found.extend(violations(lab, where))
+
+    look("begun")
+    seek = hand.panel.locator(".mnb-d-seek")
+    for words, tabs in (
+        ("Socket-3", ("Socket", "Ways out 2", "JSON", "Materia")),
+        ("loop items", ("Exits 2", "Fields")),
+        ("exit always", ()),
+    ):
+        label = next(one for one in seek.locator("option").all_inner_texts() if one.startswith(words))
+        hand.part(label=label)
+        look(words)
+        for tab in tabs if not dark else ():
+            hand.press(tab, "tab")
+            look(f"{words}, {tab}")
+    hand.press("What can happen", "tab")
+    hand.press("Explore")
+    hand.panel.get_by_text("can end").wait_for()
+    look("What can happen")
+    hand.press("Save as…")
+    look("Save as")
+    lab.screenshot("design-explored", dark=dark, cell=1)
+    assert found == [], json.dumps(found, indent=1)

@@ -1,0 +1,162 @@
+"""The site that runs the notebooks in the browser alone, with every address but the loopback cut off.
+
+``make lite-test`` builds the site and runs this; elsewhere it is skipped.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import time
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from browser.chrome import FLAGS
+from browser.lab import Lab
+from chromium import find_chromium
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser
+
+SITE: Final = os.environ.get("MATERIA_LITE_SITE", "")
+NO_NETWORK: Final = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+START_MS: Final = 180_000  # Python and its packages are started anew by each notebook
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not SITE, reason="needs the site: make lite-test builds it and runs this"),
+]
+
+
+class Lite(Lab):
+    """A page of the site; ``asked`` are the addresses elsewhere that it asked for."""
+
+    last = 0
+    """The cell that was run last."""
+
+    def __init__(self, browser: Browser, url: str) -> None:
+        context = browser.new_context(viewport={"width": 1280, "height": 1000})
+        context.set_default_timeout(60_000)
+        self.url = url
+        self.asked: list[str] = []
+        context.on("request", lambda request: self._note(request.url))
+        super().__init__(context.new_page(), None, Path())
+
+    def _note(self, url: str) -> None:
+        if not url.startswith((self.url, "data:", "blob:")):
+            self.asked.append(url)
+
+    def open(self, name: str) -> None:
+        """Open a notebook of the site and wait for its kernel."""
+        self.page.goto(f"{self.url}/lab/index.html?path={name}")
+        self.page.wait_for_function(
+            """(path) => {
+                const panel = window.jupyterapp?.shell.currentWidget;
+                return panel?.context?.path === path && panel.context.isReady
+                    && panel.sessionContext?.session?.kernel?.status === 'idle';
+            }""",
+            arg=name,
+            timeout=START_MS,
+        )
+
+    def run(self, text: str) -> str:
+        """Run a new last cell, and return what it shows."""
+        place = self.page.evaluate(
+            """async (text) => {
+                const book = window.jupyterapp.shell.currentWidget.content;
+                book.activeCellIndex = book.widgets.length - 1;
+                await window.jupyterapp.commands.execute('notebook:insert-cell-below');
+                book.activeCell.model.sharedModel.setSource(text);
+                return book.activeCellIndex;
+            }""",
+            text,
+        )
+        self.last = place
+        self.run_cell(place)
+        assert not [output.error for output in self.outputs(place) if output.error], text
+        return self.cell_text(place)
+
+
+@pytest.fixture(scope="module")
+def offline(chromium: Browser) -> Iterator[tuple[Browser, str]]:
+    """A browser that reaches nothing but the site, and where the site is."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=SITE))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    browser = chromium.browser_type.launch(executable_path=find_chromium(), args=[*FLAGS, NO_NETWORK])
+    yield browser, f"http://127.0.0.1:{server.server_port}"
+    browser.close()
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def lite(offline: tuple[Browser, str]) -> Iterator[Lite]:
+    page = Lite(*offline)
+    yield page
+    page.page.context.close()
+    assert page.asked == []
+    assert page.page_errors == []
+
+
+@pytest.mark.timeout(400)
+def test_lesson_1_runs_and_a_guess_is_answered(lite: Lite, capsys: pytest.CaptureFixture[str]):
+    began = time.monotonic()
+    lite.open("01-edges.ipynb")
+    started = time.monotonic()
+    lite.page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }")
+    lite.cell(1).locator("svg").wait_for()
+    shown = time.monotonic()
+    with capsys.disabled():
+        print(
+            f"\nfirst graph {shown - began:.1f} s after the page was asked for, {shown - started:.1f} s after Run All"
+        )
+    lite.wait_idle()
+    cell = lite.cell(3)
+    cell.get_by_role("button", name="Socket-2", exact=True).click()
+    cell.get_by_role("alert").get_by_text("Not this time").wait_for()
+    cell.get_by_role("button", name="Socket-3", exact=True).click()
+    cell.get_by_role("alert").get_by_text("Right: it goes to Socket-3").wait_for()
+    assert "Edge 1 to end was taken" in lite.cell_text(9)
+
+
+@pytest.mark.timeout(400)
+def test_a_loop_steps_by_magic_and_by_button_and_is_explored_and_rehearsed(lite: Lite):
+    lite.open("03-loops.ipynb")
+    lite.run_all()
+    lite.cell(4).get_by_text("item WI-1 (Roses)").wait_for()
+    assert "complete" in lite.run('%materia use Garden\nwb.cast("the garden").run()\n%materia status')
+    lite.run('cast = wb.cast("the garden")')
+    assert "next: Socket-2" in lite.run("%materia step")
+    lite.run("%materia show")
+    lite.cell(lite.last).get_by_role("button", name="Step", exact=True).click()
+    # The click may wait behind the first of these.
+    assert "2" in [lite.run("print(len(cast.steps))").strip() for _ in range(3)]
+    assert "states" in lite.run("wb.explore()")
+    assert "casts" in lite.run("wb.rehearse(n=50)")
+    lite.screenshot("lite-loop")
+
+
+@pytest.mark.timeout(400)
+def test_a_utility_runs_in_place_and_another_command_says_why_not(lite: Lite):
+    lite.open("05-utilities.ipynb")
+    lite.run_all()
+    lite.cell(8).get_by_text("words: 3").wait_for()
+    lite.run(
+        'sockets = {"Socket-1": {"materia": "Git"}}\n'
+        'wb.define_materia("Git", {"type": "utility", "command": ["git", "status"]})\n'
+        'wb.define_loadout("Git", {"entry": "Socket-1", "sockets": sockets})\n'
+        'cast = wb.cast("x")\n'
+        "cast.run()"
+    )
+    assert "no programs can be started where this kernel runs" in lite.run("print(cast.failure.message)")

@@ -1,0 +1,239 @@
+"""Casts gone through on their surface in a real JupyterLab: mouse, keyboard, looking back, forks, access."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from browser.kernels import both_kernels
+from browser.surface import Surface, violations
+
+if TYPE_CHECKING:
+    from browser.lab import Lab
+
+HOSTILE = "<img src=x onerror=window.__owned=1>"
+AGENTS = """
+def items(*names):
+    return {"workItems": [{"title": n, "context": f"about {n}"} for n in names]}
+wb = __import__("materia_nb").Workbench(".")
+wb.agent("Plan", lambda: items("Outline", "Draft"))
+wb.agent("Build", lambda turn: f"built {turn.item_label}")
+wb.agent("Eval", lambda: {"satisfied": True})
+wb.agent("Maintain", lambda: {"satisfied": True})
+wb.agent("Narrate", lambda: "told")
+"""
+GATED = (
+    AGENTS.replace('lambda turn: f"built {turn.item_label}"', "build").replace(
+        "wb = ",
+        """
+import pathlib, threading
+def build(turn):
+    while not pathlib.Path("go on").exists():
+        threading.Event().wait(0.01)
+    return "built"
+wb = """,
+    )
+    + "%load_ext materia_nb\n%materia use Plan-Build-Eval\n%materia cast slowly\n"
+)
+
+
+@both_kernels
+def test_a_cast_is_started_answered_and_finished_by_clicks_alone(lab: Lab):
+    lab.open(
+        lab.notebook(
+            "%load_ext materia_nb", "%materia use Plan-Build-Eval", f"%materia cast a guide {HOSTILE}"
+        )
+    )
+    lab.run_all()
+    panel = Surface(lab, 2)
+    high = panel.height
+    panel.press("Step")
+    panel.is_("wants you · Plan")
+    for place, title in enumerate(("Outline", HOSTILE), 1):
+        panel.field(f"title of item {place}").fill(title)
+        panel.field(f"context of item {place}").fill("about it")
+        if place == 1:
+            panel.press("Add")
+    panel.press("Send these items")
+    panel.is_("ready · Build is next")
+
+    panel.tab("Items")
+    panel.field("title of WI-2").fill("")
+    panel.says("must not be blank")
+    panel.field("title of WI-2").fill("Paragraphs")
+    panel.field("title of WI-2").press("Alt+ArrowUp")
+    panel.says("changed, not applied yet")
+    panel.press("Apply")
+    panel.at.get_by_text("2 items", exact=True).wait_for()
+    expect(panel.field("title of WI-1")).to_have_value("Paragraphs")
+    panel.press("Undo")
+    expect(panel.field("title of WI-1")).to_have_value("Outline")
+    panel.at.get_by_label("remove WI-2").click()
+    panel.press("Apply")
+    panel.at.get_by_text("1 item", exact=True).wait_for()
+
+    for word, answer in (("Build", "Three headings."), ("Eval", None), ("Build", "Two headings.")):
+        panel.press("Run")
+        panel.is_(f"wants you · {word}")
+        if answer is not None:
+            panel.reply(answer)
+        else:
+            panel.says("✗ leads to Build (1 of 3 used then)")
+            panel.field("the reason").fill(f"one too many {HOSTILE}")
+            panel.press("✗ not satisfied")
+        panel.is_("ready · ")
+    for word in ("Eval", "Maintain"):
+        panel.press("Run")
+        panel.is_(f"wants you · {word}")
+        panel.press("✓ satisfied")
+        panel.is_("ready · ")
+    panel.press("Run")
+    panel.is_("wants you · Narrate")
+    panel.reply("There are two headings.")
+    panel.press("Run")
+    panel.is_("done")
+    assert panel.button("Run").get_attribute("aria-disabled") == "true"
+    panel.tab("State")
+    panel.says("one too many")
+    assert panel.height == high, "nothing outside ever moves"
+    assert lab.page.evaluate("window.__owned") is None
+
+
+@both_kernels
+def test_a_run_is_paused_by_its_button_and_a_late_click_does_no_harm(lab: Lab):
+    lab.open(lab.notebook(GATED, "%materia run --steps 3"))
+    lab.run_cell(0)
+    gate = lab.folder / "go on"
+    panel = Surface(lab, 0)
+    panel.press("Run")
+    panel.is_("working · Build")
+    panel.press("Pause")
+    panel.is_("pausing · Build")
+    gate.touch()
+    panel.is_("paused · Eval")
+    gate.unlink()
+    # The same button while a cell runs the cast. Some releases of ipykernel take the click at once, on a thread
+    # of their own; others when the cell has ended. The cast stops in front of the same socket.
+    lab.start_cell(1)
+    panel.is_("working · Build")
+    panel.press("Pause")
+    gate.touch()
+    lab.wait_idle()
+    panel.at.locator(".mnb-counts", has_text="5 steps").wait_for(state="attached")
+    panel.press("Run")
+    panel.is_("done")
+    assert [one.text for one in lab.outputs(1) if one.kind == "error"] == []
+
+
+def test_an_earlier_step_is_looked_at_gone_back_to_and_forked_in_place(lab: Lab):
+    lab.open(
+        lab.notebook(
+            "%load_ext materia_nb",
+            AGENTS,
+            "%materia use Plan-Build-Eval",
+            "first = %materia cast a guide\nfirst.run()\n%materia show",
+            "print([socket for socket, *_ in wb.current.route], wb.current.id != first.id)",
+        )
+    )
+    lab.run_all()
+    panel = Surface(lab, 3)
+    rows = panel.at.get_by_role("grid", name="steps")
+    rows.locator("[data-index='2']").click()
+    panel.at.locator(".mnb-title", has_text="step 3").wait_for()
+    panel.tab("Why")
+    panel.says("Edge 1 to Socket-4 was taken")
+    rows.focus()
+    lab.page.keyboard.press("ArrowUp")
+    panel.at.locator(".mnb-title", has_text="step 2").wait_for()
+    panel.press("Back to here")
+    panel.is_("ready · Eval is next")
+    lab.run_cell(4)
+    assert lab.cell_text(4).strip().endswith("['Socket-1', 'Socket-2'] False")
+    panel.field("which line of steps").select_option(label="branch 1: left after step 2")
+    panel.at.locator(".mnb-title", has_text="step 8").wait_for()
+    panel.field("which line of steps").select_option(label="the present line")
+    panel.press("Fork")
+    panel.says("They did the same so far.")
+    panel.press("Step")
+    panel.is_("ready · Maintain is next")
+    panel.says("only in the fork")
+    lab.run_cell(4)
+    assert lab.cell_text(4).strip().endswith("['Socket-1', 'Socket-2', 'Socket-3'] True")
+    panel.press("this cast")
+    panel.is_("ready · Eval is next")
+
+
+def test_the_keyboard_alone_steps_looks_and_edits_and_the_notebook_keeps_its_cells(lab: Lab):
+    lab.open(
+        lab.notebook("%load_ext materia_nb", AGENTS, "%materia use Plan-Build-Eval", "%materia cast a guide")
+    )
+    lab.run_all()
+    panel = Surface(lab, 3)
+    keys = lab.page.keyboard
+    panel.button("Step").focus()
+    keys.press("Enter")
+    panel.is_("ready · Build is next")
+    assert panel.button("Step").evaluate("(one) => document.activeElement === one"), (
+        "the focus stays where it is"
+    )
+    panel.at.get_by_role("tab", name="Answer").focus()
+    for _ in range(3):
+        keys.press("ArrowRight")
+    panel.at.get_by_role("tab", name="State", selected=True).wait_for()
+    panel.at.locator(".mnb-branch summary", has_text="workItems").wait_for()
+    panel.at.get_by_role("grid", name="steps").focus()
+    keys.press("Home")
+    panel.at.locator(".mnb-title", has_text="step 1").wait_for()
+    for key in ("d", "d", "x", "Delete"):
+        keys.press(key)  # in command mode these would take the cell away
+    panel.press("Now")
+    panel.button("Abort…").focus()
+    keys.press("Enter")
+    panel.says("End this cast?")
+    keys.press("Escape")
+    assert panel.button("Abort…").evaluate("(one) => document.activeElement === one")
+    keys.press("Enter")
+    keys.press("Enter")
+    panel.is_("aborted")
+    assert lab.page.evaluate("window.jupyterapp.shell.currentWidget.content.widgets.length") == 4
+
+
+BREAKS = """
+%load_ext materia_nb
+%materia use Plan-Build-Eval
+wb.agent("Plan", lambda: {"workItems": [{"title": "a", "context": "b"}]})
+def broken():
+    raise ValueError("no line")
+wb.agent("Build", broken)
+c = wb.cast("a guide"); c.breakpoints.add("Socket-3"); c.set_budget(1000); c.step()
+c
+"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_axe_finds_nothing_wrong(lab: Lab, dark: bool):
+    lab.open(lab.notebook(BREAKS))
+    lab.run_all()
+    panel = Surface(lab, 0)
+    lab.screenshot("surface", dark=dark)
+    found = []
+
+    def look(where: str) -> None:
+        found.extend(violations(lab, where))
+
+    look("begun")
+    for tab in ("Prompt", "Why", "State", "Calls", "About"):
+        panel.tab(tab)
+        panel.at.get_by_role("tab", name=tab, selected=True).wait_for()
+        look(tab)
+    panel.tab("Items")
+    panel.at.get_by_role("grid", name="work items").wait_for()
+    look("Items")
+    panel.press("Step")
+    panel.is_("failed")
+    panel.tab("Answer")
+    look("failed")
+    assert found == [], json.dumps(found, indent=1)

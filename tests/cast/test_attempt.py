@@ -1,0 +1,231 @@
+"""A turn asked several times: side by side, nothing of it in the cast before one is taken."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import cast_helpers as h
+from builders import asks, at, config, edge
+from magics_helpers import run, text
+from materia_nb import Workbench
+from materia_nb.agents import Asking, Called, Reply, Spent, ToolCall, Usage
+from materia_nb.errors import MateriaError
+
+
+class Counting:
+    """Says something else each time; the second answer is no JSON."""
+
+    name = "counting"
+
+    def __init__(self):
+        self.prompts = []
+
+    def answer(self, turn):
+        self.prompts.append(turn.prompt)
+        count = len(self.prompts)
+        said = (
+            "not json" if count == 2 else json.dumps({"satisfied": count % 2 == 1, "context": f"try {count}"})
+        )
+        return Reply(said, usage=Usage(10 * count, 1, 0.5))
+
+
+@pytest.fixture
+def at_eval(cast):
+    cast.run(until="Socket-3")
+    return cast
+
+
+def test_answers_stand_side_by_side_with_cost_validity_and_where_they_lead(at_eval):
+    tried = at_eval.attempt("Socket-3", n=3, agents=[Counting()])
+    assert [(one.valid, one.to) for one in tried] == [(True, "Socket-4"), (False, None), (True, "Socket-4")]
+    assert [one.usage.tokens for one in tried] == [11, 21, 31]
+    assert tried.usage.cost == 1.5
+    assert tried[1].issues
+    shown = repr(tried)
+    assert "2 would be taken" in shown
+    assert tried[0].leads == "Socket-4 (WI-1)"
+    assert "2 is refused" in shown
+
+
+def test_nothing_touches_the_cast_before_one_is_taken(at_eval, monkeypatch):
+    before, files = at_eval.session, h.lines_of(at_eval)
+    at_eval.attempt(n=2, agents=[Counting()], prompts=["Judge {{item.title}} again", None])
+    assert at_eval.session is before
+    assert h.lines_of(at_eval) == files
+    assert at_eval.status == "ready"
+
+
+def test_the_one_taken_is_journaled_with_who_and_of_how_many(at_eval):
+    tried = at_eval.attempt("Socket-3", n=3, agents=[Counting()])
+    step = tried.take(3)
+    assert at_eval.steps[-1] == step
+    assert step.decision.target == "Socket-4"
+    assert json.loads(step.output)["context"] == "try 3"
+    assert step.turns[-1].meta["attempt"] == {"number": 3, "of": 3, "agent": "counting"}
+    assert at_eval.now.usage.tokens == 31  # what the others cost is no cost of the cast
+    h.assert_same(type(at_eval).open(at_eval.run_dir), at_eval)
+    at_eval.run(steps=1)
+    assert at_eval.steps[-1].socket == "Socket-4"
+
+
+def test_a_wording_is_asked_with_its_variables_filled_and_goes_with_the_answer(at_eval):
+    agent = Counting()
+    tried = at_eval.attempt(agents=[agent], prompts=["Is {{item.title}} good?", {"return": "Only JSON."}])
+    assert "Is a good?" in agent.prompts[0]
+    assert "Only JSON." in agent.prompts[1]
+    assert [one.wording for one in tried] == [1, 2]
+    tried.take(1)
+    assert "Is a good?" in at_eval.steps[-1].prompt.text
+    assert "prompt_edited" in h.types_of(at_eval)
+
+
+def test_a_turn_that_does_not_wait_any_more_takes_none(at_eval):
+    tried = at_eval.attempt(n=1, agents=[Counting()])
+    at_eval.edit.set("note", "changed since")
+    at_eval.step()
+    with pytest.raises(MateriaError, match="does not wait any more"):
+        tried.take(1)
+
+
+@pytest.mark.parametrize("number", [0, 4, -1, "1", True])
+def test_numbers_of_attempts_count_from_1(at_eval, number):
+    tried = at_eval.attempt(n=3, agents=[Counting()])
+    with pytest.raises(MateriaError, match="no attempt"):
+        tried.take(number)
+
+
+def test_an_answer_that_would_be_refused_cannot_be_taken(at_eval):
+    tried = at_eval.attempt(n=2, agents=[Counting()])
+    with pytest.raises(MateriaError, match="no answer that would be taken"):
+        tried.take(2)
+    assert at_eval.status == "ready"
+
+
+def test_any_answer_can_be_pinned(at_eval):
+    tried = at_eval.attempt(n=3, agents=[Counting()])
+    pin = tried.pin(3)
+    assert pin.words == "attempt 3 of 3, by counting"
+    at_eval.step()
+    assert json.loads(at_eval.steps[-1].output)["context"] == "try 3"
+
+
+def test_failures_of_agents_are_rows_and_a_person_is_not_waited_for(at_eval):
+    def broken():
+        raise ValueError("no luck")
+
+    tried = at_eval.attempt(agents=[broken, "person", lambda: {"satisfied": False}])
+    assert "no luck" in tried[0].error
+    assert "person" in tried[1].error
+    assert [one.valid for one in tried] == [False, False, True]
+    assert tried[2].leads == "Socket-2 (WI-1)"
+
+
+def test_what_fails_the_cast_is_told_as_where_it_leads(tmp_path):
+    wb = Workbench(tmp_path, bundled=False)
+    wb.load(config({"A": asks(edge("A", "not_satisfied", 1))}))
+    cast = wb.cast("r", agents={"*": lambda: {"satisfied": False}})
+    cast.run(steps=1)
+    (one,) = cast.attempt()
+    assert (one.valid, one.to, one.leads) == (True, None, "fails: edge_traversals_exhausted")
+    wb.close()
+
+
+def test_tools_that_change_something_ask_even_where_the_cast_allows_them(at_eval):
+    call = ToolCall(id="1", tool="write", args={"path": "x"})
+    given = []
+
+    class Writer:
+        name = "writer"
+
+        def answer(self, turn):
+            given.append(turn.allowed)
+            turn.tell(Called(ToolCall(id="0", tool="read", args={"path": "y"}, result="z")))
+            turn.tell(Spent(Usage(5, 0)))
+            return Asking((call,))
+
+    at_eval.approvals.allow("write")
+    (one,) = at_eval.attempt(agents=[Writer()])
+    assert given == [frozenset()]
+    assert (one.valid, one.leads, one.calls, one.usage.tokens) == (False, "asks leave for write", 1, 5)
+
+
+def test_work_and_its_handover_are_one_attempt_and_its_tools_go_with_it(tmp_path):
+    wb = Workbench(tmp_path, bundled=False)
+    wb.load(config({"A": asks(edge("B", "satisfied"), finalize=True), "B": at("P")}))
+    cast = wb.cast("r")
+
+    def worker(turn):
+        if turn.kind == "work":
+            turn.tell(Called(ToolCall(id="0", tool="read", args={"path": "y"}, result="z")))
+            return "done"
+        return {"satisfied": True}
+
+    tried = cast.attempt("A", agents=[worker])
+    assert (tried[0].turns, tried[0].to) == (2, "B")
+    step = tried.take(1)
+    assert [turn.mode for turn in step.turns] == ["work", "final"]
+    assert len(step.calls) == 1
+    wb.close()
+
+
+@pytest.mark.parametrize(
+    "socket, told", [("Socket-4", "waits, not"), ("Socket-33", "no socket"), ("Socket-3", None)]
+)
+def test_only_the_turn_that_waits_can_be_attempted(at_eval, socket, told):
+    if told is None:
+        at_eval.run()
+        told = "complete"
+    with pytest.raises(MateriaError, match=told):
+        at_eval.attempt(socket)
+
+
+def test_a_draft_is_judged_by_a_person_first(tmp_path):
+    wb = Workbench(tmp_path, bundled=False)
+    wb.load(config({"A": at("M")}))
+    cast = wb.cast("r", agents={"*": lambda: "a draft"})
+    assert cast.attempt()[0].leads == "a draft to judge"
+    cast.run()
+    with pytest.raises(MateriaError, match="person decides first"):
+        cast.attempt()
+    wb.close()
+
+
+def test_an_interrupt_leaves_what_was_answered(at_eval):
+    asked = []
+
+    def once():
+        asked.append(1)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return {"satisfied": True}
+
+    with pytest.raises(KeyboardInterrupt):
+        at_eval.attempt(n=3, agents=[once])
+    assert len(at_eval.attempted) == 1
+    at_eval.attempted.take(1)
+    assert at_eval.steps[-1].socket == "Socket-3"
+
+
+def test_several_at_a_time_give_the_same(at_eval):
+    tried = at_eval.attempt(n=4, agents=[lambda: {"satisfied": True}], at_once=4)
+    assert [one.number for one in tried] == [1, 2, 3, 4]
+    assert all(one.to == "Socket-4" for one in tried)
+
+
+def test_a_hostile_answer_is_text(at_eval):
+    shown = at_eval.attempt(agents=[lambda: "<script>alert(1)</script>"])._repr_mimebundle_()
+    assert "<script>" not in shown["text/html"]
+    pytest.importorskip("pandas")
+    assert list(at_eval.attempted.frame()["valid"]) == [False]
+
+
+def test_the_magic_attempts_and_takes(shell):
+    run(shell, "%materia use Ask")
+    run(shell, "%materia cast greet")
+    shell.user_ns["agents"] = [lambda: "hello", lambda: "good day"]
+    shown = text(run(shell, "%materia attempt --agents $agents"))
+    assert "asked 2 times" in shown
+    run(shell, "%materia attempt --take 2")
+    assert shell.user_ns["wb"].current.steps[-1].output == "good day"

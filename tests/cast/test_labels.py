@@ -1,0 +1,227 @@
+"""Names, tags, notes and verdicts: kept in the journal, told by the list of casts, and no part of what a cast does."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import cast_helpers as h
+from magics_helpers import line, run, text
+from materia_nb.cast import Cast
+from materia_nb.engine.labels import Label
+from materia_nb.errors import MateriaError
+from materia_nb.store.catalogue import find_cast, list_casts
+from materia_nb.views import StatusView, steps_view
+
+
+@pytest.fixture
+def done(tmp_path):
+    cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=(1,)))
+    cast.run()
+    yield cast
+    cast.close()
+
+
+def test_what_is_said_stands_in_the_list_and_in_a_resumed_cast(done):
+    done.label(name="first", tag="rain, short", verdict="good", note="Read it twice.")
+    done.label(tag=["long"], untag="short", by="Ana")
+    wanted = Label("first", ("rain", "long"), "Read it twice.", "good", "Ana")
+    assert done.said_of() == wanted
+    (entry,) = list_casts(done.run_dir.parent)
+    assert (entry.name, entry.tags, entry.verdict, entry.note) == (
+        "first",
+        ("rain", "long"),
+        "good",
+        "Read it twice.",
+    )
+    assert Cast.open(done.run_dir).said_of() == wanted
+
+
+def test_later_events_go_on_telling_it_so_that_the_list_need_not_read_the_whole_journal(tmp_path):
+    cast = h.start(tmp_path, h.chain_config(30), lambda: "x" * 2_000)
+    cast.label(name="early")
+    cast.run()
+    (entry,) = list_casts(cast.run_dir.parent)
+    assert (entry.name, entry.status) == ("early", "complete")
+    cast.close()
+
+
+def test_every_change_can_be_taken_back_and_says_who_made_it(done):
+    done.label(name="one")
+    done.label(3, verdict="bad", by="Ana")
+    done.unlabel()
+    assert done.said_of(3) == Label()
+    assert done.said_of().name == "one"
+    done.unlabel()
+    assert done.said_of() == Label()
+    with pytest.raises(MateriaError, match="no label"):
+        done.unlabel()
+    events = [json.loads(one) for one in (done.run_dir / "events.jsonl").read_text().splitlines()]
+    told = [(one["data"]["by"], one["data"]["undoes"]) for one in events if one["type"] == "labelled"]
+    assert told == [("person", False), ("Ana", False), ("person", True), ("person", True)]
+
+
+def test_a_label_changes_nothing_else(done):
+    before = done.session
+    done.label(2, note="odd")
+    done.unlabel()
+    assert done.session == before
+    assert list_casts(done.run_dir.parent)[0].status == "complete"
+
+
+def test_what_was_said_of_a_step_stays_with_it_when_its_number_comes_anew(done):
+    done.label(3, note="of the first try")
+    done.back(2)
+    done.run(steps=1)
+    assert done.said_of(3) == Label()
+    assert done.said_of(done.abandoned[0][0]).note == "of the first try"
+
+
+def test_it_is_told_with_the_status_the_steps_and_why(done):
+    done.label(name="named-so")
+    done.label(3, verdict="bad", note="It should have asked.", by="Ana")
+    assert "named named-so" in repr(StatusView(done))
+    assert steps_view(done).rows[2][-1] == "judged bad; note: It should have asked. (by Ana)"
+    assert "judged bad; note: It should have asked. (by Ana)" in str(done.why(3))
+
+
+def test_a_fork_has_no_name_and_keeps_what_was_said_of_steps(done):
+    done.label(name="mine", tag="t")
+    done.label(1, note="of the plan")
+    done.unlabel()
+    done.label(2, note="of the work")
+    fork = done.fork(3)
+    assert (fork.said_of(), fork.said_of(2).note) == (Label(), "of the work")
+    h.assert_same(Cast.open(fork.run_dir), fork)
+    assert find_cast(done.run_dir.parent, "mine") == done.run_dir.resolve()
+    fork.close()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"name": "2026"},
+        {"name": "-1"},
+        {"name": "latest"},
+        {"name": "a/b"},
+        {"name": "x" * 65},
+        {"tag": ["two words"]},
+        {"verdict": "goood"},
+        {"tag": [f"t{n}" for n in range(21)]},
+        {"note": "x" * 10_001},
+    ],
+)
+def test_what_cannot_be_said_is_refused(done, said):
+    before = done.session
+    with pytest.raises(MateriaError) as caught:
+        done.label(**said)
+    assert caught.value.kind == "bad_label"
+    assert done.session == before
+
+
+def test_keys_do_not_get_into_a_note(done, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-0001")
+    assert done.label(note="used sk-very-secret-0001").note == "used ***"
+
+
+# -- finding and deleting ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def three(bench):
+    casts = [bench.cast(f"request {n}") for n in range(3)]
+    casts[0].label(name="my run", tag="rain", verdict="good")
+    casts[1].label(name="twin", tag="rain,long")
+    casts[2].label(name="twin")
+    return casts
+
+
+def test_a_name_can_stand_wherever_an_id_can(bench, three):
+    assert bench.open("my run").id == three[0].id
+    assert bench.resume("my run").writable
+    assert bench.compare("my run", three[1].id).first is None
+    with pytest.raises(MateriaError, match="2 casts are called 'twin'") as caught:
+        bench.open("twin")
+    assert three[1].id in caught.value.hint
+    with pytest.raises(MateriaError, match="no cast 'my ran'") as caught:
+        bench.open("my ran")
+    assert "'my run'" in caught.value.hint
+
+
+def test_casts_are_filtered_by_what_is_said_of_them(bench, three):
+    def ids(**wanted):
+        return {one.id for one in bench.casts(**wanted)}
+
+    assert ids(tag="rain") == {three[0].id, three[1].id}
+    assert ids(tag=["rain", "long"]) == {three[1].id}
+    assert ids(name="twin") == {three[1].id, three[2].id}
+    assert ids(verdict="good") == {three[0].id}
+    assert ids(loadout="Full-Auto") == set()
+    assert len(bench.casts(status="ready")) == 3
+
+
+def test_a_cast_that_is_not_open_can_be_labelled(bench, three):
+    three[0].close()
+    bench.label("my run", verdict="bad")
+    assert bench.casts(verdict="bad")[0].id == three[0].id
+    three[0].writable or bench.resume("my run").label(note="and it can be resumed")
+
+
+def test_a_cast_is_deleted_when_that_was_confirmed_and_nobody_uses_it(bench, three):
+    with pytest.raises(MateriaError, match="would delete") as caught:
+        bench.delete("my run")
+    assert (caught.value.kind, three[0].run_dir.exists()) == ("not_confirmed", True)
+    with pytest.raises(MateriaError, match="being written") as caught:
+        bench.delete("my run", yes=True)
+    assert (caught.value.kind, three[0].run_dir.exists()) == ("locked", True)
+    three[0].close()
+    assert bench.delete("my run", yes=True) == three[0].id
+    assert not three[0].run_dir.exists()
+    assert [one.id for one in bench.casts()] == [three[2].id, three[1].id]
+
+
+def test_only_casts_of_this_project_are_deleted(bench, three, tmp_path):
+    elsewhere = h.start(tmp_path, h.chain_config(1), lambda: "x")
+    elsewhere.close()
+    link = three[0].run_dir.parent / "2026-01-01T00-00-00-000Z"
+    link.symlink_to(elsewhere.run_dir)
+    for reference in (elsewhere.run_dir, link.name, three[0].run_dir.parent):
+        with pytest.raises(MateriaError):
+            bench.delete(reference, yes=True)
+    assert (elsewhere.run_dir / "events.jsonl").exists()
+
+
+def test_many_casts_are_asked_at_once(bench, three):
+    bench.agent("*", "person")
+    three[0].step()
+    found = bench.ask("$.workItems[*].title", bench.casts(tag="rain"))
+    assert [(id_, one.step, one.value) for id_, one in found] == [(three[0].id, 1, title) for title in "abc"]
+    assert "my run" in repr(found)
+    broken = three[2].run_dir.with_name("2026-01-01T00-00-00-000Z")
+    broken.mkdir()
+    assert "cannot be asked" in repr(bench.ask("$.x"))
+    with pytest.raises(MateriaError, match="cannot be asked"):
+        bench.ask("$..a..b", [])
+
+
+def test_the_verbs(shell):
+    line(shell, "use Plan-Build-Eval")
+    line(shell, "cast a page")
+    assert text(line(shell, "label my-run --tag a,b --verdict good")) == (
+        "The cast: named my-run; judged good; tagged a, b."
+    )
+    assert "my-run" in text(line(shell, "casts --tag a"))
+    assert text(line(shell, "casts --tag zzz")) == "no casts yet"
+    assert "named my-run" in text(run(shell, "%materia resume my-run"))
+    line(shell, "reply {'workItems': []}".replace("'", '"'))
+    assert "Step 1: note: odd" in text(line(shell, 'label --step 1 --note "odd"'))
+    assert "nothing is said of it any more" in text(line(shell, 'label --step 1 --note ""'))
+    line(shell, "unlabel")
+    assert shell.user_ns["wb"].current.said_of(1).note == "odd"
+    with pytest.raises(MateriaError, match="would delete"):
+        line(shell, "delete my-run")
+    shell.user_ns["wb"].current.close()
+    assert "Deleted" in text(line(shell, "delete my-run --yes"))
+    with pytest.raises(MateriaError, match="no cast"):
+        line(shell, "status")

@@ -1,0 +1,125 @@
+"""The gallery: every card does what it says, its tests hold, and its notebook runs."""
+
+from __future__ import annotations
+
+import json
+
+import nbformat
+import pytest
+
+from magics_helpers import line
+from materia_nb import Workbench
+from materia_nb.cases import read_case
+from materia_nb.errors import MateriaError
+from materia_nb.gallery import gallery
+from materia_nb.gallery.opening import notebook_of, open_card
+
+CARDS = tuple(gallery().values())
+MISTAKES = gallery().of("mistake")
+
+
+def each(cards):
+    return pytest.mark.parametrize("card", cards, ids=lambda card: card.name)
+
+
+def cast_of(card, document, project):
+    bench = Workbench(project, bundled=False)
+    bench.load(document)
+    cast = bench.cast(card.request, agents={"*": dict(card.answers)})
+    cast.run()
+    bench.close()
+    return cast
+
+
+def test_there_are_ten_patterns_and_ten_mistakes():
+    assert [len(gallery().of(kind)) for kind in ("pattern", "mistake")] == [10, 10]
+    assert len({card.loadout for card in CARDS}) == 20
+    assert all(card.purpose.endswith(".") and len(card.purpose) < 140 for card in CARDS)
+    assert all(1 < len(card.look) < 4 for card in CARDS if card.graph is not None)
+
+
+@each(gallery().of("pattern"))
+def test_a_pattern_has_no_hint_and_comes_to_its_end_as_it_should(card, project):
+    assert (card.report.problems, card.report.hints) == ((), ())
+    cast = cast_of(card, card.document, project)
+    assert (cast.status, cast.remarks) == ("complete", ())
+
+
+@each(MISTAKES)
+def test_a_mistake_is_what_its_diagnosis_says_and_is_mended_by_its_mend(card, project):
+    wrong = card.diagnosis
+    found = card.report.problems or card.report.hints
+    assert wrong.code in [one.code for one in found]
+    mended = cast_of(card, card.mended, project)
+    assert mended.status == "complete"
+    assert {one.code for one in mended.remarks} <= {"empty-loop"}
+    if card.graph is None:
+        return
+    cast = cast_of(card, card.document, project)
+    assert cast.route != mended.route
+    if wrong.step is not None:
+        assert cast.at_step(wrong.step).socket == wrong.socket
+
+
+@each(CARDS)
+def test_the_tests_of_a_card_hold(card):
+    names = {path.name.split(".")[1] for path in card.cases}
+    assert names >= ({"complete"} if card.kind == "pattern" else {"mended"})
+    for path in card.cases:
+        assert read_case(path).check() == []
+
+
+def test_a_case_tells_when_the_loadout_of_its_card_goes_another_way(tmp_path):
+    card = gallery()["critic-loop"]
+    case = card.cases[0]
+    (tmp_path / case.name).write_bytes(case.read_bytes())
+    document = card.mended
+    document["loadouts"][card.loadout]["sockets"]["Socket-2"]["edges"][1]["to"] = "end"
+    (tmp_path / "critic-loop.json").write_text(json.dumps(document))
+    assert any("Step 2 should be" in told for told in read_case(tmp_path / case.name).check())
+
+
+@each(CARDS)
+def test_the_notebook_of_a_card_runs_in_order(card, shell, monkeypatch):
+    book = nbformat.from_dict(notebook_of(card))
+    nbformat.validate(book)
+    for cell in book.cells:
+        if cell.cell_type == "code":
+            done = shell.run_cell(cell.source)
+            assert done.success, cell.source
+    if card.graph is not None:
+        assert shell.user_ns["cast"].graph.name == card.loadout
+    if card.kind == "pattern":
+        assert len(list(shell.user_ns["wb"].project.glob("*.materia-case.json"))) == 1
+
+
+def test_a_card_is_written_once_and_what_is_there_stays(bench):
+    opened = bench.gallery("Raw Bread")
+    assert opened.path == bench.project / "raw-bread.ipynb"
+    assert 'href="raw-bread.ipynb"' in opened._repr_mimebundle_()["text/html"]
+    opened.path.write_text("mine")
+    with pytest.raises(MateriaError, match=r"There is a raw-bread\.ipynb already") as raised:
+        bench.gallery("late-retry")  # by what check calls it
+    assert raised.value.kind == "exists"
+    assert opened.path.read_text() == "mine"
+    with pytest.raises(MateriaError) as raised:
+        open_card(opened.card, bench.project / "nowhere")
+    assert raised.value.kind == "disk"
+
+
+def test_an_unknown_card_is_told_with_the_nearest(bench):
+    with pytest.raises(MateriaError, match="'raw-bred'") as raised:
+        bench.gallery("raw-bred")
+    assert "raw-bread" in raised.value.hint
+
+
+def test_the_gallery_shows_itself_as_cards_with_pictures(shell):
+    shown = line(shell, "gallery")._repr_mimebundle_()
+    assert shown["text/html"].count("<svg") == 19
+    assert "One writes, another judges" in shown["text/html"]
+    assert "raw-bread" in shown["text/plain"]
+    assert not any(card.diagnosis.why in str(shown) for card in MISTAKES), "to be diagnosed first"
+    card = gallery()["late-retry"]._repr_mimebundle_()
+    assert "What to look at" in card["text/html"]
+    assert "cursor" not in card["text/html"].split("What to look at")[0]
+    assert line(shell, "gallery critic-loop").path.exists()

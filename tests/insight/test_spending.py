@@ -1,0 +1,88 @@
+"""Where time and money went, and going back to before a change."""
+
+from __future__ import annotations
+
+import pytest
+
+import cast_helpers as h
+from magics_helpers import line, text
+from materia_nb.agents.interface import Reply, Usage
+from materia_nb.errors import MateriaError
+from materia_nb.tables import SpentView
+
+
+@pytest.fixture
+def paid(tmp_path):
+    def paying(one):
+        wanted = one.__code__.co_varnames[: one.__code__.co_argcount]
+        return lambda turn: Reply(one(*(getattr(turn, name, turn) for name in wanted)), Usage(10, 5, 0.01))
+
+    agents = {name: paying(one) for name, one in h.loop_agents(2, refuse=(1,)).items()}
+    cast = h.start(tmp_path, h.loop_config(), agents)
+    cast.run()
+    yield cast
+    cast.close()
+
+
+def test_what_was_spent_adds_up_to_what_the_cast_used(paid):
+    paid.back(3)
+    paid.run()
+    for by in (("socket",), ("materia",), ("item",), ("socket", "item")):
+        rows = list(paid.spent(*by))
+        assert sum(one.usage.tokens for one in rows) == paid.now.usage.tokens
+        assert sum(one.visits for one in rows) == len(paid.steps) + sum(map(len, paid.abandoned))
+        assert sum(one.left.tokens for one in rows) == 15 * sum(map(len, paid.abandoned))
+
+
+def test_it_is_told_by_socket_and_by_item(paid):
+    by_socket = {one.of: (one.visits, one.turns, one.usage.input) for one in paid.spent()}
+    assert by_socket[("Socket-3",)] == (3, 3, 30)
+    by_item = {one.of[0]: one.visits for one in paid.spent("item")}
+    assert sum(by_item.values()) == len(paid.steps)
+    assert by_item[""] == 2  # the plan and the end belong to no item
+    shown = repr(paid.spent())
+    assert "in all" in shown
+    assert "USD" in shown
+    assert "left behind" not in shown
+
+
+def test_it_is_a_frame(paid):
+    pd = pytest.importorskip("pandas")
+    frame = paid.spent("socket", "item").frame()
+    assert isinstance(frame, pd.DataFrame)
+    assert frame["tokens_in"].sum() == paid.now.usage.input
+    assert list(frame.columns[:2]) == ["socket", "item"]
+
+
+def test_unknown_groups_and_casts_without_steps(tmp_path):
+    cast = h.start(tmp_path, h.chain_config(1))
+    assert repr(cast.spent()) == "no steps yet"
+    with pytest.raises(MateriaError, match="added up by 'sockets'"):
+        cast.spent("sockets")
+    assert repr(SpentView(("socket",), [])) == "no steps yet"
+    cast.close()
+
+
+def test_going_back_to_before_a_change(paid):
+    made = paid.blame("context")[0]
+    before = paid.at_step(made.step).before.data.get("context")
+    paid.back(change="context")
+    assert len(paid.steps) == made.step - 1
+    assert paid.state.get("context") == before
+    paid.edit.set("plan.n", 1)
+    paid.run(steps=1)
+    paid.back(change="plan.n")
+    assert "plan" not in paid.state
+    with pytest.raises(MateriaError, match="No step changed"):
+        paid.back(change="nowhere.at.all")
+    with pytest.raises(MateriaError, match="either"):
+        paid.back()
+
+
+def test_the_verb(shell):
+    line(shell, "use Plan-Build-Eval")
+    line(shell, "cast a page")
+    line(shell, 'reply {"workItems": []}')
+    assert "Socket-1" in text(line(shell, "spent socket,item"))
+    line(shell, "back --change workItems")
+    assert "after 0 steps" in text(line(shell, "status"))

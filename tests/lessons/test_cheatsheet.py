@@ -1,0 +1,52 @@
+"""The cheat sheet: one page, the same words as SVG and as PDF."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+
+import make_cheatsheet as cheat
+import make_docs
+
+SOURCE = (make_docs.ROOT / cheat.SOURCE).read_text(encoding="utf-8")
+
+
+def words_of_svg(text):
+    return html.unescape("".join(re.findall(r"<text[^>]*>([^<]*)</text>", text)))
+
+
+def test_both_forms_say_all_that_the_lists_say():
+    svg, pdf = cheat.sheet(SOURCE)
+    assert pdf.isascii()
+    assert "<script" not in svg
+    printed = re.sub(r"\\([\\()])", r"\1", "".join(re.findall(r"\((.*?)(?<!\\)\) Tj", pdf)))
+    drawn = words_of_svg(svg)
+    for section in cheat.sections(SOURCE):
+        assert section.items
+        for _, text in section.items:
+            said = re.sub(r"\s", "", re.sub(r"`|\[(R\d+)\]\([^)]*\)", r"\1", text))
+            assert said in re.sub(r"\s", "", drawn)
+            assert said in re.sub(r"\s", "", printed)
+
+
+def test_the_places_in_the_pdf_are_right():
+    _, pdf = cheat.sheet(SOURCE)
+    table = int(re.search(r"startxref\n(\d+)\n", pdf)[1])
+    assert pdf[table:].startswith("xref\n")
+    for number, place in enumerate(re.findall(r"^(\d{10}) 00000 n ", pdf, re.MULTILINE), start=1):
+        assert pdf[int(place) :].startswith(f"{number} 0 obj\n")
+    stream = re.search(r"/Length (\d+) >>\nstream\n(.*?)\nendstream", pdf, re.DOTALL)
+    assert int(stream[1]) == len(stream[2])
+
+
+def test_all_is_on_the_page_and_too_much_is_told():
+    found = cheat.sections(SOURCE)
+    for one in cheat.layout(found):
+        if isinstance(one, cheat.Said):
+            assert 0 < one.x < one.x + cheat.width(one.text, one.font, one.size) < cheat.WIDTH
+            assert 0 < one.y < cheat.HEIGHT
+    long = [section._replace(items=section.items * 3) for section in found]
+    with pytest.raises(ValueError, match="too long"):
+        list(cheat.layout(long))

@@ -1,0 +1,56 @@
+"""The bug clinic: a diagnosis and a mend are judged by what the loadout does."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from materia_nb.errors import MateriaError
+from materia_nb.gallery import gallery
+from materia_nb.lessons import clinic
+
+MISTAKES = gallery().of("mistake")
+each = pytest.mark.parametrize("card", MISTAKES, ids=lambda card: card.name)
+
+
+def body(document, card):
+    return {**document["loadouts"][card.loadout], "materia": document["materia"]}
+
+
+@each
+def test_a_patient_is_diagnosed_and_mended_as_its_card_says_and_not_as_it_is(card):
+    patient = clinic(card.name)
+    right = {"socket": card.diagnosis.socket, "step": card.diagnosis.step}
+    told = str(patient.diagnose(**{name: value for name, value in right.items() if value is not None}))
+    assert card.diagnosis.code in told
+    assert card.diagnosis.code not in str(patient._repr_mimebundle_())
+    assert "Mended" in str(patient.mend(body(card.mended, card)))
+    with pytest.raises(MateriaError, match="not mended yet") as raised:
+        patient.mend(body(card.document, card))
+    assert len(raised.value.what.splitlines()) > 1, "and why"
+
+
+def test_a_wrong_diagnosis_tells_no_more_than_that():
+    with pytest.raises(MateriaError) as raised:
+        clinic("raw-bread").diagnose(socket="Socket-2", step=4)
+    assert "late-retry" not in str(raised.value)
+    with pytest.raises(MateriaError, match="not answered yet"):
+        clinic("raw-bread").diagnose(socket="Socket-3")
+    with pytest.raises(MateriaError, match="visit is not asked for"):
+        clinic("raw-bread").diagnose(visit=3)
+    with pytest.raises(MateriaError, match="nothing is wrong with it"):
+        clinic("critic-loop")
+
+
+def test_a_mend_of_ones_own_counts_and_half_a_mend_does_not():
+    card = gallery()["raw-bread"]
+    own = copy.deepcopy(body(card.document, card))
+    own["loops"]["items"] = own["loops"].pop("orders")
+    own["loops"]["items"]["exits"][0]["condition"] = "satisfied"
+    assert "Mended" in str(clinic("raw-bread").mend(own))
+    own["sockets"]["Socket-3"]["edges"].pop()
+    with pytest.raises(MateriaError, match=r"no-edge-matched|should be"):
+        clinic("raw-bread").mend(own)
+    with pytest.raises(MateriaError, match="unknown-endpoint"):
+        clinic("raw-bread").mend("entry: Socket-9\nsockets: {Socket-1: {materia: Order}}")

@@ -1,0 +1,142 @@
+"""Exercises drawn from a seed, and what a learner and a class have answered."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+import pytest
+
+from magics_helpers import line
+from materia_nb import Workbench
+from materia_nb.errors import MateriaError
+from materia_nb.lessons import check, exercise, predict
+from materia_nb.lessons.guessbook import as_csv, class_table, guesses_file, merge, read_guesses
+from materia_nb.lessons.variants import TOPICS
+
+topics = pytest.mark.parametrize("topic", list(TOPICS))
+
+
+@topics
+def test_a_seed_gives_always_the_same_and_others_give_others(topic):
+    made = {str(seed): exercise(topic, str(seed)) for seed in range(10)}
+    assert len({repr((one.said, one.document)) for one in made.values()}) > 3
+    assert len({repr(one.answers()) for one in made.values()}) > 2
+    again = exercise(topic, " 3 ")
+    assert (again.document, again.said) == (made["3"].document, made["3"].said)
+    assert exercise(topic, "Ada").document == exercise(topic, "ada").document
+
+
+@topics
+def test_right_answers_pass_and_nothing_shown_tells_them(topic):
+    one = exercise(topic, "Ada")
+    answers = one.answers()
+    assert "is right" in str(one.check(**answers))
+    shown = one._repr_mimebundle_()
+    assert "Ada" in shown["text/plain"]
+    assert all(words in shown["text/plain"] for words in one.questions.values())
+    assert str(answers.get("route")) not in str(shown)
+    with pytest.raises(MateriaError, match="not answered yet") as raised:
+        one.check()
+    assert raised.value.kind == "no_answer"
+
+
+@topics
+def test_what_is_true_is_what_a_cast_of_it_does(topic, project):
+    one = exercise(topic, "Ben")
+    bench = Workbench(project, bundled=False)
+    bench.load(one.document)
+    said = {who: iter([*given, *[given[-1]] * 40]) for who, given in one._drawn.verdicts.items()}
+
+    def answer(turn):
+        if turn.materia_id == "List":
+            return {"workItems": [{"title": title, "context": "x"} for title in one._drawn.items]}
+        return {"satisfied": next(said[turn.materia_id])} if turn.materia_id in said else "done"
+
+    cast = bench.cast("x", agents={"*": answer})
+    cast.run()
+    bench.close()
+    assert tuple(socket for socket, *_ in cast.route) == one._truth.route
+    assert cast.status == one._truth.ends
+
+
+def test_the_steps_are_shown_after_two_wrong_tries_with_what_was_misread():
+    one = exercise("rework", "Ada")
+    with pytest.raises(MateriaError, match="after 2 tries"):
+        one.steps()
+    for _ in range(2):
+        with pytest.raises(MateriaError, match="how often may it be") as raised:
+            one.check(drafts=77, ends=...)
+    assert "steps()" in raised.value.hint
+    assert len(one.steps()) == len(one._truth.route)
+
+
+def test_another_topic_and_another_question_are_told():
+    with pytest.raises(MateriaError, match="no topic 'loop'") as raised:
+        exercise("loop")
+    assert "loops" in raised.value.hint
+    with pytest.raises(MateriaError, match="visit is no question"):
+        exercise("loops").check(visit=3)
+
+
+# -- the file of guesses -------------------------------------------------------------------
+
+
+def test_answers_and_predictions_are_kept_and_counted(cast, shell):
+    check("03-loops", visits=(3, 3))
+    for answer in (1, 1, 2, 3):
+        with pytest.raises(MateriaError):
+            check("04-rework", drafts=(answer, 5), other=(..., 1))
+    predict(cast, "end")
+    with pytest.raises(MateriaError):
+        exercise("edges", "Ada").check(route=["Socket-1"])
+    rows = line(shell, "progress").rows
+    assert rows[0] == ("03-loops", "visits", "1", "✓")
+    assert rows[1] == ("04-rework", "drafts", "3", "✗")
+    assert rows[2][:1] == ("Plan-Build-Eval",)
+    assert rows[3] == ("edges (Ada)", "route", "1", "✗")
+    kept = read_guesses(guesses_file())
+    assert {one.who for one in kept} == {""}, "no name that was not given"
+
+
+def test_nothing_answered_and_a_disk_that_refuses_are_no_errors(shell, tmp_path, monkeypatch):
+    assert "nothing was answered yet" in repr(line(shell, "progress"))
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MATERIA_GUESSES", str(tmp_path / "file" / "guesses.jsonl"))
+    assert "is right" in str(check(a=(1, 1)))
+
+
+def test_the_files_of_a_class_become_one_table(tmp_path, monkeypatch, capsys):
+    from materia_nb.lessons.__main__ import main
+
+    for who, answer, name in (("ada", 3, ""), ("ben", 2, "=Benjamin")):
+        monkeypatch.setenv("MATERIA_GUESSES", str(tmp_path / "class" / who / "guesses.jsonl"))
+        monkeypatch.setenv("MATERIA_LEARNER", name)
+        with suppress(MateriaError):
+            check("03-loops", visits=(answer, 3))
+    (tmp_path / "class" / "ben" / "guesses.jsonl").open("a").write(
+        '{"lesson": 5, "ques\n[]\n{"question": 7}\n'
+    )
+    found = merge([tmp_path / "class"])
+    assert [(one.who, one.lesson, one.right) for one in found] == [
+        ("ada", "03-loops", True),
+        ("=Benjamin", "03-loops", False),
+        ("ben", "", False),
+    ]
+    assert "'=Benjamin" in as_csv(found), "no formula for a spreadsheet"
+    assert ("ada", "03-loops", "1 of 1", "1") in class_table(found).rows
+    assert main(["progress", str(tmp_path / "class"), "--csv"]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == "ada,03-loops,visits,1,1"
+    assert main(["progress", str(tmp_path / "nowhere")]) == 1
+    assert main(["progress", str(tmp_path)]) == 0, "folders within folders"
+    (tmp_path / "empty").mkdir()
+    assert main(["progress", str(tmp_path / "empty")]) == 1
+    assert "no file of guesses" in capsys.readouterr().err
+
+
+def test_a_guess_is_kept_as_text_and_bounded():
+    with pytest.raises(MateriaError):
+        check("x", a=("<b>" * 500, "y"))
+    kept = json.loads(guesses_file().read_text())
+    assert len(kept["guess"]) <= 200
+    assert kept["right"] is False

@@ -1,0 +1,170 @@
+"""docs/hints.md: each code of check with a loadout that has it and one that has not; and what mends itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loadout_samples import config, edge, valid_configs
+from magics_helpers import line, text
+from materia_nb import Workbench
+from materia_nb.errors import MateriaError
+from materia_nb.loadout import check_config, read_text, report
+from materia_nb.loadout.design import Design
+from materia_nb.loadout.design.mending import MENDED, mend
+from materia_nb.loadout.report import Problem
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/hints.md").read_text(encoding="utf-8")
+_SECTION = re.compile(r"^### `([a-z-]+)`\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"```yaml\n# (bad|good)\n(.*?)```", re.DOTALL)
+
+
+def shared():
+    found = re.search(r"```yaml\n# materia\n(.*?)```", PAGE, re.DOTALL)
+    return read_text(found[1], "yaml", where="hints.md")
+
+
+def whole(text):
+    """The config of an example, and the name of its loadout: a loadout is put into one, with the materia it places."""
+    given = read_text(text, "yaml", where="hints.md")
+    own = given.pop("materia", {})
+    document = given if "loadouts" in given else {"activeLoadout": "T", "loadouts": {"T": given}}
+    placed = {one["materia"] for each in document["loadouts"].values() for one in each["sockets"].values()}
+    return {**document, "materia": {**{id_: raw for id_, raw in shared().items() if id_ in placed}, **own}}
+
+
+def findings(document, code, project):
+    """All findings; those of the machine are known to the workbench alone."""
+    found = check_config(document)
+    if code != report.MISSING_COMMAND:
+        return [*found.problems, *found.hints]
+    name = next(iter(document["loadouts"]))
+    bench = Workbench(project, bundled=False)
+    bench.load(document)
+    return list(bench.check(name).hints)
+
+
+EXAMPLES = {code: (dict(_BLOCK.findall(body)), body) for code, body in _SECTION.findall(PAGE)}
+
+
+def test_every_code_has_a_section_with_both():
+    table = (ROOT / "docs/loadout-format.md").read_text(encoding="utf-8")
+    codes = set(re.findall(r"^\| `([a-z]+(?:-[a-z]+)+)` \|", table, re.MULTILINE))
+    assert set(EXAMPLES) == codes  # the table is held against the code in test_docs.py
+    assert all(set(blocks) == {"bad", "good"} for blocks, _ in EXAMPLES.values())
+
+
+@pytest.mark.parametrize("code", EXAMPLES)
+def test_the_bad_one_has_it_and_the_good_one_nothing_at_all(code, tmp_path):
+    blocks, _ = EXAMPLES[code]
+    bad = findings(whole(blocks["bad"]), code, tmp_path)
+    good = findings(whole(blocks["good"]), code, tmp_path)
+    assert code in {one.code for one in bad}
+    assert [str(one) for one in good if one.code == code or one.severity == "problem"] == []
+
+
+@pytest.mark.parametrize("code", EXAMPLES)
+def test_what_the_page_says_mends_itself_does(code):
+    blocks, body = EXAMPLES[code]
+    document = whole(blocks["bad"])
+    name = next(iter(document["loadouts"]))
+    design = Design(name, document["loadouts"][name], document)
+    before = design.report
+    found = next((one for one in (*before.problems, *before.hints) if one.code == code), None)
+    says = "*Mends itself" in body
+    assert says == (code in MENDED)
+    if not says:
+        assert found is None or mend(design.document, found, document["materia"]) is None
+        return
+    assert design.mend(found) == design.steps[-1]
+    after = design.report
+    assert code not in {one.code for one in (*after.problems, *after.hints)}
+    assert design.document == whole(blocks["good"])["loadouts"][name]
+    design.undo()
+    assert design.report == before
+
+
+def test_what_only_a_person_can_decide_is_refused():
+    document = config({"Socket-1": {"materia": "P"}, "Socket-2": {"materia": "P"}})
+    design = Design("T", document["loadouts"]["T"], document)
+    (hint,) = [one for one in design.report.hints if one.code == "unreachable-socket"]
+    assert hint not in design.mends()
+    with pytest.raises(MateriaError, match="without you"):
+        design.mend(hint)
+
+
+def test_a_finding_that_holds_no_more_mends_nothing():
+    document = config({"Socket-1": {"materia": "P"}})["loadouts"]["T"]
+    for source in ("Socket-9.edges[0]", "Socket-1.edges[4]", "loops.L.exits[0]", "nowhere", ""):
+        for code in MENDED - {"missing-entry"}:
+            assert mend(document, Problem(code, source, "", "", "T", "hint")) is None
+
+
+def test_ids_with_dots_are_read_as_they_are():
+    sockets = {
+        "a": {"materia": "P", "edges": [edge("a.b")]},
+        "a.b": {"materia": "P", "edges": [edge("end", "satisfied")]},
+    }
+    document = config(sockets, entry="a")
+    design = Design("T", document["loadouts"]["T"], document)
+    (hint,) = [one for one in design.report.hints if one.code == "guard-on-text"]
+    design.mend(hint)
+    assert design.document["sockets"]["a.b"]["parse"] == "json"
+
+
+@given(valid_configs(), st.data())
+def test_a_mend_makes_no_problem_and_its_finding_goes(document, data):
+    for socket in document["loadouts"]["T"]["sockets"].values():
+        socket.pop("note", None)  # a note may be what no design can hold, such as NaN
+    design = Design("T", document["loadouts"]["T"], document)
+    found = design.mends()
+    if not found:
+        return
+    one = data.draw(st.sampled_from(list(found)))
+    change = found[one]
+    after = Design("T", change.document, document).report
+    assert after.problems == ()
+    same = [
+        left
+        for left in after.hints
+        if (left.code, left.source, left.message) == (one.code, one.source, one.message)
+    ]
+    assert not same or change.document == document["loadouts"]["T"]
+
+
+def test_the_verb_shows_first_and_saves_when_told(shell, project):
+    file = project / "two.json"
+    text_of = json.dumps(
+        {
+            "loadouts": {
+                "Two": {"sockets": {"Socket-1": {"materia": "P", "edges": [edge("end", "satisfied")]}}}
+            },
+            "materia": {"P": {"tools": "none", "prompt": "p"}},
+        }
+    )
+    file.write_text(text_of)
+    line(shell, "load two.json")
+    shown = text(line(shell, "mend"))
+    assert "set parse of Socket-1 to json" in shown
+    assert file.read_text() == text_of
+    said = text(line(shell, "mend --save"))
+    assert said.splitlines()[-1].startswith("saved in")
+    kept = json.loads(file.read_text())["loadouts"]["Two"]
+    assert (kept["entry"], kept["sockets"]["Socket-1"]["parse"]) == ("Socket-1", "json")
+    assert text(line(shell, "mend")).startswith("nothing mends itself")
+    assert text(line(shell, "mend --save")).startswith("Nothing mends itself")
+
+
+def test_mending_all_leaves_nothing_that_mends_itself():
+    blocks, _ = EXAMPLES["empty-list-ends"]
+    document = whole(blocks["bad"])
+    document["loadouts"]["T"]["sockets"]["Socket-2"].pop("parse")
+    design = Design("T", document["loadouts"]["T"], document)
+    assert len(design.mend_all()) == len(design.steps) == 2
+    assert not design.mends()

@@ -1,0 +1,74 @@
+"""Rehearsals and sweeps on two worker processes of Dask, of which one is killed in the middle."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from builders import asks, at, config, edge, retry_loop
+from materia_nb import Workbench
+from materia_nb.insight.rehearse import BATCH, rehearse
+from materia_nb.loadout import build_graph
+
+distributed = pytest.importorskip("distributed")
+
+pytestmark = pytest.mark.slow
+
+CASTS = 6 * BATCH
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            worker_dashboard_address=None,
+        ) as cluster,
+        distributed.Client(cluster) as made,
+    ):
+        yield made
+
+
+def test_a_worker_that_is_killed_in_the_middle_changes_no_number(client):
+    graph = build_graph(retry_loop(most=2))
+    pids = list(client.run(os.getpid).values())
+    assert len(set(pids)) == 2
+    told = []
+
+    def kill_one(done, total):
+        if not told:
+            os.kill(pids[0], signal.SIGKILL)
+        told.append((done, total))
+
+    found = rehearse(graph, CASTS, 0.6, 2, seed=3, executor=client.get_executor(), progress=kill_one)
+    assert found == rehearse(graph, CASTS, 0.6, 2, seed=3)
+    assert told == [(BATCH * count, CASTS) for count in range(1, 7)]
+
+
+def test_a_sweep_takes_functions_of_a_notebook_and_a_killed_worker_pays_nothing_twice(
+    client, project, tmp_path
+):
+    asked = tmp_path / "asked"
+
+    def answer(turn):
+        with asked.open("a") as file:
+            file.write(f"{turn.request} {turn.socket_id}\n")
+        if (
+            turn.socket_id == "Check"
+            and turn.request == "dies"
+            and asked.read_text().count("dies Check") == 1
+        ):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return {"satisfied": True} if turn.socket_id == "Check" else "did it"
+
+    bench = Workbench(project, bundled=False)
+    bench.load(config({"Do": at("P", edge("Check")), "Check": asks()}))
+    s = bench.sweep(requests=["lives", "dies"], agents=answer, executor=client.get_executor())
+    assert [(one.ends, one.turns) for one in s] == [("complete", 2), ("complete", 2)]
+    assert asked.read_text().count("dies Do") == 1
+    bench.close()

@@ -1,0 +1,56 @@
+"""What the site that runs in the browser alone is told: the wheels that it has, the kernel, the notebooks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+
+import pytest
+
+pytest.importorskip("jupyterlite_pyodide_kernel", reason="materia-nb[lite] is not installed")
+
+import make_lite
+
+PLATFORM = {"abi_version": "2026_0", "arch": "wasm32", "platform": "emscripten", "python": "3.14.2"}
+
+
+@pytest.fixture
+def wheel(tmp_path):
+    path = tmp_path / "made_up-1.0-py3-none-any.whl"
+    needs = [
+        'there>=1; sys_platform == "emscripten"',
+        'not_there; sys_platform == "linux"',
+        'more; extra == "x"',
+    ]
+    metadata = "\n".join(["Name: made-up", "Version: 1.0", *(f"Requires-Dist: {one}" for one in needs)])
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("made_up-1.0.dist-info/METADATA", metadata)
+    return path
+
+
+def test_a_wheel_needs_what_its_markers_ask_for_in_a_browser(wheel):
+    markers = {"sys_platform": "emscripten", "extra": ""}
+    found = [need.name for need in make_lite.requirements(wheel) if make_lite.applies(need, markers)]
+    assert found == ["there"]
+
+
+def test_the_lock_file_names_each_wheel_beside_it_with_its_digest_and_needs(wheel):
+    wheels = {"made-up": make_lite.Wheel(wheel, "1.0", ["there"])}
+    [(name, entry)] = make_lite.lock_file(wheels, PLATFORM)["packages"].items()
+    assert (name, entry["file_name"], entry["depends"]) == ("made-up", wheel.name, ["there"])
+    assert entry["sha256"] == hashlib.sha256(wheel.read_bytes()).hexdigest()
+
+
+def test_the_page_asks_for_nothing_from_elsewhere():
+    told = json.dumps(make_lite.settings({}))
+    assert "http" not in told
+    assert '"disablePyPIFallback": true' in told
+
+
+def test_every_notebook_asks_for_the_kernel_of_the_site_and_has_its_loadouts(tmp_path):
+    make_lite.contents(tmp_path)
+    books = sorted(tmp_path.glob("*.ipynb"))
+    assert [book.name for book in books] == sorted(p.name for p in make_lite.ROOT.glob("notebooks/*.ipynb"))
+    assert {json.loads(book.read_text())["metadata"]["kernelspec"]["name"] for book in books} == {"python"}
+    assert (tmp_path / "loadouts" / "approval.json").is_file()

@@ -1,0 +1,190 @@
+"""Without threads, processes or file locks a loadout is cast, resumed and listed just the same."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cast_helpers as h
+from materia_nb import platform
+from materia_nb.agents.background import run_awaitable
+from materia_nb.agents.interface import AgentError
+from materia_nb.utilities.process import run_process
+
+CAST = """
+import sys
+{blocked}
+from pathlib import Path
+import cast_helpers as h
+from materia_nb import Workbench
+from materia_nb.errors import MateriaError
+from materia_nb.store.lock import lock_owner
+from materia_nb.widgets.runs import runs_of
+
+wb = Workbench(sys.argv[1], bundled=False)
+wb.load(h.chain_config(3))
+wb.agent("M", lambda turn: "said")
+cast = wb.cast("a request")
+cast.step()
+other = Workbench(sys.argv[1], bundled=False)
+try:
+    other.resume(cast.id)
+except MateriaError as error:
+    assert error.kind == "locked" and "this very kernel" in error.what, error
+else:
+    raise AssertionError("two writers")
+assert "this very kernel" in lock_owner(cast.run_dir)
+cast.close()
+assert lock_owner(cast.run_dir) is None
+other.load(h.chain_config(3))
+other.agent("M", lambda turn: "said")
+again = other.resume(cast.id)
+runs_of(again).start("run", again.run)
+assert runs_of(again).wait(60)
+assert again.status == "complete", again.status
+assert [entry.id for entry in other.casts()] == [cast.id]
+"""
+NO_FCNTL = 'sys.modules["fcntl"] = None'
+LIKE_A_BROWSER = """
+import subprocess, threading
+sys.modules["fcntl"] = None
+from materia_nb import platform
+platform.THREADS = platform.PROCESSES = False
+def refuse(*given, **named):
+    raise RuntimeError("can't start it here")
+threading.Thread.start = subprocess.Popen.__init__ = refuse
+"""
+
+
+@pytest.fixture
+def bare(monkeypatch):
+    """A platform without threads and processes."""
+    monkeypatch.setattr(platform, "THREADS", False)
+    monkeypatch.setattr(platform, "PROCESSES", False)
+
+
+def run(code, cwd, *, stdin=b"", name="script.py", options=()):
+    (cwd / name).write_text(code)
+    return run_process(["python3", *options, name, "one"], stdin=stdin, cwd=cwd, timeout_s=1)
+
+
+def test_nothing_else_starts_a_thread_or_a_timer():
+    """The tests above can block what the package goes round only by its own way."""
+    package = Path(platform.__file__).parent
+    starts = re.compile(r"threading\.(Thread|Timer)\(")
+    found = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if starts.search(path.read_text())
+    }
+    assert found == {"platform.py"}
+
+
+@pytest.mark.parametrize("blocked", [NO_FCNTL, LIKE_A_BROWSER], ids=["no-fcntl", "like-a-browser"])
+def test_a_cast_runs_resumes_and_is_listed_and_has_one_writer(tmp_path, blocked):
+    code = CAST.format(blocked=blocked)
+    search = f"{Path(h.__file__).parent}:{Path(platform.__file__).parents[1]}"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        env={"PYTHONPATH": search, "HOME": str(tmp_path), "PATH": "/nowhere"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_event_loop_does_what_is_put_off_and_what_is_in_the_background(bare):
+    done = []
+
+    async def page():
+        work = platform.start_thread(lambda: done.append("work"), "name")
+        platform.call_later(0, lambda: done.append("later"))
+        platform.call_later(0, lambda: done.append("never")).cancel()
+        assert work.is_alive()
+        assert done == []
+        waited_for = platform.start_thread(lambda: done.append("joined"), "name")
+        waited_for.join()
+        all_done = asyncio.Event()
+        platform.call_later(0, all_done.set)
+        await all_done.wait()
+
+    asyncio.run(page())
+    assert sorted(done) == ["joined", "later", "work"]
+    assert done[0] == "joined"
+
+
+def test_an_agent_that_awaits_nothing_answers_and_one_that_waits_is_told_why_not(bare):
+    async def quick():
+        await asyncio.sleep(0)
+        return "answer"
+
+    async def slow():
+        await asyncio.get_running_loop().create_future()
+
+    async def page():
+        assert run_awaitable(quick()) == "answer"
+        with pytest.raises(AgentError, match="takes a thread"):
+            run_awaitable(slow())
+
+    asyncio.run(page())
+
+
+def test_a_python_script_runs_in_place_with_its_own_stdin_stdout_and_directory(bare, tmp_path):
+    (tmp_path / "beside_it.py").write_text("WORD = 'beside'")
+    code = "import os, sys, beside_it; print(sys.argv[1], sys.stdin.read(), beside_it.WORD, os.getcwd())"
+    before = sys.argv, sys.stdin, sys.stdout, sys.modules["__main__"]
+    result = run(code, tmp_path, stdin="ä".encode(), options=("-I",))
+    assert result.stdout.decode() == f"one ä beside {tmp_path}\n"
+    assert result.ok
+    assert result.in_place
+    assert (sys.argv, sys.stdin, sys.stdout, sys.modules["__main__"]) == before
+    assert "beside_it" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    "code, ends, told",
+    [
+        ("import sys; sys.exit(3)", 3, ""),
+        ("import sys; sys.exit('no text')", 1, "no text"),
+        ("1 / 0", 1, "ZeroDivisionError"),
+        ("syntax error", 1, "SyntaxError"),
+    ],
+)
+def test_a_script_that_fails_in_place_ends_as_a_process_would(bare, tmp_path, code, ends, told):
+    result = run(code, tmp_path)
+    assert result.code == ends
+    assert told in result.stderr_summary
+
+
+def test_code_on_the_command_line_runs_in_place(bare, tmp_path):
+    code = "import sys; print(sys.argv, __name__)"
+    result = run_process([sys.executable, "-c", code, "a"], stdin=b"", cwd=tmp_path, timeout_s=1)
+    assert result.stdout == b"['-c', 'a'] __main__\n"
+
+
+def test_what_is_kept_in_place_is_as_long_as_of_a_process(bare, tmp_path):
+    (tmp_path / "long.py").write_text("print('a' * 10 + 'b' * 10, end='')")
+    result = run_process(
+        ["python3", "long.py"], stdin=b"", cwd=tmp_path, timeout_s=1, keep_bytes=5, keep_end=3
+    )
+    assert (result.stdout, result.stdout_end, result.stdout_bytes) == (b"aaaaa", b"bbb", 20)
+    assert result.stdout_truncated
+
+
+@pytest.mark.parametrize("argv", [["git", "status"], ["python3"], ["python3", "-m", "pip"], ["sh", "x.py"]])
+def test_another_command_is_refused_in_one_sentence(bare, tmp_path, argv):
+    result = run_process(argv, stdin=b"", cwd=tmp_path, timeout_s=1)
+    assert not result.started
+    assert "no programs can be started" in result.start_error
+
+
+def test_a_missing_script_is_named(bare, tmp_path):
+    result = run_process(["python3", "nowhere.py"], stdin=b"", cwd=tmp_path, timeout_s=1)
+    assert result.code != 0
+    assert "nowhere.py" in result.stderr_summary

@@ -1,0 +1,378 @@
+"""Real casts over a grid: each made once, failures are rows, and what was paid for is not paid again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from builders import asks, at, config, edge, utility
+from magics_helpers import run, text
+from materia_nb import Workbench
+from materia_nb.agents import Reply, Usage
+from materia_nb.errors import MateriaError
+from materia_nb.sweep import Judge
+
+DO_AND_CHECK = config(
+    {"Do": at("D", edge("Check")), "Check": asks(edge("Do", "not_satisfied", 1), materia="C")},
+    materia={
+        "D": {"tools": "none", "prompt": "Do {{request}}"},
+        "C": {"tools": "none", "prompt": "Check it"},
+    },
+)
+
+
+def good(turn):
+    return {"satisfied": True} if turn.wants else f"did {turn.request}"
+
+
+def slow_to_please(turn):
+    return {"satisfied": turn.visit > 1} if turn.wants else "did it"
+
+
+def never(turn):
+    return {"satisfied": False} if turn.wants else "did it"
+
+
+def dies_once(turn):
+    """End its own process in the middle of a cast, the first time; the request names a file that remembers it."""
+    marker = Path(turn.request)
+    if turn.wants and not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    with marker.with_suffix(".asked").open("a") as file:
+        file.write(f"{turn.socket_id}\n")
+    return good(turn)
+
+
+@pytest.fixture
+def wb(project):
+    made = Workbench(project, bundled=False)
+    made.load(json.loads(json.dumps(DO_AND_CHECK)))
+    yield made
+    made.close()
+
+
+class Counted:
+    """Counts how often it is asked; its answers are those of :func:`good`."""
+
+    def __init__(self, answer=good):
+        self.asked, self._answer = [], answer
+        self.name = "counted"
+
+    def answer(self, turn):
+        self.asked.append(turn.socket_id)
+        value = self._answer(turn)
+        return Reply(value if isinstance(value, str) else json.dumps(value), usage=Usage(10, 1, 0.25))
+
+    def __repr__(self):
+        return "Counted()"
+
+
+# -- the grid -----------------------------------------------------------------------------------
+
+
+def test_every_place_of_the_grid_is_a_row(wb):
+    s = wb.sweep("T", ["rain", "sun"], agents=[good, slow_to_please, never], repeat=2)
+    assert len(s) == 12
+    assert [(one.agents, one.request, one.repeat) for one in s[:3]] == [
+        ("good", "rain", 1),
+        ("good", "rain", 2),
+        ("good", "sun", 1),
+    ]
+    assert {one.agents: (one.ends, one.turns) for one in s} == {
+        "good": ("complete", 2),
+        "slow_to_please": ("complete", 4),
+        "never": ("edge_traversals_exhausted", 4),
+    }
+    assert s.matrix().means["never", "rain"] == 0
+    assert s.matrix().means["good", "sun"] == 1
+    assert s.matrix("turns", "agents", "request").means["slow_to_please", "sun"] == 4
+    assert wb.open(s[0].cast).state == s[0].open().state
+
+
+def test_a_sweep_does_not_touch_the_current_cast_nor_the_list_of_casts(wb):
+    cast = wb.cast("mine")
+    wb.sweep(requests="rain", agents=good)
+    assert wb.current is cast
+    assert len(wb.casts()) == 1
+
+
+def test_what_is_done_is_not_made_again_and_more_of_it_makes_only_the_rest(wb):
+    agent = Counted()
+    first = wb.sweep(requests=["rain"], agents={"a": agent}, repeat=2)
+    asked = len(agent.asked)
+    again = wb.sweep(requests=["rain"], agents={"a": agent}, repeat=2)
+    assert (first.fresh, again.fresh, len(agent.asked)) == (2, 0, asked)
+    assert list(again) == list(first)
+    assert wb.sweep(requests=["rain", "sun"], agents={"a": agent}, repeat=3).fresh == 4
+
+
+def test_another_loadout_or_function_is_another_cast(wb):
+    def build(word):
+        namespace = {}
+        exec(f"def one(turn):\n    return {{'satisfied': True}} if turn.wants else {word!r}", namespace)  # noqa: S102
+        return namespace["one"]
+
+    assert wb.sweep(requests="rain", agents=build("x")).fresh == 1
+    assert wb.sweep(requests="rain", agents=build("x")).fresh == 0
+    assert wb.sweep(requests="rain", agents=build("y")).fresh == 1
+    changed = json.loads(json.dumps(DO_AND_CHECK))
+    changed["loadouts"]["T"]["sockets"]["Check"]["edges"][0]["maxTraversals"] = 2
+    wb.load(changed)
+    assert wb.sweep(requests="rain", agents=build("x")).fresh == 1
+
+
+def test_agents_are_one_choice_a_list_or_labels(wb):
+    one = wb.sweep(requests="rain", agents={"D": lambda: "did", "C": lambda: {"satisfied": True}})
+    assert [row.ends for row in one] == ["complete"]
+    many = wb.sweep(requests="rain", agents={"all": good, "two": {"D": lambda: "did", "*": never}})
+    assert [(row.agents, row.complete) for row in many] == [("all", True), ("two", False)]
+
+
+@pytest.mark.parametrize(
+    "given, told",
+    [
+        ({"requests": ()}, "needs requests"),
+        ({"requests": [3]}, "needs requests"),
+        ({"requests": "r", "repeat": 0}, "casts of them"),
+        ({"requests": "r", "agents": [good, good]}, "called alike"),
+        ({"requests": "r", "agents": {"D": good, "label": good}}, "others are not"),
+        ({"requests": "r", "loadouts": ["Nope"]}, "no loadout 'Nope'"),
+        ({"requests": "r", "checks": {"x": lambda rout, state: True}}, "asks for 'rout'"),
+        ({"requests": "r", "checks": {"turns": lambda cast: True}}, "cannot be called"),
+    ],
+)
+def test_what_makes_no_grid_is_told(wb, given, told):
+    with pytest.raises(MateriaError, match=told):
+        wb.sweep(**given)
+
+
+# -- failures are rows -------------------------------------------------------------------------------
+
+
+def test_failures_are_rows_and_can_be_tried_again(wb):
+    luck = []
+
+    def broken(turn):
+        if not luck:
+            raise ValueError("no luck")
+        return good(turn)
+
+    s = wb.sweep(requests="rain", agents={"broken": broken, "nobody": "person", "good": good})
+    assert [one.ends for one in s] == ["agent_error", "person", "complete"]
+    assert "no luck" in s[0].why
+    assert "Do waits for an answer" in s[1].why
+    assert [one.agents for one in s.failures] == ["broken", "nobody"]
+    luck.append(1)
+    again = wb.sweep(requests="rain", agents={"broken": broken, "nobody": "person", "good": good}, retry=True)
+    assert [one.ends for one in again] == ["complete", "person", "complete"]
+    assert again.fresh == 2
+
+
+def test_a_utility_that_fails_is_a_row_and_one_that_is_pinned_runs_nothing(project):
+    document = config(
+        {"U": at("U", edge("P"), parse="json"), "P": at("P")}, materia={"U": utility(command=["false"])}
+    )
+    with_utility = Workbench(project, bundled=False)
+    with_utility.load(document)
+    assert with_utility.sweep(requests="r", agents=good)[0].ends == "utility_exit"
+    pinned = with_utility.sweep(requests="r", agents=good, pins={"U": {"satisfied": True}})
+    assert pinned[0].complete
+    with_utility.close()
+
+
+def test_drafts_are_accepted_as_they_come(project):
+    bench = Workbench(project, bundled=False)
+    bench.load(config({"A": at("M")}))
+    (row,) = bench.sweep(requests="r", agents=lambda turn: f"{turn.kind}")
+    assert (row.ends, row.turns) == ("complete", 2)
+    bench.close()
+
+
+# -- cut off ---------------------------------------------------------------------------------------------
+
+
+def test_a_cast_that_was_cut_off_goes_on_where_it_was(wb):
+    stops = [True]
+
+    def answer(turn):
+        if turn.wants and stops:
+            stops.clear()
+            raise KeyboardInterrupt
+        return good(turn)
+
+    agent = Counted(answer)
+    with pytest.raises(KeyboardInterrupt):
+        wb.sweep(requests="rain", agents={"a": agent})
+    (row,) = wb.sweep(requests="rain", agents={"a": agent})
+    assert row.complete
+    assert agent.asked == ["Do", "Check", "Check"]  # what was answered was not asked again
+
+
+def test_a_line_that_was_cut_off_costs_no_cast(wb, project):
+    agent = Counted()
+    s = wb.sweep(requests=["rain", "sun"], agents={"a": agent})
+    rows = s.folder / "rows.jsonl"
+    rows.write_bytes(rows.read_bytes()[:-20])
+    again = wb.sweep(requests=["rain", "sun"], agents={"a": agent})
+    assert [one.complete for one in again] == [True, True]
+    assert len(agent.asked) == 4
+    assert wb.sweep(requests=["rain", "sun"], agents={"a": agent}).fresh == 0
+
+
+def test_a_failure_whose_row_was_not_kept_is_not_paid_again(wb):
+    agent = Counted(never)
+    s = wb.sweep(requests="rain", agents={"a": agent})
+    (s.folder / "rows.jsonl").unlink()
+    (row,) = wb.sweep(requests="rain", agents={"a": agent})
+    assert row == s[0]
+    assert len(agent.asked) == 4
+
+
+def test_what_a_judge_says_is_kept_without_keys(wb, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-0123456789")
+    checks = {"x": Judge(lambda: {"satisfied": True, "context": "sk-very-secret-0123456789"}, "?")}
+    s = wb.sweep(requests="rain", agents=good, checks=checks)
+    assert "secret" not in s[0].checks["x"].why
+    assert b"very-secret" not in (s.folder / "rows.jsonl").read_bytes()
+
+
+def test_whoever_is_told_can_end_it_and_keeps_what_is_done(wb):
+    class Enough(Exception):
+        pass
+
+    def progress(done, total):
+        assert total == 3
+        raise Enough
+
+    with pytest.raises(Enough):
+        wb.sweep(requests=["a", "b", "c"], agents=good, progress=progress)
+    assert wb.sweep(requests=["a", "b", "c"], agents=good).fresh == 2
+
+
+@pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_any_executor_gives_the_same_rows(wb, pool):
+    grid = {"requests": ["rain", "sun"], "agents": [good, never], "repeat": 2}
+    with pool(2) as executor:
+        shared = wb.sweep(**grid, dir="shared", executor=executor)
+    alone = wb.sweep(**grid, dir="alone")
+    assert [(one.agents, one.ends, one.turns) for one in shared] == [
+        (one.agents, one.ends, one.turns) for one in alone
+    ]
+
+
+def test_a_worker_that_died_is_a_row_and_its_cast_goes_on_when_run_again(wb, tmp_path):
+    marker = tmp_path / "marker"
+    with ProcessPoolExecutor(1) as executor:
+        s = wb.sweep(requests=str(marker), agents=dies_once, executor=executor)
+    assert [one.ends for one in s] == ["lost"]
+    assert "run the sweep again" in repr(s)
+    (row,) = wb.sweep(requests=str(marker), agents=dies_once)
+    assert row.complete
+    assert marker.with_suffix(".asked").read_text() == "Do\nCheck\n"
+
+
+# -- checks -----------------------------------------------------------------------------------------------
+
+
+def test_checks_read_route_state_and_outputs_and_return_or_assert(wb):
+    def asserts(route):
+        assert route == ["Do", "Check"], "another route"
+
+    checks = {
+        "asserts": asserts,
+        "said": lambda outputs: outputs["Check"]["satisfied"],
+        "number": lambda steps: len(steps) / 2,
+        "breaks": lambda state: state["nothing"],
+    }
+    row, other = wb.sweep(requests="rain", agents=[good, never], checks=checks)
+    assert {name: one.value for name, one in row.checks.items()} == {
+        "asserts": True,
+        "said": True,
+        "number": 1.0,
+        "breaks": None,
+    }
+    assert "KeyError" in row.checks["breaks"].why
+    assert other.checks["asserts"].value is False
+    assert "another route" in other.checks["asserts"].why
+    assert not other.passed
+
+
+def test_functions_are_asked_anew_and_make_no_cast(wb):
+    wb.sweep(requests="rain", agents=good, checks=[lambda cast: False])
+    s = wb.sweep(requests="rain", agents=good, checks={"now": lambda cast: True})
+    assert (s.fresh, s[0].passed) == (0, True)
+
+
+def test_a_judge_is_asked_once_for_each_cast_and_told_what_came_of_it(wb):
+    asked = []
+
+    def judging(turn):
+        asked.append(turn.prompt)
+        if len(asked) == 1:
+            return "Yes!"  # no JSON: it is asked for once more
+        return Reply(
+            json.dumps({"satisfied": "rain" in turn.request, "context": "it says so"}), usage=Usage(5, 1)
+        )
+
+    checks = {"about rain": Judge(judging, "Is it about rain?")}
+    s = wb.sweep(requests=["rain", "sun"], agents=good, checks=checks)
+    assert [one.checks["about rain"].value for one in s] == [True, False]
+    assert s[1].checks["about rain"].why == "it says so"
+    assert s[0].checks["about rain"].usage.tokens == 6
+    assert "did rain" in asked[0]
+    assert "Is it about rain?" in asked[0]
+    assert "could not be used" in asked[1]
+    assert len(asked) == 3
+    again = wb.sweep(requests=["rain", "sun"], agents=good, checks=checks)
+    assert [one.checks["about rain"].value for one in again] == [True, False]
+    assert len(asked) == 3
+
+
+def test_a_judge_that_fails_is_asked_again_next_time(wb):
+    asked = []
+
+    def judging(turn):
+        asked.append(1)
+        raise ValueError("no network")
+
+    for _ in range(2):
+        (row,) = wb.sweep(requests="rain", agents=good, checks={"fine": Judge(judging, "Is it fine?")})
+        assert row.checks["fine"].value is None
+        assert not row.passed
+    assert len(asked) == 2
+
+
+# -- looking at it -----------------------------------------------------------------------------------------
+
+
+def test_it_shows_itself_with_nothing_unescaped_and_is_a_frame(wb):
+    hostile = "<img src=x onerror=alert(1)>"
+    s = wb.sweep(
+        requests=[hostile, "rain"],
+        agents=[good, never],
+        checks={hostile: lambda cast: hostile == cast.request},
+    )
+    html = s._repr_mimebundle_()["text/html"]
+    assert "<img" not in html
+    assert "linear-gradient" in html
+    assert "edge_traversals_exhausted" in repr(s)
+    pytest.importorskip("pandas")
+    frame = s.frame()
+    assert list(frame["ends"]) == ["complete"] * 2 + ["edge_traversals_exhausted"] * 2
+    assert list(frame[hostile]) == [True, False, True, False]
+    with pytest.raises(MateriaError, match="no value"):
+        s.matrix("tokns")
+
+
+def test_the_magic_sweeps_over_lines_of_a_cell(shell):
+    run(shell, "%materia use Ask")
+    shell.user_ns["who"] = {"one": lambda: "a", "other": lambda: "b"}
+    found = run(shell, "%%materia sweep --agents $who --repeat 2\nfirst\nsecond\n")
+    assert "8 casts, 8 made now" in text(found)
+    assert "0 made now, 2 were there" in text(run(shell, "%materia sweep --agents $who first"))

@@ -1,0 +1,139 @@
+"""A stranger with the wheel alone, and each extra by itself: ``make wheel-test``.
+
+Not part of the test suite, since it installs environments for some minutes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tomllib
+import zipfile
+from typing import Any
+
+import pytest
+
+from wheel_helpers import ROOT, Stranger, build, pythons
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+WITH_OTHERS = {"test", "bench", "local-model"}
+"""Extras that `make test`, `make bench` and `make demo-model` install: hundreds of megabytes, for developers."""
+EXTRAS = sorted(set(PROJECT["optional-dependencies"]) - WITH_OTHERS)
+PROMISES = {
+    "docs": "import furo, myst_parser, sphinx",
+    "insight": "from scipy.sparse.linalg import spsolve",
+    "lab": "from materia_nb.display.bundle import png_of; "
+    'assert png_of(\'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>\')',
+    "models": "from materia_nb.agents.model import ModelAgent; import anthropic, openai",
+}
+"""What an extra is for, as code; the modules that its distributions bring are imported besides."""
+
+CAST = """
+import materia_nb, pathlib, sys
+assert pathlib.Path(materia_nb.__file__).is_relative_to(sys.prefix), materia_nb.__file__
+wb = materia_nb.Workbench()
+items = {"workItems": [{"title": "One", "context": "Do it."}]}
+answers = {"Plan": items, "Eval": {"satisfied": True}, "Maintain": {"satisfied": True}, "Build": "", "Narrate": "End"}
+cast = wb.cast("a guide", loadout="Plan-Build-Eval", agents={"*": lambda turn: answers[turn.materia_id]})
+print(cast.run(), len(cast.route))
+print(wb.cast("hi", loadout="Hello-Utility").run())
+from materia_nb.display import Marks, graph_svg
+assert "<svg" in graph_svg(wb.graph("Teach-Exits"), Marks())
+"""
+IMPORTS = """
+import sys
+from importlib import import_module
+from importlib.metadata import packages_distributions, requires
+from packaging.requirements import Requirement
+extra = sys.argv[1]
+asked = [Requirement(one) for one in requires("materia-nb")]
+mine = {
+    one.name.lower().replace("_", "-")
+    for one in asked
+    if one.marker and not one.marker.evaluate({"extra": ""}) and one.marker.evaluate({"extra": extra})
+}
+assert mine, extra
+brought = {
+    name: owner.lower().replace("_", "-") for name, owners in packages_distributions().items() for owner in owners
+}
+names = sorted(name for name, owner in brought.items() if owner in mine and name.isidentifier())
+for name in names:
+    if not name.startswith("_"):
+        import_module(name)
+print(*names)
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    return build(ROOT, tmp_path_factory.mktemp("built")).wheel
+
+
+def cells_after_a_run(stranger: Stranger, name: str) -> list[dict[str, Any]]:
+    stranger.run("jupyter", "execute", "--allow-errors", "--inplace", f"lessons/{name}")
+    cells = json.loads((stranger.home / "lessons" / name).read_text())["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code" and "".join(cell["source"]).strip()]
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    return code
+
+
+def failed(cells: list[dict[str, Any]]) -> set[str]:
+    return {cell["id"] for cell in cells for out in cell["outputs"] if out["output_type"] == "error"}
+
+
+def a_lesson_is_done(stranger: Stranger, name: str) -> None:
+    """As it was copied its check asks for answers and nothing else fails; with the right ones nothing does."""
+    cells = cells_after_a_run(stranger, name)
+    checks = {cell["id"] for cell in cells if "raises-exception" in cell["metadata"].get("tags", ())}
+    assert failed(cells) == checks
+    assert len(checks) == 1
+    path = stranger.home / "lessons" / name
+    # What a learner writes is what the seals hold.
+    path.write_text(re.sub(r"(= sealed\(\\\"[\w=+/]+\\\"\))", r"\1.open()", path.read_text()))
+    assert failed(cells_after_a_run(stranger, name)) == set()
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("version", [f"3.{minor}" for minor in range(11, 15)])
+def test_the_wheel_alone_casts_and_brings_its_lessons(wheel, tmp_path, version):
+    python = pythons().get(version)
+    if python is None:
+        pytest.skip(f"Python {version} is not installed")
+    stranger = Stranger(tmp_path, python)
+    stranger.install(wheel)
+    stranger.run("python", "-m", "pip", "check")
+    assert stranger.python(CAST).splitlines() == ["complete 5", "complete"]
+    told = stranger.run("python", "-m", "materia_nb")
+    assert "01-edges" in told
+    told = stranger.run("python", "-m", "materia_nb", "lessons", "lessons")
+    assert "pip install" in told, "JupyterLab is an extra"
+    with zipfile.ZipFile(wheel) as file:
+        kept = {name for name in file.namelist() if name.startswith("materia_nb/notebooks/")}
+    copied = {path for path in (stranger.home / "lessons").rglob("*") if path.is_file()}
+    assert len(copied) == len(kept) > 12
+    # What runs a notebook, without what shows one: the base is enough for a lesson.
+    stranger.run("python", "-m", "pip", "install", "-q", "ipykernel", "nbclient", "nbformat")
+    a_lesson_is_done(stranger, "01-edges.ipynb")
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_an_extra_alone_brings_what_it_promises(wheel, tmp_path, extra):
+    stranger = Stranger(tmp_path)
+    stranger.install(wheel, extra)
+    stranger.run("python", "-m", "pip", "check")
+    stranger.python(CAST)
+    stranger.run("python", "-m", "pip", "install", "-q", "packaging")
+    assert stranger.run("python", "-c", IMPORTS, extra).strip()
+    if extra in PROMISES:
+        stranger.python(PROMISES[extra])
+    if extra == "lab":
+        assert "pip install" not in stranger.run("python", "-m", "materia_nb", "lessons", "lessons")
+        a_lesson_is_done(stranger, "01-edges.ipynb")
+        extensions = stranger.run("jupyter", "labextension", "list")
+        assert re.search(r"jupyter-cytoscape v\S+ .*enabled.*OK", extensions), extensions
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))

@@ -1,0 +1,618 @@
+"""The surface of a cast, driven by the messages that its front-end sends. No browser, no kernel."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from ipywidgets.widgets.widget import _instances as live
+
+import cast_helpers as h
+import materia_nb
+from materia_nb import Workbench
+from materia_nb.agents import Reply, Usage
+from materia_nb.agents.interface import AgentError, Asking, Noted, Said, ToolCall
+from materia_nb.errors import MateriaError
+from materia_nb.widgets import cast_panel as panels
+from materia_nb.widgets.cast_panel import CastPanel
+from materia_nb.widgets.runs import runs_of
+
+HOSTILE = "<img src=x onerror=window.__owned=1>"
+
+
+@pytest.fixture
+def make():
+    """Make a panel that is closed at the end."""
+    made = []
+
+    def one(cast, **options):
+        made.append(CastPanel(cast, **options))
+        return made[-1]
+
+    yield one
+    for panel in made:
+        panel.close()
+
+
+def say(panel, kind, **values):
+    """Send a message as the front-end does; returns what is said to the person then."""
+    panel.guarded(panel.heard)({"kind": kind, **values})
+    return panel.front.surface["notice"].get("words", "")
+
+
+def done(panel):
+    assert runs_of(panel.cast).wait(30)
+    panel.refresh()
+
+
+def content(panel, tab):
+    assert say(panel, "tab", tab=tab) == ""
+    return panel.front.inspector["content"]
+
+
+def titles(cast):
+    return [one["title"] for one in cast.work_items]
+
+
+class Held:
+    """An agent that answers when it is told to go on, so that a test can act while a step runs."""
+
+    def __init__(self, output):
+        self.begun, self.go_on, self._output = threading.Event(), threading.Event(), output
+
+    def answer(self):
+        self.begun.set()
+        self.go_on.wait(30)
+        return self._output
+
+
+# -- going on -----------------------------------------------------------------------------------
+
+
+def test_a_cast_is_gone_through_by_messages(cast, make):
+    panel = make(cast)
+    assert panel.front.bar["words"] == "ready · Plan is next"
+    say(panel, "step")
+    done(panel)
+    assert len(cast.steps) == 1
+    say(panel, "run_to", socket="Socket-4")
+    done(panel)
+    assert cast.next_socket == "Socket-4"
+    say(panel, "break", socket="Socket-5")
+    assert [one["words"] for one in panel.front.bar["breaks"]] == ["Narrate"]
+    say(panel, "run")
+    done(panel)
+    assert (panel.front.bar["tone"], panel.front.bar["words"]) == ("breakpoint", "at breakpoint · Narrate")
+    say(panel, "unbreak", of="socket", id="Socket-5")
+    assert panel.front.bar["breaks"] == []
+    assert panel.front.bar["tone"] == "ready"
+    say(panel, "run")
+    done(panel)
+    assert panel.front.bar["tone"] == "done"
+    assert not panel.front.bar["can"]["step"]
+
+
+def test_a_second_click_while_a_step_runs_is_refused_with_the_reason(bench, cast, make):
+    held = Held({"workItems": h.items("a")})
+    bench.agent("Plan", held.answer)
+    panel = make(cast)
+    say(panel, "step")
+    assert held.begun.wait(30)
+    panel.refresh()
+    assert panel.front.bar["tone"] == "working"
+    assert panel.front.bar["since"] is not None
+    assert "A step is running" in say(panel, "run")
+    assert panel.front.bar["can"]["pause"]
+    assert not panel.front.bar["can"]["run"]
+    held.go_on.set()
+    done(panel)
+    assert len(cast.steps) == 1
+
+
+def test_clicks_that_come_faster_than_steps_are_as_many_steps(bench, cast, make):
+    held = Held({"workItems": h.items("a")})
+    bench.agent("Plan", held.answer)
+    panel = make(cast)
+    for _ in range(3):
+        assert say(panel, "step") == ""
+    held.go_on.set()
+    done(panel)
+    assert [socket for socket, *_ in cast.route] == ["Socket-1", "Socket-2", "Socket-3"]
+
+
+def test_pausing_and_aborting_say_so_at_once_and_for_how_long(bench, cast, make):
+    held = Held("built")
+    bench.agent("Build", held.answer)
+    panel = make(cast)
+    say(panel, "run")
+    assert held.begun.wait(30)
+    say(panel, "pause")
+    assert panel.front.bar["words"].startswith("pausing · Build")
+    say(panel, "abort")
+    assert panel.front.bar["words"].startswith("aborting · Build")
+    assert panel.front.bar["since"] is not None
+    assert not panel.front.bar["can"]["abort"], "a second press has nothing to do"
+    say(panel, "abort")
+    held.go_on.set()
+    done(panel)
+    assert cast.status == "aborted"
+    assert panel.front.bar["stopped"]
+    say(panel, "recast")
+    done(panel)
+    assert cast.status in ("ready", "waiting")
+
+
+def test_what_was_typed_and_not_applied_is_applied_first_or_nothing_runs(bench, cast, make):
+    panel = make(cast)
+    say(panel, "step", first=[{"kind": "edit_prompt", "layers": {"materia": "Plan it in another way"}}])
+    done(panel)
+    assert "another way" in cast.steps[0].prompt.text
+    assert len(cast.steps) == 1
+    blank = [{"kind": "items", "rows": [[" ", "b", 0]], "base": panel.front.items["base"]}]
+    assert "must not be blank" in say(panel, "step", first=blank)
+    assert not runs_of(cast).busy
+    assert len(cast.steps) == 1
+
+
+def test_an_exception_in_a_run_is_told(cast, make):
+    panel = make(cast)
+
+    def breaks(_):
+        raise ValueError(HOSTILE)
+
+    cast.breakpoints.add("Socket-2", breaks)
+    say(panel, "run")
+    done(panel)
+    assert panel.front.surface["notice"] == {"words": f"ValueError: {HOSTILE}", "tone": "bad"}
+    assert say(panel, "heard") == ""
+
+
+def test_tokens_and_cost_are_told_with_the_budget(bench, cast, make):
+    bench.agent("Build", lambda: Reply("built", Usage(10, 5, 0.25)))
+    panel = make(cast)
+    say(panel, "budget", tokens="20")
+    cast.run(steps=2)
+    panel.refresh()
+    bar = panel.front.bar
+    assert (bar["tokens"], bar["most"], bar["warn"], bar["cost"]) == (15, 20, True, 0.25)
+    assert "number of tokens" in say(panel, "budget", tokens="many")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        None,
+        [],
+        {"kind": "nope"},
+        {"kind": HOSTILE},
+        {"kind": "run_to"},
+        {"kind": "run_to", "socket": HOSTILE},
+        {"kind": "select", "element": {"kind": "socket", "id": 3}},
+        {"kind": "look", "step": -1},
+        {"kind": "look", "step": 99},
+        {"kind": "tab", "tab": HOSTILE},
+        {"kind": "items", "rows": [["only"]]},
+        {"kind": "set_value", "path": "a", "text": "{oops"},
+        {"kind": "edit_prompt", "layers": []},
+        {"kind": "allow", "seen": "calls 1"},
+        {"kind": "show_cast", "cast": 7},
+        {"kind": "__init__"},
+    ],
+)
+def test_a_message_that_means_nothing_changes_nothing_and_says_what_is_wrong(cast, make, message, caplog):
+    panel = make(cast)
+    before = cast.session
+    panel.guarded(panel.heard)(message)
+    assert panel.front.surface["notice"]["tone"] == "bad"
+    assert cast.session is before
+    assert not caplog.records, "an error of ours is told, not logged"
+
+
+# -- answers ----------------------------------------------------------------------------------------
+
+
+def test_two_buttons_say_where_each_leads_and_answer(bench, cast, make):
+    bench.agent("Eval", "person")
+    panel = make(cast)
+    say(panel, "run")
+    done(panel)
+    assert (panel.front.bar["tone"], panel.front.bar["words"]) == ("wants", "wants you · Eval")
+    form = content(panel, "answer")["form"]
+    assert form["previous"]["text"] == "built a"
+    assert form["verdict"] == {"yes": {"to": "Maintain"}, "no": {"to": "Build (1 of 3 used then)"}}
+    assert not form["text"]
+    say(panel, "verdict", satisfied=False, reason="a heading lacks its paragraph")
+    assert cast.next_socket == "Socket-2"
+    assert cast.now.follow_up[-1].reason == "a heading lacks its paragraph"
+
+
+def test_an_answer_is_checked_as_it_is_typed_and_nothing_is_sent(bench, cast, make, monkeypatch):
+    bench.agent("Eval", "person")
+    panel = make(cast)
+    cast.run()
+    told = []
+    monkeypatch.setattr(
+        panel.front, "answer", lambda kind, token, **values: told.append((kind, token, values))
+    )
+    say(panel, "check", what="reply", text="{satisfied: true}", token="a")
+    say(panel, "check", what="reply", text='{"satisfied": true}', token="b")
+    assert told[0][2]["fine"] is False
+    assert "double quotes" in told[0][2]["advice"]
+    assert told[1] == ("check", "b", {"issues": [], "advice": "", "fine": True})
+    assert cast.waiting_at is not None
+
+
+def test_a_generator_is_answered_by_a_table(bench, cast, make):
+    bench.agent("Plan", "person")
+    panel = make(cast)
+    say(panel, "enter")
+    assert content(panel, "answer")["form"]["items"]
+    assert content(panel, "answer")["form"]["verdict"] is None
+    say(
+        panel,
+        "items_answer",
+        rows=[["a", "about a", None], ["b", "about b", None]],
+        reason="",
+        satisfied=None,
+    )
+    assert titles(cast) == ["a", "b"]
+
+
+def test_where_any_text_will_do_there_are_no_verdicts(bench, cast, make):
+    bench.agent("Build", "person")
+    panel = make(cast)
+    cast.run()
+    form = content(panel, "answer")["form"]
+    assert (form["text"], form["verdict"], form["items"]) == (True, None, False)
+    say(panel, "reply", text="built")
+    assert cast.next_socket == "Socket-3"
+
+
+def test_a_draft_is_refined_and_accepted(bench, make):
+    bench.load(
+        {
+            "activeLoadout": "Talk",
+            "loadouts": {"Talk": {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "M"}}}},
+            "materia": {"M": {"tools": "none", "prompt": "p", "multiTurn": True}},
+        }
+    )
+    bench.agent("M", lambda turn: f"{turn.kind} of {turn.prompt[-5:]}")
+    cast = bench.cast("talk")
+    panel = make(cast)
+    say(panel, "step")
+    done(panel)
+    assert panel.front.bar["words"] == "wants you · draft of M"
+    say(panel, "refine", text="make it short")
+    done(panel)
+    assert content(panel, "answer")["form"]["previous"]["text"] == "refine of short"
+    say(panel, "finalize")
+    done(panel)
+    assert cast.next_socket == "end"
+
+
+class Asks:
+    """Says why, asks for approval to run a command, and says what became of that."""
+
+    name = "asks"
+
+    def answer(self, turn):
+        decided = [call for call in turn.calls if call.decided]
+        if not decided and "bash" not in turn.allowed:
+            return Asking(
+                (ToolCall(id="1", tool="bash", args={"command": f"echo {HOSTILE}"}, said="I will look."),)
+            )
+        return Reply(decided[0].result or "ran" if decided else "ran unasked")
+
+
+@pytest.mark.parametrize("way", ["bar", "inspector"])
+def test_a_command_waits_for_leave_with_the_models_reason_beside_it(tmp_path, make, way):
+    cast = h.start(tmp_path, h.chain_config(1), Asks())
+    panel = make(cast)
+    say(panel, "tab", tab="state")
+    say(panel, "step")
+    done(panel)
+    assert panel.front.inspector["tab"] == "answer", "what waits for a person is what they see"
+    asks = panel.front.inspector["content"]["asks"]
+    assert asks["said"] == "I will look."
+    assert HOSTILE in json.dumps(asks["blocks"])
+    assert panel.front.bar["asks"]["whole"]
+    key = {"bar": panel.front.bar["asks"]["key"], "inspector": asks["key"]}[way]
+    assert "Something else" in say(panel, "allow", seen="calls of before")
+    assert cast.approvals.asking
+    say(panel, "allow", seen=key)
+    done(panel)
+    assert cast.steps[0].output == "ran"
+    assert not cast.approvals.allowed
+
+
+def test_the_reason_of_a_refusal_reaches_the_agent_and_always_is_for_this_cast(tmp_path, make):
+    cast = h.start(tmp_path, h.chain_config(2), Asks())
+    panel = make(cast)
+    say(panel, "step")
+    done(panel)
+    say(panel, "deny", seen=panel.front.bar["asks"]["key"], reason="too risky")
+    done(panel)
+    assert "too risky" in cast.steps[0].output
+    say(panel, "step")
+    done(panel)
+    say(panel, "allow", seen=panel.front.bar["asks"]["key"], always=True)
+    done(panel)
+    assert cast.approvals.allowed == {"bash"}
+    say(panel, "disallow", tool="bash")
+    assert not cast.approvals.allowed
+
+
+def test_words_calls_and_notes_are_shown_while_the_agent_works(tmp_path, make):
+    told, go_on = threading.Event(), threading.Event()
+
+    class Talks:
+        name = "talks"
+
+        def answer(self, turn):
+            turn.tell(Noted("asked again after 429"))
+            turn.tell(Said("thinking about it"))
+            told.set()
+            go_on.wait(30)
+            return Reply("done")
+
+    cast = h.start(tmp_path, h.chain_config(1), Talks())
+    panel = make(cast)
+    say(panel, "step")
+    assert told.wait(30)
+    panel.refresh()
+    shown = content(panel, "answer")["live"]
+    assert shown["words"] == "thinking about it"
+    assert shown["notes"] == ["asked again after 429"]
+    go_on.set()
+    done(panel)
+    assert content(panel, "answer")["live"].get("words", "") == ""
+
+
+def test_a_failure_comes_first_with_buttons_for_what_it_names(tmp_path, make):
+    tries = []
+
+    class Breaks:
+        name = "breaks"
+
+        def answer(self, turn):
+            tries.append(turn.prompt)
+            if len(tries) == 1:
+                raise AgentError("no line")
+            return Reply("done")
+
+    cast = h.start(tmp_path, h.chain_config(1), Breaks())
+    panel = make(cast)
+    say(panel, "step")
+    done(panel)
+    assert panel.front.bar["tone"] == "failed"
+    shown = content(panel, "answer")
+    assert shown["top"][0]["tone"] == "bad"
+    assert "no line" in shown["top"][0]["text"]
+    assert "recast" in [one["kind"] for one in shown["acts"]]
+    say(panel, "recast")
+    done(panel)
+    assert len(tries) == 2
+
+
+def test_an_output_is_corrected_and_it_is_said_beforehand_when_it_cannot_be(cast, make):
+    cast.run(steps=3)
+    assert cast.next_socket == "Socket-2"
+    panel = make(cast)
+    assert content(panel, "answer")["correct"]["why_not"] == ""
+    say(panel, "set_value", path="note", text="x", as_text=True)
+    assert "undo the edit first" in content(panel, "answer")["correct"]["why_not"]
+    say(panel, "undo")
+    assert say(panel, "recommit", text='{"satisfied": true}') == ""
+    assert cast.next_socket == "Socket-4"
+    assert [turn.mode for turn in cast.steps[-1].turns] == ["work", "correction"]
+
+
+def test_a_prompt_is_reworded_for_this_turn(cast, make):
+    panel = make(cast)
+    layers = {one["name"]: one["text"] for one in content(panel, "prompt")["layers"]}
+    assert "materia" in layers
+    assert panel.front.inspector["content"]["edit"]
+    say(panel, "edit_prompt", layers={"materia": "Plan in two words"})
+    assert cast.waiting_at is not None
+    assert {one["name"]: one["text"] for one in content(panel, "prompt")["layers"]}[
+        "materia"
+    ] == "Plan in two words"
+
+
+# -- looking ------------------------------------------------------------------------------------------
+
+
+def test_the_inspector_follows_the_selection(cast, make):
+    cast.run(steps=3)
+    panel = make(cast)
+    say(panel, "select", element={"kind": "socket", "id": "Socket-4"})
+    assert panel.front.inspector["title"]["name"] == "Maintain"
+    assert not panel.front.inspector["title"]["present"]
+    assert panel.front.surface["selected"] == {"kind": "socket", "id": "Socket-4"}
+    for kind, key, words in (
+        ("loop", "items", "loop items"),
+        ("item", "2", "WI-2"),
+        ("edge", "edge:1:Socket-3", "edge"),
+    ):
+        say(panel, "select", element={"kind": kind, "id": key})
+        assert panel.front.inspector["title"]["name"] == words
+        assert panel.front.inspector["content"]["blocks"]
+    say(panel, "select", element=None)
+    assert panel.front.inspector["title"]["present"]
+
+
+def test_a_click_on_the_graph_selects(cast, make):
+    panel = make(cast)
+    panel.graph.select("socket", "Socket-3")
+    assert panel.front.surface["selected"] == {"kind": "socket", "id": "Socket-3"}
+
+
+def test_a_moment_is_looked_at_and_the_present_comes_back(cast, make):
+    cast.run(steps=3)
+    panel = make(cast)
+    say(panel, "look", step=1)
+    assert panel.front.timeline["at"] == 1
+    assert panel.front.inspector["title"]["chips"][0] == "step 1"
+    assert [one["name"] for one in content(panel, "state")["nodes"]] == ["workItems"]
+    assert not panel.front.inspector["content"]["edit"]
+    say(panel, "step")
+    done(panel)
+    assert panel.front.timeline["at"] is None, "who goes on sees the present"
+
+
+def test_going_back_leaves_a_branch_that_can_be_looked_at(cast, make):
+    cast.run(steps=4)
+    panel = make(cast)
+    say(panel, "look", step=2)
+    say(panel, "back", step=2)
+    assert len(cast.steps) == 2
+    assert panel.front.timeline["at"] is None
+    assert [words for _, words in panel.front.timeline["lines"]] == [
+        "the present line",
+        "branch 1: left after step 2",
+    ]
+    say(panel, "line", line=0)
+    assert panel.front.timeline["total"] == 4
+    say(panel, "line", line=None)
+    assert panel.front.timeline["total"] == 2
+
+
+def test_a_fork_is_shown_in_place_and_compared(bench, cast, make):
+    made = []
+    cast.run(steps=3)
+    panel = make(cast, forked=made.append)
+    say(panel, "fork", step=2)
+    assert panel.cast is made[0]
+    assert panel.front.surface["cast"] == 1
+    assert panel.front.surface["dock"] == "compare"
+    assert [one["what"] for one in panel.front.compare["pairs"]] == ["", "", "only in this cast"]
+    say(panel, "step")
+    done(panel)
+    assert (len(made[0].steps), len(cast.steps)) == (3, 3)
+    say(panel, "show_cast", cast=0)
+    assert panel.cast is cast
+    made[0].close()
+
+
+def test_runs_stop_when_a_watched_path_changes(cast, make):
+    panel = make(cast)
+    say(panel, "watch", path="workItems")
+    say(panel, "run")
+    done(panel)
+    assert panel.front.bar["tone"] == "breakpoint"
+    assert "state.workItems" in panel.front.bar["detail"]
+    say(panel, "unbreak", of="path", id="workItems")
+    assert not cast.breakpoints.paths
+
+
+# -- all together ----------------------------------------------------------------------------------------
+
+
+def test_the_whole_needs_few_widgets_and_closing_gives_them_back(cast):
+    cast.run(steps=1)
+    before = len(live)
+    panel = CastPanel(cast)
+    assert len(live) - before <= 150
+    panel.close()
+    assert len(live) == before
+    for name in panels.PARTS:
+        CastPanel(cast, alone=name).close()
+        assert len(live) == before, name
+
+
+def test_showing_again_closes_what_it_replaces(cast):
+    first = panels.show(cast)
+    count = len(live)
+    for _ in range(3):
+        last = panels.show(cast)
+    assert first.closed
+    assert len(live) == count
+    last.close()
+
+
+def test_an_update_is_one_message_and_none_where_nothing_changed(cast, make, monkeypatch):
+    panel = make(cast)
+    sent = []
+    monkeypatch.setattr(panel.front, "_send", lambda message, buffers=None: sent.append(message))
+    cast.step()
+    panel.refresh()
+    assert [one["method"] for one in sent] == ["update"]
+    panel.refresh()
+    assert len(sent) == 1
+
+
+def test_a_reader_without_widgets_is_told_how_the_cast_stands(bench, cast, make):
+    bench.agent("Plan", "person")
+    panel = make(cast)
+    cast.step()
+    shown = panel._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in shown
+    assert "waiting: Socket-1" in shown["text/plain"]
+
+
+def test_hostile_text_is_only_ever_text_in_what_is_sent(project, make):
+    bench = Workbench(project)
+    bench.load(
+        {
+            "activeLoadout": HOSTILE,
+            "loadouts": {
+                HOSTILE: {
+                    "entry": "Socket-1",
+                    "sockets": {
+                        "Socket-1": {"materia": "M", "edges": [{"when": "always", "to": "Socket-2"}]},
+                        "Socket-2": {"materia": "P"},
+                    },
+                }
+            },
+            "materia": {
+                "M": {"label": HOSTILE, "tools": "none", "prompt": HOSTILE, "generator": True},
+                "P": {"label": "\u202eevil\x00", "tools": "none", "prompt": f"{HOSTILE} {{{{lastOutput}}}}"},
+            },
+        }
+    )
+    bench.agent("M", lambda: {"workItems": [h.item(HOSTILE)], "context": HOSTILE})
+    bench.agent("P", "person")
+    cast = bench.cast(HOSTILE)
+    cast.run()
+    panel = make(cast)
+    cast.edit.state({**cast.state, "\u202e": "\x1b[31m"})
+    for tab in ("answer", "why", "state", "calls", "about"):  # a prompt can be edited, so it is as it is
+        shown = content(panel, tab)
+        for node in shown.get("nodes", ()):
+            del node["path"]  # only sent back, never shown
+        told = json.dumps(shown)
+        assert "\\u202e" not in told, tab
+        assert "\\u001b" not in told, tab
+    assert "\\u202e" not in json.dumps([panel.front.bar, panel.front.timeline, panel.front.surface])
+    bench.close()
+
+
+def test_the_verbs_show_and_panel(project, monkeypatch):
+    monkeypatch.chdir(project)
+    shell = InteractiveShell()
+    materia_nb.load_ipython_extension(shell)
+
+    def run(text):
+        return shell.run_line_magic("materia", text)
+
+    run("use Ask")
+    run("cast hello")
+    panel = run("show")
+    assert isinstance(panel, CastPanel)
+    assert panel.front.bar["modes"] == ["cast", "design"]
+    alone = run("panel items")
+    assert alone.front.surface["alone"] == "items"
+    assert run("panel items") is not alone
+    assert alone.closed
+    with pytest.raises(MateriaError, match="no panel 'item'") as raised:
+        run("panel item")
+    assert "items" in raised.value.hint
+
+
+def test_every_panel_can_be_imported_from_one_place():
+    from materia_nb import widgets
+
+    for name in widgets.__all__:
+        assert getattr(widgets, name).__name__ == name

@@ -1,0 +1,110 @@
+"""The panel of design mode: the canvas follows the design, edits outlive a panel, closing frees everything."""
+
+from __future__ import annotations
+
+import pytest
+from ipywidgets.widgets.widget import _instances as live
+
+from materia_nb import Workbench
+from materia_nb.widgets import base as base_module
+from materia_nb.widgets.design_panel import DesignPanel, show_design
+
+
+@pytest.fixture(autouse=True)
+def tidy():
+    """No test leaves live widgets behind for the next."""
+    before = set(live)
+    yield
+    base_module._shown.clear()
+    for key in set(live) - before:
+        if key in live:
+            live[key].close()
+
+
+@pytest.fixture
+def wb(project):
+    made = Workbench(project)
+    made.use("Plan-Build-Eval")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def panel(wb):
+    return show_design(wb)
+
+
+def hear(panel, kind, **values):
+    panel.front._handle_custom_msg({"kind": kind, **values}, [])
+    panel.refresh()
+    return panel.front.design
+
+
+def test_canvas_and_form_select_the_same_part(panel):
+    hear(panel, "pick", what=["exit", "exit:0:items"])
+    assert panel.canvas.selected == ("exit", "loop-exit:items:exit:Socket-4:satisfied")
+    panel.canvas.select("socket", "Socket-2")
+    assert panel.front.design["inspector"]["sub"] == "Socket-2"
+    assert panel.session.selected == ("socket", "Socket-2")
+
+
+def test_gestures_of_the_canvas_are_acts_of_the_design(panel):
+    told = panel.designing._gesture
+    told({"kind": "drop", "materia": "Narrate", "x": 220.0, "y": 330.0})
+    assert panel.design.document["layout"]["sockets"]["Socket-6"] == {"x": 1, "y": 3}
+    assert panel.designing.places() == {"Socket-6": (220, 330)}
+    told({"kind": "move", "id": "Socket-5", "x": 700.0, "y": 40.0})
+    assert set(panel.designing.places()) == {"Socket-5", "Socket-6"}
+    told({"kind": "undo"})
+    assert set(panel.designing.places()) == {"Socket-6"}, "it stands where the layout of before left it"
+    told({"kind": "connect", "from": "Socket-5", "to": "Socket-6"})
+    told({"kind": "connect", "from": "Socket-6", "to": "end"})
+    assert panel.design.document["sockets"]["Socket-6"]["edges"] == [{"when": "always", "to": "end"}]
+    assert "Socket-6" in panel.canvas.graph.sockets
+    told({"kind": "marquee", "ids": ["Socket-5", "Socket-6"]})
+    told({"kind": "delete", "ids": ["Socket-6"]})
+    assert "Socket-6" not in panel.design.document["sockets"]
+    told({"kind": "undo"})
+    told({"kind": "ground"})
+    assert panel.front.design["inspector"]["kind"] == "loadout"
+
+
+def test_edits_that_were_not_saved_are_gone_on_with(wb, panel):
+    hear(panel, "add", materia="Narrate")
+    again = show_design(wb)
+    assert panel.closed
+    assert again.design is panel.design
+    assert "not saved" in again.front.design["bar"]["note"]["words"]
+    hear(again, "reload")
+    assert not again.design.changed
+    assert show_design(wb).design is not again.design
+
+
+def test_a_panel_has_few_widgets_and_closing_frees_them(wb):
+    before = set(live)
+    panels = [DesignPanel(wb, wb.design()) for _ in range(3)]
+    assert len(set(live) - before) <= 3 * 30, "layouts and styles counted"
+    for panel in panels:
+        panel.close()
+    assert set(live) == before
+
+
+def test_a_cast_from_here_is_shown_below(wb, panel):
+    hear(panel, "cast", request="a tool")
+    assert len(panel.view.children) == 2
+    assert wb.current.graph.name == "Plan-Build-Eval"
+
+
+def test_readers_without_widgets_see_the_picture_and_what_is_wrong(panel):
+    hear(panel, "delete", what=["socket", "Socket-1"])
+    text, svg = panel.fallback()
+    assert "2 problems" in text
+    assert svg is not None
+    assert "Socket-2" in svg
+
+
+def test_an_unknown_message_is_said_and_changes_nothing(panel):
+    told = hear(panel, "explode", what=["socket", "Socket-1"])
+    assert told["bar"]["note"]["sign"] == "alert"
+    panel.front._handle_custom_msg("nonsense", [])
+    assert not panel.design.changed

@@ -1,0 +1,442 @@
+"""Design mode by its messages, as the page sends them: no browser, no widgets."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loadout_samples import edge, json_values, looped, route
+from materia_nb import Workbench
+from materia_nb.loadout.design import Design
+from materia_nb.loadout.layers import PROJECT_FILE
+from materia_nb.widgets.design_session import DesignSession
+from materia_nb.widgets.design_state import design_slice
+
+HOSTILE = "<img src=x onerror=window.__owned=1>"
+
+
+@pytest.fixture
+def wb(project):
+    made = Workbench(project)
+    made.use("Plan-Build-Eval")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def session(wb):
+    return DesignSession(wb, wb.design())
+
+
+@pytest.fixture
+def fresh(wb):
+    return DesignSession(wb, wb.design("New", new=True))
+
+
+def do(session, kind, **values):
+    """Send a message that has to succeed; returns what is told of the design then."""
+    session.heard(kind, values)
+    assert session.note[0] == "status", session.note
+    return design_slice(session)
+
+
+def refused(session, kind, **values) -> str:
+    before = json.dumps(session.design.document)
+    session.heard(kind, values)
+    assert json.dumps(session.design.document) == before
+    assert session.note[0] == "alert"
+    return session.note[1]
+
+
+def put(session, kind, key, field, value):
+    return do(session, "set", of=[kind, key], field=field, value=value)
+
+
+def field(told, name, part="inspector"):
+    found = told[part]["fields"] if part == "inspector" else told["inspector"]["materia"]["fields"]
+    return next(one for one in found if one["name"] == name)
+
+
+# -- the design of the finding: 8 sockets, 8 edges, 2 loops, 2 exits ---------------------------
+
+
+def test_a_design_of_eight_sockets_two_loops_and_two_exits_takes_few_messages(fresh):
+    count = 0
+
+    def act(kind, **values):
+        nonlocal count
+        count += 1
+        do(fresh, kind, **values)
+
+    for materia in ("Plan", "Build", "Eval", "Maintain", "Auto-Plan", "Draft", "Critique", "Narrate"):
+        act("add", materia=materia)
+    one, two, three, four, five, six, seven, eight = (f"Socket-{number}" for number in range(1, 9))
+    for source, to in ((one, two), (two, three), (three, four), (three, two), (four, two)):
+        act("connect", **{"from": source, "to": to})
+    for source, to in ((five, six), (six, seven), (seven, six)):
+        act("connect", **{"from": source, "to": to})
+    act("marquee", ids=[two, three, four])
+    act("loop")
+    act("marquee", ids=[six, seven])
+    act("loop")
+    act("connect", **{"from": four, "to": five})
+    act("connect", **{"from": seven, "to": eight})
+    document = fresh.design.document
+    assert fresh.design.report.problems == ()
+    assert document["sockets"][three]["edges"] == [edge(two, "not_satisfied"), edge(four)]
+    assert {name: loop["sockets"] for name, loop in document["loops"].items()} == {
+        "items": [two, three, four],
+        "items-2": [six, seven],
+    }
+    assert document["loops"]["items"]["consumes"]["from"] == one
+    assert document["loops"]["items-2"]["consumes"]["from"] == five
+    assert [loop["exits"][0]["targetSocketId"] for loop in document["loops"].values()] == [five, eight]
+    assert count < 40
+
+
+# -- nothing typed is lost, or taken for another part --------------------------------------
+
+
+def test_what_was_typed_for_one_part_reaches_that_part_whatever_is_selected(session):
+    do(session, "pick", what=["socket", "Socket-2"])
+    put(session, "materia", "Eval", "prompt", "Judge {{item.title}}.\n")
+    assert session.design.definitions["Eval"]["prompt"] == "Judge {{item.title}}.\n", "prose is kept as it is"
+    put(session, "edge", "edge:1:Socket-3", "maxTraversals", " 7 ")
+    assert session.design.document["sockets"]["Socket-3"]["edges"][1]["maxTraversals"] == 7
+    assert session.selected == ("socket", "Socket-2")
+
+
+def test_what_is_refused_stays_in_its_field_with_the_reason_until_it_is_let_go(session):
+    do(session, "pick", what=["edge", "edge:1:Socket-3"])
+    assert "at most cannot be 'seven'" in refused(
+        session, "set", of=["edge", "edge:1:Socket-3"], field="maxTraversals", value="seven"
+    )
+    shown = field(design_slice(session), "maxTraversals")
+    assert (shown["typed"], shown["value"]) == ("seven", "3")
+    assert "whole number" in shown["error"]
+    do(session, "pick", what=["socket", "Socket-1"])
+    again = field(do(session, "pick", what=["edge", "edge:1:Socket-3"]), "maxTraversals")
+    assert again["typed"] == "seven", "it waits for whoever comes back"
+    gone = do(session, "forget", of=["edge", "edge:1:Socket-3"], field="maxTraversals")
+    assert (field(gone, "maxTraversals")["typed"], field(gone, "maxTraversals")["error"]) == (None, "")
+
+
+def test_a_new_edge_waits_for_what_the_others_leave_open(fresh):
+    for materia in ("Eval", "Build", "Narrate", "Draft"):
+        do(fresh, "add", materia=materia)
+    for to in ("Socket-2", "Socket-3", "Socket-4"):
+        do(fresh, "connect", **{"from": "Socket-1", "to": to})
+    made = fresh.design.document["sockets"]["Socket-1"]["edges"]
+    assert made == [edge("Socket-3", "not_satisfied"), edge("Socket-4", "satisfied"), edge("Socket-2")]
+    assert fresh.selected == ("edge", "edge:1:Socket-1"), "the one that was made, where it stands"
+    assert "unreachable-edge" not in [one.code for one in fresh.design.report.problems]
+
+
+def test_the_form_of_a_new_way_begins_empty_for_each_socket(session):
+    do(session, "connect", **{"from": "Socket-5", "to": "Socket-1", "when": "not_satisfied", "most": "7"})
+    made = do(session, "connect", **{"from": "Socket-4", "to": "Socket-3", "when": "satisfied"})
+    assert "maxTraversals" not in session.design.document["sockets"]["Socket-4"]["edges"][0]
+    assert made["inspector"]["sentence"] == "From Socket-4 when satisfied to Socket-3."
+
+
+# -- materia -----------------------------------------------------------------------------
+
+
+def test_an_unknown_materia_is_asked_about_and_made_only_then(fresh):
+    told = do(fresh, "add", materia="Writr")
+    assert fresh.design.document == {}
+    assert "There is no materia 'Writr'." in told["bar"]["question"]["words"]
+    assert told["bar"]["question"]["choices"] == ["Make the agent Writr", "Make the utility Writr"]
+    do(fresh, "answer", number=0)
+    assert fresh.design.document["sockets"] == {"Socket-1": {"materia": "Writr"}}
+    assert fresh.design.definitions["Writr"]["tools"] == "none"
+    assert fresh.design.report.ok
+    assert do(fresh, "add", materia="Pla")["bar"]["question"]["choices"][0] == "Take Plan"
+    do(fresh, "answer", number=0)
+    assert fresh.design.document["sockets"]["Socket-2"] == {"materia": "Plan"}
+    assert do(fresh, "add", materia="Nope")["bar"]["question"]
+    assert do(fresh, "answer", number=-1)["bar"]["question"] is None
+    assert len(fresh.design.document["sockets"]) == 2
+
+
+def test_a_socket_is_not_given_a_materia_that_is_not_there(session):
+    refused(session, "set", of=["socket", "Socket-3"], field="materia", value="Evl")
+    assert session.question.choices[0][0] == "Take Eval"
+    do(session, "answer", number=2)
+    assert session.design.document["sockets"]["Socket-3"]["materia"] == "Evl"
+    assert session.design.definitions["Evl"]["type"] == "utility"
+
+
+def test_a_materia_is_edited_in_the_form_of_its_socket_and_undone(session):
+    told = do(session, "pick", what=["socket", "Socket-3"])
+    materia = told["inspector"]["materia"]
+    assert [one["name"] for one in materia["fields"]][:3] == ["prompt", "model", "tools"]
+    assert "item.title" in [one["name"] for one in materia["variables"]]
+    before = session.design.definitions["Eval"]
+    put(session, "materia", "Eval", "model", "openai:gpt-5-mini")
+    put(session, "materia", "Eval", "tools", "read, grep")
+    assert session.design.definitions["Eval"] == {
+        **before,
+        "model": "openai:gpt-5-mini",
+        "tools": ["read", "grep"],
+    }
+    assert session.design.patch() == []
+    assert {one["path"] for one in session.design.materia_patch()} == {"/Eval/tools", "/Eval/model"}
+    assert session.design.changed
+    do(session, "undo")
+    do(session, "undo")
+    assert session.design.definitions["Eval"] == before
+    assert not session.design.changed
+    do(session, "redo")
+    assert session.design.definitions["Eval"]["model"] == "openai:gpt-5-mini"
+
+
+def test_what_the_agent_would_be_told_follows_the_prompt(session):
+    do(session, "pick", what=["socket", "Socket-3"])
+    told = put(session, "materia", "Eval", "prompt", "Judge {{item.title}}.")["inspector"]["materia"]["told"]
+    by_title = {layer["title"]: layer["text"] for layer in told}
+    assert by_title["Instructions"] == "Judge [title of the work item]."
+    assert "[the request]" in by_title["What the cast is about"]
+    assert "satisfied" in by_title["What to return"]
+
+
+def test_changed_materia_are_saved_with_few_lines_and_what_is_below_is_left_out(wb, session):
+    put(session, "materia", "Eval", "model", "m:x")
+    do(session, "make", what="agent", id="Mine")
+    do(session, "save")
+    kept = json.loads((wb.project / PROJECT_FILE).read_text())
+    assert kept["materia"]["Eval"] == {"model": "m:x"}
+    assert kept["materia"]["Mine"]["prompt"]
+    assert wb.config.document["materia"]["Eval"]["prompt"], "the rest is that of the layer below"
+    assert not session.design.changed
+    do(session, "undo")
+    do(session, "undo")
+    do(session, "save")
+    assert "Eval" not in json.loads((wb.project / PROJECT_FILE).read_text()).get("materia", {})
+
+
+# -- loops, exits, order -----------------------------------------------------------------
+
+
+def test_a_way_out_of_a_loop_is_an_exit_and_can_be_an_edge(session):
+    do(session, "add", materia="Narrate")
+    do(session, "connect", **{"from": "Socket-3", "to": "Socket-6"})
+    assert session.selected == ("exit", "exit:2:items")
+    document = session.design.document
+    assert document["loops"]["items"]["exits"][2]["from"] == "Socket-3"
+    do(session, "turn", of=["exit", "exit:2:items"])
+    assert edge("Socket-6") in session.design.document["sockets"]["Socket-3"]["edges"]
+    assert len(session.design.document["loops"]["items"]["exits"]) == 2
+    place = session.design.document["sockets"]["Socket-3"]["edges"].index(edge("Socket-6"))
+    told = do(session, "pick", what=["edge", f"edge:{place}:Socket-3"])
+    assert told["inspector"]["turn"] == "make it an exit of the loop"
+    do(session, "turn", of=["edge", f"edge:{place}:Socket-3"])
+    assert len(session.design.document["loops"]["items"]["exits"]) == 3
+
+
+def test_the_order_of_edges_is_changed_and_the_same_edge_stays_selected(session):
+    do(session, "order", of=["edge", "edge:0:Socket-3"], by=1)
+    assert session.selected == ("edge", "edge:1:Socket-3")
+    assert [one["to"] for one in session.design.document["sockets"]["Socket-3"]["edges"]] == [
+        "Socket-2",
+        "Socket-4",
+    ]
+    assert "there is no place" in refused(session, "order", of=["edge", "edge:1:Socket-3"], by=1)
+
+
+def test_a_loop_is_filled_in_and_begins_where_a_way_leads_in(session):
+    told = do(session, "pick", what=["loop", "items"])
+    assert told["inspector"]["source"] == "consumes"
+    put(session, "loop", "items", "consumes.as", "task")
+    put(session, "loop", "items", "id", "tasks")
+    assert session.selected == ("loop", "tasks")
+    assert session.design.document["loops"]["tasks"]["consumes"]["as"] == "task"
+    do(session, "source", loop="tasks", source="")
+    do(session, "source", loop="tasks", source="consumes")
+    assert session.design.document["loops"]["tasks"]["consumes"]["from"] == "Socket-1", "the likely generator"
+    do(session, "delete", what=["loop", "tasks"])
+    do(session, "marquee", ids=["Socket-4", "Socket-2", "Socket-3"])
+    do(session, "loop")
+    assert session.design.document["loops"]["items"]["sockets"][0] == "Socket-2"
+
+
+# -- copies, deleting, moving ----------------------------------------------------------------
+
+
+def test_sockets_are_copied_with_the_edges_between_them_and_nothing_else(session):
+    do(session, "marquee", ids=["Socket-2", "Socket-3"])
+    do(session, "copy")
+    do(session, "paste")
+    sockets = session.design.document["sockets"]
+    assert sockets["Socket-6"]["edges"] == [edge("Socket-7")]
+    assert [one["to"] for one in sockets["Socket-7"]["edges"]] == ["Socket-6"]
+    assert sockets["Socket-3"] == session.design.began["sockets"]["Socket-3"]
+    assert session.marked == ["Socket-6", "Socket-7"], "the copies can be moved or deleted at once"
+    do(session, "delete")
+    assert session.design.document["sockets"] == session.design.began["sockets"]
+    do(session, "pick", what=["socket", "Socket-5"])
+    do(session, "duplicate")
+    assert session.selected == ("socket", "Socket-6")
+    do(session, "cut")
+    assert "Socket-6" not in session.design.document["sockets"]
+
+
+def test_sockets_are_dragged_to_places_of_the_layout_as_one_step(session):
+    do(session, "move", id="Socket-5", x=660, y=-55)
+    assert session.design.document["layout"]["sockets"]["Socket-5"] == {"x": 3, "y": -0.5}
+    do(session, "drop", materia="Narrate", x=0, y=110)
+    assert session.design.document["layout"]["sockets"]["Socket-6"] == {"x": 0, "y": 1}
+    assert "two numbers" in refused(session, "move", id="Socket-5", x="far", y=1)
+    do(session, "undo")
+    assert "Socket-6" not in session.design.document["sockets"]
+
+
+def test_a_part_of_the_picture_and_a_part_of_the_form_are_the_same(session):
+    told = do(session, "pick", what=["exit", "loop-exit:items:exit:Socket-4:satisfied"])
+    assert session.selected == ("exit", "exit:0:items")
+    assert told["selected"] == {"kind": "exit", "id": "loop-exit:items:exit:Socket-4:satisfied"}
+    assert told["inspector"]["sentence"].startswith("Once the list of items is done")
+    assert do(session, "pick", what=None)["inspector"]["kind"] == "loadout"
+    assert "there is no socket" in refused(session, "pick", what=["socket", "Socket-77"])
+
+
+# -- what is wrong, what can happen, saving, casting ---------------------------------------------
+
+
+def test_a_finding_is_mended_by_its_button(fresh):
+    for materia in ("Eval", "Build"):
+        do(fresh, "add", materia=materia)
+    do(fresh, "connect", **{"from": "Socket-1", "to": "Socket-2", "when": "satisfied"})
+    found = {one["code"]: one for one in design_slice(fresh)["dock"]["problems"]}
+    assert found["guard-on-text"]["mend"] == "Read the output of Socket-1 as JSON"
+    assert found["guard-on-text"]["pick"] == ["edge", "edge:0:Socket-1"]
+    do(fresh, "mend", code="guard-on-text", source=found["guard-on-text"]["source"])
+    assert fresh.design.document["sockets"]["Socket-1"]["parse"] == "json"
+    assert "not there any more" in refused(
+        fresh, "mend", code="guard-on-text", source="Socket-1.edges[0].when"
+    )
+
+
+def test_what_can_happen_is_told_with_a_witness_and_grows_stale(session):
+    told = do(session, "explore")["dock"]["happens"]
+    assert [row["sign"] for row in told["rows"]][:2] == ["ends", "fails"]
+    assert "% for 3 items, each verdict satisfied with a chance of 0.7" in told["rows"][0]["about"]
+    assert not told["stale"]
+    assert do(session, "witness", what="complete")["dock"]["happens"]["route"][0] == "Socket-1"
+    assert do(session, "add", materia="Narrate")["dock"]["happens"]["stale"]
+    rows = do(session, "explore")["dock"]["happens"]["rows"]
+    assert {
+        "sign": "never",
+        "what": "never visited",
+        "about": "Socket-6",
+        "witness": None,
+        "pick": ["socket", "Socket-6"],
+    } in rows
+    do(session, "delete", what=["socket", "Socket-1"])
+    assert "stand in the way" in refused(session, "explore")
+
+
+def test_saving_with_problems_asks_first(wb, session):
+    do(session, "delete", what=["socket", "Socket-1"])
+    told = do(session, "save")
+    assert not (wb.project / PROJECT_FILE).exists()
+    assert told["bar"]["question"]["choices"] == ["Save anyway"]
+    do(session, "answer", number=0)
+    kept = json.loads((wb.project / PROJECT_FILE).read_text())["loadouts"]["Plan-Build-Eval"]
+    assert "Socket-1" not in kept["sockets"]
+    do(session, "save", to="this notebook", anyway=True)
+    assert wb.loadouts["Plan-Build-Eval"] == "notebook"
+
+
+def test_a_design_is_cast_as_it_is_now_saved_or_not(wb, session):
+    made = []
+    session.cast_made = made.append
+    do(session, "add", materia="Narrate")
+    do(session, "connect", **{"from": "Socket-5", "to": "Socket-6"})
+    put(session, "materia", "Plan", "prompt", "Plan it shortly.")
+    do(session, "cast", request="a small tool")
+    [cast] = made
+    assert "Socket-6" in cast.graph.sockets
+    assert cast.graph.sockets["Socket-1"].materia.prompt == "Plan it shortly."
+    assert "Socket-6" not in wb.graph("Plan-Build-Eval").sockets
+    do(session, "delete", what=["socket", "Socket-1"])
+    assert "cannot be cast" in refused(session, "cast", request="again")
+
+
+# -- hostile -----------------------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_no_message_raises_or_breaks_what_is_told(data):
+    wb = Workbench(bundled=False)
+    config = looped({"exits": [route("Socket-3", "satisfied", "Socket-4")]})
+    wb.load(config)
+    session = DesignSession(wb, Design("T", config["loadouts"]["T"], config))
+    kinds = sorted(set(session._acts) - {"save", "cast", "reload"})
+    values = st.one_of(
+        json_values,
+        st.sampled_from(
+            [
+                ["socket", "Socket-1"],
+                ["edge", "edge:0:Socket-1"],
+                ["loop", "L"],
+                "Socket-2",
+                "P",
+                "L",
+                "parse",
+            ]
+        ),
+    )
+    names = [
+        "what",
+        "of",
+        "id",
+        "ids",
+        "from",
+        "to",
+        "when",
+        "most",
+        "field",
+        "value",
+        "materia",
+        "by",
+        "loop",
+        "source",
+    ]
+    for _ in range(4):
+        kind = data.draw(st.one_of(st.sampled_from(kinds), st.text()))
+        session.heard(kind, data.draw(st.dictionaries(st.sampled_from(names), values)))
+        json.dumps(design_slice(session)).encode()
+    wb.close()
+
+
+def test_hostile_names_are_told_as_the_text_that_they_are(wb):
+    document = {
+        "entry": "Socket-1",
+        "sockets": {
+            "Socket-1": {"materia": HOSTILE, "label": HOSTILE, "edges": [{"when": HOSTILE, "to": "\ud800"}]}
+        },
+        "loops": {
+            HOSTILE: {
+                "sockets": ["Socket-1", HOSTILE],
+                "consumes": {"from": HOSTILE},
+                "exits": [5, {"id": HOSTILE}],
+            }
+        },
+    }
+    session = DesignSession(
+        wb, Design("H", document, {"materia": {HOSTILE: {"prompt": HOSTILE, "tools": "none"}}})
+    )
+    for pick in (
+        ["socket", "Socket-1"],
+        ["edge", "edge:0:Socket-1"],
+        ["loop", HOSTILE],
+        ["exit", f"exit:0:{HOSTILE}"],
+    ):
+        told = do(session, "pick", what=pick)
+        assert json.dumps(told).encode()
+    assert session.note == ("status", "")

@@ -1,0 +1,176 @@
+"""What the front-end of a cast is told: rows of steps and items, the state as a tree, the joined modules."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cast_helpers as h
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import MISSING, replaced, same
+from materia_nb.widgets import frontend
+from materia_nb.widgets.item_marks import base_of, items_state, rebuilt
+from materia_nb.widgets.state_tree import aliases, changed_blocks, differences, tree_of
+from materia_nb.widgets.step_rows import TAIL, StepRows, timeline_state
+
+# -- steps ----------------------------------------------------------------------------------------
+
+
+def test_a_row_says_what_a_step_did(cast):
+    cast.run(steps=4)
+    rows = StepRows(cast).between(1, 99)
+    assert [row[2] for row in rows] == ["Plan", "Build", "Eval", "Build"]
+    assert rows[0][4] == "3 items: a, b, c"
+    assert rows[2][3:7] == [["WI-1", "a"], "not yet", "no", "Build"]
+
+
+def test_rows_are_made_once_and_a_step_is_found_by_its_words(cast):
+    cast.run()
+    rows = StepRows(cast)
+    assert rows.between(2, 3)[0] is rows.between(2, 2)[0]
+    assert rows.find("BUILD")
+    assert rows.find("wi-2") == [step.number for step in cast.steps if step.item_key == "WI-2"]
+    assert rows.find("no such words") == []
+
+
+def test_of_many_steps_only_the_latest_are_told_and_a_view_asks_for_the_others(cast, monkeypatch):
+    cast.run()
+    monkeypatch.setattr("materia_nb.widgets.step_rows.TAIL", 3)
+    rows = StepRows(cast)
+    told = timeline_state(rows, None, alive=True, busy=False)
+    assert TAIL > 3
+    assert [row[0] for row in told["tail"]] == [told["total"] - 2, told["total"] - 1, told["total"]]
+    assert [row[0] for row in rows.between(-5, 2)] == [1, 2]
+    assert rows.between(told["total"] + 1, 10**9) == []
+
+
+def test_marks_tell_of_edits_and_pins(cast):
+    cast.run(steps=2)
+    cast.edit.set("note", "x")
+    cast.pin("Socket-3", {"satisfied": True})
+    cast.step()
+    rows = StepRows(cast).between(1, 9)
+    assert rows[1][-1] == ["edited"]
+    assert rows[2][-1] == ["pinned"]
+
+
+# -- items ----------------------------------------------------------------------------------------
+
+
+def test_items_tell_which_is_done_and_which_is_current(cast):
+    cast.run(until=lambda c: c.now.cursors.get("workItemIndex") == 1)
+    told = items_state(cast, alive=True, busy=False)
+    assert [title for title, _ in told["items"]] == ["a", "b", "c"]
+    assert (told["done"], told["current"], told["can"]) == (1, 1, True)
+    assert told["base"] == base_of(cast.work_items)
+
+
+def test_rows_know_where_they_came_from_and_keep_what_was_not_changed():
+    items = [{"title": "a", "context": "x"}, "loose"]
+    made, origins = rebuilt([["new", "y", None], ["loose", "", 1], ["a", "z", 0]], items, known=True)
+    assert made == [{"title": "new", "context": "y"}, "loose", {"title": "a", "context": "z"}]
+    assert origins == [None, 1, 0]
+    assert rebuilt([["a", "x", 7]], items, known=True)[1] == [None]
+    assert rebuilt([["a", "x", 0]], items, known=False)[1] is None
+
+
+@pytest.mark.parametrize("rows", [None, {}, [1], [["a"]], [["a", 3, None]]])
+def test_rows_that_are_none_are_refused(rows):
+    with pytest.raises(MateriaError, match="row"):
+        rebuilt(rows, [], known=True)
+
+
+# -- the state ----------------------------------------------------------------------------------------
+
+
+def test_one_item_under_several_names_is_one_row():
+    one = h.item("a")
+    data = {"item": one, "currentWorkItem": dict(one), "note": "n", "workItems": [one], "workItem": dict(one)}
+    assert aliases(data) == {"item": ["currentWorkItem", "workItem"]}
+    nodes = tree_of(data)
+    assert [node["name"] for node in nodes] == ["item", "note", "workItems"]
+    assert nodes[0]["same"] == ["currentWorkItem", "workItem"]
+
+
+def test_a_tree_is_bounded_and_says_what_is_left_out():
+    wide = tree_of({"list": list(range(1000)), "text": "x" * 5000})
+    assert (wide[0]["count"], wide[0]["more"]) == (1000, 700)
+    assert (len(wide[1]["text"]), wide[1]["cut"]) == (1000, 5000)
+    deep: dict[str, object] = {}
+    for _ in range(40):
+        deep = {"in": deep}
+    node = tree_of(deep)[0]
+    for _ in range(11):
+        node = node["children"][0]
+    assert (node["children"], node["more"]) == ([], 1)
+
+
+def test_a_difference_is_told_once_for_all_names_of_an_item():
+    before = {"item": h.item("a"), "workItem": h.item("a")}
+    after = {"item": h.item("b"), "workItem": h.item("b")}
+    rows = changed_blocks(before, after, "t")[1]["rows"]
+    assert [row[0] for row in rows] == ["item.title", "item.context"]
+    assert changed_blocks(before, before, "t")[1]["text"] == "nothing"
+
+
+def test_what_was_added_changed_and_removed():
+    found = differences({"a": 1, "b": [1, 2], "c": 0}, {"a": True, "b": [1, 3, 4], "d": None})
+    assert [(one.path, one.what) for one in found] == [
+        ("a", "changed"),
+        ("b.1", "changed"),
+        ("b.2", "added"),
+        ("c", "removed"),
+        ("d", "added"),
+    ]
+
+
+@pytest.mark.parametrize("path", ["list.7", "list.x", "text.inside", "nothing"])
+def test_a_path_that_leads_nowhere_is_refused(path):
+    with pytest.raises(MateriaError):
+        replaced({"list": [1], "text": "t"}, path.split("."), MISSING)
+
+
+@given(
+    st.dictionaries(st.sampled_from("xyz"), st.integers() | st.text(max_size=3), min_size=1),
+    st.integers(),
+    st.data(),
+)
+def test_a_path_is_set_where_it_is_and_nowhere_else(value, new, data):
+    path = data.draw(st.sampled_from(sorted(value)))
+    made = replaced(value, [path], new)
+    assert all(one.path == path for one in differences(value, made))
+    assert same(replaced(made, [path], new), made)
+
+
+# -- the modules ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "entry",
+    sorted(one.name for one in frontend._HOME.iterdir() if "export default" in one.read_text("utf-8")),
+)
+def test_the_modules_of_each_front_end_make_one_without_imports(entry):
+    joined = frontend.esm(entry)
+    assert not re.search(r"^import ", joined, re.MULTILINE)
+    assert len(re.findall(r"^export ", joined, re.MULTILINE)) == 1
+    assert "innerHTML" not in joined
+    assert "outerHTML" not in joined
+    assert "insertAdjacentHTML" not in joined
+    assert not re.search(r"https?://(?!www\.w3\.org/)", joined), "nothing is loaded from elsewhere"
+
+
+def test_two_modules_with_one_name_are_refused(tmp_path, monkeypatch):
+    for name, text in {
+        "a.js": 'import { x } from "./b.js";\nconst y = 1;\n',
+        "b.js": "export const x = 1;\nconst y = 2;\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(frontend, "_HOME", tmp_path)
+    with pytest.raises(ValueError, match="both define y"):
+        frontend.esm.__wrapped__("a.js")
+    (tmp_path / "b.js").write_text('import { y } from "./a.js";\nexport const x = 1;\n')
+    with pytest.raises(ValueError, match="import one another"):
+        frontend.esm.__wrapped__("a.js")
