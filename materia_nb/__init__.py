@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from materia_nb.cast import Cast
+    from materia_nb.cast.workbench import Workbench
     from materia_nb.errors import MateriaError
-    from materia_nb.workbench import Workbench
 
 __version__ = "0.1.0"
 
@@ -35,7 +35,7 @@ __all__ = [
 _HOMES = {
     "Cast": "materia_nb.cast",
     "MateriaError": "materia_nb.errors",
-    "Workbench": "materia_nb.workbench",
+    "Workbench": "materia_nb.cast.workbench",
 }
 
 

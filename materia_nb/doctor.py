@@ -20,6 +20,8 @@ from materia_nb.agents.command_agent import PREFIX, PRESETS
 from materia_nb.agents.function import PersonAgent
 from materia_nb.agents.interface import Agent, TellsReadiness
 from materia_nb.agents.tools import choose_tools
+from materia_nb.cast.workbench import Workbench
+from materia_nb.display.table import Table
 from materia_nb.display.text import table
 from materia_nb.errors import MateriaError
 from materia_nb.interrupts import Stop
@@ -28,8 +30,6 @@ from materia_nb.loadout.layers import Layer, pi_profile_directory, profile_direc
 from materia_nb.platform import PROCESSES, THREADS
 from materia_nb.utilities import scripts
 from materia_nb.utilities.process import ProcessResult, run_process, summarize
-from materia_nb.views import Table
-from materia_nb.workbench import Workbench
 
 __all__ = ["Checkup", "Finding", "Status", "checkup"]
 
@@ -327,6 +327,6 @@ def _folders(wb: Workbench) -> list[tuple[str, Path]]:
 
 
 if __name__ == "__main__":
-    from materia_nb.workbench import Workbench
+    from materia_nb.cast.workbench import Workbench
 
     print(checkup(Workbench()))

@@ -33,7 +33,7 @@ class CaseItem(pytest.Item):
 
     def runtest(self) -> None:
         """Send the answers through the loadout, and compare."""
-        from materia_nb.cases import read_case
+        from materia_nb.cast.cases import read_case
 
         if told := read_case(self.path).check():
             raise CaseFailed("\n".join(told))

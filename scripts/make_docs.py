@@ -19,6 +19,7 @@ from pathlib import Path
 from make_cheatsheet import SOURCE, sheet
 from materia_nb import Workbench
 from materia_nb.agents import Turn
+from materia_nb.cast.views.status import marks_of
 from materia_nb.display.marks import Marks
 from materia_nb.display.svg import graph_svg
 from materia_nb.engine import events
@@ -26,7 +27,6 @@ from materia_nb.gallery import Card, gallery
 from materia_nb.loadout import FieldRow, config_fields
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
 from materia_nb.magics.registry import VERBS, Argument, Verb
-from materia_nb.views import marks_of
 
 ROOT = Path(__file__).resolve().parent.parent
 FORMAT = Path("docs/loadout-format.md")

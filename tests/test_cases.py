@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from cast_helpers import items
-from materia_nb.cases import read_case
+from materia_nb.cast.cases import read_case
 from materia_nb.errors import MateriaError
 
 

@@ -6,9 +6,9 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.cast import Cast
+from materia_nb.cast.views.status import StatusView
 from materia_nb.handoff import protocol
 from materia_nb.handoff.protocol import Reported
-from materia_nb.views import StatusView
 from protocol_helpers import block, contract
 
 CON = protocol("agent-contract")

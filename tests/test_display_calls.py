@@ -8,9 +8,10 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.agents.interface import Asking
+from materia_nb.cast.views.status import CastView, StatusView
+from materia_nb.cast.views.step_views import StepView
 from materia_nb.display.calls import JUDGED, call_words, calls_html, calls_text
 from materia_nb.engine.conversation import ToolCall
-from materia_nb.views import CastView, StatusView, StepView
 
 
 def bash(command, **fields):

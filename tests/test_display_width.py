@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from materia_nb.cast.views.status import steps_view
 from materia_nb.display.text import WIDTH, display_width, graph_text, table
-from materia_nb.views import steps_view
 
 
 def widest(text):

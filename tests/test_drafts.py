@@ -7,8 +7,8 @@ import pytest
 import cast_helpers as h
 from materia_nb.agents.interface import AgentError
 from materia_nb.cast import Cast
-from materia_nb.handoff_view import HandoffView
-from materia_nb.tables import budget_view
+from materia_nb.cast.views.handoff_view import HandoffView
+from materia_nb.cast.views.tables import budget_view
 from materia_nb.widgets.step_rows import StepRows
 
 DONE = '{"satisfied": true, "context": "done"}'

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 import cast_helpers as h
 from materia_nb.agents.interface import Called, ToolCall
 from materia_nb.cast import Cast
+from materia_nb.cast.views.status import marks_of
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.envelope import parse_name
 from materia_nb.store.side_files import step_names
-from materia_nb.views import marks_of
 from protocol_helpers import block, contract, envelope
 
 ASK = {

@@ -8,9 +8,9 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.cast import Cast
+from materia_nb.cast.views.handoff_view import HandoffView
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import protocol
-from materia_nb.handoff_view import HandoffView
 from materia_nb.store.side_files import change_context, missing_evidence, read_context
 from protocol_helpers import block, contract, envelope
 from test_holds import report, same_when_opened, start

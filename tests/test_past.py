@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from materia_nb.cast.views.status import loop_progress, marks_of, status_lines
 from materia_nb.errors import MateriaError
-from materia_nb.views import loop_progress, marks_of, status_lines
 
 
 def sockets(steps):

@@ -150,7 +150,7 @@ def test_journal_and_record_say_what_it_was_pinned_to(bench):
 
 
 def test_why_status_and_steps_say_it_was_pinned(bench):
-    from materia_nb.views import status_lines, steps_view
+    from materia_nb.cast.views.status import status_lines, steps_view
 
     cast = bench.cast("go", pins={"Count": PIN})
     assert "pinned: Count to a text" in status_lines(cast)
@@ -162,7 +162,7 @@ def test_why_status_and_steps_say_it_was_pinned(bench):
 
 
 def test_a_cast_without_pins_has_no_column_for_them(bench):
-    from materia_nb.views import steps_view
+    from materia_nb.cast.views.status import steps_view
 
     cast = bench.cast("go")
     cast.run()
@@ -192,7 +192,7 @@ def test_resumed_a_pinned_text_still_answers(bench):
 
 
 def test_resumed_a_pinned_function_is_gone_and_no_process_stands_in_for_it(bench):
-    from materia_nb.views import status_lines
+    from materia_nb.cast.views.status import status_lines
 
     def mock():
         return PIN

@@ -10,8 +10,9 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.cast import Cast
+from materia_nb.cast.views.status import CastView, StatusView, steps_view
+from materia_nb.cast.views.step_views import StepView, cast_page_html
 from materia_nb.errors import MateriaError
-from materia_nb.views import CastView, StatusView, StepView, cast_page_html, steps_view
 from materia_nb.widgets.cast_panel import CastPanel
 
 RECORDED = Path(__file__).parent / "data" / "recorded-casts"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 import cast_helpers as h
-from materia_nb import views
 from materia_nb.cast import Cast
+from materia_nb.cast.listing import casts_view
+from materia_nb.cast.views.status import status_lines
+from materia_nb.cast.views.step_views import cast_page_html
 from materia_nb.store.catalogue import cast_entry
-from materia_nb.tables import casts_view
 
 
 def odd(tmp_path, sockets, answers, loops=None, **fields):
@@ -32,7 +33,7 @@ def test_r45_a_cast_that_went_well_has_none(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), scripted([{"workItems": h.items("a")}, "b", h.YES, "told"]))
     assert (cast.run(), cast.remarks) == ("complete", ())
     assert "remarks" not in h.lines_of(cast)[-1]["data"]
-    assert views.status_lines(cast)[0].startswith("T: complete after 4 steps")
+    assert status_lines(cast)[0].startswith("T: complete after 4 steps")
 
 
 def test_r45_an_empty_plan_is_told_with_the_sockets_that_never_ran(tmp_path):
@@ -156,12 +157,12 @@ def empty(tmp_path):
 
 
 def test_r45_every_view_says_so_and_names_them(empty):
-    lines = views.status_lines(empty)
+    lines = status_lines(empty)
     assert lines[0].startswith("T: complete, with remarks, after 1 step")
     assert lines[1].startswith("remark: empty-loop: loop L was passed over")
     picture = empty._repr_mimebundle_()
     assert all(word in picture["image/svg+xml"] for word in ("with remarks", "empty-loop"))
-    page = views.cast_page_html(empty)
+    page = cast_page_html(empty)
     assert all(word in page for word in ("complete, with remarks", "empty-loop", "Socket-4 never ran"))
 
 

@@ -11,8 +11,9 @@ import cast_helpers as h
 from materia_nb.agents import AgentError, CommandAgent, ModelAgent, Reply
 from materia_nb.agents.interface import Called, Noted, ToolCall
 from materia_nb.agents.tools import Toolbox, shell
+from materia_nb.cast.views.status import StatusView
+from materia_nb.cast.views.step_views import cast_page_html
 from materia_nb.secrets import scrubbed, scrubbed_part, secret_arguments
-from materia_nb.views import StatusView, cast_page_html
 from model_helpers import turn
 from model_server import refuses, serving
 

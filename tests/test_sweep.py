@@ -14,8 +14,8 @@ from builders import asks, at, config, edge, utility
 from magics_helpers import run, text
 from materia_nb import Workbench
 from materia_nb.agents import Reply, Usage
+from materia_nb.cast.sweep import Judge
 from materia_nb.errors import MateriaError
-from materia_nb.sweep import Judge
 
 DO_AND_CHECK = config(
     {"Do": at("D", edge("Check")), "Check": asks(edge("Do", "not_satisfied", 1), materia="C")},

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
+from materia_nb.cast.views.handoff_view import TranslationView
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import protocol
-from materia_nb.handoff_view import TranslationView
 from materia_nb.widgets.inspecting import handoff_blocks
 from protocol_helpers import FREE, envelope
 from test_handoff_view import harmless

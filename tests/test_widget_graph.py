@@ -19,6 +19,7 @@ from ipywidgets.widgets import widget as widget_module
 from cast_helpers import loop_agents, loop_config, start
 from display_graphs import chain, graph, hello, loop, rework, socket, tangle
 from display_hostile import HOSTILE, hostile_graph, hostile_marks
+from materia_nb.cast.workbench import Workbench
 from materia_nb.display.cards import SMALL_SIZE, chip
 from materia_nb.display.geometry import text_width
 from materia_nb.display.html import Html
@@ -38,7 +39,6 @@ from materia_nb.widgets.curves import bend, points_of
 from materia_nb.widgets.graph import MOST_SOCKETS
 from materia_nb.widgets.picks import picks
 from materia_nb.widgets.scene import Scene
-from materia_nb.workbench import Workbench
 
 
 def live() -> int:

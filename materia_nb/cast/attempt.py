@@ -204,12 +204,12 @@ class Attempts(Sequence[Attempt]):
         return data_frame(rows, FIELDS)
 
     def __repr__(self) -> str:
-        from materia_nb.attempt_view import AttemptsView
+        from materia_nb.cast.views.attempt_view import AttemptsView
 
         return repr(AttemptsView(self))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        from materia_nb.attempt_view import AttemptsView
+        from materia_nb.cast.views.attempt_view import AttemptsView
 
         return AttemptsView(self)._repr_mimebundle_(include, exclude)
 

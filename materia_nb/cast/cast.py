@@ -58,10 +58,10 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
 
     from materia_nb.cast.attempt import Attempts, Wording
-    from materia_nb.compare_view import BlameView, ReplayView
+    from materia_nb.cast.views.compare_view import BlameView, ReplayView
+    from materia_nb.cast.views.step_views import EventsView
+    from materia_nb.cast.views.tables import SpentView
     from materia_nb.insight.replay import Replay
-    from materia_nb.tables import SpentView
-    from materia_nb.views import EventsView
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,7 +394,7 @@ class Cast(Snapshot):
         Raises:
             MateriaError: there is no such severity (``unknown_severity``) or socket (``unknown_socket``).
         """
-        from materia_nb.views import EventsView
+        from materia_nb.cast.views.step_views import EventsView
 
         if severity is not None and severity not in SEVERITIES:
             raise MateriaError(
@@ -430,8 +430,8 @@ class Cast(Snapshot):
         Raises:
             MateriaError: there is no such thing to add up by (``unknown_group``).
         """
+        from materia_nb.cast.views.tables import SpentView
         from materia_nb.insight.spending import spent
-        from materia_nb.tables import SpentView
 
         groups = by or ("socket",)
         return SpentView(groups, spent(self.rules, self.session, groups))
@@ -447,7 +447,7 @@ class Cast(Snapshot):
         Raises:
             MateriaError: the path names nothing (``bad_path``), or the cast is shown as recorded (``not_castable``).
         """
-        from materia_nb.compare_view import BlameView
+        from materia_nb.cast.views.compare_view import BlameView
         from materia_nb.insight.blame import blame
 
         self.needs_castable()
@@ -467,7 +467,7 @@ class Cast(Snapshot):
         Raises:
             MateriaError: it is no loadout, or has problems; or the cast is shown as recorded (``not_castable``).
         """
-        from materia_nb.compare_view import ReplayView
+        from materia_nb.cast.views.compare_view import ReplayView
         from materia_nb.insight.replay import replay
 
         self.needs_castable()
@@ -476,18 +476,18 @@ class Cast(Snapshot):
 
     def __repr__(self) -> str:
         """Say how the cast stands; stable from run to run, since notebooks are compared by it."""
-        from materia_nb.views import CastView
+        from materia_nb.cast.views.status import CastView
 
         return repr(CastView(self))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:  # noqa: ARG002
-        from materia_nb.views import CastView
+        from materia_nb.cast.views.status import CastView
 
         return CastView(self)._repr_mimebundle_()
 
     def save_page(self, path: str | Path) -> Path:
         """Write the cast as one HTML page that needs nothing else, and return its path."""
-        from materia_nb.views import cast_page_html
+        from materia_nb.cast.views.step_views import cast_page_html
 
         target = Path(path)
         with disk(target, "write the page"):
@@ -497,7 +497,7 @@ class Cast(Snapshot):
 
     def save_recording(self, path: str | Path) -> Path:
         """Write what was answered as a file that another cast can be answered from, and return its path."""
-        from materia_nb.recordings import recording_text
+        from materia_nb.cast.recordings import recording_text
 
         target = Path(path)
         with disk(target, "write the recording"):
@@ -519,7 +519,7 @@ class Cast(Snapshot):
         Raises:
             MateriaError: its answers alone do not lead where it went (``no_test``), or it is shown as recorded.
         """
-        from materia_nb.cases import case_of, relative_to, write_case
+        from materia_nb.cast.cases import case_of, relative_to, write_case
         from materia_nb.loadout import read_config
 
         self.needs_castable()
@@ -928,7 +928,7 @@ class Cast(Snapshot):
         Raises:
             MateriaError: OpenTelemetry is not installed (``no_otel``), or nobody took the spans (``not_exported``).
         """
-        from materia_nb.otel import export
+        from materia_nb.cast.otel import export
 
         if self.writable:
             with self._runner.lock():

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
+from typing import Any, Final, Generic, TypeVar, overload
 
+from materia_nb.display.escape import shorten
+from materia_nb.display.table import Table
 from materia_nb.engine.session import StepRecord
+from materia_nb.engine.step import short
 from materia_nb.errors import MateriaError
 from materia_nb.insight import sides
 from materia_nb.loadout.graph import Graph
 from materia_nb.store.catalogue import CastEntry
-
-if TYPE_CHECKING:
-    from materia_nb.views import Table
 
 STEP_FIELDS: Final = (
     *("step", "socket", "materia", "visit", "item", "label", "next", "by", "satisfied", "issues"),
@@ -99,8 +99,6 @@ class StepList(_Listed[StepRecord]):
     @property
     def table(self) -> Table:
         """The table that it shows itself as."""
-        from materia_nb.views import step_table
-
         return step_table(self._all, self._graph)
 
     def frame(self) -> Any:
@@ -149,8 +147,6 @@ class CastList(_Listed[CastEntry]):
     @property
     def table(self) -> Table:
         """The table that it shows itself as."""
-        from materia_nb.tables import casts_view
-
         return casts_view(self._all)
 
     def frame(self) -> Any:
@@ -186,3 +182,67 @@ def _time(milliseconds: int | None) -> datetime | None:
         return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
     except (OverflowError, ValueError, OSError):  # a recording may hold any number
         return None
+
+
+STEP_COLUMNS: Final = ("step", "socket", "materia", "visit", "item", "output", "next", "took")
+
+
+def step_table(steps: Sequence[StepRecord], graph: Graph) -> Table:
+    """Steps of casts of a loadout, one a row."""
+    rows: list[tuple[str, ...]] = []
+    pinned = any(step.pinned for step in steps)
+    for step in steps:
+        materia = graph.sockets[step.socket].materia.label
+        item = f"{step.item_key} {short(step.item_label or '', 40)}" if step.item_key else ""
+        output = shorten(step.output, 60) if step.output is not None else ""
+        way, took = way_words(step), took_words(step)
+        row = (str(step.number), step.socket, materia, str(step.visit), item, output, way, took)
+        rows.append((*row, step.pinned or "") if pinned else row)
+    headers = (*STEP_COLUMNS, "pinned to") if pinned else STEP_COLUMNS
+    return Table(headers, rows, "no steps yet")
+
+
+def way_words(step: StepRecord) -> str:
+    """Say in a word or two how a step went on: its target, a failure, or that it waits."""
+    decision = step.decision
+    if decision is None or decision.by in ("reissue", "finalize"):
+        return "waiting"
+    if decision.by in ("pause", "escalate"):
+        return f"held: {decision.by}"
+    if decision.failure is not None:
+        return f"failed: {decision.failure.kind}"
+    return decision.target or decision.by
+
+
+def took_words(step: StepRecord) -> str:
+    """How long a step took, from entering its socket to its end, waiting for a person included; empty before that."""
+    if step.ended is None:
+        return ""
+    seconds = max(0, step.ended - step.started) / 1000
+    digits = next((digits for digits, most in ((2, 9.995), (1, 99.95)) if seconds < most), 0)
+    return f"{seconds:.{digits}f} s"  # as long for short steps as for others, since notebooks are compared
+
+
+def casts_view(entries: Sequence[CastEntry]) -> Table:
+    """Casts on disk, newest first."""
+    labelled = any(one.name or one.tags or one.verdict or one.note for one in entries)
+    rows: list[tuple[str, ...]] = []
+    for one in entries:
+        said = (one.name, ", ".join(one.tags), one.verdict, short(one.note, 60)) if labelled else ()
+        steps = "" if one.steps is None else str(one.steps)
+        rows.append(
+            (
+                one.id,
+                *said[:1],
+                one.loadout or "",
+                one.outcome,
+                steps,
+                short(one.request or "", 60),
+                *said[1:],
+            )
+        )
+    said_columns = ("tags", "verdict", "note") if labelled else ()
+    name = ("name",) if labelled else ()
+    return Table(
+        ("cast", *name, "loadout", "status", "steps", "request", *said_columns), rows, "no casts yet"
+    )

@@ -100,7 +100,7 @@ class Card(Shown):
 
     @property
     def cases(self) -> tuple[Path, ...]:
-        """The files of its tests, which ``materia_nb.cases`` reads and pytest runs."""
+        """The files of its tests, which ``materia_nb.cast.cases`` reads and pytest runs."""
         return tuple(sorted((FOLDER / _FOLDERS[self.kind]).glob(f"{self.name}.*{CASES}")))
 
     def __repr__(self) -> str:

@@ -10,11 +10,11 @@ from types import EllipsisType
 from typing import Final, TypeAlias
 
 from materia_nb.display.escape import shorten
+from materia_nb.display.table import Text
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.lessons.guessbook import keep
 from materia_nb.lessons.misreadings import ANY, MISREADINGS
-from materia_nb.views import Text
 
 Asked: TypeAlias = tuple[object, JSON] | tuple[object, JSON, str]
 """An answer, the right one, and a line of code that shows how it went."""

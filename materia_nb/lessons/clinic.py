@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any, Final
 
+from materia_nb.cast.workbench import Workbench
 from materia_nb.display.bundle import Shown
+from materia_nb.display.table import Text
 from materia_nb.errors import MateriaError
 from materia_nb.gallery import Card, Diagnosis, gallery
 from materia_nb.jsonvalue import JSON
 from materia_nb.lessons.checks import judged
 from materia_nb.lessons.guessbook import keep
 from materia_nb.loadout import check_config, read_text
-from materia_nb.views import Text
-from materia_nb.workbench import Workbench
 
 _EXPLAINED: Final[Mapping[str, Mapping[str, str]]] = {
     "step": {"*": "That step did what its record says and what was meant. In which was the wrong way taken?"},

@@ -9,6 +9,7 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from materia_nb.cast.views.status import marks_of
 from materia_nb.display.bundle import Shown, bundle
 from materia_nb.display.escape import plain
 from materia_nb.display.html import Html, html_join, html_panel, html_text
@@ -22,7 +23,6 @@ from materia_nb.insight.predict import Prediction, guesses, judge, known_guess, 
 from materia_nb.lessons.checks import Sealed
 from materia_nb.lessons.guessbook import keep
 from materia_nb.loadout.graph import END
-from materia_nb.views import marks_of
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast

@@ -10,18 +10,19 @@ from functools import cached_property
 from random import Random
 from typing import Any, Final, TypeAlias
 
+from materia_nb.cast.views.status import steps_view
+from materia_nb.cast.workbench import Workbench
 from materia_nb.display.bundle import GraphPicture, Shown, picture
 from materia_nb.display.html import Html, html_join, html_lines, html_panel
 from materia_nb.display.marks import Marks
 from materia_nb.display.svg import graph_svg
+from materia_nb.display.table import Table, Text
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import JSON
 from materia_nb.lessons.checks import Asked, judged
 from materia_nb.loadout import Graph, build_graph
 from materia_nb.loadout.graph import END
-from materia_nb.views import Table, Text, steps_view
-from materia_nb.workbench import Workbench
 
 Document: TypeAlias = dict[str, JSON]
 Verdicts: TypeAlias = dict[str, list[bool]]

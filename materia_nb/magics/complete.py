@@ -9,9 +9,9 @@ from typing import Any, Final
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
 from materia_nb.agents.command_agent import PREFIX, PRESETS
+from materia_nb.cast.workbench import Workbench
 from materia_nb.loadout.facts import as_object
 from materia_nb.magics.registry import VERBS, Argument, Verb
-from materia_nb.workbench import Workbench
 
 IDENTIFIER = "materia_nb"
 _LINE = re.compile(r"(?:.*=\s*)?%{1,2}materia\s+(.*)", re.DOTALL)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from materia_nb.cast import Cast
-    from materia_nb.workbench import Workbench
+    from materia_nb.cast.workbench import Workbench
 
 _CAST: Final = ("materia_nb.cast.cast", "Cast")
 _log = logging.getLogger("materia_nb.magics")

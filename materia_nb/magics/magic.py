@@ -8,12 +8,12 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 
+from materia_nb.cast.workbench import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
 from materia_nb.magics.live import CastDisplay
 from materia_nb.magics.parsing import is_silenced, parse, split_verb
 from materia_nb.magics.registry import Call, find_verb, help_text
-from materia_nb.workbench import Workbench
 
 BENCH_NAME = "wb"
 """The variable that holds the workbench; verbs work on the one that stands there."""

@@ -113,7 +113,7 @@ def _make() -> tuple[Any, Any]:
 
 def progress_of(cast: Cast) -> tuple[int, int]:
     """Return how many items of the current loop are done, and how many there are."""
-    from materia_nb.views import loop_progress
+    from materia_nb.cast.views.status import loop_progress
 
     found = loop_progress(cast)
     visit = cast.now.at

@@ -14,12 +14,12 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from materia_nb.cast.views.status import marks_of, status_lines, steps_view
 from materia_nb.display.bundle import MimeBundle, Shown, bundle, picture
 from materia_nb.display.escape import plain, shorten
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import WIDTH, table
 from materia_nb.platform import Handle, call_later
-from materia_nb.views import marks_of, status_lines, steps_view
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast

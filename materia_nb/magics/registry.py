@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
+from materia_nb.cast.workbench import Workbench
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.workbench import Workbench
 
 Completes: TypeAlias = Literal[
     "verb", "loadout", "socket", "materia", "part", "cast", "file", "agent", "pin", "card"

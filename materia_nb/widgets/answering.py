@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from materia_nb.cast.views.status import tried_words
 from materia_nb.display.calls import JUDGED
 from materia_nb.display.escape import part, plain
 from materia_nb.engine import step as engine
@@ -14,7 +15,6 @@ from materia_nb.handoff import NotJson, strict_json
 from materia_nb.handoff.contract import request_of
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
-from materia_nb.views import tried_words
 from materia_nb.widgets.blocks import (
     Block,
     call_blocks,

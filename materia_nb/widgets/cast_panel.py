@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import ipywidgets as ui
 
+from materia_nb.cast.views.status import marks_of, status_lines, steps_view
+from materia_nb.cast.views.tables import items_view
 from materia_nb.display.escape import plain, shorten
 from materia_nb.display.html import Html
 from materia_nb.display.svg import graph_svg
+from materia_nb.display.table import JsonView
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.tables import items_view
-from materia_nb.views import JsonView, marks_of, status_lines, steps_view
 from materia_nb.widgets.base import Panel, css, show_html, show_panel, told_of
 from materia_nb.widgets.blocks import bounded
 from materia_nb.widgets.cast_messages import CastMessages
@@ -32,9 +33,9 @@ from materia_nb.widgets.step_rows import StepRows, timeline_state
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
+    from materia_nb.cast.workbench import Workbench
     from materia_nb.loadout.graph import Graph
     from materia_nb.widgets.design_panel import Designing
-    from materia_nb.workbench import Workbench
 
 HEIGHT: Final = 560
 """How high the surface is in pixels, unless it is said otherwise."""

@@ -25,9 +25,9 @@ from materia_nb.widgets.graph import GraphPanel
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
+    from materia_nb.cast.workbench import Workbench
     from materia_nb.display.geometry import Point
     from materia_nb.loadout.graph import Graph
-    from materia_nb.workbench import Workbench
 
 HEIGHT: Final = 620
 """How high the surface is in pixels."""

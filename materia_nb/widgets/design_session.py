@@ -31,7 +31,7 @@ from materia_nb.widgets.design_ways import Ways
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
-    from materia_nb.workbench import Workbench
+    from materia_nb.cast.workbench import Workbench
 
 _log = logging.getLogger("materia_nb.widgets")
 

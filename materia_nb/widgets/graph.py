@@ -15,6 +15,7 @@ import ipycytoscape as cyto
 import ipywidgets as ui
 from traitlets import observe
 
+from materia_nb.cast.views.status import marks_of, status_lines
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.geometry import Point
 from materia_nb.display.html import Html, html_text
@@ -26,7 +27,6 @@ from materia_nb.display.themes import THEMES, ThemeName
 from materia_nb.display.words import summary
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.graph import Graph
-from materia_nb.views import marks_of, status_lines
 from materia_nb.widgets.base import Panel, show_html
 from materia_nb.widgets.gestures import FONT, GESTURES, CanvasFront, gesture
 from materia_nb.widgets.inspector import Inspector

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+from materia_nb.cast.listing import way_words
+from materia_nb.cast.views.handoff_view import HandoffView, TranslationView
+from materia_nb.cast.views.status import loop_progress, marks_of
 from materia_nb.display.escape import part, plain
 from materia_nb.display.links import Link, links
 from materia_nb.display.words import advance_words, kind_words, loop_words, who_words
 from materia_nb.engine import step as engine
 from materia_nb.engine.prompt import Prompt
 from materia_nb.errors import MateriaError
-from materia_nb.handoff_view import HandoffView, TranslationView
 from materia_nb.insight.why import HEADERS
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
-from materia_nb.views import loop_progress, marks_of, way_words
 from materia_nb.widgets.blocks import (
     Block,
     call_blocks,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from materia_nb.cast.listing import way_words
+from materia_nb.cast.views.status import loop_progress, marks_of
 from materia_nb.display.calls import layers_html
 from materia_nb.display.escape import part
 from materia_nb.display.html import Html, html_join, html_json, html_panel, html_pre, html_table, html_text
@@ -20,7 +22,6 @@ from materia_nb.errors import MateriaError
 from materia_nb.insight.why import HEADERS
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
-from materia_nb.views import loop_progress, marks_of, way_words
 from materia_nb.widgets.definitions import (
     edge_definition,
     loop_definition,

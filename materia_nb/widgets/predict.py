@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import ipywidgets as ui
 
+from materia_nb.cast.views.status import marks_of
 from materia_nb.display.html import Html, html_text
 from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError
 from materia_nb.lessons import PredictionView, Question
-from materia_nb.views import marks_of
 from materia_nb.widgets.base import Panel, css, show_html, show_panel
 from materia_nb.widgets.controls import button, lines_html, row
 from materia_nb.widgets.predict_picture import PredictPicture

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import ipywidgets as ui
 
+from materia_nb.cast.quests import WORDS
+from materia_nb.cast.views.tables import QUEST_COLUMNS, quest_row, quests_view
 from materia_nb.display.escape import part
 from materia_nb.display.html import html_table, html_text
-from materia_nb.quests import WORDS
-from materia_nb.tables import QUEST_COLUMNS, quest_row, quests_view
 from materia_nb.widgets.base import Panel, show_html, show_panel
 from materia_nb.widgets.controls import button, lines_html, row
 from materia_nb.widgets.runs import Runs, runs_of
 
 if TYPE_CHECKING:
-    from materia_nb.quests import QuestBoard
+    from materia_nb.cast.quests import QuestBoard
     from materia_nb.store.board import Quest
 
 _LONGEST_LABEL = 60

@@ -13,7 +13,7 @@ from materia_nb.platform import Work, start_thread
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
-    from materia_nb.quests import QuestBoard
+    from materia_nb.cast.quests import QuestBoard
     from materia_nb.widgets.base import Panel
 
 _runs: Final[weakref.WeakKeyDictionary[Cast | QuestBoard, Runs]] = weakref.WeakKeyDictionary()

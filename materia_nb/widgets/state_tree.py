@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from materia_nb.cast.views.status import marks_of
 from materia_nb.display.escape import plain
 from materia_nb.jsonvalue import JSON, MISSING, compact, same
-from materia_nb.views import marks_of
 from materia_nb.widgets.blocks import Block, head, line, table
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from materia_nb.cast.listing import way_words
 from materia_nb.display.escape import part, plain, shorten
 from materia_nb.handoff.sparse import SEVERITIES
 from materia_nb.insight.sides import used
 from materia_nb.loadout.graph import END
-from materia_nb.views import way_words
 from materia_nb.widgets.standing import names_of
 
 if TYPE_CHECKING:

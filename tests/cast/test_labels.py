@@ -9,10 +9,10 @@ import pytest
 import cast_helpers as h
 from magics_helpers import line, run, text
 from materia_nb.cast import Cast
+from materia_nb.cast.views.status import StatusView, steps_view
 from materia_nb.engine.labels import Label
 from materia_nb.errors import MateriaError
 from materia_nb.store.catalogue import find_cast, list_casts
-from materia_nb.views import StatusView, steps_view
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from magics_helpers import line
 from materia_nb import Workbench
-from materia_nb.cases import read_case
+from materia_nb.cast.cases import read_case
 from materia_nb.errors import MateriaError
 from materia_nb.gallery import gallery
 from materia_nb.gallery.opening import notebook_of, open_card

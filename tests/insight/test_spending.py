@@ -7,8 +7,8 @@ import pytest
 import cast_helpers as h
 from magics_helpers import line, text
 from materia_nb.agents.interface import Reply, Usage
+from materia_nb.cast.views.tables import SpentView
 from materia_nb.errors import MateriaError
-from materia_nb.tables import SpentView
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from materia_nb.cast.views.step_views import StepView
 from materia_nb.errors import MateriaError
 from materia_nb.magics.registry import Argument, Call, verb
-from materia_nb.views import StepView
 
 
 @verb(

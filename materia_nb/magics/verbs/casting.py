@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from materia_nb import tables, views
 from materia_nb.cast import Cast
+from materia_nb.cast.views.status import StatusView
+from materia_nb.cast.views.step_views import StepView
+from materia_nb.cast.views.tables import GROUPS, allowed_view, breakpoints_view, budget_view, usage_view
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.loadout.vocabulary import GUARDS, described
 from materia_nb.magics.progress import running
@@ -44,14 +46,14 @@ def step(call: Call) -> Any:
             if count < 1:
                 raise MateriaError("The number of steps must be 1 or more.", kind="usage")
             current.run(steps=count)
-    return views.StepView(current)
+    return StepView(current)
 
 
 @verb("enter")
 def enter(call: Call) -> Any:
     """Enter the next socket without running it, to look at its prompt, or change it (reword), before it is asked."""
     call.bench.current.enter()
-    return views.StatusView(call.bench.current)
+    return StatusView(call.bench.current)
 
 
 @verb(
@@ -65,7 +67,7 @@ def run(call: Call) -> Any:
     current = call.bench.current
     with running(current):
         pause = current.run(call.get("until"), steps=call.get("steps"))
-    return views.StatusView(current, pause, current.breakpoints.changed)
+    return StatusView(current, pause, current.breakpoints.changed)
 
 
 @verb(
@@ -83,7 +85,7 @@ def reply(call: Call) -> Any:
         )
     current = call.bench.current
     current.reply(answer)
-    return views.StepView(current)
+    return StepView(current)
 
 
 @verb(
@@ -98,14 +100,14 @@ def refine(call: Call) -> Any:
     if not message:
         raise MateriaError("Say what should be different.", hint="write it behind refine", kind="usage")
     call.bench.current.refine(str(message))
-    return views.StepView(call.bench.current)
+    return StepView(call.bench.current)
 
 
 @verb("continue")
 def continue_(call: Call) -> Any:
     """Accept the draft of a multi-turn socket: its agent gives the final result."""
     call.bench.current.finalize()
-    return views.StepView(call.bench.current)
+    return StepView(call.bench.current)
 
 
 @verb(
@@ -122,7 +124,7 @@ def answer(call: Call) -> Any:
             "The answer is missing.", hint="write it behind answer, or in a cell", kind="usage"
         )
     call.bench.current.approvals.answer(str(text))
-    return views.StepView(call.bench.current)
+    return StepView(call.bench.current)
 
 
 @verb(
@@ -134,7 +136,7 @@ def approve(call: Call) -> Any:
     current = call.bench.current
     with running(current):
         current.approvals.approve(always=bool(call.get("always")))
-    return views.StepView(current)
+    return StepView(current)
 
 
 @verb("deny", Argument("reason", "why, for the agent", "rest"))
@@ -143,7 +145,7 @@ def deny(call: Call) -> Any:
     current = call.bench.current
     with running(current):
         current.approvals.deny(str(call.get("reason") or ""))
-    return views.StepView(current)
+    return StepView(current)
 
 
 @verb(
@@ -159,7 +161,7 @@ def allow(call: Call) -> Any:
         current.approvals.disallow(*tools)
     elif tools:
         current.approvals.allow(*tools)
-    return tables.allowed_view(current)
+    return allowed_view(current)
 
 
 @verb(
@@ -172,7 +174,7 @@ def decide(call: Call) -> Any:
     word, current = str(call.get("word")), call.bench.current
     said = described(word).needs if word in GUARDS else None
     current.approvals.decide(satisfied=said, target=word if said is None else None)
-    return views.StepView(current)
+    return StepView(current)
 
 
 @verb(
@@ -193,7 +195,7 @@ def break_(call: Call) -> Any:
     elif socket is not None:
         when = call.get("when")
         current.breakpoints.add(socket, _condition(when, call) if when else None)
-    return tables.breakpoints_view(current)
+    return breakpoints_view(current)
 
 
 def _condition(expression: str, call: Call) -> Any:
@@ -233,7 +235,7 @@ def abort(call: Call) -> Any:
     """Stop the cast."""
     reason = call.get("reason")
     call.bench.current.abort(str(reason) if reason else "stopped by the person")
-    return views.StatusView(call.bench.current)
+    return StatusView(call.bench.current)
 
 
 @verb("resend")
@@ -242,7 +244,7 @@ def resend(call: Call) -> Any:
     current = call.bench.current
     with running(current):
         current.resend()
-    return views.StepView(current)
+    return StepView(current)
 
 
 @verb("recast")
@@ -251,7 +253,7 @@ def recast(call: Call) -> Any:
     current = call.bench.current
     with running(current):
         current.recast()
-    return views.StepView(current)
+    return StepView(current)
 
 
 @verb("revive")
@@ -260,7 +262,7 @@ def revive(call: Call) -> Any:
     current = call.bench.current
     with running(current):
         current.revive()
-    return views.StepView(current)
+    return StepView(current)
 
 
 @verb(
@@ -274,7 +276,7 @@ def budget(call: Call) -> Any:
     current = call.bench.current
     if tokens is not None:
         current.set_budget(_tokens(tokens))
-    return tables.budget_view(current)
+    return budget_view(current)
 
 
 @verb(
@@ -285,13 +287,13 @@ def budget(call: Call) -> Any:
 def usage(call: Call) -> Any:
     """Show the tokens and the cost of this cast, added up by socket, materia or item."""
     by = str(call.get("by") or "socket")
-    if by not in tables.GROUPS:
+    if by not in GROUPS:
         raise MateriaError(
             f"Usage is added up by socket, materia or item, not by {by!r}.",
-            hint=did_you_mean(by, tables.GROUPS),
+            hint=did_you_mean(by, GROUPS),
             kind="usage",
         )
-    return tables.usage_view(call.bench.current, by)
+    return usage_view(call.bench.current, by)
 
 
 def _tokens(given: Any) -> int | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from materia_nb import tables, views
 from materia_nb.cast.accepted import Suggestion
+from materia_nb.cast.listing import casts_view
+from materia_nb.cast.views.tables import quests_view
 from materia_nb.display.escape import shorten
+from materia_nb.display.table import Table, Text
 from materia_nb.engine.labels import VERDICTS
 from materia_nb.errors import MateriaError
 from materia_nb.magics.registry import Argument, Call, help_text, verb
-from materia_nb.views import Table
 
 
 @verb(
@@ -27,7 +28,7 @@ def casts(call: Call) -> Any:
     """List the casts of this project, newest first."""
     wanted = {name: call.get(name) for name in ("name", "verdict", "loadout", "status")}
     tags = [tag for tag in str(call.get("tag") or "").split(",") if tag]
-    return tables.casts_view(call.bench.casts(tag=tags, **wanted))
+    return casts_view(call.bench.casts(tag=tags, **wanted))
 
 
 @verb(
@@ -49,7 +50,7 @@ def label(call: Call) -> Any:
     bench, step, cast = call.bench, call.get("step"), call.get("cast")
     said = bench.current.label(step, **given) if cast is None else bench.label(cast, step, **given)
     about = "The cast" if step is None else f"Step {step}"
-    return views.Text(f"{about}: {said.words or 'nothing is said of it any more'}.")
+    return Text(f"{about}: {said.words or 'nothing is said of it any more'}.")
 
 
 @verb("unlabel")
@@ -57,7 +58,7 @@ def unlabel(call: Call) -> Any:
     """Take the last change of names, tags, notes and verdicts back."""
     call.bench.current.unlabel()
     said = call.bench.current.said_of().words
-    return views.Text(f"Taken back. The cast: {said or 'nothing is said of it'}.")
+    return Text(f"Taken back. The cast: {said or 'nothing is said of it'}.")
 
 
 @verb(
@@ -68,7 +69,7 @@ def unlabel(call: Call) -> Any:
 )
 def delete(call: Call) -> Any:
     """Delete a cast with everything in its run directory; it cannot be had back."""
-    return views.Text(f"Deleted {call.bench.delete(str(call.get('cast')), yes=bool(call.get('yes')))}.")
+    return Text(f"Deleted {call.bench.delete(str(call.get('cast')), yes=bool(call.get('yes')))}.")
 
 
 @verb(
@@ -111,7 +112,7 @@ def page(call: Call) -> Any:
     target = call.get("file")
     path = call.bench.project / str(target) if target else current.run_dir / "cast.html"
     current.save_page(path)
-    return views.Text(f"Wrote {_short(path, call.bench.project)}.")
+    return Text(f"Wrote {_short(path, call.bench.project)}.")
 
 
 @verb(
@@ -125,7 +126,7 @@ def record(call: Call) -> Any:
     target = call.get("file")
     path = call.bench.project / str(target) if target else current.run_dir / "recording.json"
     current.save_recording(path)
-    return views.Text(f"Wrote {_short(path, call.bench.project)}.")
+    return Text(f"Wrote {_short(path, call.bench.project)}.")
 
 
 @verb(
@@ -139,7 +140,7 @@ def record(call: Call) -> Any:
 def otel(call: Call) -> Any:
     """Send the cast as OpenTelemetry spans to a collector, to be looked at in a tracing tool."""
     count = call.bench.current.to_otel(endpoint=call.get("endpoint"), content=bool(call.get("content")))
-    return views.Text(f"Sent {count} span{'' if count == 1 else 's'}.")
+    return Text(f"Sent {count} span{'' if count == 1 else 's'}.")
 
 
 def _short(path: Path, project: Path) -> str:
@@ -149,7 +150,7 @@ def _short(path: Path, project: Path) -> str:
 @verb("help", Argument("verb", "a verb", completes="verb"))
 def help_(call: Call) -> Any:
     """List the verbs, or explain one."""
-    return views.Text(help_text(call.get("verb")))
+    return Text(help_text(call.get("verb")))
 
 
 def _view(suggestions: list[Suggestion]) -> Table:
@@ -244,10 +245,10 @@ def quest(call: Call) -> Any:
     if action == "add":
         board.add(f"{words}\n{call.body or ''}".strip(), loadout=call.get("loadout"))
     elif action == "run":
-        from materia_nb.quests import WORDS
+        from materia_nb.cast.quests import WORDS
 
         why = board.run(_count(words))
-        return views.Text("\n\n".join(filter(None, [repr(tables.quests_view(board.quests)), WORDS[why]])))
+        return Text("\n\n".join(filter(None, [repr(quests_view(board.quests)), WORDS[why]])))
     elif action == "move":
         which, _, place = words.partition(" ")
         board.move(_needed(which), place.strip() or "")
@@ -255,7 +256,7 @@ def quest(call: Call) -> Any:
         board.remove(_needed(words))
     elif action == "requeue":
         board.requeue(_needed(words))
-    return tables.quests_view(board.quests)
+    return quests_view(board.quests)
 
 
 def _needed(which: str) -> str:

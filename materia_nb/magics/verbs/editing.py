@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from materia_nb import tables, views
+from materia_nb.cast.views.status import StatusView
+from materia_nb.cast.views.step_views import PromptView, StepView
+from materia_nb.cast.views.tables import items_view
+from materia_nb.display.table import JsonView
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import read_text
@@ -25,7 +28,7 @@ def items(call: Call) -> Any:
                 "The cell must hold a list.", hint="each item has title and context", kind="items"
             )
         call.bench.current.edit.items(given)
-    return tables.items_view(call.bench.current)
+    return items_view(call.bench.current)
 
 
 @verb(
@@ -42,7 +45,7 @@ def set_(call: Call) -> Any:
         raise MateriaError("The value is missing.", hint="set plan.approved true", kind="usage")
     current = call.bench.current
     current.edit.set(str(call.get("path")), _value(given) if isinstance(given, str) else given)
-    return views.JsonView("state", dict(current.state))
+    return JsonView("state", dict(current.state))
 
 
 def _value(text: str | None) -> JSON:
@@ -67,7 +70,7 @@ def recommit(call: Call) -> Any:
     if not output:
         raise MateriaError("The corrected output is missing.", hint="write it behind recommit, or in a cell")
     call.bench.current.edit.recommit(output)
-    return views.StepView(call.bench.current)
+    return StepView(call.bench.current)
 
 
 @verb(
@@ -85,7 +88,7 @@ def reword(call: Call) -> Any:
     """Change one layer of the prompt that is asked next, for this turn only; an empty cell leaves it out."""
     current = call.bench.current
     prompt = current.edit.reword(str(call.get("layer")), (call.body or "").strip())
-    return views.PromptView(current.steps[-1], prompt)
+    return PromptView(current.steps[-1], prompt)
 
 
 @verb(
@@ -96,14 +99,14 @@ def reword(call: Call) -> Any:
 def redefine(call: Call) -> Any:
     """Take a materia's changed command, script, timeout, model or tools into the running cast; recast then runs it."""
     call.bench.redefine(str(call.get("materia")))
-    return views.StatusView(call.bench.current)
+    return StatusView(call.bench.current)
 
 
 @verb("undo")
 def undo(call: Call) -> Any:
     """Take the last edit back, as long as no step was made since."""
     call.bench.current.edit.undo()
-    return views.StatusView(call.bench.current)
+    return StatusView(call.bench.current)
 
 
 @verb(
@@ -119,7 +122,7 @@ def undo(call: Call) -> Any:
 def back(call: Call) -> Any:
     """Go on from an earlier step; later steps are kept, files that utilities changed stay as they are."""
     call.bench.current.back(call.get("step"), change=call.get("change"))
-    return views.StatusView(call.bench.current)
+    return StatusView(call.bench.current)
 
 
 @verb(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from materia_nb.cast.views.status import StatusView
 from materia_nb.errors import MateriaError
 from materia_nb.insight.odds import PerSocket
 from materia_nb.magics.registry import Argument, Call, verb
-from materia_nb.views import StatusView
 
 _LOADOUT: Final = Argument("loadout", "the loadout; the chosen one if left out", completes="loadout")
 _SATISFIED: Final = Argument(

@@ -6,12 +6,21 @@ import shlex
 import textwrap
 from typing import Any
 
-from materia_nb import tables, views
 from materia_nb.agents.command_agent import PREFIX
 from materia_nb.agents.interface import AGENT_CELL
 from materia_nb.agents.model.model_agent import ModelAgent
 from materia_nb.agents.table import is_model
+from materia_nb.cast.views.loadout_views import (
+    ReportView,
+    agents_view,
+    fields_view,
+    loadouts_view,
+    materia_view,
+)
+from materia_nb.cast.views.status import marks_of
+from materia_nb.cast.views.tables import pins_view
 from materia_nb.display.bundle import GraphPicture
+from materia_nb.display.table import Table, Text
 from materia_nb.errors import MateriaError
 from materia_nb.magics.parsing import parse
 from materia_nb.magics.registry import Argument, Call, Verb, verb
@@ -46,8 +55,8 @@ def reload(call: Call) -> Any:
 def loadouts(call: Call) -> Any:
     """List the loadouts and the layers that they come from, or the fields of one."""
     if (name := call.get("name")) is not None:
-        return tables.fields_view(call.bench.config, "loadout", name)
-    return tables.loadouts_view(call.bench.loadouts, call.bench.chosen, call.bench.config)
+        return fields_view(call.bench.config, "loadout", name)
+    return loadouts_view(call.bench.loadouts, call.bench.chosen, call.bench.config)
 
 
 @verb(
@@ -60,8 +69,8 @@ def loadouts(call: Call) -> Any:
 def materia(call: Call) -> Any:
     """List the materia, the layers that they come from, and who answers; or the fields of one."""
     if (name := call.get("name")) is not None:
-        return tables.fields_view(call.bench.config, "materia", name)
-    return tables.materia_view(call.bench.config, call.bench.agents)
+        return fields_view(call.bench.config, "materia", name)
+    return materia_view(call.bench.config, call.bench.agents)
 
 
 @verb(
@@ -96,13 +105,13 @@ def grid(call: Call) -> Any:
     """Draw the graph of the cast, or of a loadout."""
     name, cast = call.get("loadout"), call.bench.cast_
     if name is None and cast is not None and cast.graph.name == call.bench.chosen:
-        picture = GraphPicture(cast.graph, views.marks_of(cast))
+        picture = GraphPicture(cast.graph, marks_of(cast))
     else:
         shown = call.bench.loadout(name)
         if not call.get("mermaid"):
             return shown
         picture = shown.picture
-    return views.Text(picture.mermaid) if call.get("mermaid") else picture
+    return Text(picture.mermaid) if call.get("mermaid") else picture
 
 
 @verb(
@@ -113,7 +122,7 @@ def grid(call: Call) -> Any:
 def check(call: Call) -> Any:
     """Show the problems of a loadout and, apart from them, hints."""
     name = call.get("loadout") or call.bench.chosen
-    return views.ReportView(name or "", call.bench.check(name))
+    return ReportView(name or "", call.bench.check(name))
 
 
 @verb(
@@ -130,9 +139,9 @@ def mend(call: Call) -> Any:
         done = design.mend_all()
         if done:
             done.append(bench.save_design(design, anyway=True))
-        return views.Text("\n".join(done or ["Nothing mends itself: check shows what is left."]))
+        return Text("\n".join(done or ["Nothing mends itself: check shows what is left."]))
     rows = [(one.code, one.source, change.words) for one, change in design.mends().items()]
-    return views.Table(
+    return Table(
         ("code", "where", "would be mended so"), rows, "nothing mends itself: check shows what is left"
     )
 
@@ -190,12 +199,12 @@ def agent(call: Call) -> Any:
     if name is None:
         if call.body is not None:
             raise MateriaError("Say for whom the cell answers: a materia, a socket or *.", kind="usage")
-        return tables.agents_view(call.bench.agents)
+        return agents_view(call.bench.agents)
     if call.body is not None:
         call.bench.agent(name, _function(name, call.body, dict_of(call)))
     elif who is None:
         call.bench.agent(name)  # nobody is set; a name that does not exist is told
-        return tables.agents_view(call.bench.agents)
+        return agents_view(call.bench.agents)
     elif isinstance(who, str) and who.split()[:1] == ["command"]:
         call.bench.agent(name, shlex.split(who)[1:])
     elif isinstance(who, str) and not who.startswith(PREFIX) and is_model(who.partition(" ")[0]):
@@ -209,7 +218,7 @@ def agent(call: Call) -> Any:
         )
     else:
         call.bench.agent(name, who)
-    return tables.agents_view(call.bench.agents)
+    return agents_view(call.bench.agents)
 
 
 @verb(
@@ -232,7 +241,7 @@ def pin(call: Call) -> Any:
         call.bench.pin(name, call.body_or("to"), visit=call.get("visit"))
     elif call.body is not None:
         raise MateriaError("Say what the cell is pinned to: a socket or materia.", kind="usage")
-    return tables.pins_view(call.bench)
+    return pins_view(call.bench)
 
 
 @verb(
@@ -243,7 +252,7 @@ def pin(call: Call) -> Any:
 def unpin(call: Call) -> Any:
     """Let a socket or materia be answered as usual again."""
     call.bench.unpin(call.get("name"))
-    return tables.pins_view(call.bench)
+    return pins_view(call.bench)
 
 
 def _model(text: str, call: Call) -> ModelAgent:
@@ -311,4 +320,4 @@ def utility(call: Call) -> Any:
         generator=bool(call.get("generator")),
         **fields,
     )
-    return views.Text(f"Utility {call.get('name')} runs {path.name}.")
+    return Text(f"Utility {call.get('name')} runs {path.name}.")

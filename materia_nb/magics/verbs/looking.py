@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from materia_nb import lessons, tables, views
+from materia_nb import lessons
+from materia_nb.cast.views.handoff_view import HandoffView, TranslationView
+from materia_nb.cast.views.status import StatusView, steps_view
+from materia_nb.cast.views.step_views import PromptView, WhyView
+from materia_nb.cast.views.tables import found_view
+from materia_nb.display.table import JsonView, Text
 from materia_nb.doctor import checkup
 from materia_nb.errors import MateriaError
-from materia_nb.handoff_view import HandoffView, TranslationView
 from materia_nb.insight.ask import query_of
 from materia_nb.magics.progress import running
 from materia_nb.magics.registry import Argument, Call, verb
@@ -18,7 +22,7 @@ _STEP = Argument("step", "a step number; -1, the latest, if left out", whole=Tru
 @verb("status")
 def status(call: Call) -> Any:
     """Show how the cast stands and what comes next."""
-    return views.StatusView(call.bench.current)
+    return StatusView(call.bench.current)
 
 
 @verb(
@@ -33,7 +37,7 @@ def state(call: Call) -> Any:
     data = dict(current.state if number is None else current.at_step(number).after.data)
     path = call.get("path")
     if path is None:
-        return views.JsonView("state", data)
+        return JsonView("state", data)
     found = query_of(str(path))(data)
     if not found:
         raise MateriaError(
@@ -41,7 +45,7 @@ def state(call: Call) -> Any:
             hint=f"its fields: {', '.join(data)}" if data else "the state is empty",
         )
     name = f"state {path}" if str(path).startswith("$") else f"state.{path}"
-    return views.JsonView(name, found[0] if len(found) == 1 else found)
+    return JsonView(name, found[0] if len(found) == 1 else found)
 
 
 @verb(
@@ -56,7 +60,7 @@ def ask(call: Call) -> Any:
     expression, tag = str(call.get("expression")), call.get("tag")
     if call.get("all") or tag is not None:
         return call.bench.ask(expression, call.bench.casts(tag=tag or ()))
-    return tables.found_view(call.bench.current.ask(expression))
+    return found_view(call.bench.current.ask(expression))
 
 
 @verb(
@@ -73,7 +77,7 @@ def spent(call: Call) -> Any:
 @verb("steps")
 def steps(call: Call) -> Any:
     """List the steps so far."""
-    return views.steps_view(call.bench.current)
+    return steps_view(call.bench.current)
 
 
 @verb(
@@ -115,7 +119,7 @@ def prompt(call: Call) -> Any:
     """Show the prompt that waits for an answer, or that of a step."""
     current, number = call.bench.current, call.get("step")
     if number is None and current.prompt is not None:
-        return views.PromptView(current.steps[-1], current.prompt)
+        return PromptView(current.steps[-1], current.prompt)
     record = current.at_step(-1 if number is None else number)
     if record.prompt is None:
         raise MateriaError(
@@ -123,13 +127,13 @@ def prompt(call: Call) -> Any:
             hint="handoff shows what it was given and what it wrote",
             kind="no_prompt",
         )
-    return views.PromptView(record, record.prompt)
+    return PromptView(record, record.prompt)
 
 
 @verb("why", _STEP, example="%materia why 3")
 def why(call: Call) -> Any:
     """Explain why a step went where it went."""
-    return views.WhyView(call.bench.current.why(call.get("step")))
+    return WhyView(call.bench.current.why(call.get("step")))
 
 
 @verb("traceback")
@@ -140,7 +144,7 @@ def traceback(call: Call) -> Any:
     raised = call.bench.current.raised
     if raised is None:
         raise MateriaError("No agent of this cast raised anything in this kernel.", kind="no_traceback")
-    return views.Text("".join(format_exception(raised)).rstrip())
+    return Text("".join(format_exception(raised)).rstrip())
 
 
 @verb("show")

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, Final, Self
 
-from materia_nb.cases import case_of, relative_to, write_case
+from materia_nb.cast.cases import case_of, relative_to, write_case
 from materia_nb.display.bundle import GraphPicture, Shown, picture
 from materia_nb.display.escape import part
 from materia_nb.display.html import html_join, html_lines, html_table

@@ -18,14 +18,18 @@ from materia_nb.agents.table import AgentTable
 from materia_nb.cast import Breakpoints, Cast, Plan, Prepared
 from materia_nb.cast.listing import CastList
 from materia_nb.cast.overrides import Chosen, choose, names_of, needs_name, needs_pinned
+from materia_nb.cast.recordings import agent_of, read_recording, recording_of
 from materia_nb.cast.snapshot import Snapshot, graph_of
-from materia_nb.compare_view import (
+from materia_nb.cast.views.compare_view import (
     CompareView,
     LoadoutCompareView,
     ReplaysView,
     StepCompareView,
     compare_view,
 )
+from materia_nb.cast.views.insight_views import ExploreView, RehearsalView
+from materia_nb.cast.views.loadout_views import LoadoutView
+from materia_nb.cast.views.tables import FoundView
 from materia_nb.engine.labels import Label
 from materia_nb.engine.outcome import PREVIOUS, told_to_the_next
 from materia_nb.engine.state import Pin
@@ -36,7 +40,6 @@ from materia_nb.insight.ask import Found, query_of
 from materia_nb.insight.odds import PerSocket
 from materia_nb.insight.rehearse import rehearse
 from materia_nb.insight.space import MOST_STATES, Bounds
-from materia_nb.insight_views import ExploreView, RehearsalView
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import (
     Graph,
@@ -53,7 +56,6 @@ from materia_nb.loadout.facts import as_object, materia_kind
 from materia_nb.loadout.layers import PROJECT_FILE, profile_directory, whole_over
 from materia_nb.loadout.report import MISSING_COMMAND, Problem
 from materia_nb.platform import place_to_record
-from materia_nb.recordings import agent_of, read_recording, recording_of
 from materia_nb.sharing import Progress
 from materia_nb.store.catalogue import (
     CastEntry,
@@ -65,18 +67,16 @@ from materia_nb.store.catalogue import (
     list_casts,
 )
 from materia_nb.store.files import disk, replace_file
-from materia_nb.tables import FoundView
 from materia_nb.utilities import scripts
 from materia_nb.utilities.command import lacking, moved
-from materia_nb.views import LoadoutView
 
 if TYPE_CHECKING:
+    from materia_nb.cast.quests import QuestBoard
+    from materia_nb.cast.sweep.checks import Check
+    from materia_nb.cast.sweep.outcome import Sweep
     from materia_nb.gallery import Gallery
     from materia_nb.gallery.opening import Opened
     from materia_nb.loadout.design import Design
-    from materia_nb.quests import QuestBoard
-    from materia_nb.sweep.checks import Check
-    from materia_nb.sweep.outcome import Sweep
 
 DEFAULT_ARTIFACT_DIR = ".pi/pi-materia"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
@@ -833,10 +833,10 @@ class Workbench:
         Raises:
             MateriaError: a loadout has problems, a name is unknown, or what is asked for makes no grid (``usage``).
         """
-        from materia_nb.sweep.checks import named_checks
-        from materia_nb.sweep.grid import Grid
-        from materia_nb.sweep.outcome import FIELDS
-        from materia_nb.sweep.sweeping import sweep
+        from materia_nb.cast.sweep.checks import named_checks
+        from materia_nb.cast.sweep.grid import Grid
+        from materia_nb.cast.sweep.outcome import FIELDS
+        from materia_nb.cast.sweep.sweeping import sweep
 
         names = (
             [loadouts] if isinstance(loadouts, str) else list(loadouts or [self._needs_loadout(self.chosen)])
@@ -1055,7 +1055,9 @@ class Workbench:
     def quests(self) -> QuestBoard:
         """The board of requests of this project, which are cast one after another."""
         if self._quests is None:
-            from materia_nb.quests import QuestBoard  # its schema needs pydantic, which is slow to import
+            from materia_nb.cast.quests import (
+                QuestBoard,  # its schema needs pydantic, which is slow to import
+            )
 
             self._quests = QuestBoard(self)
         return self._quests

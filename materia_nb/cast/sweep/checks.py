@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from materia_nb.agents.interface import Agent, AgentError, Turn, sound
 from materia_nb.agents.table import agent_from
 from materia_nb.cast import Cast
+from materia_nb.cast.sweep.grid import digest, fingerprint
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff import protocol
@@ -17,7 +18,6 @@ from materia_nb.handoff.requirements import Requirements
 from materia_nb.insight import sides
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.secrets import scrubbed
-from materia_nb.sweep.grid import digest, fingerprint
 
 GIVEN: Final = ("cast", "route", "state", "outputs", "steps", "request", "ends")
 """What the parameters of a check may be called."""

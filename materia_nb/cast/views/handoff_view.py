@@ -22,6 +22,7 @@ from materia_nb.display.html import (
 )
 from materia_nb.display.protocol_sections import contract_sections, envelope_sections, path_section
 from materia_nb.display.sections import FindFile, Section, sections_html, sections_text
+from materia_nb.display.table import SHOWN_CHARS
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import translate
@@ -30,7 +31,6 @@ from materia_nb.handoff.contract.contract_fields import plan_status
 from materia_nb.handoff.protocol import Issue, Reading
 from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty
 from materia_nb.store.side_files import file_within
-from materia_nb.views import SHOWN_CHARS
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot

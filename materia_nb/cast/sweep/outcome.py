@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from materia_nb.cast import Cast
 from materia_nb.cast.listing import data_frame
+from materia_nb.cast.sweep.checks import Verdict
 from materia_nb.display.bundle import Shown, bundle
 from materia_nb.display.escape import plain, shorten
 from materia_nb.display.html import (
@@ -22,10 +23,9 @@ from materia_nb.display.html import (
     html_panel,
     html_table,
 )
+from materia_nb.display.table import Table
 from materia_nb.display.text import table
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.sweep.checks import Verdict
-from materia_nb.views import Table
 
 AXES: Final = ("loadout", "request", "agents", "repeat")
 NUMBERS: Final = ("complete", "steps", "turns", "tokens", "cost", "seconds")

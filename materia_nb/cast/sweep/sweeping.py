@@ -8,14 +8,14 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any, Final
 
+from materia_nb.cast.sweep.checks import Check, Judge, Verdict, verdict_of
+from materia_nb.cast.sweep.grid import Place
+from materia_nb.cast.sweep.outcome import Row, Sweep
+from materia_nb.cast.sweep.rowcast import Came, CastJob, make, now_ns, opened
 from materia_nb.engine.state import Usage
 from materia_nb.jsonvalue import JSON
 from materia_nb.sharing import Bar, Progress, shared
 from materia_nb.store.files import disk, read_plain
-from materia_nb.sweep.checks import Check, Judge, Verdict, verdict_of
-from materia_nb.sweep.grid import Place
-from materia_nb.sweep.outcome import Row, Sweep
-from materia_nb.sweep.rowcast import Came, CastJob, make, now_ns, opened
 
 ROWS: Final = "rows.jsonl"
 LONGEST: Final = 2**28

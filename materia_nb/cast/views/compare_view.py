@@ -10,6 +10,7 @@ from materia_nb.display.escape import plain
 from materia_nb.display.html import Html, html_heading, html_join, html_lines, html_panel, html_table
 from materia_nb.display.marks import Marks
 from materia_nb.display.svg import graph_svg
+from materia_nb.display.table import Table
 from materia_nb.display.text import table
 from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError
@@ -21,7 +22,6 @@ from materia_nb.insight.replay import Replay
 from materia_nb.insight.sides import Side
 from materia_nb.jsonvalue import JSON, MISSING
 from materia_nb.loadout.graph import Graph
-from materia_nb.views import Table
 
 if TYPE_CHECKING:
     from materia_nb.cast.cast import Cast

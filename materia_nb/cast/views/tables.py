@@ -2,95 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
+from materia_nb.cast.views.status import loop_progress
 from materia_nb.display.escape import shorten
+from materia_nb.display.table import Table
 from materia_nb.engine.step import short
 from materia_nb.errors import MateriaError
 from materia_nb.insight.spending import Spent
 from materia_nb.jsonvalue import compact, pretty
-from materia_nb.loadout.facts import as_object, materia_group, materia_kind
 from materia_nb.store.catalogue import CastEntry
-from materia_nb.views import Table, loop_progress
 
 if TYPE_CHECKING:
-    from materia_nb.agents.table import AgentTable
     from materia_nb.cast import Cast
     from materia_nb.cast.snapshot import Snapshot
+    from materia_nb.cast.workbench import Workbench
     from materia_nb.insight.ask import Found
-    from materia_nb.loadout.layers import LayeredConfig
     from materia_nb.store.board import Quest
-    from materia_nb.workbench import Workbench
 
 GROUPS: Final = {"socket": "bySocket", "materia": "byMateria", "item": "byTask"}
 """What tokens are added up by, and what that is called in usage.json."""
-
-
-def loadouts_view(loadouts: Mapping[str, str], chosen: str | None, config: LayeredConfig) -> Table:
-    """The loadouts, where each comes from, which is chosen; and what was left out because it is faulty."""
-    found = as_object(config.document.get("loadouts"))
-    rows = [
-        (
-            "*" if name == chosen else "",
-            name,
-            _layers(config, "loadout", name) or origin,
-            str(len(as_object(as_object(found.get(name)).get("sockets")))),
-        )
-        for name, origin in loadouts.items()
-    ]
-    rows += [("left out", f"{fault.what} ({fault.where})", fault.hint or "", "") for fault in config.faults]
-    return Table(("", "loadout", "from", "sockets"), rows, "no loadouts")
-
-
-def materia_view(config: LayeredConfig, agents: AgentTable) -> Table:
-    """The materia: what each is, the layer that it comes from, and who answers."""
-    rows = []
-    for name, raw in as_object(config.document.get("materia")).items():
-        given = as_object(raw)
-        utility = materia_kind(given) == "utility"
-        kind = ("utility" if utility else "agent") + (", generator" if given.get("generator") is True else "")
-        who = "a process" if utility else agents.for_turn("", name).name
-        rows.append(
-            (
-                name,
-                kind,
-                materia_group(given),
-                _layers(config, "materia", name) or config.origin("materia", name).name,
-                who,
-                shorten(str(given.get("description", "")), 80),
-            )
-        )
-    return Table(("materia", "kind", "group", "from", "answered by", "description"), rows, "no materia")
-
-
-def fields_view(config: LayeredConfig, kind: Literal["loadout", "materia"], name: str) -> Table:
-    """The fields of a loadout or a materia, and the layer that each came from (R33).
-
-    Raises:
-        MateriaError: no layer has it.
-    """
-    config.origin(kind, name)
-    group = "loadouts" if kind == "loadout" else kind
-    merged = as_object(as_object(config.document.get(group)).get(name))
-    origins = config.origins(kind, name)
-    rows = [
-        (key, shorten(value if isinstance(value, str) else pretty(value), 120), str(origins[key]))
-        for key, value in merged.items()
-    ]
-    return Table(("field", "value", "from"), rows, "no fields")
-
-
-def _layers(config: LayeredConfig, kind: Literal["loadout", "materia"], name: str) -> str:
-    """Name the layers that the fields came from, the lowest first."""
-    came = {layer.name for layer in config.origins(kind, name).values()}
-    return ", ".join(layer.name for layer in config.layers if layer.name in came)
-
-
-def agents_view(agents: AgentTable) -> Table:
-    """Who answers what."""
-    rows = [(one.name or "everyone else", one.agent) for one in agents.describe()]
-    return Table(("materia or socket", "answered by"), rows)
 
 
 def pins_view(bench: Workbench) -> Table:
@@ -134,31 +66,6 @@ def budget_view(cast: Snapshot) -> Table:
                 share,
             )
         ],
-    )
-
-
-def casts_view(entries: Sequence[CastEntry]) -> Table:
-    """Casts on disk, newest first."""
-    labelled = any(one.name or one.tags or one.verdict or one.note for one in entries)
-    rows: list[tuple[str, ...]] = []
-    for one in entries:
-        said = (one.name, ", ".join(one.tags), one.verdict, short(one.note, 60)) if labelled else ()
-        steps = "" if one.steps is None else str(one.steps)
-        rows.append(
-            (
-                one.id,
-                *said[:1],
-                one.loadout or "",
-                one.outcome,
-                steps,
-                short(one.request or "", 60),
-                *said[1:],
-            )
-        )
-    said_columns = ("tags", "verdict", "note") if labelled else ()
-    name = ("name",) if labelled else ()
-    return Table(
-        ("cast", *name, "loadout", "status", "steps", "request", *said_columns), rows, "no casts yet"
     )
 
 

@@ -1,0 +1,313 @@
+"""How a cast stands: in words, and as marks on the picture of its graph.
+
+The text is stable from run to run (no ids, no times), since notebooks are compared by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from materia_nb.cast.listing import step_table
+from materia_nb.cast.snapshot import Snapshot
+from materia_nb.display.bundle import Shown, bundle, picture
+from materia_nb.display.calls import call_words, calls_html, judged_words, layers_html, layers_text
+from materia_nb.display.escape import plain, shorten
+from materia_nb.display.html import (
+    html_join,
+    html_panel,
+    html_pre,
+    html_table,
+)
+from materia_nb.display.marks import Marks
+from materia_nb.display.svg import graph_svg
+from materia_nb.display.table import SHOWN_CHARS, Table, bounded, counted, heading_html, lines_html
+from materia_nb.engine.items import list_at
+from materia_nb.engine.outcome import Remark
+from materia_nb.engine.routing import edge_use
+from materia_nb.engine.state import Hold
+from materia_nb.engine.step import short
+from materia_nb.handoff.contract import request_of
+from materia_nb.loadout.graph import END
+
+CONCLUSION_LINES: Final = 40
+
+
+CONCLUSION_CHARS: Final = 1_000
+"""How much a status shows of what the agents say at the end."""
+
+
+_REMARKS_SHOWN: Final = 8
+
+
+class CastView(Shown):
+    """The picture of a cast: its graph with what happened on it, and its status as text."""
+
+    def __init__(self, cast: Snapshot) -> None:
+        self.lines = status_lines(cast)
+        self.graph, self.marks = cast.graph, marks_of(cast)
+
+    def __repr__(self) -> str:
+        return "\n".join(plain(line) for line in self.lines)
+
+    def _show(self) -> dict[str, Any]:
+        return picture(repr(self), graph_svg(self.graph, self.marks))
+
+
+class StatusView(Shown):
+    """How a cast stands, what comes next, and what a person can do."""
+
+    def __init__(self, cast: Snapshot, pause: str | None = None, changed: Sequence[str] = ()) -> None:
+        self.lines = status_lines(cast, pause, changed)
+        self.steps = steps_view(cast)
+        self.draft = draft_of(cast)
+        self.asking = cast.approvals.asking
+        self.prompt = None if self.draft else cast.prompt
+
+    def __repr__(self) -> str:
+        lines = list(self.lines)
+        if self.draft:
+            lines += ["", "draft:", bounded(self.draft)]
+        if self.prompt is not None:
+            lines += ["", "\n\n".join(layers_text(self.prompt, brief=True))]
+        return "\n".join(plain(line) for line in lines)
+
+    def _show(self) -> dict[str, Any]:
+        parts = lines_html(self.lines)
+        if self.steps.rows:
+            parts.append(html_table(self.steps.headers, self.steps.rows[-12:]))
+        if self.asking:
+            parts.append(calls_html(self.asking, opened=True))
+        if self.draft:
+            parts += [heading_html("draft"), html_pre(self.draft, SHOWN_CHARS)]
+        if self.prompt is not None:
+            parts += layers_html(self.prompt, folded=True)
+        return bundle(repr(self), html=html_panel("cast", html_join(parts)))
+
+
+def status_lines(cast: Snapshot, pause: str | None = None, changed: Sequence[str] = ()) -> tuple[str, ...]:
+    """Say how a cast stands, one line a fact, the last one what to do next.
+
+    Args:
+        cast: which.
+        pause: why a run stopped here, if one did.
+        changed: the watched paths that made it stop.
+    """
+    now = cast.now
+    lines = [*_standing(cast), *_remarks(cast.remarks), *cast.messages, *_pinned(cast), *_remarked(cast)]
+    if cast.stopping is not None:
+        return (*lines, f"stopping, {cast.stopping}")
+    failure = now.failure
+    if failure is not None:
+        lines.append(f"{failure.kind}: {failure.message}")
+        if tried := tried_words(cast):
+            lines.append(tried)
+        if failure.hint:
+            lines.append(f"to go on: {failure.hint}")
+    elif now.hold is not None and now.at is not None:
+        lines += _held_for(now.hold, now.at.socket)
+    elif now.status == "waiting":
+        lines.append(_waiting_for(cast))
+    elif now.status == "ready":
+        because = {"breakpoint": " (breakpoint)", "until": " (as asked)"}.get(pause or "", "")
+        if pause == "breakpoint" and changed:
+            because = f" (breakpoint: {', '.join(f'state.{path}' for path in changed)} changed)"
+        lines.append(
+            f"next: {now.next}{because}" if now.next != END else "next: end (step or run completes the cast)"
+        )
+    elif now.status == "complete":
+        lines += _concluded(cast)
+    return tuple(lines)
+
+
+def _standing(cast: Snapshot) -> list[str]:
+    """How far a cast is, and what it has used."""
+    now = cast.now
+    stands = f"{now.status}, with remarks," if cast.remarks else now.status
+    lines = [f"{cast.graph.name}: {stands} after {counted(len(cast.steps), 'step')}"]
+    said = cast.said_of().words
+    done = [
+        f"loop {loop}: {done} of {total} done" for loop, (done, total) in loop_progress(cast).items() if total
+    ]
+    if done:
+        lines[0] += f" ({', '.join(done)})"
+    if now.usage.tokens:
+        most = f" of {now.budget.max_tokens}" if now.budget.max_tokens is not None else ""
+        lines.append(f"tokens: {now.usage.tokens}{most}")
+    return [*lines, shorten(said, 200)] if said else lines
+
+
+def _remarks(odd: Sequence[Remark]) -> Iterator[str]:
+    """What is odd about a complete cast (R45)."""
+    yield from (f"remark: {one}" for one in odd[:_REMARKS_SHOWN])
+    if len(odd) > _REMARKS_SHOWN:
+        yield f"and {len(odd) - _REMARKS_SHOWN} more remarks (cast.remarks)"
+
+
+def _concluded(cast: Snapshot) -> Iterator[str]:
+    """What the agents tell a person at the end, and that there is something to remember."""
+    told = cast.conclusion
+    yield from (shorten(line, CONCLUSION_CHARS) for line in told[:CONCLUSION_LINES])
+    if len(told) > CONCLUSION_LINES:
+        yield f"and {counted(len(told) - CONCLUSION_LINES, 'more line')}: cast.conclusion has all"
+    left = sum(not one.kept for one in cast.suggestions)
+    if left:
+        yield f"{counted(left, 'suggestion')} to keep: %materia suggestions"
+
+
+def _pinned(cast: Snapshot) -> Iterator[str]:
+    """What is pinned, and which functions are gone (R40)."""
+    gone = cast.pins_gone if cast.writable else ()
+    for name, pin in cast.pins.items():
+        lost = ", which is gone with its kernel: pin it again, or unpin it" if name in gone else ""
+        yield f"pinned: {name} to {pin.words}{lost}"
+
+
+def tried_words(cast: Snapshot) -> str:
+    """Say how often the socket was tried where a cast failed; empty when once."""
+    step = cast.steps[-1] if cast.steps and cast.now.failure is not None and cast.now.at is not None else None
+    return f"tried {step.tries} times" if step is not None and step.tries > 1 else ""
+
+
+def _remarked(cast: Snapshot) -> Iterator[str]:
+    """What is odd about a recording, and about the latest step."""
+    yield from (f"differs: {difference}" for difference in cast.differences)
+    if cast.now.status in ("waiting", "failed"):
+        yield from (f"note: {note}" for note in cast.notes[-3:])
+    if cast.steps and cast.steps[-1].missing:
+        yield f"not on the disk, though named as made: {', '.join(cast.steps[-1].missing)}"
+
+
+def draft_of(cast: Snapshot) -> str | None:
+    """The draft that a person is to judge, None when there is none."""
+    visit = cast.waiting_at
+    return cast.steps[-1].output if visit and visit.mode == "draft" and visit.drafts else None
+
+
+def _waiting_for(cast: Snapshot) -> str:
+    visit = cast.waiting_at
+    if visit is None:
+        return ""
+    socket = cast.graph.sockets[visit.socket]
+    if cast.pinned_at(visit.socket) in cast.pins_gone:
+        return f"waiting: {visit.socket} is pinned to a function that is gone; pin it again, or unpin it"
+    if socket.is_utility:
+        return f"waiting: {visit.socket} was interrupted; step runs it again"
+    item = f" for {visit.item.key} ({short(visit.item.label)})" if visit.item else ""
+    if cast.approvals.asking or cast.approvals.due:
+        return f"waiting: {visit.socket}{item} {_about_calls(cast)}"
+    if visit.mode == "draft" and visit.drafts:
+        return f"waiting: {visit.socket}{item} has a draft; refine it, or continue to the final result"
+    who = f"{visit.socket} ({socket.materia.label}){item}"
+    what = "needs an answer"
+    if cast.approvals.grant is not None:
+        what = f"may run this once: {shorten(cast.approvals.grant.exact_content, 200)} (abort takes the consent back)"
+    elif visit.mode == "final":
+        what = "has yet to hand over what was done"
+    return f"waiting: {who} {what}; reply, or step to ask its agent"
+
+
+def _about_calls(cast: Snapshot) -> str:
+    if cast.approvals.asking:
+        calls = "; ".join(call_words(call) for call in cast.approvals.asking)
+        return f"asks for approval to run {calls}; approve, approve --always, or deny"
+    calls = "; ".join(call_words(call) for call in cast.approvals.due)
+    return f"may run {calls}; step asks its agent, who runs it"
+
+
+def _held_for(hold: Hold, socket: str) -> list[str]:
+    asked = {
+        "consent": "approve or deny the command",
+        "direction": "answer how to go on",
+        "question": "answer the question",
+        "help": "answer with what it lacks",
+    }.get(hold.needs or "", "answer")
+    value = hold.reading.value
+    command = request_of(value).get("exact_content") if isinstance(value, dict) else None
+    return [
+        f"held by {socket} ({hold.action}): {hold.reason}",
+        *([judged_words("exactly this", str(command))] if command and hold.needs == "consent" else []),
+        f"to go on: {asked}, decide in its place, correct its output (recommit), or abort",
+    ]
+
+
+def loop_progress(cast: Snapshot) -> dict[str, tuple[int, int]]:
+    """Return for every loop over items how many are done and how many there are."""
+    now = cast.now
+    found = {}
+    for loop in cast.graph.loops.values():
+        if loop.iterator is not None:
+            total = len(list_at(loop.iterator.items, now))
+            found[loop.id] = (min(now.cursors.get(loop.iterator.cursor, 0), total), total)
+    return found
+
+
+def marks_of(cast: Snapshot) -> Marks:
+    """What to lay over the picture of the cast's graph."""
+    now = cast.now
+    visit = cast.waiting_at
+    last = cast.steps[-1].decision if cast.steps else None
+    chosen = last.chosen if last else None
+    route: tuple[str, int | str] | None = None
+    if last is not None and last.socket is not None and last.target is not None:
+        way: int | str = "end"
+        if chosen is not None:
+            way = chosen.route or (0 if chosen.place is None else chosen.place)
+        route = (last.socket, way)
+    failed = now.failure.socket if now.failure and now.status == "failed" else None
+    visit = visit or (now.at if now.status == "held" else None)
+    current = visit.socket if visit else now.next if now.next in cast.graph.sockets else None
+    return Marks(
+        current=current,
+        waiting=visit is not None,
+        held=now.status == "held",
+        failed=failed,
+        visits=dict(now.visits),
+        traversals=dict(now.traversals),
+        last_route=route,
+        progress=loop_progress(cast),
+        breakpoints=frozenset(cast.breakpoints.sockets),
+        remarks=_codes(cast),
+        budgets=_budgets(cast),
+        in_item=now.at is not None and now.at.item is not None,
+        answers={socket: who for socket in cast.graph.sockets if (who := cast.answered_by(socket))},
+        pins={
+            socket: cast.pins[name].words
+            for socket in cast.graph.sockets
+            if (name := cast.pinned_at(socket)) is not None
+        },
+    )
+
+
+def _codes(cast: Snapshot) -> dict[str, tuple[str, ...]]:
+    """The codes of the remarks by socket."""
+    codes: dict[str, dict[str, None]] = {}
+    for one in cast.remarks:
+        codes.setdefault(one.socket or "", {})[one.code] = None
+    return {socket: tuple(found) for socket, found in codes.items()}
+
+
+def outcome_words(cast: Snapshot) -> str:
+    """Say how a cast stands in a word or a few: its status, and whether there are remarks."""
+    return f"{cast.status}, with remarks" if cast.remarks else cast.status
+
+
+def _budgets(cast: Snapshot) -> dict[tuple[str, int], tuple[int, int]]:
+    visit = cast.now.at
+    found = {}
+    if visit is not None:
+        for edge in cast.graph.sockets[visit.socket].edges:
+            used, limit = edge_use(cast.rules, cast.now, visit, edge)
+            if limit is not None and edge.max_traversals is not None:
+                found[visit.socket, edge.place] = (used, limit)
+    return found
+
+
+def steps_view(cast: Snapshot) -> Table:
+    """The steps of a cast, one a row."""
+    table = step_table(cast.steps, cast.graph)
+    said = [cast.said_of(step).words for step in cast.steps]
+    if not any(said):
+        return table
+    rows = [(*cells, shorten(words, 80)) for cells, words in zip(table.rows, said, strict=True)]
+    return Table((*table.headers, "label"), rows, "no steps yet")
