@@ -17,6 +17,7 @@ import peers
 from table import show
 
 from materia_nb import Workbench
+from materia_nb.cast import start_cast
 
 SIZES = (10, 100, 1_000, 10_000)
 BURR_UP_TO = 1_000
@@ -163,7 +164,7 @@ def _import_time(module: str) -> float:
 
 def utility() -> None:
     """Compare a utility step with a bare process."""
-    from materia_nb.cast import Cast, Plan
+    from materia_nb.cast import Plan
     from materia_nb.loadout import build_graph
 
     print("A utility step against a bare subprocess.run of the same command\n")
@@ -184,7 +185,7 @@ def utility() -> None:
             begin = time.perf_counter()
             subprocess.run(command, input=given, capture_output=True, check=False, cwd=place)
             bare.append(time.perf_counter() - begin)
-            cast = Cast.start(Plan(graph, document, "bench", place, place), "go")
+            cast = start_cast(Plan(graph, document, "bench", place, place), "go")
             begin = time.perf_counter()
             cast.step()
             step.append(time.perf_counter() - begin)

@@ -9,7 +9,7 @@ from pathlib import Path
 import work
 
 from materia_nb.agents import AgentTable, Reply, Turn
-from materia_nb.cast import Cast, Plan
+from materia_nb.cast import Plan, start_cast
 from materia_nb.engine import step as engine
 from materia_nb.engine.rules import Rules
 from materia_nb.loadout import build_graph
@@ -80,15 +80,15 @@ def durable(items: int) -> tuple[int, float, float, int]:
     """
     place = folder()
     plan = Plan(build_graph(work.document()), work.document(), "bench", place, place)
-    cast = Cast.start(plan, "go", AgentTable(_Worker(items)))
+    cast = start_cast(plan, "go", AgentTable(_Worker(items)))
     # What follows from the journal is timed apart, so the cast is kept from writing it by itself.
-    runner = cast._runner  # noqa: SLF001
+    runner = cast.runner
     writer, runner._artifacts = runner._artifacts, _Nothing()  # type: ignore[assignment]  # noqa: SLF001
     begin = time.perf_counter()
     cast.run()
     ran = time.perf_counter() - begin
     begin = time.perf_counter()
-    writer.now(cast.session)
+    writer.now(cast.runner.session)
     derived = time.perf_counter() - begin
     if cast.status != "complete":
         raise RuntimeError(f"the benchmark's cast is {cast.status}: {cast.failure}")

@@ -15,8 +15,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from IPython.core.interactiveshell import InteractiveShell
-
     from materia_nb.cast import Cast
     from materia_nb.cast.workbench import Workbench
     from materia_nb.errors import MateriaError
@@ -48,14 +46,14 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(_HOMES[name]), name)
 
 
-def load_ipython_extension(shell: InteractiveShell) -> None:
+def load_ipython_extension(shell: Any) -> None:
     """Bring ``%materia`` into a shell; called by ``%load_ext materia_nb``."""
     from materia_nb.magics import load_ipython_extension as load
 
     load(shell)
 
 
-def unload_ipython_extension(shell: InteractiveShell) -> None:
+def unload_ipython_extension(shell: Any) -> None:
     """Take ``%materia`` out again; called by ``%unload_ext materia_nb``."""
     from materia_nb.magics import unload_ipython_extension as unload
 

@@ -53,7 +53,7 @@ def show(cast: Cast) -> None:
         print(f"Stopped: {cast.failure.message}")
     told = [step for step in cast.steps if step.prompt and cast.request in step.prompt.text]
     print(f"Told the request: {len(told)} of {len(cast.steps)}")
-    used = cast.now.usage
+    used = cast.now.engine.usage
     print(f"Tokens: {used.input} in, {used.output} out")
     print(f"Artifacts: {cast.run_dir.relative_to(ROOT)}")
 

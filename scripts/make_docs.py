@@ -308,7 +308,7 @@ def picture() -> str:
     with bench() as wb:
         cast = wb.cast("a short guide", loadout="Plan-Build-Eval", agents={"*": _answer})
         cast.run()
-        return graph_svg(cast.graph, marks_of(cast)) + "\n"
+        return graph_svg(cast.graph, marks_of(cast.now)) + "\n"
 
 
 def _answer(turn: Turn) -> object:

@@ -11,7 +11,9 @@ from typing import Any
 
 from materia_nb.agents import AgentTable
 from materia_nb.agents.interface import Reply, Turn
-from materia_nb.cast import Cast, Plan
+from materia_nb.cast import Cast, Plan, start_cast
+from materia_nb.cast.beginning import started
+from materia_nb.cast.runner import Runner
 from materia_nb.jsonvalue import same
 from materia_nb.loadout import build_graph
 
@@ -108,7 +110,7 @@ def start(
     request: str = "the widget",
     **fields: Any,
 ) -> Cast:
-    return Cast.start(plan(root, document, **fields), request, table(agents))
+    return start_cast(plan(root, document, **fields), request, table(agents))
 
 
 class Until:
@@ -168,9 +170,9 @@ def types_of(cast: Cast | Path) -> list[str]:
 
 def facts(cast: Cast) -> dict[str, Any]:
     """Everything that a cast knows, but for times."""
-    found = cast.session._asdict()
+    found = cast.runner.session._asdict()
     found["steps"] = [step._replace(started=0, ended=step.ended and 0) for step in cast.steps]
-    found["edits"] = [edit._replace(ts=0) for edit in cast.edits]
+    found["edits"] = [edit._replace(ts=0) for edit in cast.now.edits]
     return found
 
 
@@ -185,10 +187,14 @@ def assert_same(one: Cast, other: Cast) -> None:
 class Watched(Cast):
     """A cast that notes its session after every change: (lines so far, session)."""
 
-    def __init__(self, *args: Any, **fields: Any) -> None:
-        super().__init__(*args, **fields)
-        self.seen = [(1, self.session)]
-        self.watch(lambda cast: self.seen.append((len(lines_of(self)), cast.session)))
+    def __init__(self, runner: Runner) -> None:
+        super().__init__(runner)
+        self.seen = [(1, runner.session)]
+        self.watch(lambda cast: self.seen.append((len(lines_of(self)), cast.runner.session)))
+
+
+def watched(root: Path, document: Mapping[str, Any], agents: Mapping[str, object] | object = None) -> Watched:
+    return Watched(started(plan(root, document), "the widget", table(agents)))
 
 
 def prefix(cast_dir: Path, count: int, to: Path) -> Path:

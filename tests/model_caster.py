@@ -7,7 +7,7 @@ from pathlib import Path
 
 import cast_helpers as h
 from materia_nb.agents import AgentTable, ModelAgent
-from materia_nb.cast import Cast
+from materia_nb.cast import resume_cast, start_cast
 
 
 def main(url: str, project: str) -> None:
@@ -15,16 +15,16 @@ def main(url: str, project: str) -> None:
     agents = AgentTable(ModelAgent("openai:tiny", base_url=url, first_pause_s=0.001))
     earlier = sorted(root.glob("casts/*/"))
     cast = (
-        Cast.resume(earlier[-1], agents)
+        resume_cast(earlier[-1], agents)
         if earlier
-        else Cast.start(h.plan(root, h.loop_config(castContext="none")), "thirty things", agents)
+        else start_cast(h.plan(root, h.loop_config(castContext="none")), "thirty things", agents)
     )
     while cast.status in ("ready", "waiting"):
         try:
             cast.run()
         except KeyboardInterrupt:
             cast.close()
-            cast = Cast.resume(cast.run_dir, agents)
+            cast = resume_cast(cast.run_dir, agents)
     if cast.failure is not None:
         sys.exit(str(cast.failure))
 

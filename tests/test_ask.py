@@ -11,11 +11,13 @@ from materia_nb.insight.ask import LONGEST, MOST_VALUES, query_of
 
 def test_every_output_is_asked(cast):
     cast.run()
-    assert [one.value for one in cast.ask("$.workItems[*].title")] == ["a", "b", "c"]
-    verdicts = cast.ask("$.satisfied")
+    assert [one.value for one in cast.steps.ask("$.workItems[*].title")] == ["a", "b", "c"]
+    verdicts = cast.steps.ask("$.satisfied")
     assert (verdicts[0].socket, verdicts[0].item, verdicts[0].value) == ("Socket-3", "WI-1", False)
-    assert [one.value for one in cast.ask("satisfied")] == [one.value for one in verdicts], "dotted paths too"
-    assert any(one.value == "built a" for one in cast.ask("$")), "text is asked as text"
+    assert [one.value for one in cast.steps.ask("satisfied")] == [one.value for one in verdicts], (
+        "dotted paths too"
+    )
+    assert any(one.value == "built a" for one in cast.steps.ask("$")), "text is asked as text"
 
 
 def test_the_verbs_show_a_table_and_the_state(shell, bench):

@@ -125,7 +125,7 @@ def test_full_auto(wb, verdicts, upkeep, route):
     assert went == flat(route)
     assert cast.state["vcs"]["kind"] == "git"
     assert ignored(wb.project, cast.run_dir.relative_to(wb.project).as_posix())
-    assert '"branch": "main"' in cast.at_step(3).prompt.text
+    assert '"branch": "main"' in cast.steps.at(3).prompt.text
 
 
 def test_full_auto_gives_up_on_an_item_and_can_be_revived(wb):
@@ -176,7 +176,7 @@ def test_hojo_consult_builds_what_the_architect_made_of_the_plan(wb, verdicts, u
     }
     cast, went = play(wb, "Hojo-Consult", replies)
     assert went == flat(route)
-    assert "about b" in cast.at_step(3).prompt.text
+    assert "about b" in cast.steps.at(3).prompt.text
     assert [item["title"] for item in cast.state["workItems"]] == ["x", "y", "z"]
 
 
@@ -190,7 +190,7 @@ def test_release_checks_the_titles_before_anything_is_built(wb):
     }
     cast, route = play(wb, "Release", replies)
     assert route == "12323456454567"
-    again = cast.at_step(4).prompt.text
+    again = cast.steps.at(4).prompt.text
     assert "Work item 1: the title 'bad title'" in again
     assert cast.state["workItems"] == good["workItems"]
     built = [label for socket, _, _, label in cast.route if socket == "Socket-4"]
@@ -262,7 +262,7 @@ def test_blackbelt_does_an_item_again_that_could_not_be_kept(wb, jj, monkeypatch
     monkeypatch.delenv("JJ_FAIL")
     assert cast.run() == "complete"
     assert went(cast) == "1234564564567"
-    assert "the disk is on fire" in cast.at_step(7).prompt.text
+    assert "the disk is on fire" in cast.steps.at(7).prompt.text
     assert [commit["description"] for commit in jj.repo(wb.project)["commits"]] == ["", "a", "b"]
 
 
@@ -290,7 +290,7 @@ def test_teach_rework_goes_back_with_the_reason_and_not_for_ever(wb):
     assert play(wb, "Teach-Rework", {"Draft": "x", "Critique": YES})[1] == "12"
     cast, route = play(wb, "Teach-Rework", {"Draft": ["x", "y"], "Critique": [NO, YES]})
     assert route == "1212"
-    assert "once more" in cast.at_step(3).prompt.text
+    assert "once more" in cast.steps.at(3).prompt.text
     cast, route = play(wb, "Teach-Rework", {"Draft": ["x"] * 3, "Critique": [NO] * 3}, ends="failed")
     assert route == "121212"
     assert cast.failure.kind == "edge_traversals_exhausted"

@@ -9,7 +9,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.agents.interface import AgentError, Reply, Usage
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast, resume_cast
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import RefusedAnswer
 
@@ -51,11 +51,11 @@ def test_whatever_an_agent_raises_fails_the_cast_and_recast_asks_again(tmp_path,
     assert cast.run() == "failed"
     assert cast.failure.kind == kind
     assert told in cast.failure.message
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    h.assert_same(open_cast(cast.run_dir), cast)
     assert cast.recast().output == "one"
     assert cast.run() == "complete"
     assert [visit[:2] for visit in cast.route] == [("Socket-1", 1), ("Socket-2", 1)]
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    h.assert_same(open_cast(cast.run_dir), cast)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), GeneratorExit()])
@@ -65,8 +65,8 @@ def test_an_interrupt_leaves_the_socket_waiting(tmp_path, error):
     with pytest.raises(type(error)):
         cast.run()
     assert cast.status == "waiting"
-    assert cast.waiting_at.socket == "Socket-2"
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    assert cast.now.waiting_at.socket == "Socket-2"
+    h.assert_same(open_cast(cast.run_dir), cast)
     assert cast.run() == "complete"
     assert [turn.socket_id for turn in agent.turns] == ["Socket-1", "Socket-2", "Socket-2"]
     assert len(cast.steps) == 2
@@ -91,7 +91,7 @@ def test_nonsense_fails_the_cast_and_not_the_journal(tmp_path, answer):
     cast = h.start(tmp_path, h.chain_config(1), Foreign(answer, "fine"))
     assert cast.run() == "failed"
     assert cast.failure.kind == "agent_error"
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    h.assert_same(open_cast(cast.run_dir), cast)
     cast.recast()
     assert cast.run() == "complete"
 
@@ -106,42 +106,42 @@ def test_usage_and_meta_are_kept(tmp_path):
     reply = Reply("x", Usage(True, 2, None), {"model": "m\ud800"})
     cast = h.start(tmp_path, h.chain_config(1), Foreign(reply))
     cast.run()
-    assert cast.now.usage == (1, 2, 0.0)
+    assert cast.now.engine.usage == (1, 2, 0.0)
     done = h.lines_of(cast)[2]["data"]
     assert done["usage"] == {"input": 1, "output": 2, "cost": 0.0}
     assert done["meta"] == {"model": "m\ud800"}
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    h.assert_same(open_cast(cast.run_dir), cast)
 
 
 def test_half_characters_are_kept_the_same_here_and_on_disk(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2), lambda: "a\ud800b")
     cast.run()
     assert cast.steps[0].output == "a\ufffdb"
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    h.assert_same(open_cast(cast.run_dir), cast)
 
 
 def test_r42_a_persons_malformed_answer_is_refused_and_the_socket_goes_on_waiting(tmp_path):
     cast = h.start(tmp_path, h.one_config(parse="json", assign={"plan": "$.plan"}))
     assert cast.run() == "person"
-    before, now = h.types_of(cast), cast.now
+    before, now = h.types_of(cast), cast.now.engine
     with pytest.raises(RefusedAnswer) as raised:
         cast.reply({"plan": 1, "context": 3, "other": 4})
     assert [issue.path for issue in raised.value.issues] == ["$.other", "$.context"]
     assert raised.value.kind == "refused_answer"
     assert all(issue.fix in str(raised.value) for issue in raised.value.issues)
-    assert (h.types_of(cast), cast.now, cast.steps[0].turns) == (before, now, ())
+    assert (h.types_of(cast), cast.now.engine, cast.steps[0].turns) == (before, now, ())
     cast.reply({"plan": 1})
     assert (cast.run(), cast.steps[0].turns[0].mode) == ("complete", "work")
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    h.assert_same(open_cast(cast.run_dir), cast)
 
 
 def test_r42_a_persons_answer_in_a_repair_turn_uses_up_none(tmp_path):
     cast = h.start(tmp_path, h.one_config(parse="json"), h.Until("not json"))
     assert cast.run() == "person"
-    assert (cast.waiting_at.mode, cast.waiting_at.repairs) == ("repair", 1)
+    assert (cast.now.waiting_at.mode, cast.now.waiting_at.repairs) == ("repair", 1)
     with pytest.raises(RefusedAnswer, match="not taken"):
         cast.reply("still not json")
-    assert cast.waiting_at.repairs == 1
+    assert cast.now.waiting_at.repairs == 1
     cast.reply("{}")
     assert cast.run() == "complete"
 
@@ -152,11 +152,11 @@ def test_r42_a_refused_answer_that_was_recorded_before_stays_refused(tmp_path):
     cast.close()
     name = cast.steps[0].turns[0].artifact
     (cast.run_dir / name).write_text('{"context": "taken by now"}')  # as if the rules had become milder
-    again = Cast.resume(cast.run_dir)
-    assert (again.status, again.waiting_at.repairs) == ("waiting", 1)
+    again = resume_cast(cast.run_dir)
+    assert (again.status, again.now.waiting_at.repairs) == ("waiting", 1)
     again.reply({"context": "c"})
     assert again.run() == "complete"
-    assert again.differences == ()
+    assert again.now.differences == ()
 
 
 @pytest.mark.parametrize("fields", [{"multiTurn": True}, {}])
@@ -227,8 +227,8 @@ def test_watchers_that_raise_are_told_no_more(tmp_path):
     unwatch = cast.watch(lambda c: seen.append((c.status, len(c.steps))))
     assert cast.run() == "complete"
     assert len(calls) == 1
-    assert [m for m in cast.messages if "RuntimeError: comm closed" in m]
-    assert [m for m in cast.messages if "in the middle of a step" in m]
+    assert [m for m in cast.now.messages if "RuntimeError: comm closed" in m]
+    assert [m for m in cast.now.messages if "in the middle of a step" in m]
     assert seen == [("waiting", 1), ("ready", 1), ("waiting", 2), ("ready", 2), ("complete", 2)]
     unwatch()
     unwatch()
@@ -262,8 +262,8 @@ def test_conversations_hold_what_was_asked_and_said(tmp_path):
     cast = h.start(tmp_path, h.one_config(h.agent("Draft it", multiTurn=True), parse="json"), agent)
     assert cast.run() == "person"
     cast.refine("shorter")
-    assert [m.text for m in cast.conversation][2:] == ["shorter", "answer 2"]
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    assert [m.text for m in cast.now.conversation][2:] == ["shorter", "answer 2"]
+    h.assert_same(open_cast(cast.run_dir), cast)
     cast.finalize()
     assert cast.run() == "complete"
     kinds, prompts, said, indexes = zip(*heard, strict=True)
@@ -272,7 +272,7 @@ def test_conversations_hold_what_was_asked_and_said(tmp_path):
     assert said[2] == [prompts[0], "answer 1", "shorter", "answer 2"]
     assert indexes == (0, 1, 2)
     assert [turn.message for turn in cast.steps[0].turns] == [None, "shorter", None]
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    h.assert_same(open_cast(cast.run_dir), cast)
 
 
 def test_an_interrupted_refinement_is_asked_again_with_the_same_words(tmp_path):
@@ -282,10 +282,10 @@ def test_an_interrupted_refinement_is_asked_again_with_the_same_words(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         cast.refine("shorter")
     cast.close()
-    cast = Cast.resume(cast.run_dir, h.table(agent))
+    cast = resume_cast(cast.run_dir, h.table(agent))
     cast.step()
     assert agent.turns[-1].prompt == "shorter"
-    assert [m.text for m in cast.conversation] == [cast.prompt.text, "draft", "shorter", "better"]
+    assert [m.text for m in cast.now.conversation] == [cast.now.prompt.text, "draft", "shorter", "better"]
 
 
 def test_only_a_draft_can_be_refined_or_finalized(tmp_path):
@@ -314,7 +314,7 @@ def test_recast_of_drafts_keeps_the_earlier_ones(tmp_path):
     texts = [turn.text for turn in cast.steps[0].turns]
     assert texts == ["first", "second", "third"]
     assert len({turn.artifact for turn in cast.steps[0].turns}) == 3
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    h.assert_same(open_cast(cast.run_dir), cast)
 
 
 def test_a_forgotten_cast_lets_go_of_its_lock(tmp_path):
@@ -325,5 +325,5 @@ def test_a_forgotten_cast_lets_go_of_its_lock(tmp_path):
         cast.run(steps=1)
         del cast
         gc.collect()
-        again = Cast.resume(path, h.table(lambda: "x"))
+        again = resume_cast(path, h.table(lambda: "x"))
     assert again.run() == "complete"

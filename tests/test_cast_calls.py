@@ -8,7 +8,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.agents.interface import AgentError, Asking, Called, Noted, Reply, Said, Spent, ToolCall, Usage
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast, resume_cast
 from materia_nb.errors import MateriaError
 
 READ = ToolCall(id="1.1", tool="read", args={"path": "a.txt"}, said="let me look", result="text of a")
@@ -62,17 +62,17 @@ def spent_by_turn(cast):
 
 def reopened(cast):
     """The cast as its journal has it; it must be the same in everything that tools leave."""
-    other = Cast.open(cast.run_dir)
+    other = open_cast(cast.run_dir)
     h.assert_same(other, cast)
     assert other.approvals.asking == cast.approvals.asking
-    assert other.calls == cast.calls
+    assert other.now.calls == cast.now.calls
     assert other.approvals.allowed == cast.approvals.allowed
     assert [step.calls for step in other.steps] == [step.calls for step in cast.steps]
     assert [step.notes for step in other.steps] == [step.notes for step in cast.steps]
     assert [[turn.calls for turn in step.turns] for step in other.steps] == [
         [turn.calls for turn in step.turns] for step in cast.steps
     ]
-    assert other.now.usage == cast.now.usage
+    assert other.now.engine.usage == cast.now.engine.usage
     assert spent_by_turn(other) == spent_by_turn(cast)
     return other
 
@@ -82,7 +82,7 @@ def test_a_call_that_changes_something_waits_for_leave(tmp_path):
     cast = start(tmp_path, agent)
     assert cast.run() == "person"
     assert cast.approvals.asking == (MAKE,)
-    assert cast.calls == (READ,)
+    assert cast.now.calls == (READ,)
     assert cast.run() == "person", "nothing is asked again before the person has decided"
     assert len(agent.turns) == 1
     reopened(cast)
@@ -91,11 +91,11 @@ def test_a_call_that_changes_something_waits_for_leave(tmp_path):
     assert agent.turns[1].calls[1].decided == "once"
     assert cast.run() == "complete"
     assert [call.decided for call in cast.steps[0].turns[0].calls] == [None, "once"]
-    assert cast.now.usage == (8, 3, 0.5)
-    assert cast.usage["bySocket"]["Socket-1"]["total"] == 11
+    assert cast.now.engine.usage == (8, 3, 0.5)
+    assert cast.now.usage_report["bySocket"]["Socket-1"]["total"] == 11
     assert spent_by_turn(cast) == [[((5, 2, 0.5),)]], "what asking cost belongs to the turn that was answered"
     assert not cast.approvals.asking
-    assert not cast.calls
+    assert not cast.now.calls
     reopened(cast)
 
 
@@ -145,7 +145,7 @@ def test_a_resumed_cast_knows_what_is_asked_and_goes_on(tmp_path):
     cast.run()
     cast.close()
     agent = Toolsmith()
-    again = Cast.resume(cast.run_dir, h.table(agent))
+    again = resume_cast(cast.run_dir, h.table(agent))
     assert again.approvals.asking == (MAKE,)
     assert again.approvals.approve().output == "made"
     assert agent.turns[0].calls[0].result == "text of a", "what was read is not read again"
@@ -186,7 +186,7 @@ def test_recast_begins_the_visit_anew_and_keeps_the_lost_calls(tmp_path):
     cast.recast()
     assert agent.turns[1].calls == ()
     assert cast.steps[0].calls == (READ, READ)
-    assert cast.calls == (READ,)
+    assert cast.now.calls == (READ,)
     reopened(cast)
 
 
@@ -235,10 +235,10 @@ def test_what_is_said_while_it_comes_is_heard_and_not_kept(tmp_path):
 
     agent = Talker()
     cast = start(tmp_path, agent)
-    stop = cast.listen(lambda: heard.append(cast.saying))
+    stop = cast.runner.listen(lambda: heard.append(cast.now.saying))
     cast.step()
     assert heard == ["on", "once", "once more", "again", ""]
-    assert cast.saying == ""
+    assert cast.now.saying == ""
     agent.tell(Called(READ))
     assert not cast.steps[0].calls, "a turn that is over can tell nothing any more"
     stop()
@@ -256,7 +256,7 @@ def test_an_interrupt_between_calls_goes_on_from_them(tmp_path):
     cast = start(tmp_path, Slow())
     with pytest.raises(KeyboardInterrupt):
         cast.step()
-    assert cast.calls == (READ,)
+    assert cast.now.calls == (READ,)
     cast.approvals.allow("bash")
     assert cast.step().output == "made"
     assert [call.id for call in cast.steps[0].calls] == ["1.1", "2.1"]
@@ -366,7 +366,7 @@ def test_a_draft_is_not_refined_while_calls_wait(tmp_path):
         with pytest.raises(MateriaError, match="wait for your approval"):
             act()
     assert cast.approvals.approve().output == "made"
-    assert "first wish" in [message.text for message in cast.conversation]
+    assert "first wish" in [message.text for message in cast.now.conversation]
     reopened(cast)
 
 
@@ -381,10 +381,10 @@ def test_a_wording_that_is_refused_leaves_the_cast_failed(tmp_path):
 
 def test_a_stop_is_not_forgotten_by_leave_that_is_refused(tmp_path):
     cast = start(tmp_path, Toolsmith())
-    cast.stop.set()
+    cast.runner.stop.set()
     with pytest.raises(MateriaError, match="Nothing waits for approval"):
         cast.approvals.approve()
-    assert cast.stop.is_set()
+    assert cast.runner.stop.is_set()
 
 
 def test_a_listener_that_went_and_raises_does_no_harm(tmp_path):
@@ -401,9 +401,9 @@ def test_a_listener_that_went_and_raises_does_no_harm(tmp_path):
         stop()
         raise RuntimeError("gone")
 
-    stop = cast.listen(leave)
+    stop = cast.runner.listen(leave)
     assert cast.step().output == "said"
-    assert "gone" in cast.messages[-1]
+    assert "gone" in cast.runner.messages[-1]
 
 
 # -- what is told ------------------------------------------------------------------------------
@@ -413,14 +413,14 @@ def test_what_failed_is_of_the_past_once_the_turn_is_sent_again(tmp_path):
     cast = start(tmp_path, Toolsmith(fail=True))
     cast.run()
     assert "The cast stopped (transport)" in str(cast.why())
-    assert cast.notes == ("429 from the server; trying again in 1 s (1 of 3)",)
+    assert cast.now.notes == ("429 from the server; trying again in 1 s (1 of 3)",)
     cast.resend()
     assert cast.approvals.asking
     assert "is asked again" in str(cast.why())
     assert "transport" not in str(cast.why())
-    assert not cast.notes
+    assert not cast.now.notes
     assert cast.steps[0].notes, "it is kept all the same"
-    assert reopened(cast).notes == cast.notes
+    assert reopened(cast).now.notes == cast.now.notes
 
 
 def test_resend_goes_on_with_a_turn_that_was_reworded(tmp_path):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import cast_helpers as h
 from materia_nb.agents.interface import Reply, Usage
-from materia_nb.cast import Cast
+from materia_nb.cast import Cast, open_cast, resume_cast
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import LoadoutError
 from materia_nb.utilities.process import ProcessResult
@@ -24,32 +24,32 @@ from materia_nb.utilities.runner import UtilityFailure, UtilityResult
 
 def check_everywhere(cast: h.Watched, folder: Path) -> None:
     """Open the cast, resume it, and open it as of each change that it made."""
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    h.assert_same(open_cast(cast.run_dir), cast)
     lines = h.lines_of(cast)
     sessions = dict(cast.seen)
     for count in range(1, len(lines) + 1):
         copy = h.prefix(cast.run_dir, count, folder / "prefix")
-        opened = Cast.open(copy)
+        opened = open_cast(copy)
         if count in sessions:  # else in the middle of one write, which a crash may cut there
-            assert opened.session == sessions[count], (count, lines[count - 1]["type"])
-        assert opened.messages == []
+            assert opened.runner.session == sessions[count], (count, lines[count - 1]["type"])
+        assert opened.now.messages == []
         shutil.rmtree(copy)
     cast.close()
-    resumed = Cast.resume(cast.run_dir)
+    resumed = resume_cast(cast.run_dir)
     h.assert_same(resumed, cast)
-    assert resumed.messages == []
-    assert resumed.differences == ()
+    assert resumed.now.messages == []
+    assert resumed.now.differences == ()
     resumed.close()
 
 
 def watched(folder: Path, document, agents=None) -> h.Watched:
-    return h.Watched.start(h.plan(folder, document), "the widget", h.table(agents))
+    return h.watched(folder, document, agents)
 
 
 def test_a_loop_with_retries(tmp_path):
     cast = watched(tmp_path, h.loop_config(), h.loop_agents(2, refuse=[1]))
     cast.run()
-    assert cast.now.follow_up == ()
+    assert cast.now.engine.follow_up == ()
     check_everywhere(cast, tmp_path)
 
 
@@ -118,11 +118,11 @@ def test_budget_stop_change_and_revival(tmp_path):
     assert cast.failure.kind == "budget"
     with pytest.raises(MateriaError, match="still used up"):
         cast.revive()
-    cast.set_budget(100)
+    cast.edit.budget(100)
     cast.revive()
-    cast.set_budget(None)
+    cast.edit.budget(None)
     assert cast.run() == "complete"
-    assert cast.now.usage == (24, 21, 0.375)
+    assert cast.now.engine.usage == (24, 21, 0.375)
     assert "budget_limit" in h.types_of(cast)
     check_everywhere(cast, tmp_path)
 
@@ -135,7 +135,7 @@ def test_abort_and_going_on(tmp_path, between, go_on):
     if not between:
         cast.step()
     cast.abort("no more")
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    h.assert_same(open_cast(cast.run_dir), cast)
     getattr(cast, go_on)()
     cast.reply("2")
     assert cast.run() == "complete"
@@ -262,7 +262,7 @@ def _play(cast: Cast, actions, current: dict) -> None:
         "recast": lambda text: cast.recast(),
         "revive": lambda text: cast.revive(),
         "abort": cast.abort,
-        "budget": lambda text: cast.set_budget(len(text) * 20),
+        "budget": lambda text: cast.edit.budget(len(text) * 20),
     }
     for verb, text, how in actions:
         current.update(text=text, how=how)
@@ -324,4 +324,4 @@ def test_r23_output_that_is_no_json_fails_with_command_code_stderr_and_artifacts
     for told in ("code 0", "-I -S -c", "stderr: I meant well", "sockets/Socket-1/1.command.stdout.txt"):
         assert told in cast.failure.message
     assert h.lines_of(cast)[-1]["data"]["error"] == cast.failure.message
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    h.assert_same(open_cast(cast.run_dir), cast)

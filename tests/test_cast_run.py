@@ -7,6 +7,7 @@ import threading
 import pytest
 
 import cast_helpers as h
+from materia_nb.cast import open_cast
 from materia_nb.errors import MateriaError
 
 
@@ -16,12 +17,12 @@ def cast(tmp_path):
 
 
 def test_steps_one_socket_at_a_time(cast):
-    assert cast.next_socket == "Socket-1"
+    assert cast.now.next_socket == "Socket-1"
     record = cast.step()
     assert record is cast.steps[-1]
     assert (record.socket, record.visit, record.number) == ("Socket-1", 1, 1)
     assert cast.status == "ready"
-    assert cast.next_socket == "Socket-2"
+    assert cast.now.next_socket == "Socket-2"
     assert [item["title"] for item in cast.work_items] == ["Part 1", "Part 2"]
 
 
@@ -30,7 +31,7 @@ def test_runs_to_the_end_and_then_refuses(cast):
     assert [visit[0][-1] + (visit[2] or "") for visit in cast.route] == [
         "1", "2WI-1", "3WI-1", "2WI-2", "3WI-2", "2WI-2", "3WI-2", "4",
     ]  # fmt: skip
-    assert cast.next_socket is None
+    assert cast.now.next_socket is None
     before = h.facts(cast), (cast.run_dir / "events.jsonl").read_bytes()
     for go_on in (cast.run, cast.step, cast.abort, lambda: cast.run("Socket-2")):
         with pytest.raises(MateriaError, match="The cast is complete"):
@@ -56,13 +57,13 @@ def test_stops_in_front_of_a_socket_each_time(cast):
 
 def test_stops_in_front_of_the_end(cast):
     assert cast.run(until="end") == "until"
-    assert cast.next_socket == "end"
+    assert cast.now.next_socket == "end"
     assert cast.step() is None
     assert cast.status == "complete"
 
 
 def test_stops_where_a_condition_holds(cast):
-    assert cast.run(until=lambda c: c.now.cursors.get("workItemIndex") == 1) == "until"
+    assert cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1) == "until"
     assert cast.route[-1][:3] == ("Socket-3", 1, "WI-1")
     assert cast.run(until=lambda _: True) == "until"  # looked at before the first step too
     assert len(cast.steps) == 3
@@ -81,7 +82,7 @@ def test_breakpoints_stop_in_front_but_not_where_the_run_starts(cast):
     assert len(cast.steps) == 1
     assert cast.run() == "breakpoint"
     assert len(cast.steps) == 3
-    cast.breakpoints.add("Socket-2", lambda c: c.now.visits.get("Socket-3") == 2)
+    cast.breakpoints.add("Socket-2", lambda c: c.now.engine.visits.get("Socket-3") == 2)
     assert cast.run() == "breakpoint"
     assert len(cast.steps) == 5
     cast.breakpoints.clear()
@@ -100,7 +101,7 @@ def test_a_breakpoint_behind_an_empty_loop_is_met(tmp_path):
     cast = h.start(tmp_path, document, h.loop_agents(0))
     cast.breakpoints.add("Socket-4")
     assert cast.run() == "breakpoint"
-    assert cast.next_socket == "Socket-4"
+    assert cast.now.next_socket == "Socket-4"
     assert cast.run() == "complete"
     assert [visit[0] for visit in cast.route] == ["Socket-1", "Socket-4"]
 
@@ -118,7 +119,7 @@ def test_a_condition_that_raises_stops_the_run_and_harms_nothing(cast):
 def test_a_run_stops_in_front_of_a_person(tmp_path):
     cast = h.start(tmp_path, h.chain_config(), {"Socket-1": lambda: "one"})
     assert cast.run() == "person"
-    assert cast.waiting_at.socket == "Socket-2"
+    assert cast.now.waiting_at.socket == "Socket-2"
     assert cast.run() == "person"  # asked again, still nobody there
     assert len(cast.steps) == 2
     cast.reply("two")
@@ -128,14 +129,14 @@ def test_a_run_stops_in_front_of_a_person(tmp_path):
 
 
 def test_the_stop_event_ends_a_run_between_steps(cast):
-    cast.watch(lambda c: c.stop.set() if len(c.steps) == 4 and c.status == "ready" else None)
+    cast.watch(lambda c: c.runner.stop.set() if len(c.steps) == 4 and c.status == "ready" else None)
     assert cast.run() == "stopped"
     assert len(cast.steps) == 4
     assert cast.status == "ready"
 
 
 def test_a_step_after_a_stop_runs(cast):
-    cast.stop.set()
+    cast.runner.stop.set()
     assert cast.step().socket == "Socket-1"
 
 
@@ -155,7 +156,7 @@ def test_a_stop_during_an_agent_leaves_the_socket_waiting(tmp_path):
     thread = threading.Thread(target=lambda: ended.append(cast.run()))
     thread.start()
     assert started.wait(60)
-    cast.stop.set()
+    cast.runner.stop.set()
     thread.join(60)
     assert ended == ["stopped"]
     assert cast.status == "waiting"
@@ -201,24 +202,24 @@ def test_threads_take_turns(tmp_path):
         thread.join(60)
     assert wrong == []
     assert [visit[0] for visit in cast.route] == [f"Socket-{n}" for n in range(1, 21)]
-    h.assert_same(type(cast).open(cast.run_dir), cast)
+    h.assert_same(open_cast(cast.run_dir), cast)
 
 
 def test_an_opened_cast_can_only_be_looked_at(cast):
     cast.run(steps=2)
-    opened = type(cast).open(cast.run_dir)
-    calls = (opened.step, opened.run, opened.abort, lambda: opened.reply("x"), lambda: opened.set_budget(1))
+    opened = open_cast(cast.run_dir)
+    calls = (opened.step, opened.run, opened.abort, lambda: opened.reply("x"), lambda: opened.edit.budget(1))
     for call in calls:
         with pytest.raises(MateriaError, match="opened to be looked at") as caught:
             call()
         assert caught.value.kind == "read_only"
-    assert not opened.writable
+    assert not opened.now.writable
 
 
 @pytest.mark.parametrize("most", [-1, 1.5, "10", True])
 def test_r20_a_budget_is_a_whole_number(cast, most):
     with pytest.raises(MateriaError, match="whole number of tokens"):
-        cast.set_budget(most)
+        cast.edit.budget(most)
     assert h.types_of(cast) == ["cast_start"]
 
 
@@ -226,11 +227,11 @@ def test_steps_by_number(cast):
     with pytest.raises(MateriaError, match="no step yet"):
         cast.why()
     cast.run()
-    assert cast.at_step(1) is cast.steps[0]
-    assert cast.at_step(-1) is cast.steps[-1]
+    assert cast.steps.at(1) is cast.steps[0]
+    assert cast.steps.at(-1) is cast.steps[-1]
     for number in (0, 9, -9):
         with pytest.raises(MateriaError, match=f"no step {number}; the cast has 8"):
-            cast.at_step(number)
+            cast.steps.at(number)
 
 
 def test_a_watched_path_stops_the_run_behind_the_step_that_changed_it(cast):
@@ -261,7 +262,7 @@ def test_a_socket_is_entered_without_asking_its_agent(cast):
     cast.step()
     record = cast.enter()
     assert record == cast.steps[-1]
-    assert cast.prompt.instruction == "Build Part 1"
+    assert cast.now.prompt.instruction == "Build Part 1"
     assert cast.status == "waiting"
     assert cast.enter() == record, "a second time it stays there"
     assert cast.step() is cast.steps[-1]

@@ -9,7 +9,7 @@ import pytest
 import cast_helpers as h
 from display_hostile import HOSTILE
 from materia_nb.agents import Turn
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast
 from materia_nb.cast.views.handoff_view import HandoffView
 from materia_nb.cast.views.status import StatusView
 from materia_nb.cast.views.step_views import PromptView, StepView, cast_page_html
@@ -35,7 +35,7 @@ def html(view):
 def test_the_auto_plan_of_the_specification_is_shown_the_request_once(tmp_path):
     cast = auto_plan(tmp_path)
     cast.run()
-    view = PromptView(cast.steps[-1], cast.prompt)
+    view = PromptView(cast.steps[-1], cast.now.prompt)
     assert repr(view).count("a guide to moss") == html(view).count("a guide to moss") == 1
     assert "What the cast is about [cast]\nThe request:\na guide to moss" in repr(view)
     assert "Instructions [materia]\nReturn compact JSON" in repr(view)
@@ -46,10 +46,10 @@ def test_where_the_prompt_is_a_part_of_what_is_shown_the_layer_is_folded(tmp_pat
     cast = auto_plan(tmp_path)
     cast.run()
     folded = str(html_fold("What the cast is about [cast]", "")).partition("</summary>")[0]
-    shown = [StatusView(cast), StepView(cast), HandoffView(cast, cast.steps[-1])]
+    shown = [StatusView(cast.now), StepView(cast.now), HandoffView(cast.now, cast.steps[-1])]
     assert all(folded in html(view) for view in shown)
-    assert folded not in html(PromptView(cast.steps[-1], cast.prompt))
-    assert "<h3>What the cast is about</h3>" in cast_page_html(cast)
+    assert folded not in html(PromptView(cast.steps[-1], cast.now.prompt))
+    assert "<h3>What the cast is about</h3>" in cast_page_html(cast.now)
 
 
 def test_a_function_is_told_the_request_once(tmp_path):
@@ -60,7 +60,7 @@ def test_a_function_is_told_the_request_once(tmp_path):
 
 
 def told(cast, number=-1):
-    return cast.at_step(number).prompt.layers[0].text
+    return cast.steps.at(number).prompt.layers[0].text
 
 
 def chain(tmp_path, first):
@@ -86,7 +86,7 @@ def test_an_artifact_of_another_branch_is_named_after_a_resume_too(tmp_path):
     cast.run()
     assert "whole in sockets/Socket-1/1.branch-1.md)" in told(cast)
     cast.close()
-    with_journal = Cast.open(cast.run_dir)
+    with_journal = open_cast(cast.run_dir)
     assert told(with_journal) == told(cast)
 
 
@@ -94,8 +94,8 @@ def test_a_person_changes_the_layer_for_one_turn(tmp_path):
     cast = auto_plan(tmp_path)
     cast.run()
     cast.edit.reword("cast", "It is about moss.")
-    assert cast.prompt.text.startswith("It is about moss.\n\nReturn compact JSON")
-    assert Cast.open(cast.run_dir).prompt == cast.prompt
+    assert cast.now.prompt.text.startswith("It is about moss.\n\nReturn compact JSON")
+    assert open_cast(cast.run_dir).now.prompt == cast.now.prompt
 
 
 def test_a_prompt_is_written_only_when_an_agent_reads_it():
@@ -122,8 +122,13 @@ def test_what_a_request_a_state_and_an_output_say_is_only_text(tmp_path, text):
     cast = h.start(tmp_path, document, {"Socket-1": lambda: f"out {text}"}, request=f"ask {text}")
     cast.run()
     step = cast.steps[-1]
-    views = [PromptView(step, cast.prompt), StatusView(cast), StepView(cast), HandoffView(cast, step)]
-    for shown in [*map(html, views), cast_page_html(cast)]:
+    views = [
+        PromptView(step, cast.now.prompt),
+        StatusView(cast.now),
+        StepView(cast.now),
+        HandoffView(cast.now, step),
+    ]
+    for shown in [*map(html, views), cast_page_html(cast.now)]:
         assert not any(sign in shown for sign in ("<img src=x", "<script", "onload='", 'onmouseover="'))
-    assert f"The request:\nask {text}" in cast.prompt.text
-    assert json.dumps(f"out {text}".strip(), ensure_ascii=False) in cast.prompt.text
+    assert f"The request:\nask {text}" in cast.now.prompt.text
+    assert json.dumps(f"out {text}".strip(), ensure_ascii=False) in cast.now.prompt.text

@@ -108,10 +108,10 @@ def test_casts_are_named_by_reference_and_the_current_one_stays(bench, cast_of):
 
 def test_two_steps_are_laid_beside_one_another(bench, cast_of):
     cast = cast_of(1)
-    d = bench.compare(cast.at_step(3), cast.at_step(5))
+    d = bench.compare(cast.steps.at(3), cast.steps.at(5))
     assert (d.first.a, d.first.b) == ("Socket-2", "Socket-4")
     assert [one.path for one in d.answer] == ["satisfied"]
-    assert "follow-up" in bench.compare(cast.at_step(2), cast.at_step(4)).prompt
+    assert "follow-up" in bench.compare(cast.steps.at(2), cast.steps.at(4)).prompt
 
 
 def test_things_of_two_kinds_are_refused(bench, cast_of):
@@ -143,8 +143,8 @@ def test_a_comparison_with_itself_is_empty_and_both_ways_round_tell_the_same(tmp
         cast = start(tmp_path_factory.mktemp("c"), loop_config(), loop_agents(2, refuse))
         cast.run()
         casts.append(cast)
-    one, other = (Comparison(x.side, y.side) for x, y in (casts, casts[::-1]))
-    assert not Comparison(casts[0].side, casts[0].side)
+    one, other = (Comparison(x.now.side, y.now.side) for x, y in (casts, casts[::-1]))
+    assert not Comparison(casts[0].now.side, casts[0].now.side)
     assert bool(one) == bool(other)
     assert [(p.a, p.b) for p in one.pairs] == [(p.b, p.a) for p in other.pairs]
     if one:
@@ -159,7 +159,7 @@ def test_wherever_a_fork_is_answered_otherwise_there_it_first_differs(tmp_path_f
     with closing(cast.fork(kept)) as fork:
         fork.enter()
         fork.reply(_otherwise(fork, said))
-    assert Comparison(cast.side, fork.side).first.step == kept + 1
+    assert Comparison(cast.now.side, fork.now.side).first.step == kept + 1
 
 
 def _otherwise(fork, said):
@@ -168,7 +168,7 @@ def _otherwise(fork, said):
         "Socket-1": {"workItems": items(f"x{said}")},
         "Socket-3": {"satisfied": True, "context": f"x{said}"},
     }
-    return wants.get(fork.next_socket, f"x{said}")
+    return wants.get(fork.now.next_socket, f"x{said}")
 
 
 def test_loadouts_differ_by_sockets_edges_and_materia_and_not_by_text(bench):

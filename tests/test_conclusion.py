@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import cast_helpers as h
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast
 from materia_nb.cast.views.status import StatusView
 from materia_nb.handoff import protocol
 from materia_nb.handoff.protocol import Reported
@@ -67,21 +67,21 @@ def test_a_complete_cast_ends_with_the_summary_and_the_suggestions(tmp_path):
         "It is <b>done</b>.",
         "2 suggestions to keep: %materia suggestions",
     ]
-    assert "<b>done" not in StatusView(cast)._repr_mimebundle_()["text/html"]
-    cast.remember(1)
-    assert "1 suggestion to keep" in repr(Cast.open(cast.run_dir))
-    cast.remember(2)
+    assert "<b>done" not in StatusView(cast.now)._repr_mimebundle_()["text/html"]
+    cast.edit.remember(1)
+    assert "1 suggestion to keep" in repr(open_cast(cast.run_dir))
+    cast.edit.remember(2)
     assert "to keep" not in repr(cast)
 
 
 def test_a_very_long_summary_is_bounded_and_says_where_all_is(tmp_path):
     cast = cast_of(tmp_path, user_facing_summary="x" * 5000 + "\ny" * 100)
     assert len(repr(cast)) < 3000
-    assert "and 61 more lines: cast.conclusion has all" in repr(cast)
-    assert len(cast.conclusion) == 101
+    assert "and 61 more lines: cast.now.conclusion has all" in repr(cast)
+    assert len(cast.now.conclusion) == 101
 
 
 def test_a_cast_that_is_not_over_and_one_of_other_protocols_conclude_nothing(tmp_path):
-    assert h.start(tmp_path, h.one_config(), lambda: "text").conclusion == []
+    assert h.start(tmp_path, h.one_config(), lambda: "text").now.conclusion == []
     cast = cast_of(tmp_path / "two", user_facing_summary="Done.")
-    assert cast.as_of(0).conclusion == []
+    assert cast.at(0).conclusion == []

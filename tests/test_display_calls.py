@@ -92,7 +92,7 @@ class Asks:
 def test_the_status_of_a_cast_tells_the_end_of_a_long_command_in_text_and_in_html(tmp_path):
     cast = h.start(tmp_path, h.one_config(), Asks(bash("true; " * 600 + "rm -rf ~")))
     cast.run()
-    shown = StatusView(cast)
+    shown = StatusView(cast.now)
     for told in (repr(shown), shown._repr_mimebundle_()["text/html"]):
         assert "rm -rf ~; approve" in told
         assert "[1,608 characters are not shown]" in told

@@ -42,7 +42,7 @@ def test_the_grid_of_every_shipped_loadout_fits(bench, loadout):
 
 def test_the_steps_fit_and_say_how_long_each_took(cast):
     cast.run()
-    shown = steps_view(cast)
+    shown = steps_view(cast.now)
     assert widest(repr(shown)) <= WIDTH
     assert shown.rows[0][-1].endswith(" s")
     assert len({len(row[-1]) for row in shown.rows}) == 1

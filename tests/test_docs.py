@@ -36,7 +36,7 @@ LANGUAGES = {"python", "ipython", "json", "yaml", "sh", "text"}
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
-MEMBER = re.compile(r"\b(wb|cast)\.([a-z_]\w*)")
+MEMBER = re.compile(r"(?<!materia_nb\.)\b(wb|cast)\.([a-z_]\w*)")
 MAGIC = re.compile(r"%materia[ \n]([a-z]+)")
 
 
@@ -185,7 +185,7 @@ def test_the_tour_of_the_readme_ends_as_it_says(shell):
         "Socket-2",
         "Socket-3",
     ]
-    assert "There are four headings" in cast.at_step(4).prompt.text
+    assert "There are four headings" in cast.steps.at(4).prompt.text
 
 
 # Those of docs/hints.md are faulty by intent, and held to what it says by tests/loadout/test_mending.py.
@@ -360,8 +360,8 @@ def varied_casts(wb: Workbench) -> list[Any]:
         "Plan": ["no", {"text": "still no", "usage": usage}, {"text": '{"workItems": []}', "usage": usage}]
     }
     repaired = wb.cast("r", loadout="T-Plan", agents={"*": plan})
-    repaired.set_budget(9)
-    repaired.label(name="labelled")
+    repaired.edit.budget(9)
+    repaired.labels.add(name="labelled")
     repaired.run()  # the repair turns are used up
     repaired.revive()
     repaired.edit.redefine("Plan", {**wb.config.document["materia"]["Plan"], "model": "test:small"})
@@ -397,14 +397,14 @@ def varied_casts(wb: Workbench) -> list[Any]:
     looped = wb.cast("l", loadout="Plan-Build-Eval", agents={"*": answer})
     looped.run()
     spent = wb.cast("s", loadout="Ask", agents={"Answer": {"Answer": {"text": "x", "usage": usage}}})
-    spent.set_budget(5)
+    spent.edit.budget(5)
     spent.run()
     warned = wb.cast("w", loadout="Ask", agents={"Answer": {"Answer": {"text": "x", "usage": usage}}})
-    warned.set_budget(10)
+    warned.edit.budget(10)
     warned.run()
 
     pinned = wb.cast("p", loadout="T-Gone", pins={"Gone": "there", "Socket-1": repaired})
-    pinned.unpin("Socket-1")
+    pinned.pins.remove("Socket-1")
     pinned.run()
 
     edited = wb.cast("e", loadout="Plan-Build-Eval", agents={"*": answer})
@@ -486,7 +486,7 @@ def held_casts(wb: Workbench) -> list[Any]:
     approved = wb.cast("a", loadout="H-agent-contract", agents={"*": {"H": contracts}})
     approved.run()
     approved.approvals.approve()
-    approved.remember(1)
+    approved.edit.remember(1)
     envelopes = [
         wish("BLOCKED", "ESCALATE"),
         wish("UNVERIFIED", "DETOUR", next_step_suggestion="Socket-2"),

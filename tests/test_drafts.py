@@ -6,7 +6,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.agents.interface import AgentError
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.views.handoff_view import HandoffView
 from materia_nb.cast.views.tables import budget_view
 from materia_nb.widgets.step_rows import StepRows
@@ -35,7 +35,11 @@ def drafting(tmp_path, *replies):
 def test_a_draft_that_is_a_valid_handoff_is_a_draft(tmp_path):
     cast, turns = drafting(tmp_path, DONE, DONE)
     assert cast.run() == "person"
-    assert (cast.waiting_at.mode, cast.waiting_at.drafts, cast.next_socket) == ("draft", 1, "Socket-1")
+    assert (cast.now.waiting_at.mode, cast.now.waiting_at.drafts, cast.now.next_socket) == (
+        "draft",
+        1,
+        "Socket-1",
+    )
     assert dict(cast.state) == {}
     assert turns[0].wants is None, "nothing may hold a draft to a schema"
     cast.finalize()
@@ -43,17 +47,17 @@ def test_a_draft_that_is_a_valid_handoff_is_a_draft(tmp_path):
     assert cast.run() == "complete"
 
 
-@pytest.mark.parametrize("go_on", ["run", "step", "write_derived"])
+@pytest.mark.parametrize("go_on", ["run", "step"])
 def test_nothing_but_a_person_goes_on_from_a_draft(tmp_path, go_on):
     """To run again neither finalizes nor asks, and pays for, the same once more."""
     cast, turns = drafting(tmp_path, "first", DONE)
     cast.run()
     before = h.types_of(cast)
     getattr(cast, go_on)()
-    assert (len(turns), cast.waiting_at.drafts, cast.waiting_at.mode) == (1, 1, "draft")
+    assert (len(turns), cast.now.waiting_at.drafts, cast.now.waiting_at.mode) == (1, 1, "draft")
     assert h.types_of(cast) == before
     cast.close()
-    again = Cast.resume(cast.run_dir, cast.agents)
+    again = resume_cast(cast.run_dir, cast.agents)
     assert again.run() == "person"
     assert len(turns) == 1
     again.finalize()
@@ -65,7 +69,7 @@ def test_a_person_may_write_drafts_too(tmp_path):
     cast, turns = drafting(tmp_path, "first", DONE)
     cast.run()
     cast.reply(DONE)
-    assert (cast.waiting_at.mode, cast.waiting_at.drafts) == ("draft", 2)
+    assert (cast.now.waiting_at.mode, cast.now.waiting_at.drafts) == ("draft", 2)
     cast.finalize()
     assert [message.text for message in turns[-1].conversation if message.role == "assistant"] == [
         "first",
@@ -89,7 +93,7 @@ def test_every_draft_is_kept_and_shown(tmp_path):
         "1.refinement-2.md",
         "1.md",
     ]
-    shown = HandoffView(cast, step)
+    shown = HandoffView(cast.now, step)
     text, html = repr(shown), shown._repr_mimebundle_()["text/html"]
     assert "draft: first" in text
     assert "asked for: make it <i>bold</i>" in text
@@ -107,10 +111,10 @@ def test_a_refinement_that_failed_goes_on_with_the_drafts(tmp_path, go_on):
     getattr(cast, go_on)()
     assert turns[2].prompt == "shorter"
     assert turns[2].conversation == turns[1].conversation
-    assert cast.waiting_at.drafts == 2
+    assert cast.now.waiting_at.drafts == 2
     cast.finalize()
     assert cast.run() == "complete"
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    h.assert_same(open_cast(cast.run_dir), cast)
 
 
 def test_an_aborted_draft_waits_again_when_revived(tmp_path):
@@ -118,9 +122,9 @@ def test_an_aborted_draft_waits_again_when_revived(tmp_path):
     cast.run()
     cast.abort()
     cast.revive()
-    assert (cast.waiting_at.drafts, len(turns)) == (1, 1)
-    assert cast.conversation[-1].text == "first"
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    assert (cast.now.waiting_at.drafts, len(turns)) == (1, 1)
+    assert cast.now.conversation[-1].text == "first"
+    h.assert_same(open_cast(cast.run_dir), cast)
     cast.finalize()
     assert cast.run() == "complete"
 
@@ -132,7 +136,7 @@ def test_the_budget_shows_use_and_limit_of_this_cast_only(tmp_path):
         for _ in "ab"
     )
     one.step()
-    one.set_budget(50)
-    assert budget_view(one).rows == [("20", "5", "25", "50", "50%")]
-    assert budget_view(other).rows == [("0", "0", "0", "100", "0%")]
+    one.edit.budget(50)
+    assert budget_view(one.now).rows == [("20", "5", "25", "50", "50%")]
+    assert budget_view(other.now).rows == [("0", "0", "0", "100", "0%")]
     assert document["budget"] == {"maxTokens": 100}

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cast_helpers import chain_config, item, one_config, python, start
+from materia_nb.cast import open_cast
 from materia_nb.engine import edit
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
@@ -20,7 +21,7 @@ PLAN = [item("a"), item("b"), item("c")]
 
 def rebuilt(bench, cast):
     """The cast as its journal tells it."""
-    return type(cast).open(cast.run_dir)
+    return open_cast(cast.run_dir)
 
 
 def titles(cast):
@@ -29,9 +30,9 @@ def titles(cast):
 
 def same_as_journal(bench, cast):
     other = rebuilt(bench, cast)
-    assert other.now == cast.now
+    assert other.now.engine == cast.now.engine
     assert other.route == cast.route
-    assert [e.patch for e in other.edits] == [e.patch for e in cast.edits]
+    assert [e.patch for e in other.now.edits] == [e.patch for e in cast.now.edits]
     return other
 
 
@@ -49,17 +50,17 @@ def test_items_are_edited_between_steps(bench, cast):
 def test_the_cursor_stays_at_its_item(cast):
     cast.run(until="Socket-2")
     cast.run(steps=4)
-    assert cast.now.cursors["workItemIndex"] == 0
-    cast.run(until=lambda c: c.now.cursors["workItemIndex"] == 1)
+    assert cast.now.engine.cursors["workItemIndex"] == 0
+    cast.run(until=lambda c: c.now.engine.cursors["workItemIndex"] == 1)
     cast.edit.items([item("x"), *PLAN])
-    assert cast.now.cursors["workItemIndex"] == 2, "inserted before it"
+    assert cast.now.engine.cursors["workItemIndex"] == 2, "inserted before it"
     cast.edit.items([item("b"), item("c")])
-    assert cast.now.cursors["workItemIndex"] == 0, "removed before it"
+    assert cast.now.engine.cursors["workItemIndex"] == 0, "removed before it"
     cast.edit.items([item("c")])
-    assert cast.now.cursors["workItemIndex"] == 0, "removed itself: the next becomes current"
+    assert cast.now.engine.cursors["workItemIndex"] == 0, "removed itself: the next becomes current"
     cast.edit.items([item("c"), item("d")])
     cast.edit.items([item("d"), item("c")], [1, 0])
-    assert cast.now.cursors["workItemIndex"] == 1, "moved behind another"
+    assert cast.now.engine.cursors["workItemIndex"] == 1, "moved behind another"
 
 
 def test_removing_all_items_leaves_the_loop_by_its_end(cast):
@@ -72,36 +73,36 @@ def test_removing_all_items_leaves_the_loop_by_its_end(cast):
 
 def test_retries_and_follow_up_move_with_the_item(cast):
     cast.run(steps=3)
-    assert cast.next_socket == "Socket-2"
-    assert cast.now.follow_up[0].item == ("workItemIndex", 0, ())
-    used = cast.now.items["workItemIndex", 0, ()].used
+    assert cast.now.next_socket == "Socket-2"
+    assert cast.now.engine.follow_up[0].item == ("workItemIndex", 0, ())
+    used = cast.now.engine.items["workItemIndex", 0, ()].used
     assert used == {("Socket-3", 1): 1}
     cast.edit.items([item("first"), *PLAN])
-    assert cast.now.follow_up[0].item == ("workItemIndex", 1, ())
-    assert cast.now.items["workItemIndex", 1, ()].used == used
+    assert cast.now.engine.follow_up[0].item == ("workItemIndex", 1, ())
+    assert cast.now.engine.items["workItemIndex", 1, ()].used == used
     cast.step()
     assert "not yet" in cast.steps[-1].prompt.text
     assert cast.steps[-1].item_label == "a"
     cast.edit.items([item("first"), item("b")])
-    assert cast.now.follow_up == ()
-    assert cast.now.items == {}
+    assert cast.now.engine.follow_up == ()
+    assert cast.now.engine.items == {}
 
 
 def test_an_item_that_is_worked_on_can_be_changed_but_not_removed(bench, cast):
     bench.agent("Build", "person")
     cast.run()
-    assert cast.waiting_at.item.key == "WI-1"
+    assert cast.now.waiting_at.item.key == "WI-1"
     with pytest.raises(MateriaError, match="cannot be removed now"):
         cast.edit.items([item("b")])
     cast.edit.items([item("z"), {"title": "a", "context": "quite another"}], [None, 0])
-    assert cast.waiting_at.item.key == "WI-2"
+    assert cast.now.waiting_at.item.key == "WI-2"
     assert cast.state["workItem"]["context"] == "quite another"
-    assert "quite another" in cast.prompt.text
+    assert "quite another" in cast.now.prompt.text
     same_as_journal(bench, cast)
     cast.edit.undo()
-    assert "quite another" not in cast.prompt.text
-    assert cast.waiting_at.item.key == "WI-1"
-    assert same_as_journal(bench, cast).prompt == cast.prompt
+    assert "quite another" not in cast.now.prompt.text
+    assert cast.now.waiting_at.item.key == "WI-1"
+    assert same_as_journal(bench, cast).now.prompt == cast.now.prompt
     cast.reply("done")
     assert cast.steps[-1].decision.target == "Socket-3"
 
@@ -111,22 +112,22 @@ def test_an_item_that_is_worked_on_can_be_changed_but_not_removed(bench, cast):
 )
 def test_r9_bad_items_change_nothing(cast, bad):
     cast.run(steps=1)
-    before = cast.now
+    before = cast.now.engine
     with pytest.raises(MateriaError, match="workItems"):
         cast.edit.items(bad)
-    assert cast.now is before
+    assert cast.now.engine is before
 
 
 def test_undo_takes_edits_back_one_by_one(bench, cast):
     cast.run(steps=1)
-    before = cast.now
+    before = cast.now.engine
     cast.edit.items([item("only")])
     cast.edit.state({**cast.state, "flag": True})
     cast.edit.undo()
     assert "flag" not in cast.state
     assert titles(cast) == ["only"]
     cast.edit.undo()
-    assert cast.now == before
+    assert cast.now.engine == before
     same_as_journal(bench, cast)
     with pytest.raises(MateriaError, match="no edit"):
         cast.edit.undo()
@@ -139,7 +140,7 @@ def test_undo_takes_edits_back_one_by_one(bench, cast):
 def test_the_patch_and_its_inverse_are_kept(cast):
     cast.run(steps=1)
     cast.edit.state({**cast.state, "n": 1})
-    (made,) = cast.edits
+    (made,) = cast.now.edits
     assert list(made.patch) == [{"op": "add", "path": "/n", "value": 1}]
     assert list(made.inverse) == [{"op": "remove", "path": "/n"}]
     assert made.step == 1
@@ -147,10 +148,10 @@ def test_the_patch_and_its_inverse_are_kept(cast):
 
 def test_a_corrected_output_is_decided_anew_and_the_original_kept(bench, cast):
     cast.run(steps=3)
-    assert cast.now.next == "Socket-2"
+    assert cast.now.engine.next == "Socket-2"
     record = cast.edit.recommit('{"satisfied": true}')
-    assert cast.now.next == "Socket-4"
-    assert cast.now.follow_up == ()
+    assert cast.now.engine.next == "Socket-4"
+    assert cast.now.engine.follow_up == ()
     assert [turn.mode for turn in record.turns] == ["work", "correction"]
     assert "false" in (cast.run_dir / record.turns[0].artifact).read_text()
     same_as_journal(bench, cast)
@@ -161,10 +162,10 @@ def test_a_corrected_output_is_decided_anew_and_the_original_kept(bench, cast):
 
 def test_a_bad_correction_is_refused_and_changes_nothing(cast):
     cast.run(steps=3)
-    before = cast.now
+    before = cast.now.engine
     with pytest.raises(MateriaError, match=r"\$\.satisfied"):
         cast.edit.recommit("{}")
-    assert cast.now is before
+    assert cast.now.engine is before
     cast.edit.state({**cast.state, "n": 1})
     with pytest.raises(MateriaError, match="edited since"):
         cast.edit.recommit('{"satisfied": true}')
@@ -176,9 +177,9 @@ def test_going_back_keeps_the_later_steps_as_a_branch(bench, cast):
     count = len(cast.steps)
     cast.back(2)
     assert cast.status == "ready"
-    assert cast.next_socket == "Socket-3"
+    assert cast.now.next_socket == "Socket-3"
     assert len(cast.steps) == 2
-    assert len(cast.abandoned[0]) == count - 2
+    assert len(cast.now.abandoned[0]) == count - 2
     same_as_journal(bench, cast)
     bench.agent("Eval", lambda: {"satisfied": True, "context": "this time"})
     cast.run()
@@ -196,7 +197,7 @@ def test_a_fork_is_a_cast_of_its_own(bench, cast):
     forked = cast.fork(2)
     assert forked.id != cast.id
     assert len(forked.steps) == 2
-    assert forked.next_socket == "Socket-3"
+    assert forked.now.next_socket == "Socket-3"
     bench.agent("Eval", lambda: {"satisfied": True})
     forked.run()
     assert forked.status == "complete"
@@ -301,7 +302,7 @@ def test_a_prompt_is_reworded_for_one_turn_only(bench, cast):
     cast.step()
     first = cast.edit.reword("materia", "Build it in one file.")
     assert first.instruction == "Build it in one file."
-    assert cast.prompt is first
+    assert cast.now.prompt is first
     cast.edit.reword("work item", "")
     cast.edit.reword("cast", "")
     same_as_journal(bench, cast)
@@ -322,9 +323,9 @@ def test_an_edit_of_the_state_asks_in_the_materias_words_again(bench, cast):
     cast.enter()
     reworded = cast.edit.reword("materia", "Otherwise.")
     cast.edit.items([item("renamed"), *PLAN[1:]], [0, 1, 2])
-    assert "renamed" in cast.prompt.instruction
+    assert "renamed" in cast.now.prompt.instruction
     cast.edit.undo()
-    assert cast.prompt == reworded
+    assert cast.now.prompt == reworded
     assert cast.steps[-1].prompt == reworded
     same_as_journal(bench, cast)
 
@@ -351,7 +352,7 @@ def test_one_value_is_set_and_work_items_stay_work_items(bench, cast):
     assert cast.state["plan"] == {"approved": True}
     cast.edit.set("workItems.1.title", "better")
     assert titles(cast) == ["a", "better", "c"]
-    before = cast.now
+    before = cast.now.engine
     for path, value, told in [
         ("workItems", [{"title": "x"}], "no context"),
         ("workItems", {"0": 1}, "must be a list"),
@@ -361,7 +362,7 @@ def test_one_value_is_set_and_work_items_stay_work_items(bench, cast):
     ]:
         with pytest.raises(MateriaError, match=told):
             cast.edit.set(path, value)
-        assert cast.now is before
+        assert cast.now.engine is before
     same_as_journal(bench, cast)
 
 
@@ -374,8 +375,8 @@ def test_an_item_cannot_be_set_before_there_is_a_list(cast):
 def test_an_aborted_cast_can_be_looked_at(cast):
     cast.run(steps=1)
     cast.abort()
-    assert cast.upcoming_item is None
-    assert cast.next_socket == "Socket-2"
+    assert cast.now.upcoming_item is None
+    assert cast.now.next_socket == "Socket-2"
 
 
 def test_a_long_list_is_edited_in_time_that_grows_with_its_length(tmp_path):
@@ -385,7 +386,7 @@ def test_a_long_list_is_edited_in_time_that_grows_with_its_length(tmp_path):
     began = time.process_time()
     cast.edit.items([item(f"new {n}" if n % 2 else f"old {n}") for n in range(20_000)])
     assert time.process_time() - began < 10
-    assert type(cast).open(cast.run_dir).state == cast.state
+    assert open_cast(cast.run_dir).state == cast.state
 
 
 def test_items_that_are_equal_keep_their_order(bench, cast):
@@ -416,7 +417,7 @@ def test_what_is_no_json_is_refused_before_it_is_believed(tmp_path, value):
     for act in (lambda: cast.edit.set("a", value), lambda: cast.edit.state({"a": value})):
         with pytest.raises(MateriaError, match="not JSON"):
             act()
-    assert type(cast).open(cast.run_dir).state == cast.state == {}
+    assert open_cast(cast.run_dir).state == cast.state == {}
 
 
 def test_a_utility_does_not_take_the_script_of_another_one(bench):

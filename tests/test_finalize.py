@@ -10,7 +10,7 @@ import cast_helpers as h
 from builders import YES, Play, asks, at, config, edge, say
 from materia_nb.agents.interface import AgentError, Reply, Turn, Usage
 from materia_nb.agents.prepared import RecordedAgent
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.views.handoff_view import HandoffView
 from materia_nb.cast.views.status import StatusView
 from materia_nb.cast.views.step_views import PromptView
@@ -172,7 +172,7 @@ def test_both_turns_are_asked_kept_and_counted(tmp_path):
     assert usage["bySocket"]["Socket-1"]["total"] == 22
     entries = json.loads((cast.run_dir / "manifest.json").read_text())["entries"]
     assert [entry["kind"] for entry in entries] == ["context", "socket_work", "socket_output"]
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    h.assert_same(open_cast(cast.run_dir), cast)
 
 
 def test_a_person_does_both(tmp_path):
@@ -180,8 +180,8 @@ def test_a_person_does_both(tmp_path):
     cast.run()
     cast.reply("I did it")
     assert cast.status == "waiting"
-    assert "yet to hand over" in repr(StatusView(cast))
-    assert names(cast.prompt) == ["finalize", "return"]
+    assert "yet to hand over" in repr(StatusView(cast.now))
+    assert names(cast.now.prompt) == ["finalize", "return"]
     cast.reply(DONE)
     assert cast.run() == "complete"
 
@@ -194,7 +194,7 @@ def test_a_kernel_that_dies_between_the_turns_is_asked_for_the_handoff_only(tmp_
     copy = h.prefix(cast.run_dir, len(h.lines_of(cast)), tmp_path / "killed")
     cast.close()
     second = scripted(DONE)
-    again = Cast.resume(copy, h.table(second))
+    again = resume_cast(copy, h.table(second))
     assert again.run() == "complete"
     (turn,) = second.turns
     assert (turn.kind, turn.prompt) == ("finalize", agent.turns[1].prompt)
@@ -215,7 +215,7 @@ def test_a_model_that_fails_after_the_work_is_revived_without_working_again(tmp_
         failed.prompt,
         failed.conversation,
     )
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    h.assert_same(open_cast(cast.run_dir), cast)
 
 
 def test_an_exhausted_repair_is_revived_in_the_conversation(tmp_path):
@@ -231,7 +231,7 @@ def test_an_exhausted_repair_is_revived_in_the_conversation(tmp_path):
         "bad 2",
     ]
     assert "bad 2" in agent.turns[-1].prompt
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    h.assert_same(open_cast(cast.run_dir), cast)
 
 
 def test_a_corrected_output_is_the_handoff_not_the_work(tmp_path):
@@ -240,10 +240,10 @@ def test_a_corrected_output_is_the_handoff_not_the_work(tmp_path):
     )
     cast = h.start(tmp_path, document, scripted("work", h.NO))
     cast.step()
-    assert cast.now.next == "end"
+    assert cast.now.engine.next == "end"
     cast.edit.recommit(h.YES)
-    assert cast.now.next == "Socket-2"
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    assert cast.now.engine.next == "Socket-2"
+    h.assert_same(open_cast(cast.run_dir), cast)
 
 
 def test_a_recording_without_the_extra_turn_can_be_opened(tmp_path):
@@ -254,8 +254,8 @@ def test_a_recording_without_the_extra_turn_can_be_opened(tmp_path):
     document = json.loads(path.read_text())
     document["loadouts"]["T"]["sockets"]["Socket-1"]["finalize"] = True
     path.write_text(json.dumps(document))
-    opened = Cast.open(cast.run_dir)
-    assert (opened.status, opened.differences) == ("complete", ())
+    opened = open_cast(cast.run_dir)
+    assert (opened.status, opened.now.differences) == ("complete", ())
     assert opened.state == cast.state
 
 
@@ -272,7 +272,7 @@ def test_what_each_turn_was_asked_and_said_is_shown(tmp_path):
     shown = repr(PromptView(step, step.prompt))
     assert "[turn 2, final]" in shown
     assert WORK_IS_OVER in shown
-    handoff = HandoffView(cast, step)
+    handoff = HandoffView(cast.now, step)
     assert "work: the <b>work</b>" in repr(handoff)
     assert "&lt;b&gt;work" in handoff._repr_mimebundle_()["text/html"]
 
@@ -302,7 +302,7 @@ def test_a_contract_that_goes_on_works_again_and_is_asked_again(tmp_path):
     assert "agent_status" not in agent.turns[0].prompt
     assert [turn.kind for turn in agent.turns] == ["work", "finalize", "resume", "finalize"]
     assert "agent_status" not in agent.turns[2].prompt
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    h.assert_same(open_cast(cast.run_dir), cast)
 
 
 # -- a language model ------------------------------------------------------------------------

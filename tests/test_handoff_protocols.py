@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cast_helpers as h
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast, resume_cast
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import Reading, TurnFacts, protocol, protocol_names, translate
 from materia_nb.handoff import contract as contract_module
@@ -182,17 +182,17 @@ def test_what_another_protocol_can_do_is_asked_of_it_and_not_of_its_name(offer, 
     cast = shouting(
         offer, tmp_path, "shouting:Thorough", lambda: (tmp_path / "made").write_text("1") and "YES"
     )
-    assert cast.now.last_json == {"word": "YES", "changed": ["made"]}
+    assert cast.now.engine.last_json == {"word": "YES", "changed": ["made"]}
     assert cast.steps[-1].missing == ("YES.txt",)
     kept = cast.run_dir / "T" / "handoffs" / "Socket_1-M.json"
     assert json.loads(kept.read_text()) == {"word": "YES", "step": "Socket-1"}
-    assert [one.fields for one in cast.suggestions] == [{"text": "YES"}]
-    assert cast.conclusion == ["M said YES"]
+    assert [one.fields for one in cast.now.suggestions] == [{"text": "YES"}]
+    assert cast.now.conclusion == ["M said YES"]
 
 
 @pytest.mark.parametrize("value, given", [("shouting:Quick", False), ("shouting:WellInformed", True)])
 def test_facts_are_gathered_unless_a_protocol_does_without(offer, tmp_path, value, given):
-    assert shouting(offer, tmp_path, value, lambda: "x").now.last_json == {"given": given}
+    assert shouting(offer, tmp_path, value, lambda: "x").now.engine.last_json == {"given": given}
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_a_cast_routes_by_the_protocol_of_its_sockets(tmp_path, name, plan, agai
     assert cast.run() == "complete"
     assert [visit[0] for visit in cast.route] == ["Socket-1", "Socket-2", "Socket-3", "Socket-2", "Socket-3"]
     assert "[Socket-3 Review]" in cast.state["context"]
-    assert cast.now.last_json["status" if name == "envelope" else "agent_status"]
+    assert cast.now.engine.last_json["status" if name == "envelope" else "agent_status"]
 
 
 def test_an_invalid_envelope_is_asked_for_again(tmp_path):
@@ -331,11 +331,11 @@ def test_a_held_cast_can_be_opened_again_and_asked_again(tmp_path, name):
     )
     cast = h.start(tmp_path, speaking(name), {"Plan": lambda: stuck})
     assert cast.run() == "person"
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    h.assert_same(open_cast(cast.run_dir), cast)
     cast.close()
-    resumed = Cast.resume(cast.run_dir)
+    resumed = resume_cast(cast.run_dir)
     resumed.agents.set("Plan", lambda: fine)
     resumed.recast()
-    assert (resumed.status, resumed.next_socket, len(resumed.route)) == ("ready", "Socket-2", 1)
-    h.assert_same(Cast.open(cast.run_dir), resumed)
+    assert (resumed.status, resumed.now.next_socket, len(resumed.route)) == ("ready", "Socket-2", 1)
+    h.assert_same(open_cast(cast.run_dir), resumed)
     resumed.close()

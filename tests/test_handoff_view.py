@@ -29,7 +29,7 @@ def nothing(_):
 
 
 def shown(cast, number=-1):
-    view = HandoffView(cast, cast.at_step(number))
+    view = HandoffView(cast.now, cast.steps.at(number))
     return repr(view), view._repr_mimebundle_()["text/html"]
 
 
@@ -175,7 +175,7 @@ def test_work_that_says_itself_that_it_is_not_done_is_not_shown_as_refused(tmp_p
     undone = {"iteration": 1, "max_iterations": 3, "metric": 0.5, "threshold": 1}
     cast = start(tmp_path, "agent-contract", [report("COMPLETE", loop_state=undone)])
     cast.run(steps=2)
-    assert cast.next_socket == "Work"
+    assert cast.now.next_socket == "Work"
     text, html = shown(cast)
     assert "not done yet: " in text
     assert ">not done yet<" in html

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import cast_helpers as h
 from materia_nb.agents.interface import Called, ToolCall
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError
@@ -66,11 +66,11 @@ def sockets(cast):
 
 
 def same_when_opened(cast):
-    other = Cast.open(cast.run_dir)
-    assert other.now == cast.now
+    other = open_cast(cast.run_dir)
+    assert other.now.engine == cast.now.engine
     assert sockets(other) == sockets(cast)
-    assert other.differences == ()
-    assert other.messages == []
+    assert other.now.differences == ()
+    assert other.now.messages == []
     return other
 
 
@@ -84,7 +84,7 @@ def same_when_opened(cast):
 def test_a_route_follows_the_edges(tmp_path, given, then):
     cast = start(tmp_path, "envelope", [given])
     cast.run(steps=2)
-    assert cast.next_socket == then
+    assert cast.now.next_socket == then
     assert "reason" not in cast.state
     assert cast.state["context"].startswith("[Check M] ")
     same_when_opened(cast)
@@ -94,8 +94,12 @@ def test_blocked_holds_the_cast_until_a_person_answers(tmp_path):
     cast = start(tmp_path, "envelope", [say("BLOCKED", "ESCALATE"), say("VERIFIED", "CONTINUE")])
     assert cast.run() == "person"
     assert cast.status == "held"
-    assert (cast.held.action, cast.held.needs, cast.held.reason) == ("pause", "help", "because ESCALATE")
-    assert "‖ held" in graph_text(cast.graph, marks_of(cast))
+    assert (cast.now.held.action, cast.now.held.needs, cast.now.held.reason) == (
+        "pause",
+        "help",
+        "because ESCALATE",
+    )
+    assert "‖ held" in graph_text(cast.graph, marks_of(cast.now))
     assert "context" not in cast.state, "nothing is applied before a person has spoken"
     for go_on in (cast.step, cast.run):
         with pytest.raises(MateriaError, match="held \\(pause\\): because ESCALATE"):
@@ -106,10 +110,10 @@ def test_blocked_holds_the_cast_until_a_person_answers(tmp_path):
     record = cast.approvals.answer("The key is in the drawer.")
     assert [turn.mode for turn in record.turns] == ["work", "resume"]
     assert record.turns[1].prompt.layers[0].text == "The key is in the drawer."
-    assert [message.role for message in cast.conversation] == ["user", "assistant"] * 2
+    assert [message.role for message in cast.now.conversation] == ["user", "assistant"] * 2
     assert cast.run() == "complete"
     assert sockets(cast) == ["Work", "Check", "Done"]
-    assert cast.now.visits["Check"] == 1, "it was one visit"
+    assert cast.now.engine.visits["Check"] == 1, "it was one visit"
     same_when_opened(cast)
 
 
@@ -123,11 +127,11 @@ def test_escalation_is_decided_by_a_person(tmp_path):
     ]:
         cast = start(tmp_path / then, "envelope", [critic])
         cast.run()
-        assert cast.held.action == "escalate"
-        assert "would not help" in cast.held.reason
+        assert cast.now.held.action == "escalate"
+        assert "would not help" in cast.now.held.reason
         assert "would not help" in "\n".join(cast.why().lines)
         cast.approvals.decide(**decision)
-        assert cast.next_socket == then
+        assert cast.now.next_socket == then
         assert cast.state["context"].startswith("[Check M] ")
         assert cast.steps[-1].decision.by == ("person" if "target" in decision else "edge")
         same_when_opened(cast)
@@ -157,8 +161,8 @@ def test_the_loop_is_capped_by_the_edge(tmp_path):
     cast = start(tmp_path, "envelope", [say("UNVERIFIED", "LOOP")] * 3)
     cast.run()
     assert sockets(cast) == ["Work", "Check"] * 3
-    assert cast.held.action == "escalate"
-    assert "2 of 2 times" in cast.held.reason
+    assert cast.now.held.action == "escalate"
+    assert "2 of 2 times" in cast.now.held.reason
 
 
 def test_a_detour_of_finished_work_comes_back_to_the_way_it_would_have_gone(tmp_path):
@@ -166,7 +170,7 @@ def test_a_detour_of_finished_work_comes_back_to_the_way_it_would_have_gone(tmp_
     cast.run()
     assert sockets(cast) == ["Work", "Check", "Fix", "Done"]
     assert [step.decision.by for step in cast.steps] == ["edge", "detour", "return", "implied end"]
-    assert cast.now.detours == ()
+    assert cast.now.engine.detours == ()
     assert "wants Fix done first" in "\n".join(cast.why(2).lines)
     assert "goes back to Done" in "\n".join(cast.why(3).lines)
     same_when_opened(cast)
@@ -176,7 +180,7 @@ def test_a_detour_of_unfinished_work_comes_back_to_the_same_socket(tmp_path):
     cast = start(tmp_path, "envelope", [say("UNVERIFIED", "DETOUR", "Fix"), say("VERIFIED", "CONTINUE")])
     cast.run()
     assert sockets(cast) == ["Work", "Check", "Fix", "Check", "Done"]
-    assert cast.now.detours == ()
+    assert cast.now.engine.detours == ()
     same_when_opened(cast)
 
 
@@ -185,29 +189,29 @@ def test_a_detour_without_end_is_bounded(tmp_path):
     assert cast.run() == "failed"
     assert cast.failure.kind == "edge_traversals_exhausted"
     assert "detour from Check to Fix" in cast.failure.message
-    assert cast.now.counts["detour:Check->Fix", 0] == 26
+    assert cast.now.engine.counts["detour:Check->Fix", 0] == 26
     cast.revive()
-    assert cast.next_socket in ("Check", "Fix")
+    assert cast.now.next_socket in ("Check", "Fix")
     same_when_opened(cast)
 
 
 def test_a_detour_to_nowhere_escalates(tmp_path):
     cast = start(tmp_path, "envelope", [say("VERIFIED", "DETOUR", "Nowhere")])
     cast.run()
-    assert cast.held.action == "escalate"
+    assert cast.now.held.action == "escalate"
 
 
 def test_three_unusable_envelopes_escalate_and_claim_nothing(tmp_path):
     """Envelope rules, section 5: three tries, then the fallback."""
     cast = start(tmp_path, "envelope", ["no", "no {", '{"status": "DONE"}'])
     cast.run()
-    assert cast.held.action == "escalate"
+    assert cast.now.held.action == "escalate"
     assert [turn.mode for turn in cast.steps[-1].turns] == ["work", "repair", "repair"]
-    assert cast.held.reading.value["_envelope_source"] == "fallback"
+    assert cast.now.held.reading.value["_envelope_source"] == "fallback"
     same_when_opened(cast)
     cast.approvals.decide(satisfied=False)
-    assert cast.next_socket == "Work"
-    assert cast.now.last_json["_envelope_source"] == "fallback"
+    assert cast.now.next_socket == "Work"
+    assert cast.now.engine.last_json["_envelope_source"] == "fallback"
     same_when_opened(cast)
 
 
@@ -223,7 +227,7 @@ def test_the_fallback_names_the_files_that_changed_while_the_agent_worked(tmp_pa
     cast = start(tmp_path, "envelope", [])
     cast.agents.set("Check", agent)
     cast.run()
-    evidence = cast.held.reading.value["summary"]["evidence"]
+    evidence = cast.now.held.reading.value["summary"]["evidence"]
     assert evidence["artifacts_produced"] == ["made.txt", "old.txt", "later.txt"]
     same_when_opened(cast)
 
@@ -234,7 +238,7 @@ def test_what_a_person_changes_while_the_cast_is_held_is_not_the_agents_evidence
     cast.run()
     (tmp_path / "mine.txt").write_text("by the person")
     cast.approvals.answer("go on")
-    assert cast.held.reading.value["summary"]["evidence"]["artifacts_produced"] == []
+    assert cast.now.held.reading.value["summary"]["evidence"]["artifacts_produced"] == []
 
 
 def test_nobody_looks_for_changes_where_no_protocol_asks(tmp_path, monkeypatch):
@@ -251,7 +255,7 @@ def test_an_envelope_with_another_meta_is_rejected_and_asked_for_again(tmp_path)
     assert "META_MISMATCH:step_id" in turns[1].prompt.text
     cast = start(tmp_path / "always", "envelope", [wrong] * 3)
     cast.run()
-    assert cast.held.action == "escalate"
+    assert cast.now.held.action == "escalate"
 
 
 def test_an_envelope_may_name_its_socket_by_the_id_that_it_has(tmp_path):
@@ -293,8 +297,8 @@ def test_work_in_progress_goes_on_in_the_same_conversation_and_is_capped(tmp_pat
     same_when_opened(cast)
     cast = start(tmp_path / "stall", "agent-contract", [report("IN_PROGRESS")] * 3)
     cast.run()
-    assert cast.held.action == "escalate"
-    assert "3 times in a row" in cast.held.reason
+    assert cast.now.held.action == "escalate"
+    assert "3 times in a row" in cast.now.held.reason
 
 
 def test_needs_input_is_answered_and_the_agent_must_report_progress_first(tmp_path):
@@ -304,7 +308,7 @@ def test_needs_input_is_answered_and_the_agent_must_report_progress_first(tmp_pa
         [report("NEEDS_INPUT"), report("COMPLETE"), report("IN_PROGRESS"), report("COMPLETE")],
     )
     cast.run()
-    assert (cast.held.action, cast.held.needs) == ("pause", "question")
+    assert (cast.now.held.action, cast.now.held.needs) == ("pause", "question")
     cast.approvals.answer("The second.")
     turns = cast.steps[-1].turns
     assert [issue.code for issue in turns[1].reading.issues] == ["ILLEGAL_TRANSITION:NEEDS_INPUT->COMPLETE"]
@@ -372,8 +376,8 @@ def cut_off_after_consent(tmp_path):
 def test_r44_a_consent_still_stands_in_a_resumed_cast(tmp_path):
     cast = cut_off_after_consent(tmp_path)
     seen = []
-    again = Cast.resume(cast.run_dir, h.table(lambda turn: seen.append(turn) or report("IN_PROGRESS")))
-    assert again.now == cast.now
+    again = resume_cast(cast.run_dir, h.table(lambda turn: seen.append(turn) or report("IN_PROGRESS")))
+    assert again.now.engine == cast.now.engine
     assert again.approvals.grant == cast.approvals.grant
     assert "may run this once: rm -rf build" in repr(again)
     again.step()
@@ -383,7 +387,7 @@ def test_r44_a_consent_still_stands_in_a_resumed_cast(tmp_path):
 
 def test_r44_a_consent_that_was_used_does_not_come_back(tmp_path):
     cast = cut_off_after_consent(tmp_path)
-    again = Cast.resume(cast.run_dir, h.table(None))
+    again = resume_cast(cast.run_dir, h.table(None))
     call = ToolCall(id="1", tool="bash", args={"command": "rm -rf build"}, result="done")
 
     def used(turn):
@@ -395,17 +399,17 @@ def test_r44_a_consent_that_was_used_does_not_come_back(tmp_path):
         again.step()
     assert again.approvals.grant is None
     again.close()
-    assert Cast.resume(cast.run_dir).approvals.grant is None
+    assert resume_cast(cast.run_dir).approvals.grant is None
 
 
 def test_r44_a_consent_expires_and_is_taken_back_by_abort_and_by_a_fork(tmp_path, monkeypatch):
-    cast = Cast.resume(cut_off_after_consent(tmp_path).run_dir)
+    cast = resume_cast(cut_off_after_consent(tmp_path).run_dir)
     assert cast.fork().approvals.grant is None
     with monkeypatch.context() as later:
         later.setattr("materia_nb.cast.snapshot.time.time", lambda: cast.steps[-1].started / 1000 + 2 * 3600)
         assert cast.approvals.grant is None
     cast.abort()
-    assert cast.now.at.grant is None
+    assert cast.now.engine.at.grant is None
     same_when_opened(cast)
 
 
@@ -414,7 +418,7 @@ def test_r44_a_request_with_a_malformed_id_is_left_by_an_answer(tmp_path, approv
     asked = report("APPROVAL_REQUEST", approval_request={**ASK, "approval_id": approval_id})
     cast = start(tmp_path, "agent-contract", [asked, report("IN_PROGRESS"), report("COMPLETE")])
     cast.run()
-    assert (cast.held.needs, cast.approvals.request) == ("direction", None)
+    assert (cast.now.held.needs, cast.approvals.request) == ("direction", None)
     assert "answer how to go on" in repr(cast)
     cast.approvals.answer("Leave it.")
     assert cast.run() == "complete"
@@ -428,8 +432,8 @@ def test_a_refusal_is_told_with_its_reason(tmp_path):
     assert seen[1].grant is None
     assert "No consent was given" in seen[1].prompt
     assert "not on a Friday" in seen[1].prompt
-    assert cast.held.action == "escalate"
-    assert "no leave" in cast.held.reason
+    assert cast.now.held.action == "escalate"
+    assert "no leave" in cast.now.held.reason
     same_when_opened(cast)
 
 
@@ -457,7 +461,7 @@ def test_unfinished_work_that_nothing_sends_back_is_run_again(tmp_path):
     assert [turn.mode for turn in cast.steps[1].turns] == ["work", "resume"]
     cast = start(tmp_path / "back", "agent-contract", [block(failing), report("COMPLETE")])
     cast.run(steps=2)
-    assert cast.next_socket == "Work"
+    assert cast.now.next_socket == "Work"
 
 
 # -- what agents are given and keep ----------------------------------------------------------
@@ -508,16 +512,16 @@ def test_the_agent_is_given_its_id_its_task_and_what_is_known(tmp_path):
     assert told["agent_id"].startswith("a")
     assert told["project_knowledge"] == {}
     assert told["metadata"]["session_id"] == cast.id
-    assert Cast.open(cast.run_dir).steps[1].prompt == cast.steps[1].prompt
-    assert cast.now.knowledge == {"stack": {"language": "Python", "tools": ["pytest"]}}
+    assert open_cast(cast.run_dir).steps[1].prompt == cast.steps[1].prompt
+    assert cast.now.engine.knowledge == {"stack": {"language": "Python", "tools": ["pytest"]}}
     same_when_opened(cast)
     kept = json.loads((tmp_path / "casts" / "project-context.json").read_text())
-    assert kept == cast.now.knowledge
+    assert kept == cast.now.engine.knowledge
 
     later, seen = informed(tmp_path, update("stack", {"tools": ["mypy"]}), writableSections=["stack"])
     later.run()
     assert '"language": "Python"' in seen[0]
-    assert later.now.knowledge["stack"]["tools"] == ["mypy", "pytest"]
+    assert later.now.engine.knowledge["stack"]["tools"] == ["mypy", "pytest"]
     same_when_opened(later)
     kept = json.loads((tmp_path / "casts" / "project-context.json").read_text())
     assert kept["stack"] == {"language": "Python", "tools": ["mypy", "pytest"]}
@@ -527,7 +531,7 @@ def test_a_section_that_may_not_be_written_is_refused_with_a_note(tmp_path):
     cast, _ = informed(tmp_path, update("secrets", {"a": 1}), writableSections=["stack"])
     cast.run()
     assert cast.status == "complete"
-    assert cast.now.knowledge == {}
+    assert cast.now.engine.knowledge == {}
     assert not (tmp_path / "casts" / "project-context.json").exists()
     assert "may not write the contract 'secrets'" in "\n".join(cast.why(2).lines)
 
@@ -545,7 +549,7 @@ def test_what_cannot_be_kept_beside_is_told_and_stops_nothing(tmp_path):
     (tmp_path / "casts" / "project-context.json").write_text("{")
     cast.run()
     assert cast.status == "complete"
-    assert any("no JSON object" in message for message in cast.messages)
+    assert any("no JSON object" in message for message in cast.runner.messages)
     assert (tmp_path / "casts" / "project-context.json").read_text() == "{"
 
 
@@ -570,10 +574,10 @@ def test_envelopes_are_files_and_drafts_until_the_socket_is_completed(tmp_path):
 def test_a_held_cast_is_resumed_by_another_process(tmp_path):
     cast = start(tmp_path, "agent-contract", [report("NEEDS_INPUT")])
     cast.run()
-    path, now = cast.run_dir, cast.now
+    path, now = cast.run_dir, cast.now.engine
     cast.close()
-    other = Cast.resume(path, h.table({"M": lambda: "fine", "Check": lambda: report("IN_PROGRESS")}))
-    assert other.now == now
+    other = resume_cast(path, h.table({"M": lambda: "fine", "Check": lambda: report("IN_PROGRESS")}))
+    assert other.now.engine == now
     other.agents.set("Check", iter_agent(report("IN_PROGRESS"), report("COMPLETE")))
     other.approvals.answer("Yes.")
     assert other.run() == "complete"
@@ -589,10 +593,10 @@ def test_the_output_of_a_held_socket_can_be_corrected(tmp_path):
     cast = start(tmp_path, "envelope", [say("BLOCKED", "ESCALATE")])
     cast.run()
     cast.edit.recommit(say("VERIFIED", "CONTINUE"))
-    assert cast.next_socket == "Done"
+    assert cast.now.next_socket == "Done"
     same_when_opened(cast)
     cast.back(1)
-    assert cast.held is None
+    assert cast.now.held is None
 
 
 def test_a_held_cast_is_aborted_and_asked_anew(tmp_path):
@@ -600,10 +604,10 @@ def test_a_held_cast_is_aborted_and_asked_anew(tmp_path):
     cast.run()
     cast.abort()
     assert cast.status == "aborted"
-    assert cast.held is None
+    assert cast.now.held is None
     cast.recast()
     assert cast.run() == "complete"
-    assert cast.now.visits["Check"] == 1
+    assert cast.now.engine.visits["Check"] == 1
     same_when_opened(cast)
 
 
@@ -611,12 +615,12 @@ def test_a_budget_that_stops_a_decision_keeps_the_chosen_target(tmp_path):
     cast = start(
         tmp_path, "envelope", [{"text": say("UNVERIFIED", "ESCALATE"), "usage": {"input": 9, "output": 1}}]
     )
-    cast.set_budget(5)
+    cast.edit.budget(5)
     cast.run()
     assert cast.status == "held"
     cast.approvals.decide(target="Fix")
     assert cast.failure.kind == "budget"
-    cast.set_budget(None)
+    cast.edit.budget(None)
     cast.revive()
     assert "Fix" in sockets(cast)
     same_when_opened(cast)
@@ -636,8 +640,8 @@ def test_the_item_of_a_held_socket_is_kept_and_moves_with_the_list(tmp_path):
     with pytest.raises(MateriaError, match="cannot be removed now"):
         cast.edit.items([second])
     cast.edit.items([{"title": "before", "context": "it"}, first, second])
-    assert cast.now.at.item.key == "WI-2"
+    assert cast.now.engine.at.item.key == "WI-2"
     assert cast.state["workItem"] == first
     cast.approvals.decide(satisfied=True)
-    assert cast.now.cursors["workItemIndex"] == 2
+    assert cast.now.engine.cursors["workItemIndex"] == 2
     same_when_opened(cast)

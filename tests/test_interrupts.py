@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import cast_helpers as h
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast
 from materia_nb.interrupts import HeldInterrupts, Stop
 
 COUNT = 40
@@ -105,7 +105,7 @@ def test_casts_that_are_interrupted_at_random_moments_can_be_gone_on_with(tmp_pa
         while cast.status != "complete":
             cast.run()
         assert hitter.wait(30) == 0
-        opened = Cast.open(cast.run_dir)
-        assert (opened.session, opened.messages) == (cast.session, [])
+        opened = open_cast(cast.run_dir)
+        assert (opened.runner.session, opened.now.messages) == (cast.runner.session, [])
         cast.close()
     assert handles() <= before

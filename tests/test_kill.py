@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 import cast_helpers as h
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast, resume_cast
 from materia_nb.store.journal import read_journal
 
 KILLS = 50
@@ -83,7 +83,7 @@ def cast_it(project: str, _: object = None) -> None:
     root = Path(project)
     runs = sorted((root / "casts").iterdir()) if (root / "casts").exists() else []
     if runs:
-        cast = Cast.resume(runs[0], h.table(agents(root)))
+        cast = resume_cast(runs[0], h.table(agents(root)))
         if cast.status != "complete":
             cast.run()
     else:
@@ -135,8 +135,8 @@ def test_fifty_kills_end_where_no_kill_ends(undisturbed, tmp_path):
         runs = list((project / "casts").iterdir()) if (project / "casts").exists() else []
         assert len(runs) == 1, "the size was chosen so that the cast had begun"
         recorded = read_journal(runs[0] / "events.jsonl")
-        before = Cast.open(runs[0])
-        cast = Cast.resume(runs[0], h.table(agents(project)))
+        before = open_cast(runs[0])
+        cast = resume_cast(runs[0], h.table(agents(project)))
         landed[before.status if killed else "too late"] += 1
         if cast.status != "complete":
             assert cast.run() == "complete"
@@ -146,15 +146,15 @@ def test_fifty_kills_end_where_no_kill_ends(undisturbed, tmp_path):
         assert after.lines[: len(recorded.lines)] == recorded.lines
         # the same end, by the same way
         assert cast.route == whole.route
-        assert cast.now == whole.now
+        assert cast.now.engine == whole.now.engine
         assert [step.decision for step in cast.steps] == [step.decision for step in whole.steps]
         # at most the interrupted socket ran again
         assert sum(again.values()) <= 1
         if again:
             assert before.status == "waiting"
-            visit = before.waiting_at
+            visit = before.now.waiting_at
             assert list(again) == [f"{visit.socket} {visit.visit}"]
-        assert cast.messages in ([], [m for m in cast.messages if "set aside" in m])
+        assert cast.now.messages in ([], [m for m in cast.now.messages if "set aside" in m])
         cast.close()
     assert sum(landed.values()) == KILLS
     assert landed["too late"] < KILLS // 5, landed
@@ -172,8 +172,8 @@ def test_a_cast_killed_again_and_again_comes_to_its_end(undisturbed, tmp_path):
             break
         kills += 1
     (run,) = (tmp_path / "casts").iterdir()
-    cast = Cast.open(run)
-    assert (cast.status, cast.route, cast.now) == ("complete", whole.route, whole.now)
+    cast = open_cast(run)
+    assert (cast.status, cast.route, cast.now.engine) == ("complete", whole.route, whole.now.engine)
     again = Counter((tmp_path / "ran.txt").read_text().splitlines()) - ran
     assert 4 < kills < 100
     assert sum(again.values()) <= kills

@@ -31,7 +31,7 @@ def test_two_loadouts_are_one_cast_with_one_request(bench):
     bench.agent("Answer", lambda turn: f"answered {turn.request}")
     cast = bench.link("Ask", "Plan-Build-Eval", request="ship it")
     assert cast.run() == "complete"
-    assert cast.now.request == "ship it"
+    assert cast.now.engine.request == "ship it"
     materia = [cast.graph.sockets[step.socket].materia.id for step in cast.steps]
     assert materia[:6] == ["Answer", "Plan", "Build", "Eval", "Build", "Eval"]
     assert materia[-1] == "Narrate"
@@ -66,7 +66,7 @@ def test_agents_that_are_set_later_answer_too(bench):
     cast = bench.link("Ask", "Ask", request="r")
     bench.agent("*", lambda: "late")
     assert cast.run() == "complete"
-    assert cast.now.last_output == "late"
+    assert cast.now.engine.last_output == "late"
 
 
 def test_faults_start_nothing(bench):
@@ -139,13 +139,13 @@ def test_a_cast_without_an_earlier_one_has_nothing_of_it(bench):
 
 def test_the_verb_takes_parts_and_the_request_behind_two_dashes(shell, bench):
     first = line(shell, "link Ask Plan-Build-Eval -- ship -- the widget")
-    assert first.now.request == "ship -- the widget"
+    assert first.now.engine.request == "ship -- the widget"
     assert len(first.graph.sockets) == 6
     second = line(shell, f"link materia:Answer --from {first.id} -- why?")
     assert second.state["previous"]["request"] == "ship -- the widget"
     assert bench.current is second
     third = shell.run_cell_magic("materia", "link Ask Hello", "two\nlines")
-    assert third.now.request == "two\nlines"
+    assert third.now.engine.request == "two\nlines"
 
 
 @pytest.mark.parametrize("text", ["link", "link -- ship", "link Ask", "link Ask --form -1 -- x"])

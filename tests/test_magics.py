@@ -201,7 +201,7 @@ def test_a_command_answers(shell):
     line(shell, "agent * command cat")
     cast = line(shell, "cast x")
     line(shell, "step")
-    assert cast.now.failure is None or cast.now.failure.kind == "repair_exhausted"
+    assert cast.now.engine.failure is None or cast.now.engine.failure.kind == "repair_exhausted"
     assert "Judge x" in cast.steps[0].turns[0].text
 
 
@@ -322,8 +322,8 @@ def test_abort_recast_budget_and_resume(shell, project):
     assert "none" in text(line(shell, "budget none"))
     cast.close()
     again = line(shell, f"resume {cast.id}")
-    assert again.waiting_at.socket == "Socket-1"
-    assert again.now == cast.now
+    assert again.now.waiting_at.socket == "Socket-1"
+    assert again.now.engine == cast.now.engine
     looked = line(shell, "open -1")
     assert looked.id == cast.id
     assert cast.id in text(line(shell, "casts"))
@@ -403,7 +403,7 @@ def test_editing_between_steps(shell):
     line(shell, "set note some words")
     assert cast.state["note"] == "some words"
     line(shell, "run --steps 2")
-    assert cast.next_socket == "Socket-2"
+    assert cast.now.next_socket == "Socket-2"
     assert "Socket-4" in text(line(shell, 'recommit {"satisfied": true}'))
     line(shell, "run")
     assert cast.status == "complete"

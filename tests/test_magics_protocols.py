@@ -71,7 +71,7 @@ def test_suggestions_are_listed_and_kept_by_number(shell):
     assert "kept" not in text(listed).splitlines()[2]
     assert HOSTILE not in listed._repr_mimebundle_()["text/html"]
     assert "kept" in text(line(shell, "remember 1")).splitlines()[2]
-    assert [one.kept for one in shell.user_ns["wb"].current.suggestions] == [True, False]
+    assert [one.kept for one in shell.user_ns["wb"].current.now.suggestions] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import cast_helpers as h
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast
 from materia_nb.cast.views.handoff_view import HandoffView
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import protocol
@@ -27,7 +27,7 @@ def suggesting(tmp_path, *replies, notes=("The build needs an hour.",)):
 
 def test_suggestions_are_listed_and_nothing_is_kept_by_itself(tmp_path):
     cast = suggesting(tmp_path)
-    first, second = cast.suggestions
+    first, second = cast.now.suggestions
     assert (first.number, first.step, first.kind, first.fields, first.kept) == (1, 2, "memory", ATOM, False)
     assert (second.kind, second.fields) == ("note", {"text": "The build needs an hour."})
     assert read_context(cast.run_dir.parent) == {}
@@ -37,10 +37,10 @@ def test_suggestions_are_listed_and_nothing_is_kept_by_itself(tmp_path):
 def test_what_a_person_keeps_is_stored_once_and_told_to_later_casts(tmp_path):
     cast = suggesting(tmp_path)
     change_context(cast.run_dir.parent, lambda _: {"stack": {"a": 1}})
-    assert cast.remember(2).kept
-    assert [one.kept for one in cast.suggestions] == [False, True]
-    cast.remember(2)
-    cast.remember(1)
+    assert cast.edit.remember(2).kept
+    assert [one.kept for one in cast.now.suggestions] == [False, True]
+    cast.edit.remember(2)
+    cast.edit.remember(1)
     kept = {
         "stack": {"a": 1},
         "memory": [{"kind": "note", "text": "The build needs an hour."}, {"kind": "memory", **ATOM}],
@@ -48,11 +48,11 @@ def test_what_a_person_keeps_is_stored_once_and_told_to_later_casts(tmp_path):
     assert read_context(cast.run_dir.parent) == kept
     assert h.types_of(cast).count("suggestion_kept") == 2
     other = same_when_opened(cast)
-    assert other.suggestions == cast.suggestions
+    assert other.now.suggestions == cast.now.suggestions
     with pytest.raises(MateriaError, match="opened to be looked at"):
         other.remember(1)
     later = suggesting(tmp_path)
-    assert later.now.knowledge == kept
+    assert later.now.engine.knowledge == kept
     later.remember(2)
     assert read_context(cast.run_dir.parent) == kept, "the same thing is kept once"
 
@@ -61,7 +61,7 @@ def test_a_number_that_is_none_is_told(tmp_path):
     cast = suggesting(tmp_path)
     for number in (0, 3, -1, True, "1"):
         with pytest.raises(MateriaError, match="the cast has 2"):
-            cast.remember(number)
+            cast.edit.remember(number)
     assert read_context(cast.run_dir.parent) == {}
 
 
@@ -69,8 +69,8 @@ def test_a_section_that_is_no_list_stays_as_it_is(tmp_path):
     cast = suggesting(tmp_path)
     change_context(cast.run_dir.parent, lambda _: {"memory": {"a": 1}})
     with pytest.raises(MateriaError, match="is no list"):
-        cast.remember(1)
-    assert not cast.suggestions[0].kept
+        cast.edit.remember(1)
+    assert not cast.now.suggestions[0].kept
     assert "suggestion_kept" not in h.types_of(cast)
     assert read_context(cast.run_dir.parent) == {"memory": {"a": 1}}
 
@@ -80,15 +80,15 @@ def test_what_is_said_twice_or_refused_counts_once_or_not_at_all(tmp_path):
     going = block({**contract(agent_status__plan_status="IN_PROGRESS"), **said})
     refused = block({**contract(agent_status__plan_status="DONE"), "memory_suggestions": ["no"]})
     cast = suggesting(tmp_path, going, refused)
-    assert [one.fields.get("text", "") for one in cast.suggestions] == ["The build needs an hour.", ""]
-    assert start(tmp_path / "none", "envelope", []).suggestions == []
+    assert [one.fields.get("text", "") for one in cast.now.suggestions] == ["The build needs an hour.", ""]
+    assert start(tmp_path / "none", "envelope", []).now.suggestions == []
 
 
 def test_taking_a_step_back_takes_its_suggestions_back_but_not_what_was_kept(tmp_path):
     cast = suggesting(tmp_path)
-    cast.remember(1)
+    cast.edit.remember(1)
     cast.back(1)
-    assert cast.suggestions == []
+    assert cast.now.suggestions == []
     assert len(read_context(cast.run_dir.parent)["memory"]) == 1
     same_when_opened(cast)
 
@@ -110,14 +110,15 @@ def test_files_that_nobody_made_are_told_and_stop_nothing(tmp_path):
     assert cast.steps[1].missing == ("gone.py", "../made.py")
     event = next(line["data"] for line in h.lines_of(cast) if line["type"] == "evidence_missing")
     assert (event["socket"], event["visit"], event["paths"]) == ("Check", 1, ["gone.py", "../made.py"])
-    text = repr(HandoffView(cast, cast.steps[1]))
+    text = repr(HandoffView(cast.now, cast.steps[1]))
     assert "not on the disk, though named as made: gone.py" in text
     assert (
-        "though named as made: gone.py" in HandoffView(cast, cast.steps[1])._repr_mimebundle_()["text/html"]
+        "though named as made: gone.py"
+        in HandoffView(cast.now, cast.steps[1])._repr_mimebundle_()["text/html"]
     )
     assert same_when_opened(cast).steps[1].missing == cast.steps[1].missing
     (tmp_path / "gone.py").write_text("x")
-    assert Cast.open(cast.run_dir).steps[1].missing == ("gone.py", "../made.py"), "as it was then"
+    assert open_cast(cast.run_dir).steps[1].missing == ("gone.py", "../made.py"), "as it was then"
 
 
 def test_nothing_is_told_where_everything_is_there(tmp_path):

@@ -17,7 +17,7 @@ from materia_nb.agents import ModelAgent, agent_from
 from materia_nb.agents.interface import AgentError, Asking, Called, Message, Said, Spent, ToolCall, Usage
 from materia_nb.agents.model import requests
 from materia_nb.agents.model.model_turn import INVALID, LONGEST_ARGUMENTS, MOST_CALLS
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast
 from materia_nb.handoff.contract import Grant
 from model_helpers import Heard, agent, failed, turn
 from model_server import LONG_S, Slow, calls, refuses, says, serving
@@ -456,7 +456,9 @@ def test_a_call_that_changes_something_waits_for_leave_and_the_others_run(tmp_pa
     assert (tmp_path / "made").exists()
     assert reply.text == "done"
     assert reply.usage == Usage(10, 5, None), "what was told as spent does not count twice"
-    assert [(one.tool, one.decided, one.ok, one.round) for one in again.calls] == [("bash", "once", True, 1)]
+    assert [(one.tool, one.decided, one.ok, one.round) for one in again.now.calls] == [
+        ("bash", "once", True, 1)
+    ]
     told = server.messages()
     assert [one["role"] for one in told] == ["user", "assistant", "tool", "tool"]
     assert told[1]["content"] == "Both."
@@ -770,7 +772,7 @@ def test_a_cast_waits_for_leave_and_goes_on_with_what_was_decided(tmp_path):
     results = [one["content"] for one in server.messages() if one["role"] == "tool"]
     assert "once is enough" in results[2]
     assert cast.now.usage.tokens == 4 * 15, "each request counts once"
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    h.assert_same(open_cast(cast.run_dir), cast)
 
 
 def test_a_turn_that_failed_after_its_calls_goes_on_behind_them(tmp_path):

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import cast_helpers as h
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast
 from model_server import LONG_S, Exchange, ModelServer, says
 
 ITEMS, INTERRUPTS = 30, 10
@@ -82,7 +82,7 @@ def test_thirty_items_interrupted_ten_times(tmp_path):
                 break
         assert process.returncode == 0, said
     (run_dir,) = (tmp_path / "casts").iterdir()
-    cast = Cast.open(run_dir)
+    cast = open_cast(run_dir)
     assert cast.status == "complete"
     assert len(cast.steps) == TURNS
     assert len(server.asked) == TURNS + INTERRUPTS

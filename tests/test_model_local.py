@@ -10,7 +10,7 @@ import pytest
 
 import demo_model
 import local_model
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast
 
 pytestmark = [
     pytest.mark.slow,
@@ -40,10 +40,10 @@ def test_every_handoff_is_accepted_repaired_or_fails_as_documented(served, tmp_p
         assert len(step.turns) <= 2, "one repair turn at most (R19)"
     assert all(turn.meta["model"] == served.model for step in cast.steps for turn in step.turns)
     for step in cast.steps:
-        held = cast.rules.sockets[step.socket].wanted.parse == "json"
+        held = cast.now.rules.sockets[step.socket].wanted.parse == "json"
         if held and step.turns and step.turns[-1].meta["finish"] == "stop":
             json.loads(step.turns[-1].text)  # the server holds the model to the schema
-    assert Cast.open(cast.run_dir).route == cast.route
+    assert open_cast(cast.run_dir).route == cast.route
 
 
 def test_the_server_is_gone_afterwards():

@@ -8,7 +8,7 @@ import pytest
 
 from cast_helpers import agent, at, config, lines_of, python, start, types_of
 from materia_nb import MateriaError, Workbench
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast, resume_cast
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
 from materia_nb.magics.complete import candidates
 from materia_nb.magics.registry import Call, find_verb
@@ -67,7 +67,7 @@ def test_a_function_that_raises_fails_the_cast_and_names_itself(bench):
     cast = bench.cast("go", pins={"Count": broken})
     assert cast.run() == "failed"
     assert "broken" in cast.failure.message
-    cast.pin("Count", PIN)
+    cast.pins.add("Count", PIN)
     cast.recast()
     assert cast.state["by"] == "pin"
 
@@ -81,7 +81,7 @@ def test_the_latest_output_of_this_cast_is_pinned_when_nothing_is_given(bench):
     cast = bench.cast("go")
     cast.run()
     cast.back(0)
-    pin = cast.pin("Count")
+    pin = cast.pins.add("Count")
     (bench.project / "ran").unlink()
     cast.run()
     assert pin.words == "its output of step 1"
@@ -93,13 +93,13 @@ def test_an_earlier_visit_is_chosen_by_its_number(bench):
     cast = bench.cast("go")
     cast.run()
     with pytest.raises(MateriaError, match="visit 2"):
-        cast.pin("Socket-1", visit=2)
-    assert cast.pin("Socket-1", visit=1).words == "its output of step 1"
+        cast.pins.add("Socket-1", visit=2)
+    assert cast.pins.add("Socket-1", visit=1).words == "its output of step 1"
 
 
 def test_a_socket_without_an_output_cannot_be_pinned_to_it(bench):
     with pytest.raises(MateriaError) as caught:
-        bench.cast("go").pin("Count")
+        bench.cast("go").pins.add("Count")
     assert caught.value.kind == "no_output"
 
 
@@ -122,7 +122,7 @@ def test_a_visit_that_the_other_cast_did_not_have_fails_and_says_so(bench):
         bench.project,
         config({"Socket-1": at("M", ("always", "Socket-1", 1))}, {"M": agent()}),
     )
-    loop.pin("Socket-1", earlier)
+    loop.pins.add("Socket-1", earlier)
     assert loop.run() == "failed"
     assert loop.failure.kind == "pin_exhausted"
     assert "visit 2" in loop.failure.message
@@ -153,10 +153,10 @@ def test_why_status_and_steps_say_it_was_pinned(bench):
     from materia_nb.cast.views.status import status_lines, steps_view
 
     cast = bench.cast("go", pins={"Count": PIN})
-    assert "pinned: Count to a text" in status_lines(cast)
+    assert "pinned: Count to a text" in status_lines(cast.now)
     cast.run()
     assert "It was pinned to a text; no process was started." in cast.why(1).lines
-    table = steps_view(cast)
+    table = steps_view(cast.now)
     assert table.headers[-1] == "pinned to"
     assert [row[-1] for row in table.rows] == ["a text", ""]
 
@@ -166,24 +166,24 @@ def test_a_cast_without_pins_has_no_column_for_them(bench):
 
     cast = bench.cast("go")
     cast.run()
-    assert "pinned to" not in steps_view(cast).headers
+    assert "pinned to" not in steps_view(cast.now).headers
 
 
 def test_unpinned_the_process_runs_again(bench):
     cast = bench.cast("go", pins={"Count": PIN})
-    cast.unpin("Count")
+    cast.pins.remove("Count")
     cast.run()
     assert cast.state["by"] == "process"
     assert "unpinned" in types_of(cast)
     with pytest.raises(MateriaError, match="not pinned"):
-        cast.unpin("Count")
+        cast.pins.remove("Count")
 
 
 def test_resumed_a_pinned_text_still_answers(bench):
     cast = bench.cast("go", pins={"Count": PIN, "Tell": "told"})
-    cast.unpin("Tell")
+    cast.pins.remove("Tell")
     cast.close()
-    other = Cast.resume(cast.run_dir, bench.agents)
+    other = resume_cast(cast.run_dir, bench.agents)
     assert dict(other.pins) == dict(cast.pins)
     other.run()
     assert other.steps[0].pinned == "a text"
@@ -199,14 +199,14 @@ def test_resumed_a_pinned_function_is_gone_and_no_process_stands_in_for_it(bench
 
     cast = bench.cast("go", pins={"Count": mock})
     cast.close()
-    other = Cast.resume(cast.run_dir, bench.agents)
-    assert other.pins_gone == ("Count",)
-    assert any("mock" in line and "gone" in line for line in status_lines(other))
+    other = resume_cast(cast.run_dir, bench.agents)
+    assert other.now.pins_gone == ("Count",)
+    assert any("mock" in line and "gone" in line for line in status_lines(other.now))
     with pytest.raises(MateriaError) as caught:
         other.step()
     assert caught.value.kind == "pin_gone"
     assert not (bench.project / "ran").exists()
-    other.pin("Count", mock)
+    other.pins.add("Count", mock)
     other.run()
     assert other.state["by"] == "pin"
     other.close()
@@ -215,7 +215,7 @@ def test_resumed_a_pinned_function_is_gone_and_no_process_stands_in_for_it(bench
 def test_opened_to_be_looked_at_the_pins_are_those_of_the_journal(bench):
     cast = bench.cast("go", pins={"Count": PIN})
     cast.run()
-    seen = Cast.open(cast.run_dir)
+    seen = open_cast(cast.run_dir)
     assert [step.pinned for step in seen.steps] == ["a text", None]
     assert list(seen.pins) == ["Count"]
 
@@ -228,14 +228,14 @@ def test_a_fork_keeps_the_pins_functions_too(bench):
     fork.back(0)
     fork.run()
     assert [step.output for step in fork.steps][1] == "told"
-    assert fork.pins_gone == ()
+    assert fork.now.pins_gone == ()
     fork.close()
 
 
 def test_going_back_keeps_the_pins(bench):
     cast = bench.cast("go")
     cast.run()
-    cast.pin("Tell", "other")
+    cast.pins.add("Tell", "other")
     cast.back(1)
     cast.run()
     assert cast.steps[1].output == "other"
@@ -244,10 +244,10 @@ def test_going_back_keeps_the_pins(bench):
 def test_the_past_shows_the_pins_of_then(bench):
     cast = bench.cast("go", pins={"Count": PIN})
     cast.run(steps=1)
-    cast.unpin("Count")
+    cast.pins.remove("Count")
     cast.run()
-    assert list(cast.as_of(1).pins) == ["Count"]
-    assert not cast.as_of(2).pins
+    assert list(cast.at(1).pins) == ["Count"]
+    assert not cast.at(2).pins
 
 
 def test_an_unknown_name_is_refused_with_the_nearest_one(bench):

@@ -219,11 +219,11 @@ def test_quests_are_cast_one_after_another(wb, board):
     assert board.run() == "empty"
     assert statuses(board) == ["done"] * 3
     casts = [wb.open(quest.cast) for quest in board.quests]
-    assert [cast.now.request for cast in casts] == ["a", "b", "c"]
+    assert [cast.now.engine.request for cast in casts] == ["a", "b", "c"]
     assert [cast.graph.name for cast in casts] == ["Ask", "Ask", "Hello-Utility"]
-    assert casts[0].now.last_output == "answered a"
+    assert casts[0].now.engine.last_output == "answered a"
     assert sorted(cast.id for cast in casts) == [cast.id for cast in casts]
-    assert [cast.writable for cast in casts] == [False, False, False]
+    assert [cast.now.writable for cast in casts] == [False, False, False]
     assert board.run() == "empty"
 
 
@@ -319,7 +319,10 @@ def test_stopping(wb, board):
     assert statuses(board) == ["waiting", "pending"]
     wb.agent("Answer", lambda: "the second")
     assert board.run() == "empty"
-    assert [wb.open(quest.cast).now.last_output for quest in board.quests] == ["last words", "the second"]
+    assert [wb.open(quest.cast).now.engine.last_output for quest in board.quests] == [
+        "last words",
+        "the second",
+    ]
 
 
 def test_a_cast_that_is_gone_fails_its_quest(board):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import cast_helpers as h
-from materia_nb.cast import Cast
+from materia_nb.cast import Cast, open_cast, resume_cast
 from materia_nb.cast.views.status import CastView, StatusView, steps_view
 from materia_nb.cast.views.step_views import StepView, cast_page_html
 from materia_nb.errors import MateriaError
@@ -50,18 +50,18 @@ def replace_output(path: Path, text: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_route_state_and_outcome(name):
     before = {path: path.stat().st_mtime_ns for path in (RECORDED / name).rglob("*")}
-    cast = Cast.open(RECORDED / name)
+    cast = open_cast(RECORDED / name)
     assert cast.route == starts(RECORDED / name)
     end = h.lines_of(RECORDED / name)[-1]["data"]
     assert cast.status == ("complete" if end["ok"] else "failed")
-    assert bool(cast.differences) == (name in DIFFER)
+    assert bool(cast.now.differences) == (name in DIFFER)
     assert cast.request == "ship the widget"
     for step in cast.steps:
         parsed = RECORDED / name / "sockets" / step.socket / f"{step.visit}.json"
         if parsed.exists() and step.reading is not None:
             assert step.reading.value == json.loads(parsed.read_text())
     with pytest.raises(MateriaError, match="recorded by another engine") as caught:
-        Cast.resume(RECORDED / name)
+        resume_cast(RECORDED / name)
     assert caught.value.kind == "not_ours"
     assert {path: path.stat().st_mtime_ns for path in (RECORDED / name).rglob("*")} == before, (
         "nothing is written"
@@ -73,12 +73,12 @@ def test_a_recording_of_a_cast_that_is_still_running_is_shown_as_it_stands(name,
     """Without cast_end, and cut anywhere: the steps so far, and no difference that is not in the whole."""
     path = copied(name)
     content = h.lines_of(path)
-    whole = Cast.open(RECORDED / name)
+    whole = open_cast(RECORDED / name)
     for count in range(1, len(content)):
         (path / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in content[:count]))
-        cast = Cast.open(path)
+        cast = open_cast(path)
         assert cast.route == starts(path)
-        assert cast.differences == ()
+        assert cast.now.differences == ()
         assert cast.status in {"ready", "waiting", "failed"}
         # a limit may fail our cast when the socket completes, before the recording says so
         assert cast.status != "failed" or whole.status == "failed"
@@ -86,8 +86,8 @@ def test_a_recording_of_a_cast_that_is_still_running_is_shown_as_it_stands(name,
 
 def test_a_limit_that_the_older_version_counts_otherwise_is_explained():
     """R18: maxTraversals belongs to an item; the older version counted it over the whole cast."""
-    cast = Cast.open(RECORDED / "limit-total-thirty-retry")
-    (difference,) = cast.differences
+    cast = open_cast(RECORDED / "limit-total-thirty-retry")
+    (difference,) = cast.now.differences
     assert difference.step == 9
     assert "Materia edge traversal limit exceeded for Socket-3->Socket-2 (4/2)" in difference.recorded
     assert difference.ours == "goes on to Socket-2"
@@ -97,14 +97,14 @@ def test_a_limit_that_the_older_version_counts_otherwise_is_explained():
 
 
 def test_drafts_and_the_final_result():
-    cast = Cast.open(RECORDED / "mt-json-refine")
+    cast = open_cast(RECORDED / "mt-json-refine")
     assert [turn.mode for turn in cast.steps[0].turns] == ["draft", "draft", "final"]
     assert cast.steps[0].turns[2].reading.accepted
 
 
 def test_a_refused_answer_that_was_not_kept_is_mentioned():
-    cast = Cast.open(RECORDED / "parse-repair-then-ok")
-    (message,) = cast.messages
+    cast = open_cast(RECORDED / "parse-repair-then-ok")
+    (message,) = cast.now.messages
     assert message.startswith(
         "Step 1: an answer was refused and asked for again; the recording does not keep it"
     )
@@ -118,11 +118,11 @@ def test_a_changed_verdict_differs_at_its_step_and_the_rebuilding_goes_on(copied
     replace_output(
         path / verdicts[third - 1]["artifact"], json.dumps({**before, "satisfied": not before["satisfied"]})
     )
-    cast = Cast.open(path)
+    cast = open_cast(path)
     assert cast.route == starts(path)
     assert cast.status == "complete"
-    assert cast.differences[0].step in {third, third + 1}
-    assert cast.differences[0].why
+    assert cast.now.differences[0].step in {third, third + 1}
+    assert cast.now.differences[0].why
 
 
 def test_an_exhausted_loop_that_the_recording_went_on_with(copied):
@@ -131,9 +131,9 @@ def test_an_exhausted_loop_that_the_recording_went_on_with(copied):
     generator = next(line["data"] for line in h.lines_of(path) if line["type"] == "socket_complete")
     plan = json.loads((path / generator["artifact"]).read_text())
     replace_output(path / generator["artifact"], json.dumps({"workItems": plan["workItems"][:1]}))
-    cast = Cast.open(path)
+    cast = open_cast(path)
     assert cast.route == starts(path)
-    first = cast.differences[0]
+    first = cast.now.differences[0]
     left = [visit[2] for visit in cast.route].index("WI-2")
     assert first.step == left  # the step that exhausts our list
     assert "went to" in first.recorded
@@ -143,10 +143,10 @@ def test_an_output_that_our_engine_refuses_is_told_with_its_issues(copied):
     path = copied("gen-to-gen-util-passthrough")
     outputs = [line["data"]["artifact"] for line in h.lines_of(path) if line["type"] == "socket_complete"]
     replace_output(path / outputs[1], '{"workItems": "none"}')
-    cast = Cast.open(path)
+    cast = open_cast(path)
     assert cast.route == starts(path)
-    assert cast.differences[0].step == 2
-    assert "workItems" in cast.differences[0].why
+    assert cast.now.differences[0].step == 2
+    assert "workItems" in cast.now.differences[0].why
     assert cast.status == "complete"
 
 
@@ -160,9 +160,9 @@ def test_a_changed_item_is_realigned(copied):
                 line["data"]["itemKey"] = "2"
 
     edit(path, skip)
-    cast = Cast.open(path)
+    cast = open_cast(path)
     assert cast.route[2][:3] == ("Socket-2", 2, "2")
-    first = cast.differences[0]
+    first = cast.now.differences[0]
     assert (first.step, first.recorded, first.ours) == (3, "took item 2", "takes item 1")
     assert "cursor" in first.why
 
@@ -187,9 +187,9 @@ def test_events_and_fields_of_later_versions_are_passed_over(name, copied):
         lines[0]["data"]["socketDetails"] = [{"id": "Socket-1"}]
 
     edit(path, more)
-    cast = Cast.open(path)
+    cast = open_cast(path)
     assert cast.route == starts(path)
-    assert bool(cast.differences) == (name in DIFFER)
+    assert bool(cast.now.differences) == (name in DIFFER)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -200,9 +200,9 @@ def test_a_config_that_lacks_what_has_a_default(name, copied):
         config.pop(field, None)
     (path / "config.resolved.json").write_text(json.dumps(config))
     edit(path, lambda lines: lines[0]["data"].pop("loadout") and None)
-    cast = Cast.open(path)
+    cast = open_cast(path)
     assert cast.route == starts(path)
-    assert bool(cast.differences) == (name in DIFFER)
+    assert bool(cast.now.differences) == (name in DIFFER)
 
 
 def test_a_loadout_that_only_the_journal_holds(copied):
@@ -210,18 +210,18 @@ def test_a_loadout_that_only_the_journal_holds(copied):
     config = json.loads((path / "config.resolved.json").read_text())
     del config["loadouts"]["T"]
     (path / "config.resolved.json").write_text(json.dumps(config))
-    cast = Cast.open(path)
-    assert (cast.route, cast.differences) == (starts(path), ())
+    cast = open_cast(path)
+    assert (cast.route, cast.now.differences) == (starts(path), ())
 
 
 def test_r39_a_recording_whose_outputs_tell_events_opens_without_a_difference(copied):
     path = copied("loop-retry")
-    before = len(Cast.open(path).differences)
+    before = len(open_cast(path).now.differences)
     output = path / "sockets/Socket-3/2-WI-1.md"
     output.write_text('{"satisfied": true, "event": [{"type": "tests", "severity": "error"}]}')
-    opened = Cast.open(path)
-    assert len(opened.differences) == before
-    assert [(one.socket, one.visit, one.item_key, one.type) for one in opened.events()] == [
+    opened = open_cast(path)
+    assert len(opened.now.differences) == before
+    assert [(one.socket, one.visit, one.item_key, one.type) for one in opened.steps.events()] == [
         ("Socket-3", 2, "WI-1", "tests")
     ]
 
@@ -231,13 +231,13 @@ NOT_CASTABLE = RECORDED / "not-castable-legacy-exit"
 
 def test_a_cast_whose_loadout_cannot_be_cast_is_shown_as_recorded():
     """R41: every recorded step with its output, how it ended, and what is wrong with the loadout."""
-    cast = Cast.open(NOT_CASTABLE)
+    cast = open_cast(NOT_CASTABLE)
     assert cast.route == starts(NOT_CASTABLE)
     assert cast.status == "failed"
-    assert "Socket-9.parse" in cast.problems[0]
-    assert any("Socket-9.parse" in message for message in cast.messages)
+    assert "Socket-9.parse" in cast.now.problems[0]
+    assert any("Socket-9.parse" in message for message in cast.now.messages)
     output = NOT_CASTABLE / "sockets" / "Socket-3" / "2-WI-2.md"
-    assert cast.at_step(5).output == output.read_text()
+    assert cast.steps.at(5).output == output.read_text()
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_a_cast_whose_loadout_cannot_be_cast_is_shown_as_recorded():
 def test_a_cast_whose_loadout_cannot_be_cast_says_so_instead_of_going_on(act):
     """R41."""
     with pytest.raises(MateriaError, match=r"cannot be cast here.*Socket-9\.parse") as caught:
-        act(Cast.open(NOT_CASTABLE))
+        act(open_cast(NOT_CASTABLE))
     assert caught.value.kind == "not_castable"
 
 
@@ -260,18 +260,18 @@ def test_resuming_a_cast_of_our_own_whose_loadout_cannot_be_cast_says_why(tmp_pa
     config = cast.run_dir / "config.resolved.json"
     config.write_text(config.read_text().replace('"prompt"', '"promt"'))
     with pytest.raises(MateriaError, match="cannot be cast"):
-        Cast.resume(cast.run_dir)
-    opened = Cast.open(cast.run_dir)
+        resume_cast(cast.run_dir)
+    opened = open_cast(cast.run_dir)
     assert [step.output for step in opened.steps] == ["done"]
 
 
 def test_every_view_of_a_cast_whose_loadout_cannot_be_cast_can_be_drawn():
     """R41."""
-    cast = Cast.open(NOT_CASTABLE)
-    for view in (CastView(cast), StatusView(cast), StepView(cast), steps_view(cast)):
+    cast = open_cast(NOT_CASTABLE)
+    for view in (CastView(cast.now), StatusView(cast.now), StepView(cast.now), steps_view(cast.now)):
         assert repr(view)
         assert view._repr_mimebundle_()
-    assert "Socket-9" in cast_page_html(cast)
+    assert "Socket-9" in cast_page_html(cast.now)
     panel = CastPanel(cast)
     assert not panel.front.surface["notice"]
     panel.close()
@@ -283,6 +283,6 @@ def test_whatever_the_config_is_the_recorded_steps_are_shown(config, copied):
     path = copied("not-castable-legacy-exit")
     (path / "config.resolved.json").write_text(config)
     edit(path, lambda lines: [{**line, "data": {**line["data"], "pipeline": None}} for line in lines])
-    cast = Cast.open(path)
+    cast = open_cast(path)
     assert cast.route == starts(path)
-    assert repr(CastView(cast))
+    assert repr(CastView(cast.now))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import cast_helpers as h
-from materia_nb.cast import Cast
+from materia_nb.cast import Cast, open_cast
 from materia_nb.errors import MateriaError
 
 
@@ -51,7 +51,7 @@ class Recording:
         )
 
     def open(self) -> Cast:
-        cast = Cast.open(self.path)
+        cast = open_cast(self.path)
         assert [visit[:2] for visit in cast.route] == [
             (line["data"]["socket"], line["data"]["visit"])
             for line in h.lines_of(self.path)
@@ -97,21 +97,21 @@ def test_r23_failed_utilities_have_their_kind(tmp_path, command, kind):
         recording.file("Socket-1", "no json")
     cast = recording.end("it failed so").open()
     assert (cast.status, cast.failure.kind, cast.failure.message) == ("failed", kind, "it failed so")
-    assert cast.differences == ()
+    assert cast.now.differences == ()
     assert cast.steps[0].output == ("no json" if kind == "invalid_output" else None)
 
 
 def test_an_agent_that_failed(text):
     cast = text.start("Socket-1").end("provider outage", entryId="e", socket="Socket-1").open()
     assert (cast.status, cast.failure.kind, cast.failure.socket) == ("failed", "recorded_failure", "Socket-1")
-    assert cast.differences == ()
+    assert cast.now.differences == ()
 
 
 def test_recovery_of_an_agent_that_failed_twice(text):
     text.start("Socket-1").event("same_socket_recovery_start", **RECOVERY, error="outage")
     text.event("same_socket_recovery_retry", **RECOVERY).event("same_socket_recovery_exhausted", **RECOVERY)
     cast = text.end("Same-socket recovery exhausted").open()
-    assert (cast.failure.kind, cast.differences) == ("agent_error", ())
+    assert (cast.failure.kind, cast.now.differences) == ("agent_error", ())
 
 
 def test_r19_answers_refused_until_the_end_are_read_as_far_as_they_were_kept(judged):
@@ -123,13 +123,13 @@ def test_r19_answers_refused_until_the_end_are_read_as_far_as_they_were_kept(jud
     assert (cast.failure.kind, cast.failure.message) == ("repair_exhausted", "Recovery exhausted")
     assert cast.steps[0].output == "still no json"
     assert cast.steps[0].reading.issues
-    assert cast.differences == ()
+    assert cast.now.differences == ()
 
 
 def test_an_answer_that_the_recording_refused_and_this_engine_takes(judged):
     judged.start("Socket-1").file("Socket-1", h.YES)
     cast = judged.end("Invalid JSON").open()
-    (difference,) = cast.differences
+    (difference,) = cast.now.differences
     assert (difference.step, difference.recorded) == (1, "failed (Invalid JSON)")
     assert difference.ours == "goes on to Socket-2"
     assert cast.status == "failed"
@@ -138,7 +138,7 @@ def test_an_answer_that_the_recording_refused_and_this_engine_takes(judged):
 @pytest.mark.parametrize("error", ["aborted", "Aborted"])
 def test_aborted(text, error):
     cast = text.start("Socket-1").done("Socket-1", "x").start("Socket-2").end(error).open()
-    assert (cast.status, cast.differences) == ("aborted", ())
+    assert (cast.status, cast.now.differences) == ("aborted", ())
 
 
 def test_r20_a_budget_stop_whose_usage_was_not_kept_for_each_output(tmp_path):
@@ -148,8 +148,8 @@ def test_r20_a_budget_stop_whose_usage_was_not_kept_for_each_output(tmp_path):
     cast = recording.end(
         "Budget exceeded", usage={"tokens": {"input": 90, "output": 40}, "cost": {"total": 0.5}}
     ).open()
-    assert (cast.status, cast.failure.kind, cast.differences) == ("failed", "budget", ())
-    assert cast.now.usage == (90, 40, 0.5)
+    assert (cast.status, cast.failure.kind, cast.now.differences) == ("failed", "budget", ())
+    assert cast.now.engine.usage == (90, 40, 0.5)
 
 
 def test_recast_of_an_agent_answers_in_the_same_visit(text):
@@ -157,14 +157,14 @@ def test_recast_of_an_agent_answers_in_the_same_visit(text):
         "cast_recast", socket="Socket-1", visit=1, previousFailure="outage"
     )
     cast = text.done("Socket-1", "x").start("Socket-2").open()
-    assert (cast.status, cast.differences, cast.messages) == ("waiting", (), [])
+    assert (cast.status, cast.now.differences, cast.runner.messages) == ("waiting", (), [])
     assert cast.steps[0].output == "x"
 
 
 def test_recast_of_a_utility_starts_it_anew(tmp_path):
     recording = utility(tmp_path).end("no").event("cast_recast", socket="Socket-1", visit=1)
     cast = recording.start("Socket-1").done("Socket-1", "{}").end().open()
-    assert (cast.status, cast.differences) == ("complete", ())
+    assert (cast.status, cast.now.differences) == ("complete", ())
     assert [visit[1] for visit in cast.route] == [1, 2]
 
 
@@ -176,7 +176,7 @@ def test_revive_goes_on_to_the_blocked_socket(tmp_path):
     assert recording.open().failure.kind == "edge_traversals_exhausted"
     recording.event("cast_revive", castId="c", traversalContext={"from": "Socket-1", "to": "Socket-1"})
     cast = recording.start("Socket-1").open()
-    assert (cast.status, cast.differences) == ("waiting", ())
+    assert (cast.status, cast.now.differences) == ("waiting", ())
 
 
 def test_revive_of_a_socket_is_followed_by_its_recast(judged):
@@ -185,7 +185,7 @@ def test_revive_of_a_socket_is_followed_by_its_recast(judged):
     judged.event("cast_revive", castId="c", recoveryContext={"socket": "Socket-1"})
     judged.event("cast_recast", socket="Socket-1", visit=1)
     cast = judged.done("Socket-1", h.YES).start("Socket-2").done("Socket-2", "x").end().open()
-    assert (cast.status, cast.differences) == ("complete", ())
+    assert (cast.status, cast.now.differences) == ("complete", ())
 
 
 def test_several_refinements_and_then_a_repair_of_the_final_result(tmp_path):
@@ -208,25 +208,25 @@ def test_several_refinements_and_then_a_repair_of_the_final_result(tmp_path):
         '{"context": "c"}',
     ]
     assert [turn.mode for turn in cast.steps[0].turns] == ["draft"] * 3 + ["final"]
-    assert (cast.status, cast.differences, len(cast.messages)) == ("complete", (), 1)
+    assert (cast.status, cast.now.differences, len(cast.now.messages)) == ("complete", (), 1)
 
 
 def test_a_final_result_without_a_recorded_draft(tmp_path):
     recording = Recording(tmp_path / "run", h.one_config(h.agent("D", multiTurn=True)))
     cast = recording.start("Socket-1").done("Socket-1", "x").end().open()
-    assert (cast.status, cast.differences) == ("complete", ())
+    assert (cast.status, cast.now.differences) == ("complete", ())
 
 
 def test_r21_a_visit_limit_is_explained(tmp_path):
     document = h.config({"Socket-1": h.at("M", ("always", "Socket-1"))}, {"M": h.agent()})
     recording = Recording(tmp_path / "run", document).start("Socket-1").done("Socket-1", "a")
     cast = recording.end("Materia socket visit limit exceeded for Socket-1 (2/1).").open()
-    assert "visits are counted here but never limited" in cast.differences[0].why
+    assert "visits are counted here but never limited" in cast.now.differences[0].why
 
 
 def test_a_recording_that_starts_elsewhere(text):
     cast = text.start("Socket-2").done("Socket-2", "x").start("Socket-3").open()
-    (difference,) = cast.differences
+    (difference,) = cast.now.differences
     assert (difference.step, difference.recorded, difference.ours) == (
         1,
         "went to Socket-2",
@@ -239,7 +239,7 @@ def test_a_recording_that_starts_elsewhere(text):
 def test_an_end_that_is_not_ours(text, status):
     text.start("Socket-1")
     cast = (text.done("Socket-1", "x") if status == "late" else text).end().open()
-    (difference,) = cast.differences
+    (difference,) = cast.now.differences
     assert (difference.step, difference.recorded) == (1, "ended")
     assert cast.status == "complete"
 
@@ -261,18 +261,18 @@ def test_artifacts_that_are_none_are_messages(text, artifact):
     os.mkfifo(text.path / "pipe")
     text.start("Socket-1").event("socket_complete", socket="Socket-1", artifact=artifact)
     cast = text.start("Socket-2").done("Socket-2", "y").open()
-    assert len(cast.messages) == 1
-    assert "Step 1" in cast.messages[0]
+    assert len(cast.runner.messages) == 1
+    assert "Step 1" in cast.runner.messages[0]
     assert cast.steps[0].output == ""
-    assert cast.differences == ()
+    assert cast.now.differences == ()
     assert "root:" not in repr(h.facts(cast))
 
 
 def test_a_binary_artifact(judged):
     judged.start("Socket-1").done("Socket-1", bytes(range(256)))
     cast = judged.start("Socket-2").done("Socket-2", b"\xff\xfe").open()
-    assert cast.differences[0].step == 1
-    assert "cannot be used" in cast.differences[0].why
+    assert cast.now.differences[0].step == 1
+    assert "cannot be used" in cast.now.differences[0].why
     assert cast.steps[1].output == "\ufffd\ufffd"
 
 
@@ -280,7 +280,7 @@ def test_a_binary_artifact(judged):
 def test_an_unknown_socket_is_an_error(text, socket):
     text.event("socket_start", socket=socket, visit=1)
     with pytest.raises(MateriaError, match="which the recorded loadout does not have") as caught:
-        Cast.open(text.path)
+        open_cast(text.path)
     assert caught.value.kind == "damaged_journal"
 
 
@@ -289,7 +289,7 @@ def test_a_config_that_is_missing_or_no_config(text):
     for content in (b"{", b"\xff", b"[" * 100_000):
         config.write_bytes(content)
         with pytest.raises(MateriaError, match="config of the cast") as caught:
-            Cast.open(text.path)
+            open_cast(text.path)
         assert caught.value.kind == "no_config"
     for content in (
         b"[]",
@@ -298,17 +298,17 @@ def test_a_config_that_is_missing_or_no_config(text):
         b'{"loadouts": {"T": {"entry": "X", "sockets": {}}}}',
     ):
         config.write_bytes(content)
-        assert Cast.open(text.path).problems, "shown as recorded (R41)"
+        assert open_cast(text.path).now.problems, "shown as recorded (R41)"
     config.unlink()
     with pytest.raises(MateriaError, match="cannot be read"):
-        Cast.open(text.path)
+        open_cast(text.path)
 
 
 def test_folders_that_are_no_casts(tmp_path):
     with pytest.raises(MateriaError, match="no such run directory"):
-        Cast.open(tmp_path / "nowhere")
+        open_cast(tmp_path / "nowhere")
     with pytest.raises(MateriaError, match="no readable journal") as caught:
-        Cast.open(tmp_path)
+        open_cast(tmp_path)
     assert caught.value.hint
 
 
@@ -336,7 +336,7 @@ def test_fields_of_any_type_never_end_in_a_traceback(tmp_path, kind, value):
         recording.event(kind, **({"socket": "Socket-2", "artifact": "sockets/Socket-1/1.md"} | {name: value}))
         recording.end("no").event("cast_revive", **{name: value})
         with contextlib.suppress(MateriaError):
-            cast = Cast.open(recording.path)
+            cast = open_cast(recording.path)
             assert len(cast.steps) >= 2
             opened += 1
     assert opened > len(names) / 2
@@ -346,5 +346,5 @@ def test_outputs_that_nobody_asked_for_are_left_out(text):
     text.done("Socket-1", "early").start("Socket-1").done("Socket-3", "of another").done("Socket-1", "x")
     cast = text.done("Socket-1", "twice").start("Socket-2").open()
     assert [step.output for step in cast.steps] == ["twice", None]  # one file: the last one written
-    assert len(cast.messages) == 3
-    assert cast.differences == ()
+    assert len(cast.runner.messages) == 3
+    assert cast.now.differences == ()

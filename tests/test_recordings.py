@@ -9,7 +9,7 @@ import pytest
 import cast_helpers as h
 from materia_nb import Workbench
 from materia_nb.agents.interface import AgentError, Asking, Called, Reply, Spent, ToolCall, Usage
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast
 from materia_nb.cast.recordings import FORMAT, agent_of, recording_of
 from materia_nb.errors import MateriaError
 
@@ -58,9 +58,9 @@ def test_a_recording_answers_a_cast_as_it_was(wb, tmp_path):
     assert again.run() == "complete"
     assert compared(again) == compared(first)
     assert again.state == first.state
-    assert again.now.usage == first.now.usage
+    assert again.now.engine.usage == first.now.engine.usage
     assert again.steps[0].turns[1].meta == {"model": "m-1", "recorded": True}
-    h.assert_same(Cast.open(again.run_dir), again)
+    h.assert_same(open_cast(again.run_dir), again)
 
 
 def test_a_cast_on_disk_is_a_recording_too(wb):
@@ -122,10 +122,10 @@ def said(cast):
 
 def same_again(cast, tmp_path, *, most=None):
     """Start the cast once more, answered from its recording as it is read from a file."""
-    agent = agent_of(json.loads(json.dumps(recording_of(cast))), "recording")
+    agent = agent_of(json.loads(json.dumps(recording_of(cast.now))), "recording")
     again = h.start(tmp_path / "again", cast_config(cast), agent)
     if most is not None:
-        again.set_budget(most)
+        again.edit.budget(most)
     return again
 
 
@@ -143,15 +143,15 @@ def test_what_was_spent_before_an_answer_is_spent_again(tmp_path):
         assert first.run() == "failed"
         first.resend()
     assert first.run() == "complete"
-    assert first.now.usage == (24, 2, 1.0)
+    assert first.now.engine.usage == (24, 2, 1.0)
     again = same_again(first, tmp_path)
     assert again.run() == "complete"
-    assert again.now.usage == first.now.usage
+    assert again.now.engine.usage == first.now.engine.usage
     assert [turn.spent for step in again.steps for turn in step.turns] == [((2, 1, 0.5),)] * 2
     over = same_again(first, tmp_path, most=12)
     assert over.run() == "failed"
     assert over.failure.kind == "budget"
-    h.assert_same(Cast.open(again.run_dir), again)
+    h.assert_same(open_cast(again.run_dir), again)
 
 
 def test_of_a_visit_that_was_recast_only_the_turns_since_are_answered_again(tmp_path):
@@ -162,9 +162,9 @@ def test_of_a_visit_that_was_recast_only_the_turns_since_are_answered_again(tmp_
     again = same_again(first, tmp_path)
     assert again.run() == "complete"
     assert said(again) == [("work", "work two"), ("final", DONE)]
-    assert again.now.usage == first.now.usage, "what the turns before cost is counted"
-    opened = Cast.open(first.run_dir)
-    assert recording_of(opened) == recording_of(first)
+    assert again.now.engine.usage == first.now.engine.usage, "what the turns before cost is counted"
+    opened = open_cast(first.run_dir)
+    assert recording_of(opened.now) == recording_of(first)
 
 
 def test_drafts_from_before_a_recast_are_not_taken_for_the_final_answer(tmp_path):
@@ -234,7 +234,7 @@ def test_only_what_is_known_to_be_harmless_is_recorded_beside_an_answer(tmp_path
 
     cast = h.start(tmp_path, h.one_config(), Tells())
     cast.run()
-    (turn,) = recording_of(cast)["turns"]
+    (turn,) = recording_of(cast.now)["turns"]
     assert turn["meta"] == {"model": "m", "provider": "p", "finish": "stop"}
 
 

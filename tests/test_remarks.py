@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import cast_helpers as h
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast
 from materia_nb.cast.listing import casts_view
 from materia_nb.cast.views.status import status_lines
 from materia_nb.cast.views.step_views import cast_page_html
@@ -26,21 +26,21 @@ def scripted(answers):
 
 
 def codes(cast):
-    return [(one.code, one.socket, one.step, one.item) for one in cast.remarks]
+    return [(one.code, one.socket, one.step, one.item) for one in cast.now.remarks]
 
 
 def test_r45_a_cast_that_went_well_has_none(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), scripted([{"workItems": h.items("a")}, "b", h.YES, "told"]))
-    assert (cast.run(), cast.remarks) == ("complete", ())
+    assert (cast.run(), cast.now.remarks) == ("complete", ())
     assert "remarks" not in h.lines_of(cast)[-1]["data"]
-    assert status_lines(cast)[0].startswith("T: complete after 4 steps")
+    assert status_lines(cast.now)[0].startswith("T: complete after 4 steps")
 
 
 def test_r45_an_empty_plan_is_told_with_the_sockets_that_never_ran(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), scripted([{"workItems": []}]))
     assert cast.run() == "complete"
     assert codes(cast) == [("empty-loop", "Socket-2", 1, None)]
-    assert cast.remarks[0].sockets == ("Socket-4",)
+    assert cast.now.remarks[0].sockets == ("Socket-4",)
     assert cast.status == "complete"
 
 
@@ -49,14 +49,14 @@ def test_r45_an_empty_loop_names_no_socket_that_ran(tmp_path):
     document["loadouts"]["T"]["loops"]["L"]["exits"][0]["condition"] = "always"
     cast = h.start(tmp_path, document, scripted([{"workItems": []}, "told"]))
     cast.run()
-    assert [(one.code, one.step, one.sockets) for one in cast.remarks] == [("empty-loop", 2, ())]
+    assert [(one.code, one.step, one.sockets) for one in cast.now.remarks] == [("empty-loop", 2, ())]
 
 
 def test_r45_a_list_that_was_worked_off_before_is_no_empty_loop(tmp_path):
     document = h.loop_config()
     document["loadouts"]["T"]["sockets"]["Socket-4"] = h.at("Tell", ("always", "Socket-2"))
     cast = h.start(tmp_path, document, scripted([{"workItems": h.items("a")}, "b", h.YES, "t"]))
-    assert (cast.run(), cast.remarks) == ("complete", ())
+    assert (cast.run(), cast.now.remarks) == ("complete", ())
 
 
 def walk(*edges, advance, exits):
@@ -95,7 +95,7 @@ def test_r45_an_item_that_was_left_unsatisfied_is_told_although_others_went_well
 def test_r45_an_exit_for_it_answers(tmp_path):
     exits = [("satisfied", "Socket-3"), ("not_satisfied", "Socket-4")]
     sockets, loops = walk(AGAIN, advance="always", exits=exits)
-    assert odd(tmp_path, sockets, [PLAN, h.YES, h.NO, "x"], loops).remarks == ()
+    assert odd(tmp_path, sockets, [PLAN, h.YES, h.NO, "x"], loops).now.remarks == ()
 
 
 def test_r45_a_retry_that_works_on_the_next_item_does_not_answer(tmp_path):
@@ -108,7 +108,7 @@ def test_r45_a_retry_that_works_on_the_next_item_does_not_answer(tmp_path):
 def test_r45_only_the_last_output_of_an_item_counts(tmp_path):
     retry = ("not_satisfied", "Socket-2")
     sockets, loops = walk(retry, AGAIN, advance="satisfied", exits=[("always", "Socket-3")])
-    assert odd(tmp_path, sockets, [PLAN, h.NO, h.YES, h.YES, "x"], loops).remarks == ()
+    assert odd(tmp_path, sockets, [PLAN, h.NO, h.YES, h.YES, "x"], loops).now.remarks == ()
 
 
 def test_r45_an_item_that_is_left_by_an_ordinary_edge_is_told(tmp_path):
@@ -126,7 +126,7 @@ def test_r45_a_new_plan_makes_the_verdicts_on_the_old_items_moot(tmp_path):
         {"id": "e", "from": "Socket-2", "condition": "satisfied", "targetSocketId": "Socket-3"}
     ]
     cast = odd(tmp_path, sockets, [PLAN, h.NO, PLAN, h.YES, h.YES, "x"], loops)
-    assert cast.remarks == ()
+    assert cast.now.remarks == ()
 
 
 def test_r45_one_socket_with_a_guarded_edge_that_does_not_match(tmp_path):
@@ -138,7 +138,7 @@ def test_r45_one_socket_with_a_guarded_edge_that_does_not_match(tmp_path):
 
 def test_r45_a_verdict_that_others_followed_is_not_the_last_of_the_cast(tmp_path):
     sockets = {"Socket-1": h.at("M", ("always", "Socket-2"), parse="json"), "Socket-2": h.at("M")}
-    assert odd(tmp_path, sockets, [h.NO, "x"]).remarks == ()
+    assert odd(tmp_path, sockets, [h.NO, "x"]).now.remarks == ()
 
 
 def test_r45_a_foreach_outside_loops_that_is_worked_off_has_none(tmp_path):
@@ -146,7 +146,7 @@ def test_r45_a_foreach_outside_loops_that_is_worked_off_has_none(tmp_path):
         "Socket-1": h.at("G", ("always", "Socket-2"), parse="json"),
         "Socket-2": h.at("M", AGAIN, foreach={"items": "state.workItems"}, advance={"when": "always"}),
     }
-    assert odd(tmp_path, sockets, [PLAN, "x", "y"]).remarks == ()
+    assert odd(tmp_path, sockets, [PLAN, "x", "y"]).now.remarks == ()
 
 
 @pytest.fixture
@@ -178,14 +178,14 @@ def test_r45_the_journal_and_the_list_of_casts_have_them(empty):
 
 
 def test_r45_opened_again_they_are_the_same(empty):
-    opened = Cast.open(empty.run_dir)
-    assert opened.remarks == empty.remarks
-    assert opened.differences == ()
+    opened = open_cast(empty.run_dir)
+    assert opened.now.remarks == empty.now.remarks
+    assert opened.now.differences == ()
 
 
 def test_r45_they_go_when_the_cast_goes_on_from_an_earlier_step(empty):
     empty.back(0)
-    assert empty.remarks == ()
+    assert empty.now.remarks == ()
 
 
 def test_r45_why_tells_of_the_loop_that_was_passed_over_behind_a_step(empty):

@@ -12,7 +12,7 @@ import cast_helpers as h
 import materia_nb.insight.compare
 from cast_helpers import items, loop_agents, loop_config, start
 from magics_helpers import cell, line, run, text
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import build_graph
 
@@ -160,10 +160,10 @@ def test_going_on_is_a_cast_in_the_other_loadout_that_resumes_by_itself(bench, d
     bench.agent("Plan", lambda: {"workItems": items("d")})
     onward = found.go_on()
     try:
-        assert (onward.status, onward.waiting_at.socket) == ("waiting", found.needs.socket)
+        assert (onward.status, onward.now.waiting_at.socket) == ("waiting", found.needs.socket)
         assert onward.route == found.route
         assert onward.graph == other
-        h.assert_same(Cast.open(onward.run_dir), onward)
+        h.assert_same(open_cast(onward.run_dir), onward)
         begun = json.loads((onward.run_dir / "events.jsonl").read_text().splitlines()[0])["data"]
         assert begun["forkedFrom"]["cast"] == done.id
         onward.run()
@@ -171,7 +171,7 @@ def test_going_on_is_a_cast_in_the_other_loadout_that_resumes_by_itself(bench, d
         assert onward.work_items == items("d")
     finally:
         onward.close()
-    assert (done.status, len(Cast.open(onward.run_dir).steps)) == ("complete", len(onward.steps))
+    assert (done.status, len(open_cast(onward.run_dir).steps)) == ("complete", len(onward.steps))
 
 
 def test_going_on_keeps_edits_corrections_and_granted_limits(tmp_path):
@@ -180,7 +180,7 @@ def test_going_on_keeps_edits_corrections_and_granted_limits(tmp_path):
     cast = start(tmp_path, config, loop_agents(2, refuse=(1, 2)))
     cast.run(steps=1)
     cast.edit.items(items("x", "y"))
-    cast.set_budget(100_000)
+    cast.edit.budget(100_000)
     cast.run()
     assert cast.failure.kind == "edge_traversals_exhausted"
     cast.revive()
@@ -189,16 +189,20 @@ def test_going_on_keeps_edits_corrections_and_granted_limits(tmp_path):
     assert not found
     assert found.left_out == ()
     onward = found.go_on()
-    h.assert_same(Cast.open(onward.run_dir), onward)
-    assert (onward.status, onward.route, onward.now.budget.max_tokens) == ("complete", cast.route, 100_000)
-    assert not bool(materia_nb.insight.compare.Comparison(cast.side, onward.side))
+    h.assert_same(open_cast(onward.run_dir), onward)
+    assert (onward.status, onward.route, onward.now.engine.budget.max_tokens) == (
+        "complete",
+        cast.route,
+        100_000,
+    )
+    assert not bool(materia_nb.insight.compare.Comparison(cast.now.side, onward.now.side))
     onward.close()
     cast.close()
 
 
 def test_a_pin_stays_when_a_replay_goes_on(tmp_path):
     cast = start(tmp_path, loop_config(), loop_agents(1))
-    cast.pin("Socket-4", "pinned words")
+    cast.pins.add("Socket-4", "pinned words")
     cast.run(steps=2)
     onward = cast.replay(build_graph(loop_config())).go_on()
     onward.run()
@@ -226,6 +230,6 @@ def test_going_on_keeps_outputs_that_are_too_long_for_the_journal(tmp_path):
     cast.run()
     onward = cast.replay(build_graph(loop_config())).go_on()
     assert [step.output for step in onward.steps] == [step.output for step in cast.steps]
-    h.assert_same(Cast.open(onward.run_dir), onward)
+    h.assert_same(open_cast(onward.run_dir), onward)
     onward.close()
     cast.close()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import cast_helpers as h
 from materia_nb.agents.interface import Asking, Called, Noted, Reply, Spent, ToolCall, Usage
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast, resume_cast
 from materia_nb.errors import MateriaError
 from materia_nb.store.catalogue import list_casts
 from materia_nb.store.journal import read_journal
@@ -111,8 +111,8 @@ COMMANDS = {
     "decide": lambda cast, n: cast.approvals.decide(
         satisfied=bool(n % 2), target=(None, "Socket-2", "end")[n % 3]
     ),
-    "budget": lambda cast, n: cast.set_budget(n * 3 if n % 4 else None),
-    "label": lambda cast, n: cast.label(
+    "budget": lambda cast, n: cast.edit.budget(n * 3 if n % 4 else None),
+    "label": lambda cast, n: cast.labels.add(
         n % 4 or None,
         name=f"n{n}" if n % 3 else "",
         tag=f"t{n % 2}",
@@ -120,7 +120,7 @@ COMMANDS = {
         note="ü" * (n % 2),
         by="Ana",
     ),
-    "unlabel": lambda cast, n: cast.unlabel(),
+    "unlabel": lambda cast, n: cast.labels.undo(),
     "before change": lambda cast, n: cast.back(change=("plan.n", "workItems", "context")[n % 3]),
 }
 COMMAND = st.tuples(
@@ -139,22 +139,24 @@ COMMAND = st.tuples(
 def test_any_commands_leave_a_journal_that_rebuilds_the_session(protocol, commands):
     agent = Anybody()
     with tempfile.TemporaryDirectory() as folder:
-        cast = h.Watched.start(h.plan(Path(folder), document(protocol)), "the widget", h.table(agent))
+        cast = h.watched(Path(folder), document(protocol), agent)
         for name, number, agent.text, agent.how in commands:
             with contextlib.suppress(MateriaError, KeyboardInterrupt):
                 COMMANDS[name](cast, number)
         cast.close()
         lines = read_journal(cast.run_dir / "events.jsonl").lines
         for count, session in dict(cast.seen).items():
-            read = read_session(cast.rules, lines[:count], lambda name: (cast.run_dir / name).read_text())
+            read = read_session(
+                cast.runner.rules, lines[:count], lambda name: (cast.run_dir / name).read_text()
+            )
             assert read.session == session, (count, lines[count - 1].type)
             assert (read.messages, read.differences) == ([], [])
         (entry,) = list_casts(cast.run_dir.parent)
         assert (entry.status, entry.steps) == (cast.status, len(cast.steps))
-        said = cast.said_of()
+        said = cast.labels.of()
         assert (entry.name, entry.tags, entry.note) == (said.name, said.tags, said.note)
-        resumed = Cast.resume(cast.run_dir)
-        assert resumed.session == cast.session
+        resumed = resume_cast(cast.run_dir)
+        assert resumed.runner.session == cast.runner.session
         resumed.close()
 
 
@@ -190,10 +192,10 @@ def test_each_command_can_do_something(name, tmp_path):
     for command, n, agent.text, agent.how in before:
         COMMANDS[command](cast, n)
     agent.text, agent.how = OUTPUTS[2], "answer"
-    session = cast.session
+    session = cast.runner.session
     COMMANDS[name](cast, number)
-    assert cast.session != session
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    assert cast.runner.session != session
+    h.assert_same(open_cast(cast.run_dir), cast)
 
 
 # -- what was kept in more than one place before ----------------------------------------------
@@ -206,9 +208,9 @@ def test_a_script_answers_after_going_back_as_a_resumed_one_does(tmp_path):
     cast.step()
     cast.back(0)
     cast.close()
-    resumed = Cast.resume(cast.run_dir)
+    resumed = resume_cast(cast.run_dir)
     resumed.agents.default = script
-    assert resumed.session.turns == cast.session.turns
+    assert resumed.runner.session.turns == cast.runner.session.turns
     assert resumed.step().output == "one"
 
 
@@ -222,7 +224,7 @@ def test_consent_stands_after_a_restart_until_it_is_used(tmp_path):
     granted = cast.approvals.grant
     cast.close()
     seen = []
-    resumed = Cast.resume(cast.run_dir, h.table({"Judge": lambda turn: seen.append(turn) or OUTPUTS[7]}))
+    resumed = resume_cast(cast.run_dir, h.table({"Judge": lambda turn: seen.append(turn) or OUTPUTS[7]}))
     resumed.step()
     assert granted is not None
     assert seen[0].grant == granted
@@ -232,11 +234,11 @@ def test_consent_stands_after_a_restart_until_it_is_used(tmp_path):
 def test_the_past_does_not_change(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2))
     cast.step()
-    past = cast.as_of(1)
+    past = cast.at(1)
     assert (past.status, past.steps[0].output) == ("waiting", None)
     cast.reply("an answer")
     assert (past.status, past.steps[0].output) == ("waiting", None)
-    assert cast.as_of(1).steps[0].output == "an answer"
+    assert cast.at(1).steps[0].output == "an answer"
 
 
 @pytest.mark.parametrize("go_back", [lambda cast: cast.back(1), lambda cast: cast.edit.recommit("corrected")])

@@ -139,7 +139,7 @@ def test_arguments_that_are_keys_by_their_option():
 def left_by(cast):
     """Everything that a cast shows and writes."""
     files = [path.read_text(errors="replace") for path in cast.run_dir.rglob("*") if path.is_file()]
-    return "\n".join([*files, repr(cast), repr(StatusView(cast)), cast_page_html(cast)])
+    return "\n".join([*files, repr(cast), repr(StatusView(cast.now)), cast_page_html(cast.now)])
 
 
 LEAK = "import os, sys; key = os.environ['OPENAI_API_KEY']; print(key); sys.stderr.write('no: ' + key)"

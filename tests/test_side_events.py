@@ -7,7 +7,7 @@ import json
 import pytest
 
 import cast_helpers as h
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import protocol, requirements
 from materia_nb.loadout import build_graph
@@ -103,29 +103,29 @@ def test_r39_the_parsed_artifact_is_without_it_and_the_raw_output_has_it(tmp_pat
     base = cast.run_dir / "sockets/Socket-1"
     assert "event" not in json.loads((base / "1.json").read_text())
     assert "event" in json.loads((base / "1.md").read_text())
-    assert "event" not in cast.at_step(1).after.last_json
+    assert "event" not in cast.steps.at(1).after.last_json
 
 
 def test_r39_events_can_be_listed_and_filtered(tmp_path):
     cast = loop_of_events(tmp_path)
     cast.run()
-    assert [event.type for event in cast.events()] == ["planned", "checked", "checked"]
-    assert [event.step for event in cast.events(severity="info")] == [3, 5]
-    assert len(cast.events(type="planned")) == len(cast.events(socket="Socket-1")) == 1
-    assert cast.events(socket="Socket-3")[0].payload == {"a": [1]}
-    assert "warning" in repr(cast.events())
+    assert [event.type for event in cast.steps.events()] == ["planned", "checked", "checked"]
+    assert [event.step for event in cast.steps.events(severity="info")] == [3, 5]
+    assert len(cast.steps.events(type="planned")) == len(cast.steps.events(socket="Socket-1")) == 1
+    assert cast.steps.events(socket="Socket-3")[0].payload == {"a": [1]}
+    assert "warning" in repr(cast.steps.events())
     for wrong in ({"severity": "loud"}, {"socket": "Socket-9"}):
         with pytest.raises(MateriaError):
-            cast.events(**wrong)
+            cast.steps.events(**wrong)
 
 
 def test_r39_replay_and_resume_rebuild_them(tmp_path):
     cast = loop_of_events(tmp_path)
     cast.run()
     cast.close()
-    opened = Cast.open(cast.run_dir)
-    assert opened.events().events == cast.events().events
-    assert opened.differences == ()
+    opened = open_cast(cast.run_dir)
+    assert opened.steps.events().events == cast.steps.events().events
+    assert opened.now.differences == ()
 
 
 def test_r39_of_a_refused_output_nothing_is_told(tmp_path):
@@ -156,8 +156,8 @@ def test_r39_a_correction_tells_in_place_of_the_output_and_numbers_go_on(tmp_pat
     cast.step()
     cast.edit.recommit({"event": [{"type": "other"}, {"type": "third"}]})
     assert [number for number, _ in told(cast)] == [1, 2, 3]
-    assert [(event.sequence, event.type) for event in cast.events()] == [(2, "other"), (3, "third")]
+    assert [(event.sequence, event.type) for event in cast.steps.events()] == [(2, "other"), (3, "third")]
     cast.back(0)
     cast.step()
-    assert [event.sequence for event in cast.events()] == [4]
-    assert Cast.open(cast.run_dir).events().events == cast.events().events
+    assert [event.sequence for event in cast.steps.events()] == [4]
+    assert open_cast(cast.run_dir).steps.events().events == cast.steps.events().events

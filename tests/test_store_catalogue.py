@@ -11,7 +11,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.agents.interface import Reply, Usage
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast
 from materia_nb.errors import MateriaError
 from materia_nb.store import catalogue
 from materia_nb.store.catalogue import find_cast, list_casts
@@ -43,7 +43,7 @@ def stages(tmp_path):
     yield cast, "aborted"
     cast.revive()
     yield cast, "failed"
-    cast.set_budget(None)
+    cast.edit.budget(None)
     yield cast, "failed"
     cast.revive()
     yield cast, "complete"
@@ -53,7 +53,7 @@ def test_status_and_steps_from_the_journal_alone_and_from_the_manifest(tmp_path,
     for cast, status in stages(tmp_path):
         assert cast.status == status
         for derived in (True, False):
-            cast.write_derived() if derived else (cast.run_dir / "manifest.json").unlink()
+            cast.runner.write_derived() if derived else (cast.run_dir / "manifest.json").unlink()
             entry = only(root)
             assert (entry.status, entry.steps) == (status, len(cast.steps)), derived
 
@@ -101,7 +101,7 @@ def test_recordings_of_the_reference_engine(name):
     request = "go" if name.startswith("not-castable") else "ship the widget"
     assert (entry.ours, entry.loadout, entry.request) == (False, "T", request)
     assert entry.last_event == end["ts"]
-    assert entry.steps in {None, len(Cast.open(RECORDED / name).steps)}
+    assert entry.steps in {None, len(open_cast(RECORDED / name).steps)}
 
 
 def test_only_the_ends_of_a_journal_are_read(tmp_path, root, monkeypatch):
@@ -228,7 +228,7 @@ def test_what_is_not_found_is_said_with_a_way_on(root, reference):
     if reference in {"..", "/etc"}:
         found = find_cast(root, reference)  # a path is a path; opening it says that no cast is there
         with pytest.raises(MateriaError, match="no readable journal"):
-            Cast.open(found)
+            open_cast(found)
         return
     with pytest.raises(MateriaError) as caught:
         find_cast(root, reference)

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import cast_helpers as h
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast, resume_cast
 from materia_nb.errors import MateriaError
 from materia_nb.store import journal as journal_module
 from materia_nb.store.files import DiskError
@@ -58,15 +58,15 @@ def test_a_disk_that_fills_up_anywhere_gives_one_error_and_a_resumable_cast(tmp_
         assert caught.value.where.startswith(str(cast.run_dir))
         assert "resume" in caught.value.hint
         assert not read_journal(cast.run_dir / "events.jsonl").torn
-        h.assert_same(Cast.open(cast.run_dir), cast)
+        h.assert_same(open_cast(cast.run_dir), cast)
         quota.room = 10**9  # somebody made room: this very object goes on
         if cast.status != "complete":
             cast.run()
     assert (cast.route, cast.state) == (undisturbed.route, undisturbed.state)
     cast.close()
-    again = Cast.resume(cast.run_dir, h.table(reply))
+    again = resume_cast(cast.run_dir, h.table(reply))
     h.assert_same(again, undisturbed)
-    again.write_derived()
+    again.runner.write_derived()
     assert (cast.run_dir / "usage.json").exists()
 
 
@@ -99,10 +99,10 @@ def test_a_really_full_disk(mounted):
     with pytest.raises(DiskError, match="No space left on device"):
         cast.run()
     assert 0 < len(cast.steps) < 40
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    h.assert_same(open_cast(cast.run_dir), cast)
     subprocess.run(["mount", "-o", "remount,size=8m", str(mounted)], check=True, capture_output=True)
     cast.close()
-    cast = Cast.resume(cast.run_dir, h.table(lambda: "z"))
+    cast = resume_cast(cast.run_dir, h.table(lambda: "z"))
     assert cast.run() == "complete"
     assert len(cast.steps) == 40
 
@@ -117,14 +117,14 @@ def test_a_read_only_disk(mounted):
 
     remount("ro")
     for refused in (
-        lambda: Cast.resume(cast.run_dir, h.table(reply)),
+        lambda: resume_cast(cast.run_dir, h.table(reply)),
         lambda: h.start(mounted, h.chain_config(1)),
     ):
         with pytest.raises(DiskError, match="Read-only file system"):
             refused()
-    assert Cast.open(cast.run_dir).now == cast.now
+    assert open_cast(cast.run_dir).now.engine == cast.now.engine
     remount("rw")
-    again = Cast.resume(cast.run_dir, h.table(reply))
+    again = resume_cast(cast.run_dir, h.table(reply))
     assert again.run() == "complete"
 
 
@@ -154,7 +154,7 @@ def test_a_file_that_may_not_grow(tmp_path):
     assert "File too large" in told
     assert told.count("Could not write the journal") == 1
     assert not read_journal(Path(path) / "events.jsonl").torn
-    cast = Cast.resume(Path(path), h.table(lambda visit: "x" * 50))
+    cast = resume_cast(Path(path), h.table(lambda visit: "x" * 50))
     assert 0 < len(cast.steps) < 9
     assert cast.run() == "complete"
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
@@ -204,11 +204,11 @@ def test_an_interrupt_around_any_write_loses_nothing(tmp_path, monkeypatch, func
         patched.setattr(owner, name, stub if owner in {rundir, engine, evolve} else partialmethod(stub))
         with contextlib.suppress(KeyboardInterrupt):
             cast.run()
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    h.assert_same(open_cast(cast.run_dir), cast)
     if cast.status != "complete":
         cast.run()
     assert [visit[0][-1] for visit in cast.route] == ["1", "2", "3", "2", "3", "4"]
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    h.assert_same(open_cast(cast.run_dir), cast)
 
 
 def test_a_second_interrupt_while_rebuilding_is_made_up_for_later(tmp_path, monkeypatch):
@@ -225,7 +225,7 @@ def test_a_second_interrupt_while_rebuilding_is_made_up_for_later(tmp_path, monk
             cast.step()
     assert cast.run() == "complete"
     assert [visit[:2] for visit in cast.route] == [("Socket-1", 1), ("Socket-2", 1)]
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    h.assert_same(open_cast(cast.run_dir), cast)
 
 
 CASTING = """
@@ -245,7 +245,7 @@ cast = h.start(root, document, wait)
 try:
     cast.run()
 except KeyboardInterrupt:
-    print(cast.run_dir, cast.status, cast.waiting_at.socket, len(cast.steps), sep="\\n")
+    print(cast.run_dir, cast.status, cast.now.waiting_at.socket, len(cast.steps), sep="\\n")
 """
 
 
@@ -266,8 +266,8 @@ def test_a_real_interrupt_leaves_the_socket_waiting(tmp_path, utility):
     path, status, socket, steps = out.split()
     assert (status, socket, steps) == ("waiting", "Socket-1", "1")
     assert (Path(path) / "manifest.json").exists()
-    cast = Cast.resume(Path(path), h.table(lambda: "done"))
-    assert cast.messages == []
+    cast = resume_cast(Path(path), h.table(lambda: "done"))
+    assert cast.now.messages == []
     if not utility:
         assert cast.run() == "complete"
         assert cast.route == [("Socket-1", 1, None, None)]
@@ -288,18 +288,18 @@ def test_a_lost_output_is_shown_but_not_resumed(tmp_path):
     kept = output.read_bytes()
     output.unlink()
     with pytest.raises(MateriaError, match="cannot be read") as caught:
-        Cast.resume(cast.run_dir)
+        resume_cast(cast.run_dir)
     assert caught.value.kind == "missing_artifact"
     assert caught.value.where.endswith("sockets/Socket-2/1-WI-1.md")
     assert caught.value.hint
-    opened = Cast.open(cast.run_dir)
+    opened = open_cast(cast.run_dir)
     assert opened.route == cast.route
-    assert opened.differences == ()
+    assert opened.now.differences == ()
     assert opened.status == "ready"
-    assert len(opened.messages) == 1
-    assert "Step 2" in opened.messages[0]
+    assert len(opened.now.messages) == 1
+    assert "Step 2" in opened.now.messages[0]
     output.write_bytes(kept)
-    assert Cast.resume(cast.run_dir, h.table(h.loop_agents(2))).run() == "complete"
+    assert resume_cast(cast.run_dir, h.table(h.loop_agents(2))).run() == "complete"
 
 
 def test_r43_a_long_output_that_was_changed_is_noticed(tmp_path):
@@ -309,9 +309,9 @@ def test_r43_a_long_output_that_was_changed_is_noticed(tmp_path):
     output = cast.run_dir / "sockets/Socket-2/1-WI-1.md"
     output.write_bytes(output.read_bytes().replace(b"built", b"built", 1)[:-1] + b"y")
     with pytest.raises(MateriaError, match="SHA-256") as caught:
-        Cast.resume(cast.run_dir)
+        resume_cast(cast.run_dir)
     assert caught.value.kind == "damaged_artifact"
-    assert "SHA-256" in Cast.open(cast.run_dir).messages[0]
+    assert "SHA-256" in open_cast(cast.run_dir).now.messages[0]
 
 
 def test_r43_the_journal_alone_rebuilds_a_cast_and_its_artifacts(tmp_path):
@@ -326,7 +326,7 @@ def test_r43_the_journal_alone_rebuilds_a_cast_and_its_artifacts(tmp_path):
     shutil.rmtree(cast.run_dir / "sockets")
     shutil.rmtree(cast.run_dir / "contexts")
     (cast.run_dir / "manifest.json").unlink()
-    again = Cast.resume(cast.run_dir, h.table(h.loop_agents(2, refuse=[1])))
+    again = resume_cast(cast.run_dir, h.table(h.loop_agents(2, refuse=[1])))
     h.assert_same(again, cast)
     assert {name: (cast.run_dir / name).read_bytes() for name in written} == written
     assert again.run() == "complete"
@@ -336,10 +336,10 @@ def test_a_lost_plan_still_shows_the_route_with_its_items(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2, long=LONG))
     cast.run()
     (cast.run_dir / "sockets/Socket-1/1.md").unlink()
-    opened = Cast.open(cast.run_dir)
+    opened = open_cast(cast.run_dir)
     assert opened.route == cast.route
     assert opened.status == "complete"
-    assert opened.differences
+    assert opened.now.differences
 
 
 def test_a_journal_that_is_removed_or_replaced_is_noticed_before_anything_is_lost(tmp_path):
@@ -354,7 +354,7 @@ def test_a_journal_that_is_removed_or_replaced_is_noticed_before_anything_is_los
     with pytest.raises(MateriaError, match="removed or replaced"):
         cast.step()
     cast.close()
-    assert Cast.resume(cast.run_dir, h.table(reply)).run() == "complete"
+    assert resume_cast(cast.run_dir, h.table(reply)).run() == "complete"
 
 
 @pytest.mark.parametrize("change", [lambda text: b"", lambda text: text + b"\n", lambda text: text[:-9]])

@@ -11,7 +11,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.agents.interface import Asking, ToolCall
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast, resume_cast
 from materia_nb.errors import MateriaError
 
 BASH = ToolCall(id="1", tool="bash", args={"command": "make all"})
@@ -28,7 +28,7 @@ def begun(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), {"Plan": h.loop_agents(long="x" * 70_000)["Plan"]})
     cast.run()
     cast.close()
-    assert cast.waiting_at.item.key == "WI-1"
+    assert cast.now.waiting_at.item.key == "WI-1"
     return cast.run_dir
 
 
@@ -44,9 +44,9 @@ def test_an_item_key_that_would_be_a_path_is_not_gone_on_with(begun, key):
 
     edit_journal(begun, change)
     with pytest.raises(MateriaError) as caught:
-        Cast.resume(begun)
+        resume_cast(begun)
     assert caught.value.kind == "damaged_journal"
-    assert Cast.open(begun).steps, "it can be looked at"
+    assert open_cast(begun).steps, "it can be looked at"
 
 
 @pytest.mark.parametrize("name", ["sockets", "sockets/Socket-2", "contexts"])
@@ -62,7 +62,7 @@ def test_nothing_is_written_through_a_link(tmp_path, begun, name):
     (begun / name).symlink_to(outside)
     before = everything_in(outside)
     with pytest.raises(MateriaError, match=r"through a link|cannot be in the run directory"):
-        Cast.resume(begun).reply("built")
+        resume_cast(begun).reply("built")
     assert everything_in(outside) == before
 
 
@@ -73,7 +73,7 @@ def test_a_file_that_is_a_link_is_not_written_through(tmp_path, begun):
     folder.mkdir()
     (folder / "1-WI-1.md").symlink_to(target)
     with pytest.raises(MateriaError, match="Could not write an artifact"):
-        Cast.resume(begun).reply("built")
+        resume_cast(begun).reply("built")
     assert target.read_text() == "precious"
 
 
@@ -84,7 +84,7 @@ def test_a_lock_or_a_journal_that_is_a_link_is_not_written_through(tmp_path, beg
     (begun / name).symlink_to(target)
     before = target.read_bytes()
     with pytest.raises(MateriaError, match="Could not open"):
-        Cast.resume(begun)
+        resume_cast(begun)
     assert target.read_bytes() == before
 
 
@@ -102,7 +102,7 @@ def test_a_pipe_or_a_device_is_not_waited_for(begun, name, kind):
 
     def resume():
         with pytest.raises(MateriaError):
-            Cast.resume(begun)
+            resume_cast(begun)
         done.append(True)
 
     thread = threading.Thread(target=resume, daemon=True)
@@ -135,7 +135,7 @@ def test_half_of_a_surrogate_pair_can_be_forked(tmp_path):
 def test_a_fork_has_neither_links_nor_pipes(tmp_path):
     cast = h.start(tmp_path, h.chain_config(2), lambda: "done")
     cast.step()
-    cast.write_derived()
+    cast.runner.write_derived()
     (cast.run_dir / "sockets" / "passwd").symlink_to("/etc/passwd")
     os.mkfifo(cast.run_dir / "sockets" / "pipe")
     made = cast.fork()
@@ -172,7 +172,7 @@ def allowed(tmp_path):
 
 
 def test_consent_counts_when_a_cast_is_resumed_where_it_began(allowed):
-    cast = Cast.resume(allowed)
+    cast = resume_cast(allowed)
     assert cast.approvals.allowed == {"bash"}
     assert [call.decided for call in cast.approvals.due] == ["always"]
 
@@ -188,11 +188,11 @@ def test_consent_that_was_given_elsewhere_is_asked_for_anew(allowed, change):
             line["data"]["place"] = change and {**line["data"]["place"], **change}
 
     edit_journal(allowed, foreign)
-    cast = Cast.resume(allowed, h.table(Runs()))
+    cast = resume_cast(allowed, h.table(Runs()))
     assert cast.approvals.allowed == frozenset()
     assert [call.decided for call in cast.approvals.asking] == [None]
-    assert "they ask anew" in cast.messages[-1]
-    assert Cast.open(allowed).approvals.asking == cast.approvals.asking, "the journal says so too"
+    assert "they ask anew" in cast.now.messages[-1]
+    assert open_cast(allowed).approvals.asking == cast.approvals.asking, "the journal says so too"
     with pytest.raises(KeyboardInterrupt):
         cast.approvals.approve()
     assert [call.decided for call in cast.approvals.due] == ["once"]

@@ -10,7 +10,8 @@ import shutil
 import pytest
 
 import cast_helpers as h
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast, resume_cast
+from materia_nb.cast.beginning import started
 from materia_nb.errors import MateriaError
 from materia_nb.store.files import DiskError
 from materia_nb.store.journal import Journal, Line, mend, read_journal
@@ -137,7 +138,7 @@ def test_fsync_is_a_setting(tmp_path, monkeypatch, sync):
 def recorded(tmp_path_factory):
     """A cast that stands before its fourth socket, and the states that it had."""
     root = tmp_path_factory.mktemp("torn")
-    cast = h.Watched.start(h.plan(root, h.chain_config(4)), "é🜁", h.table(lambda visit: f"ü{visit}"))
+    cast = h.Watched(started(h.plan(root, h.chain_config(4)), "é🜁", h.table(lambda visit: f"ü{visit}")))
     cast.run(steps=3)
     cast.close()
     return cast
@@ -153,15 +154,17 @@ def test_a_torn_last_line_is_set_aside_wherever_it_tore(recorded, tmp_path):
         (folder / "events.jsonl").write_bytes(content[:cut])
         whole = max(n for n, end in enumerate(ends) if end <= cut or content[:cut] == content[: end - 1])
         torn = content[ends[whole] : cut] if cut > ends[whole] else b""
-        opened = Cast.open(folder)
-        assert opened.session == seen[whole]
-        assert opened.messages == (["The last line of the journal is torn; it was left out."] if torn else [])
-        cast = Cast.resume(folder, h.table(lambda visit: f"ü{visit}"))
+        opened = open_cast(folder)
+        assert opened.runner.session == seen[whole]
+        assert opened.now.messages == (
+            ["The last line of the journal is torn; it was left out."] if torn else []
+        )
+        cast = resume_cast(folder, h.table(lambda visit: f"ü{visit}"))
         asides = list(folder.glob("events.torn-*.txt"))
         assert [aside.read_bytes() for aside in asides] == ([torn] if torn else [])
-        assert len(cast.messages) == bool(torn)
-        assert all(asides[0].name in message for message in cast.messages)
-        assert cast.session == seen[whole]
+        assert len(cast.now.messages) == bool(torn)
+        assert all(asides[0].name in message for message in cast.now.messages)
+        assert cast.runner.session == seen[whole]
         if cut % 7 == 0:
             assert cast.run() == "complete"
             assert [visit[:2] for visit in cast.route] == [(f"Socket-{n}", 1) for n in range(1, 5)]
@@ -187,14 +190,14 @@ def test_a_damaged_line_in_the_middle_is_named(recorded, tmp_path, bad):
     shutil.copytree(recorded.run_dir, folder)
     lines = (folder / "events.jsonl").read_bytes().splitlines(keepends=True)
     (folder / "events.jsonl").write_bytes(b"".join([*lines[:2], bad, *lines[2:]]))
-    for read in (Cast.open, Cast.resume):
+    for read in (open_cast, resume_cast):
         with pytest.raises(MateriaError, match="damaged") as caught:
             read(folder)
         assert caught.value.kind == "damaged_journal"
         assert caught.value.where.endswith("events.jsonl:3")
         assert caught.value.hint
     with pytest.raises(MateriaError, match="damaged"):  # the refusal let go of the lock
-        Cast.resume(folder)
+        resume_cast(folder)
 
 
 def test_blank_lines_and_other_line_ends_are_no_damage(recorded, tmp_path):
@@ -202,9 +205,9 @@ def test_blank_lines_and_other_line_ends_are_no_damage(recorded, tmp_path):
     shutil.copytree(recorded.run_dir, folder)
     content = (folder / "events.jsonl").read_bytes()
     (folder / "events.jsonl").write_bytes(content.replace(b"\n", b"\r\n\r\n") + b"\n \n")
-    h.assert_same(Cast.open(folder), recorded)
-    cast = Cast.resume(folder, h.table(lambda: "x"))
-    assert cast.messages == []
+    h.assert_same(open_cast(folder), recorded)
+    cast = resume_cast(folder, h.table(lambda: "x"))
+    assert cast.now.messages == []
     assert cast.run() == "complete"
 
 
@@ -213,10 +216,10 @@ def test_a_cast_that_never_began_can_be_seen_but_not_resumed(recorded, tmp_path,
     folder = tmp_path / "run"
     shutil.copytree(recorded.run_dir, folder)
     (folder / "events.jsonl").write_bytes(content)
-    cast = Cast.open(folder)
-    assert "does not say how the cast began" in cast.messages[0]
+    cast = open_cast(folder)
+    assert "does not say how the cast began" in cast.now.messages[0]
     assert cast.steps == []
     with pytest.raises(MateriaError, match="Nothing of this cast was recorded") as caught:
-        Cast.resume(folder)
+        resume_cast(folder)
     assert caught.value.kind == "not_begun"
     assert (folder / "events.jsonl").read_bytes() == content

@@ -9,7 +9,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.agents.interface import Reply, Usage
-from materia_nb.cast import Cast
+from materia_nb.cast import Cast, resume_cast
 
 
 def files(cast: Cast) -> set[str]:
@@ -192,8 +192,8 @@ def test_r30_manifest_and_usage_follow_from_the_journal(tmp_path):
     cast.close()
     for name in ("manifest.json", "usage.json", "contexts/Socket-4-1.md"):
         (cast.run_dir / name).unlink()
-    again = Cast.resume(cast.run_dir)
-    again.write_derived()
+    again = resume_cast(cast.run_dir)
+    again.runner.write_derived()
     assert {name: (cast.run_dir / name).read_bytes() for name in files(cast) - {"cast.lock"}} == before
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.agents.interface import Reply
-from materia_nb.cast import Cast
+from materia_nb.cast import Cast, open_cast, resume_cast
 from materia_nb.store.catalogue import list_casts
 
 DATA = Path(__file__).parent / "data" / "version-1"
@@ -28,8 +28,8 @@ def copied(tmp_path):
 @pytest.mark.parametrize("name", EXPECTED)
 def test_it_opens_as_it_was_left(name, copied):
     path, wanted = copied(name), EXPECTED[name]
-    cast = Cast.open(path)
-    assert (cast.messages, cast.differences) == ([], ())
+    cast = open_cast(path)
+    assert (cast.now.messages, cast.now.differences) == ([], ())
     assert (cast.status, dict(cast.state)) == (wanted["status"], wanted["state"])
     assert [list(visit) for visit in cast.route] == wanted["route"]
     assert [step.output for step in cast.steps] == wanted["outputs"]
@@ -48,9 +48,9 @@ def test_it_opens_as_it_was_left(name, copied):
     ],
 )
 def test_it_is_gone_on_with_and_opens_again(name, agents, go_on, end, copied):
-    cast = Cast.resume(copied(name), h.table(agents))
+    cast = resume_cast(copied(name), h.table(agents))
     go_on(cast)
     assert cast.status == end
     cast.close()
-    h.assert_same(Cast.open(cast.run_dir), cast)
+    h.assert_same(open_cast(cast.run_dir), cast)
     assert {line.get("v") for line in h.lines_of(cast)} == {None, 2}

@@ -657,7 +657,7 @@ def test_budgets_of_the_current_item(project: Path, timers: list[Timer]):
 def test_label_and_inspector_name_the_item_that_they_count_for(project: Path, timers: list[Timer]):
     """After the cursor moved, the label counts for the next item and the last time for the one before (R18)."""
     cast = start(project, loop_config(), loop_agents(2, [1]))
-    cast.run(until=lambda c: c.now.cursors.get("workItemIndex") == 1)
+    cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
     cast.agents.set("Check", "person")
     cast.run()
     panel = GraphPanel(cast)
@@ -871,7 +871,7 @@ def test_an_error_while_drawing_is_shown_and_the_cast_goes_on(project: Path, tim
     timers[0].due()
     assert "RuntimeError: no paint" in panel.notice.value
     assert cast.status == "complete"
-    assert cast.messages == []
+    assert cast.now.messages == []
 
 
 def test_callbacks_of_several_threads_run_one_at_a_time():

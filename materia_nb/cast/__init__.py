@@ -1,7 +1,18 @@
 """One cast: its session, what runs it, what can be seen of it, where it stops."""
 
+from materia_nb.cast.beginning import Plan, Prepared
 from materia_nb.cast.breakpoints import Breakpoints, Pause
-from materia_nb.cast.cast import Cast, Plan, Prepared
+from materia_nb.cast.cast import Cast, open_cast, resume_cast, start_cast
 from materia_nb.cast.snapshot import Snapshot
 
-__all__ = ["Breakpoints", "Cast", "Pause", "Plan", "Prepared", "Snapshot"]
+__all__ = [
+    "Breakpoints",
+    "Cast",
+    "Pause",
+    "Plan",
+    "Prepared",
+    "Snapshot",
+    "open_cast",
+    "resume_cast",
+    "start_cast",
+]

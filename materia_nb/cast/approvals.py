@@ -17,14 +17,17 @@ from materia_nb.handoff.contract import Approval
 class Approvals(Asked):
     """What waits for a person in one cast, and the commands that answer it."""
 
-    def __init__(self, cast: Snapshot, runner: Runner) -> None:
-        """Answer for ``cast`` by its runner."""
-        super().__init__(cast)
+    def __init__(self, runner: Runner) -> None:
+        """Answer for the cast that ``runner`` runs."""
         self._runner = runner
+
+    @property
+    def _cast(self) -> Snapshot:
+        return self._runner.snapshot()
 
     def _ask(self, command: Callable[..., Outcome], *given: object) -> StepRecord:
         self._runner.and_ask(command, *given)
-        return self._cast.steps[-1]
+        return self._runner.session.steps[-1]
 
     def allow(self, *tools: str) -> None:
         """Let these tools (``bash``, ``edit``, ``write``) run without asking, in this cast only.
@@ -108,4 +111,4 @@ class Approvals(Asked):
             self._runner.do(decide.decide_hold, satisfied, target)
             self._runner.keep_beside(visit, before)
             self._runner.write_derived()
-            return self._cast.steps[-1]
+            return self._runner.session.steps[-1]

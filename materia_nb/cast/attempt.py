@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.agents.table import AgentTable, agent_from
 from materia_nb.cast.listing import data_frame
-from materia_nb.cast.overrides import Chosen
-from materia_nb.cast.runner import clean, now
-from materia_nb.cast.trial import Attempt, Trial, tried
+from materia_nb.cast.pins import Chosen, Pins
+from materia_nb.cast.runner import Runner, clean, now
+from materia_nb.cast.snapshot import refuse_recorded
+from materia_nb.cast.trial import Trial, tried
+from materia_nb.cast.views.attempt_view import Attempt, AttemptsView, spent_in_all
 from materia_nb.engine import decide
 from materia_nb.engine.items import template
 from materia_nb.engine.session import Session, StepRecord
@@ -20,7 +22,6 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.sharing import shared
 
 if TYPE_CHECKING:
-    from materia_nb.cast.cast import Cast
     from materia_nb.engine.rules import Rules
 
 Wording = str | Mapping[str, str]
@@ -38,7 +39,7 @@ class Attempts(Sequence[Attempt]):
 
     def __init__(
         self,
-        cast: Cast,
+        runner: Runner,
         socket: str | None,
         n: int,
         agents: Sequence[object] | None,
@@ -47,12 +48,12 @@ class Attempts(Sequence[Attempt]):
         """See to it that the turn can be asked; :meth:`ask` asks it."""
         if n < 1:
             raise MateriaError("How often to ask is at least once.", hint="n from 1", kind="usage")
-        self._cast, self._from = cast, cast.session
-        self._asked = _to_ask(cast, socket)
+        self._runner, self._from = runner, runner.session
+        self._asked = _to_ask(runner, socket)
         layers = [_layers(self._asked, one) for one in prompts or [None]]
-        tables = [(cast.agents, None)] if agents is None else [_table(one) for one in _listed(agents)]
+        tables = [(runner.agents, None)] if agents is None else [_table(one) for one in _listed(agents)]
         self._jobs = [
-            (Trial(cast, self._asked, table), name, place if texts else 0, texts)
+            (Trial(runner, self._asked, table), name, place if texts else 0, texts)
             for table, name in tables
             for place, texts in enumerate(layers, start=1)
             for _ in range(n)
@@ -102,10 +103,7 @@ class Attempts(Sequence[Attempt]):
     @property
     def usage(self) -> Usage:
         """Tokens and cost of all together."""
-        total = Usage()
-        for one in self:
-            total = total.plus(one.usage)
-        return total
+        return spent_in_all(self)
 
     def take(self, number: int) -> StepRecord:
         """Make one the answer of the turn: it is journaled as if its agent had just given it, with who and of how many.
@@ -130,7 +128,7 @@ class Attempts(Sequence[Attempt]):
                 hint="take another, or reply with a corrected answer",
                 kind="refused",
             )
-        runner = self._cast._runner  # noqa: SLF001 - its own package
+        runner = self._runner
         with runner.lock():
             runner.begin()
             if runner.session is not self._from and not self._still_waits(runner.session):
@@ -148,7 +146,7 @@ class Attempts(Sequence[Attempt]):
             for again in trial.done:
                 again(runner, told)
             runner.write_derived()
-            return self._cast.steps[-1]
+            return runner.session.steps[-1]
 
     def pin(self, number: int) -> Pin:
         """Pin the socket to one of the answers: it answers there from the next turn on (R40).
@@ -162,12 +160,12 @@ class Attempts(Sequence[Attempt]):
                 f"Attempt {number} has no answer: {one.error}", where=self.socket, kind="refused"
             )
         pin = Pin("text", f"attempt {number} of {len(self._jobs)}, by {one.agent}", clean(one.text))
-        self._cast.put_pin(self.socket, Chosen(pin))
+        Pins(self._runner).put(self.socket, Chosen(pin))
         return pin
 
     def _still_waits(self, session: Session) -> bool:
         """Whether the same turn waits: of the same visit, with the same said before, and asked the same."""
-        here, asked = entered(self._cast.rules, session), self._asked
+        here, asked = entered(self._runner.rules, session), self._asked
         if here is None or here.asking or len(here.abandoned) != len(asked.abandoned):
             return False
         one, other = (decide.waiting(given)._replace(grant=None) for given in (here, asked))
@@ -204,35 +202,32 @@ class Attempts(Sequence[Attempt]):
         return data_frame(rows, FIELDS)
 
     def __repr__(self) -> str:
-        from materia_nb.cast.views.attempt_view import AttemptsView
-
-        return repr(AttemptsView(self))
+        return repr(AttemptsView(self.socket, self))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        from materia_nb.cast.views.attempt_view import AttemptsView
-
-        return AttemptsView(self)._repr_mimebundle_(include, exclude)
+        return AttemptsView(self.socket, self)._repr_mimebundle_(include, exclude)
 
 
-def _to_ask(cast: Cast, socket: str | None) -> Session:
+def _to_ask(runner: Runner, socket: str | None) -> Session:
     """Return the session in which the turn waits that is to be asked.
 
     Raises:
         MateriaError: no agent is asked there, or the cast stands elsewhere.
     """
-    cast.needs_castable()
-    if cast.busy():
+    refuse_recorded(runner.problems, runner.files.path)
+    graph, status = runner.rules.graph, runner.session.state.status
+    if runner.busy():
         raise MateriaError("A step is running.", hint="wait until it is over, or pause", kind="busy")
-    if socket is not None and socket not in cast.graph.sockets:
+    if socket is not None and socket not in graph.sockets:
         raise MateriaError(
-            f"The loadout {cast.graph.name} has no socket {socket!r}.",
-            hint=did_you_mean(socket, cast.graph.sockets),
+            f"The loadout {graph.name} has no socket {socket!r}.",
+            hint=did_you_mean(socket, graph.sockets),
             kind="unknown_socket",
         )
-    session = entered(cast.rules, cast.session)
+    session = entered(runner.rules, runner.session)
     if session is None:
         raise MateriaError(
-            f"No turn of an agent waits; the cast is {cast.status}.",
+            f"No turn of an agent waits; the cast is {status}.",
             hint="fork it behind the step before, and attempt there",
             kind="not_waiting",
         )
@@ -243,7 +238,7 @@ def _to_ask(cast: Cast, socket: str | None) -> Session:
             hint=f"run(until={socket!r}), or fork the cast behind the step before {socket}",
             kind="not_waiting",
         )
-    if cast.rules.sockets[visit.socket].socket.is_utility:
+    if runner.rules.sockets[visit.socket].socket.is_utility:
         raise MateriaError(
             f"{visit.socket} is a utility; a process answers there.", hint="step runs it", kind="not_an_agent"
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from materia_nb.cast.runner import Runner
-from materia_nb.cast.snapshot import Snapshot, Stops
+from materia_nb.cast.snapshot import Stops
 from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import MISSING, get_path, same, split_path
@@ -59,9 +59,8 @@ class Breakpoints:
         if path is not None:
             self.paths.pop(".".join(split_path(path.strip())), None)
 
-    def hit(self, cast: Snapshot) -> bool:
-        """Whether the socket that comes next has a breakpoint whose condition holds."""
-        target = cast.next_socket if self.sockets else None
+    def hit(self, target: str | None, cast: object) -> bool:
+        """Whether the socket that comes next has a breakpoint whose condition, if it has one, holds for ``cast``."""
         if target is None or target not in self.sockets:
             return False
         condition = self.sockets[target]
@@ -83,26 +82,31 @@ class Breakpoints:
 class CastBreakpoints(Stops):
     """Where the runs of one cast stop: ``cast.breakpoints``. Casts of one loadout in a workbench share them."""
 
-    def __init__(self, cast: Snapshot, shared: Breakpoints, runner: Runner) -> None:
-        """Change ``shared`` for ``cast``; the watchers of its runner are told."""
-        self._cast = cast
-        self._shared = shared
+    def __init__(self, shared: Breakpoints, runner: Runner) -> None:
+        """Change ``shared`` for the cast that ``runner`` runs; its watchers are told."""
+        self.shared = shared
         self._runner = runner
+
+    def share(self, shared: Breakpoints) -> None:
+        """Share where runs stop with other casts; what this one was told already is shared too."""
+        if shared is not self.shared:
+            shared.take_over(self.shared)
+            self.shared = shared
 
     @property
     def sockets(self) -> Mapping[str, Condition | None]:
         """The sockets that runs stop in front of, each with its condition if it has one."""
-        return self._shared.sockets
+        return self.shared.sockets
 
     @property
     def paths(self) -> Mapping[str, Sequence[str]]:
         """The paths in the state that stop a run when a step changes what is there."""
-        return self._shared.paths
+        return self.shared.paths
 
     @property
     def changed(self) -> list[str]:
         """The watched paths that the latest step changed."""
-        return self._shared.changed(self._cast.steps)
+        return self.shared.changed(self._runner.session.steps)
 
     def add(self, socket: str, condition: Condition | None = None) -> None:
         """Make runs stop in front of ``socket``, whenever ``condition`` holds if one is given.
@@ -110,8 +114,8 @@ class CastBreakpoints(Stops):
         Raises:
             MateriaError: there is no such socket (``unknown_socket``).
         """
-        check_socket(self._cast.graph, socket)
-        self._shared.sockets[socket] = condition
+        check_socket(self._runner.rules.graph, socket)
+        self.shared.sockets[socket] = condition
         self._runner.tell()
 
     def watch(self, path: str) -> None:
@@ -122,12 +126,12 @@ class CastBreakpoints(Stops):
         Raises:
             MateriaError: the path names nothing (``bad_path``).
         """
-        self._shared.on(path)
+        self.shared.on(path)
         self._runner.tell()
 
     def clear(self, socket: str | None = None, path: str | None = None) -> None:
         """Take a breakpoint or a watched path away; without either, all of them."""
-        self._shared.clear(socket, path)
+        self.shared.clear(socket, path)
         self._runner.tell()
 
 

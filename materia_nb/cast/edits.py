@@ -1,28 +1,34 @@
-"""What a person changes between two steps of a cast, each change one event with its inverse: ``cast.edit``."""
+"""What a person changes and says between two steps, each one event with its inverse: ``cast.edit``, ``cast.labels``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Final, NamedTuple
 
 from materia_nb.agents.interface import sound
-from materia_nb.cast.overrides import CONFIG, redefined
-from materia_nb.cast.runner import Runner, clean, given
-from materia_nb.cast.snapshot import Snapshot
+from materia_nb.cast.accepted import Suggestion, suggestion, with_entry
+from materia_nb.cast.runner import Runner, clean, given, redacted
 from materia_nb.engine import decide
+from materia_nb.engine.labels import WHOLE_CAST, Label, relabelled
 from materia_nb.engine.prompt import Prompt
+from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import StepRecord
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.interrupts import HeldInterrupts
-from materia_nb.jsonvalue import JSON, MISSING, json_copy, replaced, split_path, too_deep_to_write
+from materia_nb.jsonvalue import JSON, MISSING, json_copy, replaced, same, split_path, too_deep_to_write
+from materia_nb.loadout import build_graph
+from materia_nb.store.rundir import RunDir
+from materia_nb.store.side_files import change_context
+from materia_nb.utilities.command import beside_config
 
 
 class Edits:
     """The edits of one cast; each is refused while a step runs, and changes nothing then."""
 
-    def __init__(self, cast: Snapshot, runner: Runner) -> None:
-        """Edit ``cast`` by its runner."""
-        self._cast = cast
+    def __init__(self, runner: Runner) -> None:
+        """Edit the cast that ``runner`` runs."""
         self._runner = runner
 
     def items(self, items: Sequence[JSON], origins: Sequence[int | None] | None = None) -> None:
@@ -60,7 +66,7 @@ class Edits:
         segments = split_path(path.strip())
         if not segments:
             raise MateriaError("The path names nothing.", hint="such as plan.approved", kind="bad_path")
-        before: dict[str, JSON] = dict(self._cast.state)
+        before: dict[str, JSON] = dict(self._runner.session.state.data)
         if segments[0] == "workItems" and len(segments) > 1:
             before.setdefault("workItems", [])
         if value is not MISSING:
@@ -104,7 +110,7 @@ class Edits:
         self._runner.refuse_while_running()
         with self._runner.lock():
             self._runner.begin()
-            if self._cast.status == "ready":
+            if self._runner.session.state.status == "ready":
                 self._runner.enter()
             self._runner.do(decide.edit_prompt, layer, clean(text))
             assert self._runner.session.prompt is not None  # noqa: S101 - it was edited
@@ -129,7 +135,7 @@ class Edits:
         with self._runner.lock():
             self._runner.begin()
             files = self._runner.files
-            changed = redefined(files, self._cast.rules, materia, definition, owner)
+            changed = redefined(files, self._runner.rules, materia, definition, owner)
             with HeldInterrupts():  # between any two of these the config and the journal would not agree
                 files.replace_json(CONFIG, changed.document)
                 try:
@@ -137,7 +143,7 @@ class Edits:
                 except BaseException:
                     files.replace_json(CONFIG, changed.before)
                     raise
-                self._cast.rules = self._runner.rules = changed.rules
+                self._runner.rules = changed.rules
 
     def undo(self) -> None:
         """Take the last edit back, as long as no step was made since."""
@@ -154,8 +160,156 @@ class Edits:
         """
         self._runner.edit(decide.recommit, clean(sound(given(output), "The corrected output").text))
         self._write()
-        return self._cast.steps[-1]
+        return self._runner.session.steps[-1]
 
     def _write(self) -> None:
         with self._runner.lock():
             self._runner.write_derived()
+
+    def budget(self, max_tokens: int | None) -> None:
+        """Change the token budget of this cast only; None takes it away (R20)."""
+        with self._runner.lock():
+            self._runner.begin()
+            self._runner.do(decide.set_budget, max_tokens)
+
+    def remember(self, number: int) -> Suggestion:
+        """Keep a suggestion in what is known about the project; later casts are told of it.
+
+        Raises:
+            MateriaError: there is no such suggestion (``no_suggestion``), it cannot be written, or the
+                section of the document that it goes to is no list (``bad_context``).
+        """
+        with self._runner.lock():
+            self._runner.begin()
+            chosen = suggestion(self._runner.snapshot().suggestions, number)
+            if not chosen.kept:
+                # The document first: keeping the same thing twice does nothing, while a journal that says it
+                # is kept when it is not would lose it.
+                change_context(
+                    self._runner.files.path.parent, lambda stored: with_entry(stored, chosen.entry)
+                )
+                self._runner.do(decide.remember, chosen.step, chosen.entry)
+            return chosen._replace(kept=True)
+
+
+class Labels:
+    """What people say of one cast and of its steps; it changes nothing of what the cast does."""
+
+    def __init__(self, runner: Runner) -> None:
+        """Label the cast that ``runner`` runs."""
+        self._runner = runner
+
+    def of(self, step: StepRecord | int | None = None) -> Label:
+        """Return what is said of a step, or of the cast itself: ``name``, ``tags``, ``note``, ``verdict``, ``by``.
+
+        Raises:
+            MateriaError: there is no such step (``no_step``).
+        """
+        return self._runner.snapshot().label_of(step)
+
+    def add(
+        self,
+        step: int | None = None,
+        *,
+        name: str | None = None,
+        tag: str | Iterable[str] = (),
+        untag: str | Iterable[str] = (),
+        note: str | None = None,
+        verdict: str | None = None,
+        by: str = "person",
+    ) -> Label:
+        """Say something of the cast, or of one of its steps.
+
+        ``wb.casts(tag=...)`` finds casts by it::
+
+            cast.labels.add(name="first-good-one", tag="rain, short", verdict="good")
+            cast.labels.add(3, note="It should have asked.", verdict="bad", by="Ana")
+
+        A cast's name can stand wherever its id can. What is left out stays as
+        it is; ``""`` takes a name, a note or a verdict away.
+
+        Args:
+            step: the number of a step; the cast itself if left out.
+            name: what it is called; several may be called the same.
+            tag: tags to add; a text is split at commas and spaces.
+            untag: tags to take away.
+            note: any text.
+            verdict: ``good``, ``bad`` or ``unsure``.
+            by: who says it.
+
+        Raises:
+            MateriaError: one of them cannot be that (``bad_label``), there is no such step (``no_step``), or the cast
+                was opened to be looked at (``read_only``).
+        """
+        with self._runner.lock():
+            self._runner.begin()
+            record = None if step is None else self._runner.snapshot().steps.at(step)
+            given = {"name": name, "note": note, "verdict": verdict}
+            texts = {key: None if text is None else redacted(str(text)) for key, text in given.items()}
+            said = relabelled(self.of(record), tag=tag, untag=untag, by=by, **texts)
+            key = WHOLE_CAST if record is None else (record.branch, record.number)
+            self._runner.do(decide.label, key, said)
+            return said
+
+    def undo(self, *, by: str = "person") -> None:
+        """Take the last change of what is said of the cast and its steps back; raises MateriaError (``undo``) without one."""
+        with self._runner.lock():
+            self._runner.begin()
+            self._runner.do(decide.unlabel, by)
+
+
+CONFIG: Final = "config.resolved.json"
+REDEFINED: Final = frozenset({"command", "description", "model", "script", "thinking", "timeoutMs", "tools"})
+"""The fields of a materia that may change in a running cast: what is run or asked, nothing that decides."""
+
+
+class Redefined(NamedTuple):
+    """The config of a cast before and with another definition of a materia, and what it runs by then."""
+
+    before: JSON
+    document: JSON
+    definition: Mapping[str, JSON]
+    previous: JSON
+    rules: Rules
+
+
+def redefined(
+    files: RunDir, rules: Rules, materia: str, definition: Mapping[str, JSON], owner: Path | None
+) -> Redefined:
+    """Put a definition into the config of a cast; nothing is written.
+
+    Raises:
+        MateriaError: as :meth:`Edits.redefine` says.
+    """
+    before, document = (json.loads(files.read_text(CONFIG)) for _ in range(2))
+    known = document["materia"]
+    if materia not in known:
+        raise MateriaError(
+            f"The cast has no materia {materia!r}.", hint=did_you_mean(materia, known), kind="unknown_materia"
+        )
+    previous = known[materia]
+    _check(materia, previous, definition)
+    made = known[materia] = beside_config(definition, owner)
+    owners = {m.id: m.owner for s in rules.graph.sockets.values() if (m := s.materia).owner}
+    changed = Rules(build_graph(document, rules.graph.name, owners), rules.session)
+    return Redefined(before, document, made, previous, changed)
+
+
+def _check(materia: str, old: JSON, new: Mapping[str, JSON]) -> None:
+    """Refuse a definition that is the same, or that earlier steps would have been decided otherwise by."""
+    was = old if isinstance(old, dict) else {}
+    changed = {
+        key for key in {*was, *new} if key not in was or key not in new or not same(was[key], new[key])
+    }
+    if not changed:
+        raise MateriaError(
+            f"The cast has this very definition of {materia} already.",
+            hint="recast runs it once more; a script is read from its file each time",
+            kind="redefine",
+        )
+    if other := sorted(changed - REDEFINED):
+        raise MateriaError(
+            f"{materia} differs in {', '.join(other)}, which earlier steps of this cast went by.",
+            hint=f"cast anew; into a running cast can be taken: {', '.join(sorted(REDEFINED))}",
+            kind="redefine",
+        )

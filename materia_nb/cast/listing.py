@@ -8,10 +8,14 @@ from typing import Any, Final, Generic, TypeVar, overload
 
 from materia_nb.display.escape import shorten
 from materia_nb.display.table import Table
+from materia_nb.engine.conversation import MateriaEvent
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.step import short
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.handoff.sparse import SEVERITIES
 from materia_nb.insight import sides
+from materia_nb.insight.ask import Found
+from materia_nb.jsonvalue import compact
 from materia_nb.loadout.graph import Graph
 from materia_nb.store.catalogue import CastEntry
 
@@ -86,6 +90,47 @@ class _Listed(Sequence[_T], Generic[_T]):
         return self.table._repr_mimebundle_(include, exclude)
 
 
+class EventsView(Table):
+    """What outputs told beside their handoff; iterating gives the events themselves (R39)."""
+
+    def __init__(self, events: Sequence[MateriaEvent]) -> None:
+        self.events = tuple(events)
+        rows = [
+            (
+                str(one.sequence),
+                str(one.step),
+                one.socket,
+                f"{one.item_key} {short(one.item_label or '', 40)}" if one.item_key is not None else "",
+                one.severity,
+                shorten(one.type, 80),
+                shorten(one.message, 200),
+                shorten(one.source, 80),
+                "" if one.payload is None else shorten(compact(one.payload), 200),
+            )
+            for one in self.events
+        ]
+        super().__init__(_EVENT_COLUMNS, rows, "no output told an event")
+
+    def __iter__(self) -> Iterator[MateriaEvent]:
+        return iter(self.events)
+
+    def __getitem__(self, place: int) -> MateriaEvent:
+        return self.events[place]
+
+
+_EVENT_COLUMNS: Final = (
+    "event",
+    "step",
+    "socket",
+    "item",
+    "severity",
+    "type",
+    "message",
+    "source",
+    "payload",
+)
+
+
 class StepList(_Listed[StepRecord]):
     """The steps of a cast as they were when it was asked for them; ``steps[-1]`` is the latest."""
 
@@ -100,6 +145,66 @@ class StepList(_Listed[StepRecord]):
     def table(self) -> Table:
         """The table that it shows itself as."""
         return step_table(self._all, self._graph)
+
+    def at(self, number: int) -> StepRecord:
+        """Return the step of that number, from 1; negative numbers count from the end.
+
+        Raises:
+            MateriaError: there is no such step (``no_step``).
+        """
+        return nth(self._all, number)
+
+    def ask(self, expression: str) -> list[Found]:
+        """Look through the outputs with JSONPath, or a dotted path; each match with its step.
+
+        Such as ``cast.steps.ask("$.workItems[*].title")``.
+
+        Raises:
+            MateriaError: it is no JSONPath (``question``).
+        """
+        from materia_nb.insight.ask import ask
+
+        return ask(self._all, expression)
+
+    def events(
+        self,
+        *,
+        severity: str | None = None,
+        type: str | None = None,  # noqa: A002 - the field that it is compared with
+        socket: str | None = None,
+    ) -> EventsView:
+        """Return what outputs told in their ``event`` field, in order; it shows itself as a table (R39).
+
+        Args:
+            severity: only events of this severity or a graver one: debug, info, warning, error, critical.
+            type: only events of this type.
+            socket: only events of this socket.
+
+        Raises:
+            MateriaError: there is no such severity (``unknown_severity``) or socket (``unknown_socket``).
+        """
+        if severity is not None and severity not in SEVERITIES:
+            raise MateriaError(
+                f"There is no severity {severity!r}.",
+                hint=did_you_mean(severity, SEVERITIES),
+                kind="unknown_severity",
+            )
+        if socket is not None and socket not in self._graph.sockets:
+            raise MateriaError(
+                f"The loadout {self._graph.name!r} has no socket {socket!r}.",
+                hint=did_you_mean(socket, self._graph.sockets),
+                kind="unknown_socket",
+            )
+        least = 0 if severity is None else SEVERITIES.index(severity)
+        told = [
+            event
+            for step in self
+            for event in step.events
+            if SEVERITIES.index(event.severity) >= least
+            and type in (None, event.type)
+            and socket in (None, event.socket)
+        ]
+        return EventsView(told)
 
     def frame(self) -> Any:
         """Return the steps as a pandas data frame, one a row; :data:`STEP_FIELDS` are its columns.
@@ -137,6 +242,19 @@ class StepList(_Listed[StepRecord]):
             "pinned": step.pinned,
             "text": step.output,
         }
+
+
+def nth(steps: Sequence[StepRecord], number: int) -> StepRecord:
+    """Return the step of that number; see :meth:`StepList.at`."""
+    whole = type(number) is int  # what comes from a notebook need not be what the annotation says
+    index = -1 if not whole else number - 1 if number > 0 else len(steps) + number
+    if number == 0 or not 0 <= index < len(steps):
+        raise MateriaError(
+            f"There is no step {number if whole else type(number).__name__}; the cast has {len(steps)}.",
+            hint="give a number from 1, or -1 for the latest",
+            kind="no_step",
+        )
+    return steps[index]
 
 
 class CastList(_Listed[CastEntry]):

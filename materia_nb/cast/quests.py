@@ -185,7 +185,7 @@ class QuestBoard:
         self._stop.set()
         cast = self._here(self._active)
         if cast is not None:
-            cast.stop.set()
+            cast.runner.stop.set()
 
     def watch(self, watcher: Callable[[], object]) -> Callable[[], None]:
         """Call ``watcher`` after every change that is made here; returns a function that ends it."""
@@ -269,9 +269,9 @@ class QuestBoard:
 
 
 def _waits_for(cast: Cast) -> str | None:
-    if cast.held is not None:
-        return f"held: {cast.held.reason}"
-    return f"{cast.waiting_at.socket} waits for an answer" if cast.waiting_at else None
+    if cast.now.held is not None:
+        return f"held: {cast.now.held.reason}"
+    return f"{cast.now.waiting_at.socket} waits for an answer" if cast.now.waiting_at else None
 
 
 def _found(board: Board, reference: str | int) -> Quest:

@@ -33,7 +33,7 @@ from materia_nb.agents.interface import (
 from materia_nb.agents.prepared import PinnedAgent
 from materia_nb.agents.table import AgentTable
 from materia_nb.cast.run_files import ArtifactWriter
-from materia_nb.cast.snapshot import refuse_recorded
+from materia_nb.cast.snapshot import Live, Snapshot, Stops, refuse_recorded
 from materia_nb.engine import decide
 from materia_nb.engine import events as ev
 from materia_nb.engine import step as engine
@@ -54,6 +54,7 @@ from materia_nb.store.files import Snapshot as Files
 from materia_nb.store.journal import Journal, Line, lines_of, read_journal
 from materia_nb.store.lock import CastLock
 from materia_nb.store.reader import read_session
+from materia_nb.store.reference import Difference
 from materia_nb.store.rundir import RunDir
 from materia_nb.store.side_files import change_context, keep_envelope, missing_evidence
 from materia_nb.utilities.runner import command_record, run_utility, stdin_document
@@ -70,6 +71,8 @@ class Runner:
         saying: what the agent that is asked has said so far.
         functions: those that sockets and materia are pinned to; the journal cannot hold them (R40).
         raised: what an agent raised last in this kernel.
+        stops: where runs stop.
+        attempts: what was attempted last, also where that was interrupted.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a cast, by name
@@ -84,6 +87,8 @@ class Runner:
         journal: Journal | None = None,
         lock: CastLock | None = None,
         problems: Sequence[str] = (),
+        messages: Sequence[str] = (),
+        differences: Sequence[Difference] = (),
     ) -> None:
         """Put the parts together. Without a journal the cast can only be looked at."""
         self.files, self.rules, self.session = files, rules, session
@@ -94,7 +99,9 @@ class Runner:
         self.saying: list[str] = []
         self.functions: dict[str, Agent] = {}
         self.raised: Exception | None = None
-        self.messages: list[str] = []
+        self.messages, self.differences = list(messages), tuple(differences)
+        self.stops = Stops()
+        self.attempts: object = None
         self.watchers: list[Callable[[], None]] = []
         self.listeners: list[Callable[[], None]] = []
         self._artifacts = ArtifactWriter(files, rules)
@@ -105,6 +112,31 @@ class Runner:
         self._written = session
         self._seen: Files | None = None
         self._close = weakref.finalize(self, let_go, journal, lock)
+
+    def snapshot(self) -> Snapshot:
+        """Return the cast as it is now."""
+        pins = self.session.pins
+        gone = tuple(
+            name for name, pin in pins.items() if pin.kind == "function" and name not in self.functions
+        )
+        live = Live(
+            writable=self.journal is not None,
+            saying=tuple(self.saying),
+            stopping=self.stopping,
+            stops=self.stops,
+            pins_gone=gone,
+            messages=tuple(self.messages),
+            differences=self.differences,
+        )
+        return Snapshot(
+            self.session,
+            self.rules,
+            self.files.path,
+            self.project,
+            problems=self.problems,
+            answerers=self.answered_by,
+            live=live,
+        )
 
     # -- changing the cast ----------------------------------------------------------------
 
@@ -534,6 +566,17 @@ class Runner:
         """Return the materia that is placed at the socket of a visit."""
         return self.rules.sockets[visit.socket].socket.materia
 
+    def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
+        """Call ``watcher`` after every change; returns a function that ends it."""
+        return _added(self.watchers, watcher)
+
+    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call ``listener`` whenever more of an answer has come (``saying``); returns a function that ends it.
+
+        It is called often and must be quick; one that raises is not called again.
+        """
+        return _added(self.listeners, listener)
+
     # -- telling --------------------------------------------------------------------------
 
     def tell(self) -> None:
@@ -615,3 +658,8 @@ def let_go(journal: Journal | None, lock: CastLock | None) -> None:
         journal.close()
     if lock is not None:
         lock.release()
+
+
+def _added(views: list[Callable[[], None]], view: Callable[[], None]) -> Callable[[], None]:
+    views.append(view)
+    return lambda: views.remove(view) if view in views else None

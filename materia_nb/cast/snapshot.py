@@ -5,38 +5,77 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.accepted import Suggestion, conclusion_of, suggestions_of
-from materia_nb.cast.listing import StepList
+from materia_nb.cast.listing import StepList, nth
 from materia_nb.engine import decide
 from materia_nb.engine import step as engine
 from materia_nb.engine.conversation import Message, ToolCall
 from materia_nb.engine.labels import Label
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Edit, Session, StepRecord, Steps, label_of, remarks_of
-from materia_nb.engine.state import CastState, Failure, Hold, Item, Pin, Visit
+from materia_nb.engine.session import Edit, Session, StepRecord, Steps, remarks_of
+from materia_nb.engine.session import label_of as session_label
+from materia_nb.engine.state import CastState, Failure, Hold, Item, Pin, Usage, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract import Approval, Grant, can_be_granted, request_of, sealed_from
 from materia_nb.insight.sides import Side
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import END, Graph
-from materia_nb.store.derived import usage_report
+from materia_nb.secrets import scrubbed
+from materia_nb.store.derived import usage_report as report_of
+from materia_nb.store.reference import Difference
 
 if TYPE_CHECKING:
     from materia_nb.engine.outcome import Remark
-    from materia_nb.insight.ask import Found
     from materia_nb.insight.why import Why
-    from materia_nb.store.reference import Difference
 
 
 LIMITS: Final = frozenset(
     {"repair_exhausted", "edge_traversals_exhausted", "no_advance_cycles_exhausted", "budget"}
 )
 """The kinds of failure in which a limit was reached (R18, R19, R20)."""
+
+
+class Stops:
+    """Where runs stop."""
+
+    @property
+    def sockets(self) -> Mapping[str, object]:
+        """The sockets that runs stop in front of, each with its condition if it has one."""
+        return {}
+
+    @property
+    def paths(self) -> Mapping[str, Sequence[str]]:
+        """The paths in the state that stop a run when a step changes what is there."""
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What is so of a cast only now and here, and stands in no journal.
+
+    Attributes:
+        writable: whether it can be gone on with.
+        saying: the pieces of an answer that is still coming.
+        stopping: what a stop that was asked for still waits for.
+        stops: where runs stop.
+        pins_gone: names pinned to functions of a kernel that is no more.
+        messages: what a person is to know of how it was opened, and of views that broke.
+        differences: where our engine would not have taken the recorded route.
+    """
+
+    writable: bool = False
+    saying: Sequence[str] = ()
+    stopping: str | None = None
+    stops: Stops = Stops()  # noqa: RUF009 - it holds nothing
+    pins_gone: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
+    differences: tuple[Difference, ...] = ()
 
 
 class Snapshot:
@@ -48,15 +87,11 @@ class Snapshot:
         run_dir: its directory.
         project: the directory that utilities and agents work in.
         id: the name of its directory.
+        problems: why its loadout cannot be cast here, if it cannot (R41).
+        messages: what a person is to know of how it was opened, and of views that broke.
+        differences: where our engine would not have taken the recorded route.
+        live: what is so only now and here; that of the past is empty.
     """
-
-    rules: Rules
-    run_dir: Path
-    project: Path
-    id: str
-    differences: tuple[Difference, ...]
-    messages: list[str]
-    problems: tuple[str, ...]
 
     def __init__(
         self,
@@ -67,16 +102,19 @@ class Snapshot:
         *,
         problems: Sequence[str] = (),
         answerers: Callable[[str], str | None] = lambda _: None,
+        live: Live | None = None,
     ) -> None:
         """Show ``session``.
 
         ``problems`` is why its loadout cannot be cast here, so that it is shown as recorded; ``answerers``
-        tells who answers a socket now, which is no part of the past.
+        tells who answers a socket now, which is no part of the past; ``live`` is what the journal does not hold of
+        the present.
         """
         self._session = session
         self.rules, self.run_dir, self.project, self.id = rules, run_dir, project, run_dir.name
-        self.differences, self.messages, self.problems = (), [], tuple(problems)
-        self._answerers = answerers
+        self.problems, self._answerers = tuple(problems), answerers
+        self.live = live or Live()
+        self.differences, self.messages = self.live.differences, list(self.live.messages)
 
     @property
     def session(self) -> Session:
@@ -86,7 +124,7 @@ class Snapshot:
     @property
     def breakpoints(self) -> Stops:
         """Where runs stop; a moment of the past has no breakpoints."""
-        return Stops()
+        return self.live.stops
 
     @property
     def graph(self) -> Graph:
@@ -96,22 +134,22 @@ class Snapshot:
     @property
     def request(self) -> str:
         """What the cast was asked to do."""
-        return self.now.request
+        return self.engine.request
 
     @property
-    def now(self) -> CastState:
+    def engine(self) -> CastState:
         """The whole state of the engine, immutable."""
         return self.session.state
 
     @property
     def status(self) -> str:
         """``ready``, ``waiting``, ``held``, ``complete``, ``failed`` or ``aborted``."""
-        return self.now.status
+        return self.engine.status
 
     @property
     def state(self) -> Mapping[str, JSON]:
         """The JSON state that the sockets share."""
-        return self.now.data
+        return self.engine.data
 
     @property
     def steps(self) -> StepList:
@@ -124,15 +162,20 @@ class Snapshot:
         return [(step.socket, step.visit, step.item_key, step.item_label) for step in self.steps]
 
     @property
+    def visits(self) -> Mapping[str, int]:
+        """How often each socket was entered."""
+        return self.engine.visits
+
+    @property
     def work_items(self) -> list[JSON]:
         """The work items in the state; an empty list when there are none."""
-        items = self.now.data.get("workItems")
+        items = self.engine.data.get("workItems")
         return list(items) if isinstance(items, list) else []
 
     @property
     def failure(self) -> Failure | None:
         """Why the cast stopped, when it failed or was aborted."""
-        return self.now.failure
+        return self.engine.failure
 
     @property
     def at_limit(self) -> bool:
@@ -151,7 +194,7 @@ class Snapshot:
     @property
     def prompt_cut_short(self) -> Prompt | None:
         """The prompt of a turn that failed or was aborted and can be sent again; None when there is none."""
-        visit, failure = self.now.at, self.failure
+        visit, failure = self.engine.at, self.failure
         if visit is None or failure is None or not failure.again:
             return None
         return None if self.rules.sockets[visit.socket].socket.is_utility else self.session.prompt
@@ -159,12 +202,12 @@ class Snapshot:
     @property
     def waiting_at(self) -> Visit | None:
         """The visit that owes an output, None when no socket is entered."""
-        return self.now.waiting_at
+        return self.engine.waiting_at
 
     @property
     def held(self) -> Hold | None:
         """What the cast is held for: why, and what a person is asked for; None when it is not held."""
-        return self.now.hold if self.now.status == "held" else None
+        return self.engine.hold if self.engine.status == "held" else None
 
     @property
     def next_socket(self) -> str | None:
@@ -177,9 +220,9 @@ class Snapshot:
         """The item that the next socket will work on, or that the waiting one works on; None outside items."""
         if (visit := self.waiting_at) is not None:
             return visit.item
-        if self.now.next is None or self.now.status != "ready":
+        if self.engine.next is None or self.engine.status != "ready":
             return None
-        entered = engine.enter(self.rules, self.now).state
+        entered = engine.enter(self.rules, self.engine).state
         return entered.at.item if entered.status == "waiting" and entered.at else None
 
     @property
@@ -194,8 +237,8 @@ class Snapshot:
 
     @property
     def writable(self) -> bool:
-        """Whether this object may go on with the cast."""
-        return False
+        """Whether the cast can be gone on with from where it is held."""
+        return self.live.writable
 
     @property
     def conversation(self) -> tuple[Message, ...]:
@@ -205,7 +248,7 @@ class Snapshot:
     @property
     def saying(self) -> str:
         """What the agent that is asked has said so far of an answer that is still coming."""
-        return ""
+        return scrubbed("".join(self.live.saying))
 
     @property
     def wish(self) -> str | None:
@@ -230,7 +273,7 @@ class Snapshot:
     @property
     def pins_gone(self) -> tuple[str, ...]:
         """The names pinned to functions of a kernel that is no more: pin them again, or unpin them."""
-        return ()
+        return self.live.pins_gone
 
     def pinned_at(self, socket: str) -> str | None:
         """Return the name whose pin answers a socket, its own or its materia's; None when none does."""
@@ -245,16 +288,16 @@ class Snapshot:
     @property
     def approvals(self) -> Asked:
         """What its agents asked a person for."""
-        return Asked(self)
+        return _AskedThen(self)
 
-    def said_of(self, step: StepRecord | int | None = None) -> Label:
+    def label_of(self, step: StepRecord | int | None = None) -> Label:
         """Return what people say of a step, or of the cast itself: ``name``, ``tags``, ``note``, ``verdict``, ``by``.
 
         Raises:
             MateriaError: there is no such step (``no_step``).
         """
-        record = self.at_step(step) if isinstance(step, int) else step
-        return label_of(self.session, record)
+        record = self.steps.at(step) if isinstance(step, int) else step
+        return session_label(self.session, record)
 
     @property
     def edits(self) -> Sequence[Edit]:
@@ -262,9 +305,14 @@ class Snapshot:
         return self.session.edits
 
     @property
-    def usage(self) -> dict[str, JSON]:
+    def usage(self) -> Usage:
+        """Tokens and cost in all: ``input``, ``output``, ``tokens``, ``cost``."""
+        return self.engine.usage
+
+    @property
+    def usage_report(self) -> dict[str, JSON]:
         """Tokens and cost in all, by socket, by materia and by item, as usage.json has them (R20)."""
-        return usage_report(self.rules, self.session)
+        return report_of(self.rules, self.session)
 
     @property
     def suggestions(self) -> list[Suggestion]:
@@ -279,7 +327,7 @@ class Snapshot:
     @property
     def stopping(self) -> str | None:
         """What a stop that was asked for still waits for, and for how long; None when it waits for nothing."""
-        return None
+        return self.live.stopping
 
     def needs_castable(self) -> None:
         """Raise MateriaError (``not_castable``) when the loadout of an opened cast cannot be cast here (R41)."""
@@ -288,10 +336,6 @@ class Snapshot:
     def answered_by(self, socket: str) -> str | None:
         """Return who answers an agent's socket, in a word or two; None when nobody can say."""
         return self._answerers(socket)
-
-    def at_step(self, number: int) -> StepRecord:
-        """Return the step of that number; negative numbers count from the end."""
-        return _nth(self.steps, number)
 
     def line(self, branch: int | None = None) -> Sequence[StepRecord]:
         """Return the steps one after another, as they led to the present, or into an abandoned branch.
@@ -314,7 +358,7 @@ class Snapshot:
             found[steps[0].number - 1 :] = steps
         return found
 
-    def as_of(self, number: int, branch: int | None = None) -> Snapshot:
+    def at(self, number: int, branch: int | None = None) -> Snapshot:
         """Return the cast as it was after a step.
 
         Args:
@@ -325,7 +369,7 @@ class Snapshot:
             MateriaError: there is no such step (``no_step``) or branch (``no_branch``).
         """
         steps = self.line(branch)
-        last = _nth(steps, number).number if number else 0
+        last = nth(steps, number).number if number else 0
         line = steps if isinstance(steps, Steps) else Steps(list(steps[:-1]), len(steps) - 1, steps[-1])
         then = self.session.at(self.rules, line.to(last))
         return Snapshot(
@@ -343,29 +387,17 @@ class Snapshot:
 
         if not self.steps:
             raise MateriaError("The cast has no step yet.", hint="step first", kind="no_step")
-        record = self.at_step(-1 if step is None else step)
+        record = self.steps.at(-1 if step is None else step)
         item = f", item {record.item_key} ({record.item_label})" if record.item_key else ""
         title = f"Step {record.number}: {record.socket}, visit {record.visit}{item}"
-        latest = record is self.steps[-1] and self.now.status == "failed"
-        after = self.now if latest else record.after
+        latest = record is self.steps[-1] and self.engine.status == "failed"
+        after = self.engine if latest else record.after
         following = self.steps[record.number].entry if record.number < len(self.steps) else self.ended_by
         told = explain(
             self.rules, title, record.decision, after, record.entry, onward=following, pinned=record.pinned
         )
-        said = self.said_of(record).words
+        said = self.label_of(record).words
         return dataclasses.replace(told, lines=(*told.lines, f"A person's label: {said}.")) if said else told
-
-    def ask(self, expression: str) -> list[Found]:
-        """Look through the outputs of all steps with JSONPath, or a dotted path; each match with its step.
-
-        Such as ``cast.ask("$.workItems[*].title")``.
-
-        Raises:
-            MateriaError: it is no JSONPath (``question``).
-        """
-        from materia_nb.insight.ask import ask
-
-        return ask(self.steps, expression)
 
     @property
     def side(self) -> Side:
@@ -378,36 +410,22 @@ class Snapshot:
 
     def _upcoming(self) -> str | None:
         """The socket that is entered next: behind the loops that are passed over because they are empty."""
-        target = self.now.next
+        target = self.engine.next
         socket = self.graph.sockets.get(target) if target else None
-        if socket is None or socket.iterator is None or self.now.status != "ready":
+        if socket is None or socket.iterator is None or self.engine.status != "ready":
             return target
-        entered = engine.enter(self.rules, self.now).state
+        entered = engine.enter(self.rules, self.engine).state
         if entered.status == "complete":
             return END
         return entered.at.socket if entered.status == "waiting" and entered.at else target
 
 
-class Stops:
-    """Where runs stop."""
-
-    @property
-    def sockets(self) -> Mapping[str, object]:
-        """The sockets that runs stop in front of, each with its condition if it has one."""
-        return {}
-
-    @property
-    def paths(self) -> Mapping[str, Sequence[str]]:
-        """The paths in the state that stop a run when a step changes what is there."""
-        return {}
-
-
 class Asked:
     """What the agents of a cast ask a person for, and what they were allowed."""
 
-    def __init__(self, cast: Snapshot) -> None:
-        """Tell it of ``cast``."""
-        self._cast = cast
+    @property
+    def _cast(self) -> Snapshot:
+        raise NotImplementedError
 
     @property
     def asking(self) -> tuple[ToolCall, ...]:
@@ -445,6 +463,21 @@ class Asked:
         return self._cast.session.allowed
 
 
+class _AskedThen(Asked):
+    def __init__(self, cast: Snapshot) -> None:
+        self._then = cast
+
+    @property
+    def _cast(self) -> Snapshot:
+        return self._then
+
+
+def snapshot_of(value: object) -> Snapshot | None:
+    """Return a snapshot, also of a cast as it is now; None when ``value`` is neither."""
+    now = getattr(value, "now", value)
+    return now if isinstance(now, Snapshot) else None
+
+
 def refuse_recorded(problems: Sequence[str], run_dir: Path) -> None:
     """Raise MateriaError (``not_castable``) when ``problems`` keep the loadout of an opened cast from being cast here."""
     if problems:
@@ -470,15 +503,3 @@ def graph_of(loadout: object) -> Graph:
         hint="give wb.graph(name), or use wb.replay(name)",
         kind="bad_loadout",
     )
-
-
-def _nth(steps: Sequence[StepRecord], number: int) -> StepRecord:
-    whole = type(number) is int  # what comes from a notebook need not be what the annotation says
-    index = -1 if not whole else number - 1 if number > 0 else len(steps) + number
-    if number == 0 or not 0 <= index < len(steps):
-        raise MateriaError(
-            f"There is no step {number if whole else type(number).__name__}; the cast has {len(steps)}.",
-            hint="give a number from 1, or -1 for the latest",
-            kind="no_step",
-        )
-    return steps[index]

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from materia_nb.agents.function import PersonAgent
 from materia_nb.agents.interface import Agent, SoundReply
 from materia_nb.agents.table import AgentTable
 from materia_nb.cast.runner import Runner, now, redacted
+from materia_nb.cast.views.attempt_view import Attempt
 from materia_nb.engine import decide
 from materia_nb.engine.decide import Outcome
 from materia_nb.engine.session import Session
 from materia_nb.engine.state import CastState, Usage, Visit
-from materia_nb.handoff.protocol import Issue
 from materia_nb.insight import sides
 from materia_nb.jsonvalue import JSON
-
-if TYPE_CHECKING:
-    from materia_nb.cast.cast import Cast
 
 
 class Trial(Runner):
@@ -31,9 +26,8 @@ class Trial(Runner):
         failed: why the agent could not answer, None when it could.
     """
 
-    def __init__(self, cast: Cast, session: Session, agents: AgentTable) -> None:
-        """Begin at a session of the cast, with tools that ask before they change something."""
-        runner = cast._runner  # noqa: SLF001 - its own package
+    def __init__(self, runner: Runner, session: Session, agents: AgentTable) -> None:
+        """Begin at a session of its cast, with tools that ask before they change something."""
         at = session.state.at
         if at is not None and at.grant is not None:
             session = session._replace(state=session.state._replace(at=at._replace(grant=None)))
@@ -81,45 +75,6 @@ class Trial(Runner):
     def pin_of(self, socket: str) -> str | None:  # noqa: ARG002 - whatever is pinned, the agent is asked
         """Return None: what is pinned need not be asked."""
         return None
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One answer to the turn, and what would come of it.
-
-    Attributes:
-        number: which one, from 1.
-        agent: who was asked.
-        wording: which of the other wordings was asked, from 1; 0 for the prompt as it is.
-        text: the answer, None when there is none.
-        valid: whether it would be taken.
-        issues: why it would be refused.
-        satisfied: what it says of that.
-        to: the socket that it would lead to, ``end``, or None where it leads nowhere yet.
-        leads: the same in words, with the item, or what else would happen.
-        usage: tokens and cost of it.
-        turns: how many turns it took; one that hands over in a turn of its own takes two.
-        calls: how many tools it used.
-        seconds: how long it took.
-        error: why there is no answer.
-        prompt: what was asked.
-    """
-
-    number: int
-    agent: str
-    wording: int
-    text: str | None
-    valid: bool
-    issues: tuple[Issue, ...]
-    satisfied: bool | None
-    to: str | None
-    leads: str
-    usage: Usage
-    turns: int
-    calls: int
-    seconds: float
-    error: str | None
-    prompt: str
 
 
 def tried(

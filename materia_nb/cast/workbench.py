@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, over
 from materia_nb.agents.interface import Agent
 from materia_nb.agents.prepared import RecordedAgent, ScriptedAgent
 from materia_nb.agents.table import AgentTable
-from materia_nb.cast import Breakpoints, Cast, Plan, Prepared
+from materia_nb.cast import Breakpoints, Cast, Plan, Prepared, open_cast, resume_cast, start_cast
 from materia_nb.cast.listing import CastList
-from materia_nb.cast.overrides import Chosen, choose, names_of, needs_name, needs_pinned
+from materia_nb.cast.pins import Chosen, choose, names_of, needs_name, needs_pinned
 from materia_nb.cast.recordings import agent_of, read_recording, recording_of
-from materia_nb.cast.snapshot import Snapshot, graph_of
+from materia_nb.cast.snapshot import Snapshot, graph_of, snapshot_of
 from materia_nb.cast.views.compare_view import (
     CompareView,
     LoadoutCompareView,
@@ -445,11 +445,11 @@ class Workbench:
 
         Args:
             name: a socket of the current cast or of the chosen loadout, or a materia.
-            to: as for :meth:`Cast.pin`; ``"recorded:"`` and a cast or a recording's file answers visit by visit.
+            to: as for ``cast.pins.add``; ``"recorded:"`` and a cast or a recording's file answers visit by visit.
             visit: the one visit whose output is meant.
 
         Raises:
-            MateriaError: as :meth:`Cast.pin`.
+            MateriaError: as ``cast.pins.add``.
         """
         current = self.cast_
         here = current is not None and name in names_of(current.graph)
@@ -458,9 +458,11 @@ class Workbench:
             graph = current.graph if here and current is not None else self.graph()
             needs_name(graph, name)
             loadout = graph.name
-        chosen = choose(current if here else None, name, self._answer_of(to), visit)
-        if here and current is not None and current.writable and current.status != "complete":
-            current.put_pin(name, chosen)
+        chosen = choose(
+            current.now if here and current is not None else None, name, self._answer_of(to), visit
+        )
+        if here and current is not None and current.now.writable and current.status != "complete":
+            current.pins.put(name, chosen)
         self.pins[name] = BenchPin(chosen, loadout)
         return chosen.pin
 
@@ -470,11 +472,11 @@ class Workbench:
         Raises:
             MateriaError: it is not pinned (``not_pinned``).
         """
-        current = self.cast_ if self.cast_ is not None and self.cast_.writable else None
+        current = self.cast_ if self.cast_ is not None and self.cast_.now.writable else None
         here = current.pins if current is not None else {}
         needs_pinned(name, [*self.pins, *here])
         if current is not None and name in here:
-            current.unpin(name)
+            current.pins.remove(name)
         self.pins.pop(name, None)
 
     def _answer_of(self, to: object) -> object:
@@ -486,7 +488,7 @@ class Workbench:
         if path.suffix == ".json" or is_file(path):
             return read_recording(path)
         path = find_cast(self.artifact_root, reference)
-        return self._open.get(path.resolve()) or Cast.open(path)
+        return self._open.get(path.resolve()) or open_cast(path)
 
     def recorded(self, reference: str | Path) -> RecordedAgent:
         """Return an agent that answers as in an earlier cast.
@@ -500,8 +502,8 @@ class Workbench:
         path = self.project / expanded(reference)
         if path.suffix == ".json" or is_file(path):
             return read_recording(path)
-        cast = Cast.open(find_cast(self.artifact_root, str(reference)))
-        return agent_of(recording_of(cast), f"recorded:{cast.id}")
+        cast = open_cast(find_cast(self.artifact_root, str(reference)))
+        return agent_of(recording_of(cast.now), f"recorded:{cast.id}")
 
     def _answerer(self, agent: object) -> object:
         """Find the recording that a person named; anything else stays as it is."""
@@ -747,9 +749,9 @@ class Workbench:
 
     def _told_by(self, reference: str | Path) -> dict[str, JSON]:
         path = find_cast(self.artifact_root, str(reference))
-        cast = self._open.get(path) or Cast.open(path, self.agents)
-        cast.needs_castable()  # else its state is not known
-        return told_to_the_next(cast.now, cast.id, cast.graph.name)
+        cast = self._open.get(path) or open_cast(path, self.agents)
+        cast.now.needs_castable()  # else its state is not known
+        return told_to_the_next(cast.now.engine, cast.id, cast.graph.name)
 
     def _agents_of(self, made: Composition) -> AgentTable:
         """Who answers in a composition: whoever was set for a socket answers it under its new id."""
@@ -767,9 +769,9 @@ class Workbench:
         return table
 
     def _start(self, given: Prepared, request: str) -> Cast:
-        cast = Cast.start(given.plan, request, given.table)
+        cast = start_cast(given.plan, request, given.table)
         for key, chosen in given.pins.items():
-            cast.put_pin(key, chosen)
+            cast.pins.put(key, chosen)
         return self.take(cast)
 
     def _plan(
@@ -892,7 +894,7 @@ class Workbench:
         The list shows itself as a table; ``.frame()`` gives a data frame.
 
         Args:
-            name: only those that a person called so (:meth:`Cast.label`).
+            name: only those that a person called so (``cast.labels.add``).
             tag: only those that have this tag, or all of several.
             verdict: only those that a person judged so: good, bad or unsure.
             loadout: only those of a loadout of this name.
@@ -904,17 +906,17 @@ class Workbench:
         )
 
     def label(self, reference: str | Path, step: int | None = None, **said: Any) -> Label:
-        """Say something of a cast, or of one of its steps, without making it the current one; see :meth:`Cast.label`.
+        """Say something of a cast, or of one of its steps, without making it the current one; see ``cast.labels.add``.
 
         Raises:
-            MateriaError: as :meth:`Cast.label` and :meth:`resume`.
+            MateriaError: as ``cast.labels.add`` and :meth:`resume`.
         """
         path = find_cast(self.artifact_root, str(reference))
         if (cast := self._open_here(path)) is not None:
-            return cast.label(step, **said)
-        cast = Cast.resume(path, self.agents, sync=self.sync)
+            return cast.labels.add(step, **said)
+        cast = resume_cast(path, self.agents, sync=self.sync)
         try:
-            return cast.label(step, **said)
+            return cast.labels.add(step, **said)
         finally:
             cast.close()
 
@@ -953,9 +955,9 @@ class Workbench:
         return entry.id
 
     def ask(
-        self, expression: str, casts: Sequence[Snapshot | CastEntry | str | Path] | None = None
+        self, expression: str, casts: Sequence[Cast | Snapshot | CastEntry | str | Path] | None = None
     ) -> FoundView:
-        """Look through the outputs of all steps of many casts with JSONPath, or a dotted path; see :meth:`Cast.ask`.
+        """Look through the outputs of all steps of many casts with JSONPath, or a dotted path.
 
         Args:
             expression: such as ``$.workItems[*].title``.
@@ -970,11 +972,13 @@ class Workbench:
         problems = []
         for one in self.casts() if casts is None else casts:
             try:
-                cast = one if isinstance(one, Snapshot) else self._looked_at(one)
+                cast = snapshot_of(one) or self._looked_at(one).now
             except MateriaError as error:
-                problems.append((one.id if isinstance(one, Snapshot | CastEntry) else str(one), error.what))
+                problems.append(
+                    (one.id if isinstance(one, Cast | Snapshot | CastEntry) else str(one), error.what)
+                )
                 continue
-            found += [(cast, match) for match in cast.ask(expression)]
+            found += [(cast, match) for match in cast.steps.ask(expression)]
         return FoundView(found, problems)
 
     def open(self, reference: str | Path) -> Cast:
@@ -982,7 +986,7 @@ class Workbench:
         path = find_cast(self.artifact_root, str(reference))
         if (cast := self._open_here(path)) is not None:
             return self.take(cast)
-        return self.take(Cast.open(path, self.agents))
+        return self.take(open_cast(path, self.agents))
 
     def compare(self, a: object, b: object) -> CompareView | StepCompareView | LoadoutCompareView:
         """Compare two casts, two steps, or two loadouts; the value is true if they differ in what was done.
@@ -1005,13 +1009,14 @@ class Workbench:
             return self.graph(given)
         if isinstance(given, str | Path | CastEntry):
             given = self._looked_at(given)
-        return given.side if isinstance(given, Snapshot) else getattr(given, "graph", given)
+        then = snapshot_of(given)
+        return then.side if then is not None else getattr(given, "graph", given)
 
-    def _looked_at(self, reference: str | Path | CastEntry) -> Cast:
+    def _looked_at(self, reference: object) -> Cast:
         """Open a cast to look at it without making it the current one."""
         named = reference.id if isinstance(reference, CastEntry) else str(reference)
         path = find_cast(self.artifact_root, named)
-        return self._open_here(path) or Cast.open(path, self.agents)
+        return self._open_here(path) or open_cast(path, self.agents)
 
     def replay(
         self, loadout: object = None, casts: Sequence[Cast | CastEntry | str | Path] | None = None
@@ -1044,12 +1049,12 @@ class Workbench:
         path = find_cast(self.artifact_root, str(reference))
         if (cast := self._open_here(path)) is not None:
             return self.take(cast)
-        return self.take(Cast.resume(path, self.agents, utilities=(_utility_folder(),), sync=self.sync))
+        return self.take(resume_cast(path, self.agents, utilities=(_utility_folder(),), sync=self.sync))
 
     def _open_here(self, path: Path) -> Cast | None:
         """The cast in a directory, if it is open for writing here."""
         cast = self._open.get(path.resolve())
-        return cast if cast is not None and cast.writable else None
+        return cast if cast is not None and cast.now.writable else None
 
     @property
     def quests(self) -> QuestBoard:
@@ -1064,9 +1069,9 @@ class Workbench:
 
     def take(self, cast: Cast) -> Cast:
         """Make a cast the one that verbs are about; it stops where casts of its loadout were told to stop."""
-        if cast.writable:
+        if cast.now.writable:
             _copy_scripts(cast.graph)
-        cast.stops_as(self._stops.setdefault(cast.graph.name, Breakpoints()))
+        cast.breakpoints.share(self._stops.setdefault(cast.graph.name, Breakpoints()))
         self.cast_ = cast
         self._open[cast.run_dir.resolve()] = cast
         return cast

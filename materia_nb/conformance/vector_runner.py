@@ -10,7 +10,7 @@ from typing import Any
 
 from materia_nb.agents import AgentTable
 from materia_nb.agents.interface import Reply, Turn, Usage
-from materia_nb.cast import Cast, Plan
+from materia_nb.cast import Cast, Plan, start_cast
 from materia_nb.conformance.contract_vectors import (
     run_approval,
     run_merge,
@@ -100,7 +100,7 @@ class _VectorAgent:
         self.follow_up: list[list[JSON]] = []
 
     def answer(self, turn: Turn) -> Reply | None:
-        prompt = self.cast.prompt if self.cast else None
+        prompt = self.cast.now.prompt if self.cast else None
         if prompt is not None:
             self.instructions.append([turn.socket_id, prompt.instruction])
             self.follow_up.append([turn.socket_id, turn.item_key, list(prompt.reasons)])
@@ -135,7 +135,7 @@ def run_cast(vector: Mapping[str, Any]) -> list[str]:
         project = Path(folder)
         plan = Plan(graph, vector["config"], "vector", project, project / "casts")
         agent = _VectorAgent(vector.get("replies", {}))
-        cast = Cast.start(plan, vector.get("request", ""), AgentTable(agent))
+        cast = start_cast(plan, vector.get("request", ""), AgentTable(agent))
         agent.cast = cast
         try:
             _play(cast, agent)
@@ -147,7 +147,7 @@ def run_cast(vector: Mapping[str, Any]) -> list[str]:
 def _play(cast: Cast, agent: _VectorAgent) -> None:
     while cast.status == "ready":
         cast.run()
-        while (visit := cast.waiting_at) is not None:
+        while (visit := cast.now.waiting_at) is not None:
             entry = agent.peek(visit.socket)
             if entry is None:
                 return  # the replies ran out: the comparison will show it
@@ -160,11 +160,11 @@ def _play(cast: Cast, agent: _VectorAgent) -> None:
 
 
 def _compare(cast: Cast, agent: _VectorAgent, expect: Mapping[str, Any]) -> list[str]:
-    state = cast.now
+    state = cast.now.engine
     hidden = {"item", "workItem", "currentWorkItem"} | {
         path[0] for one in state.shown for path in one.paths if len(path) == 1
     }
-    hidden |= _aliases(cast.rules)
+    hidden |= _aliases(cast.now.rules)
     found: dict[str, JSON] = {
         "outcome": {"complete": "complete", "failed": "failed"}.get(state.status, state.status),
         "failure": state.failure.kind if state.failure else None,

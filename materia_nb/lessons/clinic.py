@@ -123,8 +123,8 @@ def _cast(card: Card, document: dict[str, JSON]) -> _Course:
         cast = bench.cast(card.request, agents={"*": dict(card.answers)})
         ends = str(cast.run())
         said = "" if cast.failure is None else cast.failure.message
-        odd = [str(one) for one in cast.remarks if one.code != "empty-loop"]
-        return _Course(ends, said, dict(cast.now.visits), odd)
+        odd = [str(one) for one in cast.now.remarks if one.code != "empty-loop"]
+        return _Course(ends, said, dict(cast.now.engine.visits), odd)
 
 
 def clinic(name: str) -> Patient:

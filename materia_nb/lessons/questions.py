@@ -73,7 +73,7 @@ class Question:
     """
 
     def __init__(self, cast: Cast) -> None:
-        if cast.busy():
+        if cast.runner.busy():
             raise MateriaError(
                 "A step is running, so it is not settled yet what comes next.",
                 hint="wait for its end, or pause",
@@ -82,12 +82,12 @@ class Question:
         self.socket = _asked(cast)
         self.text = f"{self.socket} runs next. Where does the cast go after it?"
         self.standing = _standing(cast)
-        self.places = guesses(cast.rules)
-        self.before = dataclasses.replace(marks_of(cast), current=self.socket)
+        self.places = guesses(cast.now.rules)
+        self.before = dataclasses.replace(marks_of(cast.now), current=self.socket)
         folder = tempfile.mkdtemp(prefix="materia-twin-")
         self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self.twin = cast.fork(root=Path(folder))
-        self.twin.agents = cast.agents.copy()  # another cell may let somebody else answer
+        self.twin.runner.agents = cast.agents.copy()  # another cell may let somebody else answer
         self._judged: tuple[str, Decision, Decision | None] | None = None
 
     def __str__(self) -> str:
@@ -96,7 +96,7 @@ class Question:
     @property
     def after(self) -> Marks:
         """What to lay over the picture of the graph once a guess was made: the route that was taken."""
-        return marks_of(self.twin)
+        return marks_of(self.twin.now)
 
     def guess(self, guess: object) -> PredictionView:
         """Say whether a guess is right, and why; it is kept in the learner's file of guesses.
@@ -108,12 +108,14 @@ class Question:
             MateriaError: the guess is none of these (``unknown_socket``), or a person must answer (``not_decided``).
         """
         opened = guess.open() if isinstance(guess, Sealed) else guess
-        expected = known_guess(self.twin.rules, str(opened))
+        expected = known_guess(self.twin.now.rules, str(opened))
         if self._judged is None:
             self._judged = self._run()
             self.close()
         title, decision, entry = self._judged
-        seen = PredictionView(judge(self.twin.rules, expected, title, decision, self.twin.now, entry))
+        seen = PredictionView(
+            judge(self.twin.now.rules, expected, title, decision, self.twin.now.engine, entry)
+        )
         keep(self.twin.graph.name, f"predict: {title}", expected, right=seen.right)
         return seen
 
@@ -131,7 +133,7 @@ class Question:
 
     def close(self) -> None:
         """Let go of the twin and remove its folder; a guess that was judged can still be asked for."""
-        self.twin.stop.set()
+        self.twin.runner.stop.set()
         self.twin.close()
         self._remove()
 
@@ -165,7 +167,7 @@ def _outputs(cast: Cast) -> int:
 def _asked(cast: Cast) -> str:
     """The socket whose way on is to be predicted."""
     if cast.status in ("ready", "waiting"):
-        here = upcoming(cast.rules, cast.now)
+        here = upcoming(cast.now.rules, cast.now.engine)
         if here in cast.graph.sockets:
             return here
         if here == END:
@@ -186,7 +188,7 @@ def _asked(cast: Cast) -> str:
 
 def _standing(cast: Cast) -> tuple[str, ...]:
     """What decides where the next step leads, apart from its output: item, cursors, edges that are counted."""
-    state = enter(cast.rules, cast.now).state if cast.status == "ready" else cast.now
+    state = enter(cast.now.rules, cast.now.engine).state if cast.status == "ready" else cast.now.engine
     visit = state.at
     if visit is None:
         return ()
@@ -198,7 +200,7 @@ def _standing(cast: Cast) -> tuple[str, ...]:
             at, size = state.cursors.get(loop.iterator.cursor, 0), len(list_at(loop.iterator.items, state))
             lines.append(f"cursor {loop.iterator.cursor} at {at} of {size}")
     for edge in cast.graph.sockets[visit.socket].edges:
-        used, limit = edge_use(cast.rules, state, visit, edge)
+        used, limit = edge_use(cast.now.rules, state, visit, edge)
         if limit is not None and edge.max_traversals is not None:
             lines.append(f"edge {edge.place + 1} to {edge.to} taken {used} of {limit} times")
     return tuple(lines)

@@ -230,9 +230,9 @@ def _play(drawn: Drawn) -> Played:
         return Played(
             tuple(socket for socket, *_ in cast.route),
             str(ends),
-            dict(cast.now.visits),
+            dict(cast.now.engine.visits),
             decision.target or END if (decision := cast.steps[-1].decision) is not None else END,
-            steps_view(cast),
+            steps_view(cast.now),
         )
 
 

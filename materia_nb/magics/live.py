@@ -49,7 +49,7 @@ class CastDisplay:
             record.close()
 
     def _show_cast(self, cast: Cast) -> None:
-        if getattr(self._shell, "kernel", None) is None or not cast.writable:
+        if getattr(self._shell, "kernel", None) is None or not cast.now.writable:
             raise NotImplementedError  # IPython then asks for the picture
         try:
             from materia_nb.widgets import cast_panel

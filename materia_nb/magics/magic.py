@@ -83,7 +83,7 @@ class MateriaMagics(Magics):
             return verb.handler(Call(self.bench, arguments, cell, self.namespace))
         except KeyboardInterrupt:
             cast = self.bench.cast_
-            where = cast.next_socket if cast else None
+            where = cast.now.next_socket if cast else None
             at = f" at {where}" if where else ""
             raise Interrupted(
                 f"Interrupted{at}; nothing recorded is lost.",

@@ -27,7 +27,7 @@ def running(cast: Cast) -> Iterator[None]:
         yield
         return
     bar = _Bar(cast)
-    ends = (cast.watch(bar.update), cast.listen(lambda: bar.update(cast)))
+    ends = (cast.watch(bar.update), cast.runner.listen(lambda: bar.update(cast)))
     try:
         yield
     finally:
@@ -96,8 +96,8 @@ class _Bar:
         done, total = progress_of(cast)
         bar.max, bar.value = max(total, 1), done
         items = f"{done}/{total} items, " if total else ""
-        where = f"{items}{cast.next_socket or cast.status}, step {len(cast.steps)}"
-        saying = cast.saying
+        where = f"{items}{cast.now.next_socket or cast.status}, step {len(cast.steps)}"
+        saying = cast.now.saying
         cut = ELLIPSIS if len(saying) > _SAID else ""
         label.value = f"{where}: {cut}{part(saying[-_SAID:], _SAID)}" if saying else where
 
@@ -115,7 +115,7 @@ def progress_of(cast: Cast) -> tuple[int, int]:
     """Return how many items of the current loop are done, and how many there are."""
     from materia_nb.cast.views.status import loop_progress
 
-    found = loop_progress(cast)
-    visit = cast.now.at
+    found = loop_progress(cast.now)
+    visit = cast.now.engine.at
     loops = cast.graph.sockets[visit.socket].loops if visit else ()
     return next((found[loop] for loop in loops if loop in found), next(iter(found.values()), (0, 0)))

@@ -42,10 +42,10 @@ class RecordText(Shown):
     metadata: Final[dict[str, dict[str, int]]] = {}
 
     def __init__(self, cast: Cast) -> None:
-        steps = steps_view(cast)
+        steps = steps_view(cast.now)
         self.lines = [
             f"Record of cast {cast.id}: {shorten(cast.request, 60)}".rstrip(": "),
-            *status_lines(cast),
+            *status_lines(cast.now),
         ]
         earlier = len(steps.rows) - MOST_STEPS
         self.earlier = f"... {earlier} earlier steps" if earlier > 0 else ""
@@ -66,7 +66,7 @@ class RecordPicture(Shown):
 
     def __init__(self, cast: Cast) -> None:
         # The attribute is for programs that compare notebooks: what is in here differs from run to run.
-        self.svg = graph_svg(cast.graph, marks_of(cast)).replace("<svg ", '<svg data-record="" ', 1)
+        self.svg = graph_svg(cast.graph, marks_of(cast.now)).replace("<svg ", '<svg data-record="" ', 1)
         self.text = f"<picture of cast {cast.id}>"
         size = _SIZE.search(self.svg)
         # A PNG has more pixels than the picture is to be wide.

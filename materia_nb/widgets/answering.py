@@ -46,8 +46,8 @@ def answer_state(cast: Cast, *, busy: bool) -> dict[str, Any]:
         cast: which.
         busy: whether a step runs.
     """
-    visit = cast.waiting_at
-    alive = cast.writable
+    visit = cast.now.waiting_at
+    alive = cast.now.writable
     state: dict[str, Any] = {
         "is": "answer",
         "key": _key(cast, visit),
@@ -58,7 +58,7 @@ def answer_state(cast: Cast, *, busy: bool) -> dict[str, Any]:
         "live": _live(cast, visit),
     }
     if cast.approvals.asking and alive:
-        socket = cast.now.at.socket if cast.now.at else ""
+        socket = cast.now.engine.at.socket if cast.now.engine.at else ""
         state["asks"] = {
             "is": "calls",
             "key": asked_key(cast),
@@ -66,9 +66,9 @@ def answer_state(cast: Cast, *, busy: bool) -> dict[str, Any]:
             "said": plain(_reason(cast)),
             "blocks": call_blocks(cast.approvals.asking, judged=True),
         }
-    elif cast.held is not None and alive:
+    elif cast.now.held is not None and alive:
         state["asks"] = hold_state(cast)
-    elif visit is not None and cast.prompt is not None and alive and not busy:
+    elif visit is not None and cast.now.prompt is not None and alive and not busy:
         state["form"] = form_state(cast, visit)
     elif alive and not busy and cast.status == "ready":
         state["enter"] = _can_enter(cast)
@@ -87,16 +87,18 @@ def answer_state(cast: Cast, *, busy: bool) -> dict[str, Any]:
 def _key(cast: Cast, visit: Visit | None) -> str:
     """Name what is asked now: what a person typed is kept until something else is."""
     at = (visit.step, visit.turn, visit.mode) if visit is not None else (len(cast.steps), cast.status)
-    return f"{cast.id} {len(cast.abandoned)} {' '.join(map(str, at))}"
+    return f"{cast.id} {len(cast.now.abandoned)} {' '.join(map(str, at))}"
 
 
 def _failed(cast: Cast) -> list[Block]:
     """Why the cast stopped, before anything else."""
     failure = cast.failure
     if failure is None:
-        remarks = [f"remark: {one}" for one in cast.remarks[:8]]
-        return [*lines(cast.conclusion[:20]), *lines(remarks, "warn")] if cast.status == "complete" else []
-    tried = tried_words(cast)
+        remarks = [f"remark: {one}" for one in cast.now.remarks[:8]]
+        return (
+            [*lines(cast.now.conclusion[:20]), *lines(remarks, "warn")] if cast.status == "complete" else []
+        )
+    tried = tried_words(cast.now)
     parts = [{**head(f"{failure.kind}: {failure.message}"[:2_000]), "tone": "bad"}]
     parts += [line(tried, "quiet")] if tried else []
     parts += [line(f"To go on: {failure.hint}")] if failure.hint else []
@@ -106,7 +108,7 @@ def _failed(cast: Cast) -> list[Block]:
             table(("where", "issue", "what to do"), issue_rows(issues)),
             fold("the refused answer", [pre(text)]),
         ]
-    raised = cast.raised
+    raised = cast.runner.raised
     if raised is not None and failure.kind in ("agent_error", "agent_failed", "failed"):
         parts.append(fold("where it was raised", [pre(_traceback(raised))]))
     return parts
@@ -123,10 +125,10 @@ def _acts(cast: Cast) -> list[dict[str, str]]:
     if cast.status not in ("failed", "aborted"):
         return []
     acts = [{"kind": "recast", "words": "Recast", "title": "run the socket where it stopped once more"}]
-    if cast.prompt_cut_short is not None:
+    if cast.now.prompt_cut_short is not None:
         acts.insert(0, {"kind": "resend", "words": "Resend", "title": "ask the same turn once more"})
         acts.append({"kind": "tab prompt", "words": "Change its prompt", "title": "for this turn only"})
-    if cast.at_limit:
+    if cast.now.at_limit:
         acts.append({"kind": "revive", "words": "Revive", "title": "go on, the limit granted once more"})
     if cast.failure is not None and cast.failure.kind == "budget":
         acts.append(
@@ -147,28 +149,28 @@ def _live(cast: Cast, visit: Visit | None) -> dict[str, Any]:
     """What the agent that is asked does before it has answered: its words so far, its calls, its notes."""
     if visit is None:
         return {}
-    saying = cast.saying
+    saying = cast.now.saying
     return {
         "words": plain(saying[-_TAIL:]),
         "cut": len(saying) > _TAIL,
         "calls": call_blocks(
-            [one for one in cast.calls if one.result is not None or one.decided is not None]
+            [one for one in cast.now.calls if one.result is not None or one.decided is not None]
         ),
-        "notes": [plain(note) for note in cast.notes[-5:]],
+        "notes": [plain(note) for note in cast.now.notes[-5:]],
     }
 
 
 def _reason(cast: Cast) -> str:
     """What the model said before it asked for approval: its reason."""
     said = [call.said for call in cast.approvals.asking if call.said.strip()]
-    return "\n".join(dict.fromkeys(said)) or cast.saying[-_TAIL:]
+    return "\n".join(dict.fromkeys(said)) or cast.now.saying[-_TAIL:]
 
 
 def hold_state(cast: Cast) -> dict[str, Any]:
     """What a held cast waits for: why, the exact command where there is one, and the ways on."""
-    hold = cast.held
-    assert hold is not None and cast.now.at is not None  # noqa: S101, PT018 - it is held
-    name = names_of(cast.graph)[cast.now.at.socket]
+    hold = cast.now.held
+    assert hold is not None and cast.now.engine.at is not None  # noqa: S101, PT018 - it is held
+    name = names_of(cast.graph)[cast.now.engine.at.socket]
     value = hold.reading.value
     parts: list[Block] = lines([hold.reason])
     approval, whole = None, True
@@ -209,14 +211,14 @@ def hold_state(cast: Cast) -> dict[str, Any]:
 
 def form_state(cast: Cast, visit: Visit) -> dict[str, Any]:
     """What an answer must be, whether two buttons will do for it, and where each answer leads."""
-    here = cast.rules.sockets[visit.socket]
+    here = cast.now.rules.sockets[visit.socket]
     draft = visit.mode == "draft"
     any_text = draft or here.works(visit.mode) or here.wanted.parse == "text"
     wanted = list(here.wanted.describe().items())
     name = names_of(cast.graph)[visit.socket]
-    who = cast.answered_by(visit.socket)
+    who = cast.now.answered_by(visit.socket)
     verdicts = {} if any_text else {word: verdict_leads(cast, word == "yes") for word in ("yes", "no")}
-    last = cast.now.last_output
+    last = cast.now.engine.last_output
     form: dict[str, Any] = {
         "words": _asks_words(name, who, any_text=any_text, draft=draft, wanted=[one for one, _ in wanted]),
         "person": who in (None, "person"),
@@ -227,8 +229,8 @@ def form_state(cast: Cast, visit: Visit) -> dict[str, Any]:
         "items": here.wanted.work_items and not any_text,
         "previous": None,
     }
-    if last is not None and cast.now.last_socket is not None:
-        source = names_of(cast.graph).get(cast.now.last_socket, cast.now.last_socket)
+    if last is not None and cast.now.engine.last_socket is not None:
+        source = names_of(cast.graph).get(cast.now.engine.last_socket, cast.now.engine.last_socket)
         form["previous"] = {"who": source, "text": plain(last[:_PREVIOUS]), "cut": len(last) > _PREVIOUS}
     if form["draft"]:
         form["previous"] = {
@@ -236,8 +238,8 @@ def form_state(cast: Cast, visit: Visit) -> dict[str, Any]:
             "text": plain((cast.steps[-1].output or "")[:_TAIL]),
             "cut": False,
         }
-    if cast.wish is not None:
-        form["wish"] = plain(cast.wish[:_PREVIOUS])
+    if cast.now.wish is not None:
+        form["wish"] = plain(cast.now.wish[:_PREVIOUS])
     return form
 
 
@@ -273,9 +275,9 @@ def verdict_leads(cast: Cast, satisfied: bool) -> dict[str, str] | None:
     """Where a verdict would lead by the engine itself, with the budget of that way; None where it is no answer."""
     text = verdict_text(satisfied, "(reason)")
     try:
-        if engine.check_answer(cast.rules, cast.now, text):
+        if engine.check_answer(cast.now.rules, cast.now.engine, text):
             return None
-        done = engine.output(cast.rules, cast.now, text, prompt=cast.prompt)
+        done = engine.output(cast.now.rules, cast.now.engine, text, prompt=cast.now.prompt)
     except MateriaError:
         return None
     decision = done.decision
@@ -310,10 +312,12 @@ def checked(cast: Cast, text: str, what: str) -> dict[str, Any]:
         record = cast.steps[-1] if cast.steps else None
         if record is None:
             return {"issues": [], "advice": "", "fine": False}
-        rules = cast.rules.sockets[record.socket]
+        rules = cast.now.rules.sockets[record.socket]
         issues = list(rules.protocol.read(text, rules.wanted).issues)
     else:
-        issues = list(engine.check_answer(cast.rules, cast.now, text)) if cast.waiting_at else []
+        issues = (
+            list(engine.check_answer(cast.now.rules, cast.now.engine, text)) if cast.now.waiting_at else []
+        )
     advice = json_advice(text) if issues and text.lstrip().startswith("{") else ""
     return {"issues": issue_rows(issues), "advice": advice, "fine": not issues}
 
@@ -325,20 +329,25 @@ def _correctable(cast: Cast) -> StepRecord | None:
 
 def _edited_since(cast: Cast) -> str:
     """Why the last output cannot be corrected although its step is the last one."""
-    edits = cast.edits
-    if edits and cast.steps and edits[-1].step >= cast.steps[-1].number and edits[-1].after is cast.now:
+    edits = cast.now.edits
+    if (
+        edits
+        and cast.steps
+        and edits[-1].step >= cast.steps[-1].number
+        and edits[-1].after is cast.now.engine
+    ):
         return "the cast was edited since that step: undo the edit first"
     return ""
 
 
 def _can_enter(cast: Cast) -> dict[str, str] | None:
-    socket = cast.graph.sockets.get(cast.next_socket or "")
+    socket = cast.graph.sockets.get(cast.now.next_socket or "")
     if socket is None:
         return None
     name = names_of(cast.graph)[socket.id]
     if socket.is_utility:
         return {"words": f"{name} is next: a utility, which Step runs.", "kind": ""}
-    who = cast.answered_by(socket.id)
+    who = cast.now.answered_by(socket.id)
     if who in (None, "person"):
         return {
             "words": f"{name} is next, and you answer there.",
@@ -355,15 +364,17 @@ def _can_enter(cast: Cast) -> dict[str, str] | None:
 def _bottom(cast: Cast) -> list[Block]:
     """The conversation of the visit, and what else there is to say about the cast."""
     parts: list[Block] = []
-    if cast.conversation and cast.waiting_at is not None:
+    if cast.now.conversation and cast.now.waiting_at is not None:
         said = [
-            one for message in cast.conversation for one in (line(message.role, "quiet"), pre(message.text))
+            one
+            for message in cast.now.conversation
+            for one in (line(message.role, "quiet"), pre(message.text))
         ]
-        parts.append(fold(f"the conversation so far ({len(cast.conversation)} messages)", said))
-    notes = [*cast.messages, *(f"differs: {one}" for one in cast.differences)]
+        parts.append(fold(f"the conversation so far ({len(cast.now.conversation)} messages)", said))
+    notes = [*cast.now.messages, *(f"differs: {one}" for one in cast.now.differences)]
     notes += [f"pinned: {name} to {pin.words}" for name, pin in cast.pins.items()]
     notes += [
-        f"pinned to a function that is gone: {name}; pin it again, or unpin it" for name in cast.pins_gone
+        f"pinned to a function that is gone: {name}; pin it again, or unpin it" for name in cast.now.pins_gone
     ]
     if notes:
         parts.append(fold(f"notes ({len(notes)})", lines(notes)))

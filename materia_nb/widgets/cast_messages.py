@@ -6,7 +6,7 @@ A message is a JSON object with a ``kind``. Each is checked before anything is d
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError, did_you_mean
@@ -21,17 +21,71 @@ from materia_nb.widgets.state_tree import changed_blocks
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
-    from materia_nb.widgets.cast_panel import CastPanel
+    from materia_nb.cast.snapshot import Snapshot
+    from materia_nb.widgets.inspecting import Element
+    from materia_nb.widgets.runs import Runs
+    from materia_nb.widgets.step_rows import StepRows
 
 Values = Mapping[str, Any]
 _MOST_FIRST: Final = 20
 DOCKS: Final = ("timeline", "items", "events", "compare", "problems")
 
 
+class CastSurface(Protocol):
+    """What a panel of a cast offers to the messages of its front-end."""
+
+    cast: Cast
+    past: Snapshot | None
+    rows: StepRows
+    runs: Runs
+    front: Any
+    tab: str
+    dock: str
+
+    def start(self, what: str, act: Callable[[], object]) -> None:
+        """Begin something that takes time."""
+
+    def step(self) -> None:
+        """Run one socket."""
+
+    def one_more(self) -> bool:
+        """Whether a step runs already, so that another one is made when it has ended."""
+
+    def abort(self) -> None:
+        """End the cast."""
+
+    def look(self, number: int | None) -> None:
+        """Show everything as it was after a step; None goes back to the present."""
+
+    def select(self, element: Element | None) -> None:
+        """Let the inspector tell about an element."""
+
+    def fork(self, number: int | None) -> object:
+        """Fork the cast behind a step, and show the fork."""
+
+    def show_cast(self, place: int) -> None:
+        """Show one of the casts of the panel."""
+
+    def show_line(self, line: int | None) -> None:
+        """Show an abandoned branch in the timeline."""
+
+    def set_mode(self, mode: str) -> None:
+        """Switch between casting and designing."""
+
+    def graph_changed(self) -> None:
+        """Draw the graph anew."""
+
+    def grow(self, by: int) -> None:
+        """Make the surface higher or lower."""
+
+    def say(self, text: str) -> None:
+        """Show one line over the graph."""
+
+
 class CastMessages:
     """Does what messages ask for, on one panel."""
 
-    def __init__(self, panel: CastPanel) -> None:
+    def __init__(self, panel: CastSurface) -> None:
         self.panel = panel
         self._acts: dict[str, Callable[[Values], object]] = {
             name.removeprefix("_on_"): getattr(self, name) for name in dir(self) if name.startswith("_on_")
@@ -88,7 +142,7 @@ class CastMessages:
         self._begin(values, "Revive", self.cast.revive)
 
     def _on_pause(self, _: Values) -> None:
-        self.cast.stop.set()
+        self.cast.runner.stop.set()
         self.panel.runs.asks_to_stop()
 
     def _on_abort(self, _: Values) -> None:
@@ -100,7 +154,7 @@ class CastMessages:
             raise MateriaError(
                 "The budget is a number of tokens.", hint="or empty for none", kind="bad_budget"
             )
-        self.cast.set_budget(int(text) if text else None)
+        self.cast.edit.budget(int(text) if text else None)
 
     # -- where runs stop -----------------------------------------------------------------
 
@@ -139,7 +193,7 @@ class CastMessages:
             self.panel.select(None)
             return
         element = given if isinstance(given, Mapping) else {}
-        self.panel.select(check_element(self.cast, element.get("kind"), element.get("id")))
+        self.panel.select(check_element(self.cast.now, element.get("kind"), element.get("id")))
 
     def _on_tab(self, values: Values) -> None:
         self.panel.tab = self._one_of(values, "tab", TABS)
@@ -263,7 +317,7 @@ class CastMessages:
 
     def _on_items(self, values: Values) -> None:
         self._free()
-        now = self.cast.work_items
+        now = self.cast.now.work_items
         # Rows that were read from another list do not know their places in this one.
         items, origins = rebuilt(values.get("rows"), now, known=values.get("base") == base_of(now))
         self.cast.edit.items(items, origins)
@@ -288,11 +342,11 @@ class CastMessages:
 
     def _on_pin(self, values: Values) -> None:
         socket = self._socket(values)
-        name = self.cast.pinned_at(socket)
+        name = self.cast.now.pinned_at(socket)
         if name is None:
-            self.cast.pin(socket)
+            self.cast.pins.add(socket)
         else:
-            self.cast.unpin(name)
+            self.cast.pins.remove(name)
         self.panel.graph_changed()
 
     def _on_mode(self, values: Values) -> None:
@@ -315,7 +369,7 @@ class CastMessages:
         )
 
     def _on_check_items(self, values: Values) -> None:
-        items, _ = rebuilt(values.get("rows"), self.cast.work_items, known=False)
+        items, _ = rebuilt(values.get("rows"), self.cast.now.work_items, known=False)
         issues = [[one.path, one.message] for one in issues_of(items)[:100]]
         self.panel.front.answer("check_items", values.get("token"), issues=issues)
 
@@ -329,7 +383,7 @@ class CastMessages:
 
     def _on_diff(self, values: Values) -> None:
         a, b = self._number(values, "a"), self._number(values, "b")
-        before, after = (dict(self.cast.as_of(one).state) for one in (a, b))
+        before, after = (dict(self.cast.at(one).state) for one in (a, b))
         blocks = changed_blocks(before, after, f"from {_after(a)} to {_after(b)}")
         self.panel.front.answer("diff", values.get("token"), blocks=blocks)
 

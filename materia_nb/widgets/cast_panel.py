@@ -22,6 +22,7 @@ from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.widgets.base import Panel, css, show_html, show_panel, told_of
 from materia_nb.widgets.blocks import bounded
 from materia_nb.widgets.cast_messages import CastMessages
+from materia_nb.widgets.designing import Designing
 from materia_nb.widgets.frontend import Front
 from materia_nb.widgets.inspecting import Element, check_element
 from materia_nb.widgets.inspector_tabs import inspector_state
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from materia_nb.cast import Cast
     from materia_nb.cast.workbench import Workbench
     from materia_nb.loadout.graph import Graph
-    from materia_nb.widgets.design_panel import Designing
 
 HEIGHT: Final = 560
 """How high the surface is in pixels, unless it is said otherwise."""
@@ -108,7 +108,7 @@ class CastPanel(Panel):
 
     def _follow(self, cast: Cast) -> None:
         self.follow(cast)
-        self.at_close(cast.listen(self.later))
+        self.at_close(cast.runner.listen(self.later))
         self.at_close(runs_of(cast).watch(self._ran))
 
     def recorded(self) -> None:
@@ -135,15 +135,15 @@ class CastPanel(Panel):
         """Run one socket, and as many more as were asked for meanwhile; write what follows from it."""
         cast = self.cast
         cast.step()
-        while self._more and cast.status == "ready" and not cast.stop.is_set():
+        while self._more and cast.status == "ready" and not cast.runner.stop.is_set():
             self._more -= 1
             cast.step()
         self._more = 0
-        cast.write_derived()
+        cast.runner.write_derived()
 
     def one_more(self) -> bool:
         """Whether a step runs already, so that another one is made when it has ended: clicks come faster than steps."""
-        if self.runs.running != "Step" or self._aborting or self.cast.stop.is_set():
+        if self.runs.running != "Step" or self._aborting or self.cast.runner.stop.is_set():
             return False
         self._more += 1
         return True
@@ -154,7 +154,7 @@ class CastPanel(Panel):
             return
         self._aborting = True
         cast = self.cast
-        cast.stop.set()
+        cast.runner.stop.set()
         self.runs.asks_to_stop()
         self.runs.beside(lambda: self._abort_now(cast))
 
@@ -184,7 +184,7 @@ class CastPanel(Panel):
     def _picked(self, kind: str, key: str) -> None:
         """Something was clicked on the graph."""
         if self.designing is None:
-            self.select(check_element(self.cast, kind, key))
+            self.select(check_element(self.cast.now, kind, key))
 
     def _gesture(self, gesture: Mapping[str, Any]) -> None:
         """Do what was asked for on the graph: open a part, set a breakpoint, run to a socket, or design."""
@@ -206,7 +206,7 @@ class CastPanel(Panel):
         """
         if number is None and self.past is None:
             return
-        self.look_at(None if number is None else self.cast.as_of(number, self.rows.line))
+        self.look_at(None if number is None else self.cast.at(number, self.rows.line))
         self._draw_graph()
 
     def show_line(self, line: int | None) -> None:
@@ -215,7 +215,7 @@ class CastPanel(Panel):
         Raises:
             MateriaError: there is no such branch (``no_branch``).
         """
-        steps = self.cast.line(line)
+        steps = self.cast.now.line(line)
         self.rows = StepRows(self.cast, line)
         self.look(None if line is None else len(steps))
 
@@ -248,7 +248,7 @@ class CastPanel(Panel):
             replace(self.cast.graph)
             self._drawn = self.cast.graph
         # Another cast is laid over the picture like a moment of the first.
-        self.graph.look_at(self.past or (None if self.cast is self.casts[0] else self.cast))
+        self.graph.look_at(self.past or (None if self.cast is self.casts[0] else self.cast.now))
 
     def grow(self, by: int) -> None:
         """Make the surface higher or lower."""
@@ -259,7 +259,6 @@ class CastPanel(Panel):
     def set_mode(self, mode: str) -> None:
         """Switch between casting and designing the loadout of the cast."""
         if mode == "design" and self.designing is None and self._bench is not None:
-            from materia_nb.widgets.design_panel import Designing
             from materia_nb.widgets.graph import GraphPanel
 
             canvas = self.graph if isinstance(self.graph, GraphPanel) else None
@@ -325,8 +324,8 @@ class CastPanel(Panel):
     def draw(self) -> None:
         """Tell the front-end how everything stands now, in one message."""
         cast, busy = self.cast, self.runs.busy_for(self)
-        alive = cast.writable
-        asks = not busy and (bool(cast.approvals.asking) or cast.held is not None)
+        alive = cast.now.writable
+        asks = not busy and (bool(cast.approvals.asking) or cast.now.held is not None)
         if asks and not self._asked:
             self.tab, self.selected = "answer", None  # what waits for a person is what they see
         self._asked = asks
@@ -343,7 +342,7 @@ class CastPanel(Panel):
                 cast, self.selected, self.past, self.tab, busy=busy, alone=self._only
             ),
             "timeline": timeline_state(self.rows, at, alive=alive, busy=busy),
-            "items": items_state(cast, alive=alive, busy=busy, undo=bar["undo"]),
+            "items": items_state(cast.now, alive=alive, busy=busy, undo=bar["undo"]),
         }
         if self.designing is not None:
             slices |= self.designing.slices()
@@ -352,7 +351,7 @@ class CastPanel(Panel):
         self.front.put(slices)
         if self.past is None and cast is not self.casts[0]:
             self._draw_graph()  # the picture follows the first cast by itself
-        if busy and cast.stop.is_set():
+        if busy and cast.runner.stop.is_set():
             self._tick()
 
     def _tick(self) -> None:
@@ -370,12 +369,12 @@ class CastPanel(Panel):
     def fallback(self) -> tuple[str, str | None]:
         """Return how the cast stands, and the picture of its graph."""
         if self._only == "items":
-            return repr(items_view(self.cast)), None
+            return repr(items_view(self.cast.now)), None
         if self._only == "timeline":
-            return repr(steps_view(self.cast)), None
+            return repr(steps_view(self.cast.now)), None
         if self._only == "state":
             return repr(JsonView("state", dict(self.cast.state))), None
-        return "\n".join(status_lines(self.cast)), graph_svg(self.cast.graph, marks_of(self.cast))
+        return "\n".join(status_lines(self.cast.now)), graph_svg(self.cast.graph, marks_of(self.cast.now))
 
 
 class PicturePanel(Panel):
@@ -393,11 +392,11 @@ class PicturePanel(Panel):
 
     def draw(self) -> None:
         """Draw the picture of this moment."""
-        show_html(self._picture, Html(graph_svg(self.cast.graph, marks_of(self.cast))))
+        show_html(self._picture, Html(graph_svg(self.cast.graph, marks_of(self.cast.now))))
 
     def fallback(self) -> tuple[str, str | None]:
         """Return how the cast stands, and the picture."""
-        return "\n".join(status_lines(self.cast)), graph_svg(self.cast.graph, marks_of(self.cast))
+        return "\n".join(status_lines(self.cast.now)), graph_svg(self.cast.graph, marks_of(self.cast.now))
 
 
 def graph_panel(cast: Cast, *, bare: bool = True) -> Panel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from materia_nb.display.escape import shorten
 from materia_nb.jsonvalue import JSON
@@ -15,10 +15,27 @@ from materia_nb.loadout.models_graph import Edge, ExitRoute, Loop, Socket
 from materia_nb.widgets.design_parts import owner_of
 
 if TYPE_CHECKING:
-    from materia_nb.widgets.design_session import DesignSession
+    from collections.abc import Mapping
+
+    from materia_nb.loadout.design import Design
+    from materia_nb.widgets.picks import Pick
 
 
-def set_field(session: DesignSession, kind: str, key: str, field: str, typed: JSON) -> str | None:
+class FormsOwner(Protocol):
+    """What is edited, and what is selected of it."""
+
+    design: Design
+    marked: list[str]
+    selected: Pick | None
+
+    def pick(self, given: object) -> Pick | None:
+        """Return the part that a message is about."""
+
+    def ask_to_make(self, name: str, again: Mapping[str, Any]) -> None:
+        """Ask whether a materia that there is not is to be made; ``again`` is then done once more."""
+
+
+def set_field(session: FormsOwner, kind: str, key: str, field: str, typed: JSON) -> str | None:
     """Give a field of a part the value that was typed; returns what was done in words.
 
     Raises:
@@ -45,14 +62,14 @@ def set_field(session: DesignSession, kind: str, key: str, field: str, typed: JS
     raise refused("this has no such field", f"{kind} {key}", "remove it and make it anew")
 
 
-def _set_loadout(session: DesignSession, field: str, typed: JSON) -> str:
+def _set_loadout(session: FormsOwner, field: str, typed: JSON) -> str:
     value = read_field(Loadout, field, typed)
     if field == "entry":
         return session.design.set_entry(str(value))
     return session.design.set_loadout(field, value)
 
 
-def _set_socket(session: DesignSession, id_: str, field: str, typed: JSON) -> str | None:
+def _set_socket(session: FormsOwner, id_: str, field: str, typed: JSON) -> str | None:
     if field == "id":
         new = str(typed).strip()
         words = session.design.rename_socket(id_, new)
@@ -71,7 +88,7 @@ def _set_socket(session: DesignSession, id_: str, field: str, typed: JSON) -> st
     return session.design.set_socket(id_, field, value)
 
 
-def _set_edge(session: DesignSession, source: str, place: int, field: str, typed: JSON) -> str:
+def _set_edge(session: FormsOwner, source: str, place: int, field: str, typed: JSON) -> str:
     value = read_field(Edge, field, typed)
     if field == "maxTraversals":
         return session.design.limit_edge(source, place, value)
@@ -80,7 +97,7 @@ def _set_edge(session: DesignSession, source: str, place: int, field: str, typed
     return session.design.change_edge(source, place, **{"when" if field == "when" else "to": str(value)})
 
 
-def _set_exit(session: DesignSession, loop: str, place: int, field: str, typed: JSON) -> str:
+def _set_exit(session: FormsOwner, loop: str, place: int, field: str, typed: JSON) -> str:
     value = read_field(ExitRoute, field, typed)
     names = {"id": "id_", "from": "source", "condition": "condition", "targetSocketId": "target"}
     if value is None:
@@ -90,7 +107,7 @@ def _set_exit(session: DesignSession, loop: str, place: int, field: str, typed: 
     return session.design.change_exit(loop, place, **{names[field]: str(value)})
 
 
-def _set_loop(session: DesignSession, loop: str, field: str, typed: JSON) -> str:
+def _set_loop(session: FormsOwner, loop: str, field: str, typed: JSON) -> str:
     if field == "id":
         new = str(typed).strip()
         words = session.design.rename_loop(loop, new)

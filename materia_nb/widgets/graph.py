@@ -93,7 +93,7 @@ class GraphPanel(Panel):
         self._turned = False
         self._direction: Direction = self._better_direction()
         self._scene = Scene(self.graph, direction=self._direction)
-        self._inspector = Inspector(self.graph, self.cast) if side else None
+        self._inspector = Inspector(self.graph) if side else None
         self._cytoscape = _Cytoscape(
             cytoscape_layout={"name": "preset", "fit": False},
             cytoscape_style=[],
@@ -223,8 +223,6 @@ class GraphPanel(Panel):
 
     def look_at(self, past: Snapshot | None) -> None:
         """Show the graph, and what there is to say about its parts, as they were; None goes back to the present."""
-        if self._inspector is not None:
-            self._inspector.cast = past or self.cast
         super().look_at(past)
 
     def replace(self, graph: Graph, places: Mapping[str, Point] | None = None) -> None:
@@ -236,7 +234,7 @@ class GraphPanel(Panel):
         """
         self.graph, self._places, self._sizes = graph, dict(places or {}), {}
         if self._inspector is not None:
-            self._inspector = Inspector(graph, self.cast)
+            self._inspector = Inspector(graph)
         if self.selected not in self._named().values():
             self.selected = None
         self._draw_anew(fresh=False)
@@ -257,7 +255,7 @@ class GraphPanel(Panel):
         """What is laid over the graph now."""
         if self._shown_marks is not None:
             return self._shown_marks
-        shown = self.past or self.cast
+        shown = self._then_or_now()
         if shown is None:
             return Marks()
         marks = marks_of(shown)
@@ -386,11 +384,15 @@ class GraphPanel(Panel):
         if self._says_status or self.past is not None:
             show_html(self._status, Html(f'<div role="status">{html_text(" · ".join(lines))}</div>'))
         if self._inspector is not None:
+            self._inspector.cast = self._then_or_now()
             show_html(self._details, self._inspector.about(self.selected))
+
+    def _then_or_now(self) -> Snapshot | None:
+        return self.past or (None if self.cast is None else self.cast.now)
 
     def _lines(self) -> tuple[str, ...]:
         """Say how the cast stands."""
-        shown = self.past or self.cast
+        shown = self._then_or_now()
         if shown is None:
             return (self.title,)
         then = ("as it was",) if self.past is not None else ()

@@ -140,7 +140,7 @@ class Inspector:
         cast = self.cast
         if cast is not None and cast.prompt is not None and cast.waiting_at and cast.waiting_at.socket == key:
             return [_heading("Prompt: it is waiting for an answer"), *layers_html(cast.prompt, folded=True)]
-        state = cast.now if cast is not None else engine.begin(self.rules, "(the request)")
+        state = cast.engine if cast is not None else engine.begin(self.rules, "(the request)")
         prompt, why_not = preview(self.rules, state, key)
         if prompt is None:
             return [_heading("Prompt"), _note(why_not)]

@@ -58,13 +58,14 @@ def inspector_state(
         busy: whether a step runs.
         alone: ``reply``, ``state`` or ``handoff`` where only that is shown.
     """
+    now = cast.now
     if past is not None:
         record = past.steps[-1] if past.steps else None
         return _state(
             _OF_STEP if record is not None else ("state",),
             tab,
             _step_title(past, record),
-            _Tabs(past, record, cast, None, busy=busy),
+            _Tabs(past, record, cast, None, busy=busy, present=False),
             busy=busy,
         )
     if selected is not None and selected.kind not in ("socket", "step"):
@@ -72,10 +73,10 @@ def inspector_state(
             ("about",),
             tab,
             _title_of(selected),
-            _Tabs(cast, None, cast, selected, busy=busy),
+            _Tabs(now, None, cast, selected, busy=busy),
             busy=busy,
         )
-    here = _here(cast)
+    here = _here(now)
     socket = selected.id if selected is not None else here
     record = next((step for step in reversed(cast.steps) if step.socket == socket), None)
     at_present = selected is None or socket == here
@@ -84,13 +85,13 @@ def inspector_state(
     element = Element("socket", socket) if socket in cast.graph.sockets else None
     only: dict[str, tuple[str, ...]] = {"reply": ("answer",), "state": ("state",), "handoff": ("output",)}
     names = only.get(alone, _OF_SOCKET if element is not None else ("answer", "why", "state", "calls"))
-    tabs = _Tabs(cast, record, cast, element, busy=busy, at_present=at_present)
+    tabs = _Tabs(now, record, cast, element, busy=busy, at_present=at_present)
     return _state(names, tab, _socket_title(cast, element, at_present=at_present), tabs, busy=busy)
 
 
 def _here(cast: Snapshot) -> str:
-    at = cast.now.at
-    if cast.now.status in ("waiting", "held", "failed", "aborted") and at is not None:
+    at = cast.engine.at
+    if cast.engine.status in ("waiting", "held", "failed", "aborted") and at is not None:
         return at.socket
     failed = cast.failure.socket if cast.failure is not None else None
     return failed or cast.next_socket or ""
@@ -125,8 +126,10 @@ class _Tabs:
         element: Element | None,
         *,
         busy: bool,
+        present: bool = True,
         at_present: bool = False,
     ) -> None:
+        self.present = present  # whether what is shown is the cast as it is now
         self.shown, self.record, self.cast, self.element = shown, record, cast, element
         self.busy, self.at_present = busy, at_present
 
@@ -134,7 +137,7 @@ class _Tabs:
         """Whether something waits for the person in a tab."""
         return (
             name == "answer"
-            and (bool(self.cast.approvals.asking) or self.cast.held is not None)
+            and (bool(self.cast.approvals.asking) or self.cast.now.held is not None)
             and not self.busy
         )
 
@@ -148,7 +151,7 @@ class _Tabs:
         if name in ("why", "calls"):
             return any_blocks(why_blocks(self.shown, self.record) if name == "why" else calls_of(self.record))
         found = any_blocks(handoff_blocks(self.shown, self.record))
-        if self.shown is self.cast:
+        if self.present:
             correct = answer_state(self.cast, busy=self.busy).get("correct")
             found = {**found, "correct": correct} if correct else found
         return found
@@ -158,14 +161,14 @@ class _Tabs:
             return answer_state(self.cast, busy=self.busy)
         assert self.element is not None  # noqa: S101 - a socket is selected where it is not the present one
         parts: list[Block] = []
-        here = names_of(self.cast.graph).get(_here(self.cast))
+        here = names_of(self.cast.graph).get(_here(self.shown))
         if here is not None and self.cast.status in ("waiting", "held", "failed"):
             parts.append({"is": "link", "text": f"The cast is at {here}", "kind": "present"})
-        return any_blocks([*parts, head("Last handoffs"), *last_handoffs(self.cast, self.element.id)])
+        return any_blocks([*parts, head("Last handoffs"), *last_handoffs(self.shown, self.element.id)])
 
     def _prompt(self) -> dict[str, Any]:
-        cast, record = self.cast, self.record
-        if self.shown is cast and self.at_present:
+        cast, record = self.shown, self.record
+        if self.present and self.at_present:
             waiting = cast.prompt or cast.prompt_cut_short
             if waiting is not None:
                 edit = cast.writable and not self.busy
@@ -173,11 +176,11 @@ class _Tabs:
                     "is": "prompt",
                     "words": "What is asked. A change is for this turn only.",
                     "layers": layers_of(waiting, edit=edit),
-                    "key": f"{cast.id} {len(cast.steps)} {cast.now.at.turn if cast.now.at else 0} {len(cast.abandoned)}",
+                    "key": f"{cast.id} {len(cast.steps)} {cast.engine.at.turn if cast.engine.at else 0} {len(cast.abandoned)}",
                     "edit": edit,
                 }
         if (
-            self.shown is cast
+            self.present
             and self.element is not None
             and (record is None or not self.at_present or cast.status == "ready")
         ):
@@ -219,7 +222,7 @@ class _Tabs:
             "nodes": tree_of(data),
             "blocks": changed,
             "limits": limit_blocks(shown),
-            "edit": shown is cast and cast.writable and not self.busy,
+            "edit": self.present and shown.writable and not self.busy,
             "watched": list(cast.breakpoints.paths),
             "steps": len(cast.steps),
             "at": len(shown.steps),
@@ -228,11 +231,11 @@ class _Tabs:
 
 def _socket_title(cast: Cast, element: Element | None, *, at_present: bool) -> dict[str, Any]:
     if element is None:
-        name = "the end" if cast.next_socket == END else "the cast"
+        name = "the end" if cast.now.next_socket == END else "the cast"
         return {"kind": "cast", "name": name, "chips": [cast.status], "id": None}
-    socket, marks = cast.graph.sockets[element.id], marks_of(cast)
+    socket, marks = cast.graph.sockets[element.id], marks_of(cast.now)
     chips = [part(element.id, 40), _who(cast, element.id, marks)]
-    at = cast.now.at
+    at = cast.now.engine.at
     if at_present and at is not None and at.socket == element.id and cast.status != "ready":
         chips.append(f"visit {at.visit}" + (f" · {at.item.key} {part(at.item.label, 40)}" if at.item else ""))
     elif visits := marks.visits.get(element.id, 0):
@@ -244,7 +247,7 @@ def _socket_title(cast: Cast, element: Element | None, *, at_present: bool) -> d
         "id": element.id,
         "present": at_present,
         "stops": element.id in cast.breakpoints.sockets,
-        "pinned": cast.pinned_at(element.id) is not None,
+        "pinned": cast.now.pinned_at(element.id) is not None,
         "answered": any(step.socket == element.id and step.turns for step in cast.steps[-500:]),
     }
 

@@ -97,7 +97,7 @@ def issues_of(items: list[JSON]) -> list[Issue]:
 
 def _upcoming(cast: Snapshot) -> Item | None:
     """The item that is worked on, or that the next socket would work on; None outside items."""
-    state: CastState = cast.now
+    state: CastState = cast.engine
     if state.status == "ready" and state.next is not None:
         state = engine.enter(cast.rules, state).state
     return state.at.item if state.status in ("waiting", "held") and state.at is not None else None
@@ -106,7 +106,7 @@ def _upcoming(cast: Snapshot) -> Item | None:
 def _progress(cast: Snapshot) -> tuple[int, int | None]:
     """How many work items are done, and which one is worked on or comes next."""
     loops = [loop.iterator for loop in cast.graph.loops.values() if loop.iterator is not None]
-    done = [cast.now.cursors.get(one.cursor, 0) for one in loops if one.items == WORK_ITEMS]
+    done = [cast.engine.cursors.get(one.cursor, 0) for one in loops if one.items == WORK_ITEMS]
     item = _upcoming(cast)
     current = item.position if item is not None and item.key == f"WI-{item.position + 1}" else None
     return max(done, default=0), current

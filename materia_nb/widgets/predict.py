@@ -113,7 +113,7 @@ class PredictPanel(Panel):
 
     def _svg(self) -> str:
         if self.question is None:
-            return graph_svg(self.cast.graph, marks_of(self.cast))
+            return graph_svg(self.cast.graph, marks_of(self.cast.now))
         marks = self.question.before if self.answer is None else self.question.after
         return graph_svg(self.cast.graph, marks)
 

@@ -8,11 +8,11 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError
 from materia_nb.platform import Work, start_thread
 
 if TYPE_CHECKING:
-    from materia_nb.cast import Cast
     from materia_nb.cast.quests import QuestBoard
     from materia_nb.widgets.base import Panel
 
@@ -47,7 +47,7 @@ class Runs:
     def busy(self) -> bool:
         """Whether a step runs, started here or in a cell."""
         owner = self._owner()
-        return self.running is not None or (owner is not None and owner.busy())
+        return self.running is not None or (owner is not None and _is_busy(owner))
 
     def busy_for(self, panel: Panel) -> bool:
         """Whether a step runs, for a panel that draws it; the panel looks again when its end is not told.
@@ -58,7 +58,7 @@ class Runs:
             return True
         owner = self._owner()
         # What a person has just done is over in an instant: waiting for it spares a button that blinks.
-        if owner is None or not owner.busy(wait=_INSTANT_S):
+        if owner is None or not _is_busy(owner, _INSTANT_S):
             return False
         panel.later()
         return True
@@ -140,3 +140,7 @@ def runs_of(owner: Cast | QuestBoard) -> Runs:
     """Return what runs of a cast or a board; the same for all its panels."""
     with _finding:
         return _runs.setdefault(owner, Runs(owner))
+
+
+def _is_busy(owner: Cast | QuestBoard, wait: float = 0.0) -> bool:
+    return (owner.runner if isinstance(owner, Cast) else owner).busy(wait)

@@ -29,7 +29,7 @@ def compare_state(casts: Sequence[Cast], shown: Cast) -> dict[str, Any]:
             "blocks": [line("Fork a step: then both casts are shown here, side by side.", "quiet")],
         }
     other = shown if shown is not casts[0] else casts[-1]
-    found = Comparison(casts[0].side, other.side)
+    found = Comparison(casts[0].now.side, other.now.side)
     names = names_of(casts[0].graph)
     first = found.first.step if found.first is not None else None
     blocks: list[Block] = [

@@ -51,37 +51,37 @@ def standing(cast: Cast, runs: Runs, *, busy: bool, aborting: bool) -> Standing:
     if busy:
         return _working(cast, runs, names, aborting=aborting)
     status, failure, ended = cast.status, cast.failure, _ended(cast)
-    if not cast.writable:
+    if not cast.now.writable:
         return Standing("gone", f"{status} · only to look at", detail="resume it to go on with it")
     if status == "complete":
-        words = "done, with remarks" if cast.remarks else "done"
-        return Standing("done", words, detail="; ".join(map(str, cast.remarks[:3])))
+        words = "done, with remarks" if cast.now.remarks else "done"
+        return Standing("done", words, detail="; ".join(map(str, cast.now.remarks[:3])))
     if failure is not None:
         where = f" · {names[failure.socket]}" if failure.socket in names else ""
         return Standing(
             "aborted" if status == "aborted" else "failed", f"{status}{where}", detail=plain(failure.message)
         )
     step = cast.steps[-1] if cast.steps else None
-    if status == "held" and cast.now.at is not None:
-        what = f" for {cast.held.needs}" if cast.held and cast.held.needs else ""
-        return Standing("wants", f"wants you · {names[cast.now.at.socket]} asks{what}", ended)
+    if status == "held" and cast.now.engine.at is not None:
+        what = f" for {cast.now.held.needs}" if cast.now.held and cast.now.held.needs else ""
+        return Standing("wants", f"wants you · {names[cast.now.engine.at.socket]} asks{what}", ended)
     return _stopped(cast, runs, names, ended, step.started if step else None)
 
 
 def _working(cast: Cast, runs: Runs, names: dict[str, str], *, aborting: bool) -> Standing:
-    visit = cast.now.at
-    place = visit.socket if visit is not None else cast.now.next
+    visit = cast.now.engine.at
+    place = visit.socket if visit is not None else cast.now.engine.next
     name = names.get(place or "", "")
     where = f" · {name}" if name else ""
     item = f" · {part(visit.item.label, 40)}" if visit is not None and visit.item is not None else ""
     since = runs.begun or (cast.steps[-1].started if cast.steps else None)
-    if aborting or cast.stop.is_set():
+    if aborting or cast.runner.stop.is_set():
         word = "aborting" if aborting else "pausing"
         return Standing(
             "aborting",
             f"{word}{where}",
             runs.asked_to_stop or since,
-            cast.stopping or "waits for the step to end",
+            cast.now.stopping or "waits for the step to end",
         )
     return Standing("working", f"working{where}{item}", since)
 
@@ -89,9 +89,9 @@ def _working(cast: Cast, runs: Runs, names: dict[str, str], *, aborting: bool) -
 def _stopped(
     cast: Cast, runs: Runs, names: dict[str, str], ended: int | None, entered: int | None
 ) -> Standing:
-    place = cast.next_socket or ""
+    place = cast.now.next_socket or ""
     name = "the end" if place == END else names.get(place, "")
-    visit = cast.waiting_at
+    visit = cast.now.waiting_at
     if visit is not None and cast.approvals.asking:
         return Standing("wants", f"wants you · {name} asks for approval", entered)
     if visit is not None and visit.mode == "draft" and visit.drafts:
@@ -108,7 +108,7 @@ def _stopped(
 
 
 def _is_person(cast: Cast, socket: str) -> bool:
-    return not cast.graph.sockets[socket].is_utility and cast.answered_by(socket) in (None, "person")
+    return not cast.graph.sockets[socket].is_utility and cast.now.answered_by(socket) in (None, "person")
 
 
 def _ended(cast: Cast) -> int | None:
@@ -118,13 +118,13 @@ def _ended(cast: Cast) -> int | None:
 def bar_state(cast: Cast, runs: Runs, *, busy: bool, aborting: bool) -> dict[str, Any]:
     """Return what the bar shows of a cast."""
     stands = standing(cast, runs, busy=busy, aborting=aborting)
-    status, alive = cast.status, cast.writable
+    status, alive = cast.status, cast.now.writable
     going = status in ("ready", "waiting") and alive
     stopped = status in ("failed", "aborted")
     again = stopped and alive and not busy
-    usage, budget = cast.now.usage, cast.now.budget
+    usage, budget = cast.now.engine.usage, cast.now.engine.budget
     names = names_of(cast.graph)
-    edits = cast.edits
+    edits = cast.now.edits
     return {
         "tone": stands.tone,
         "words": stands.words,
@@ -134,13 +134,13 @@ def bar_state(cast: Cast, runs: Runs, *, busy: bool, aborting: bool) -> dict[str
         "stopped": stopped,
         "can": {
             "step": going
-            and (not busy or (runs.running == "Step" and not aborting and not cast.stop.is_set())),
+            and (not busy or (runs.running == "Step" and not aborting and not cast.runner.stop.is_set())),
             "run": going and not busy,
             "pause": busy and not aborting,
             "abort": (going or status == "held") and alive and not aborting,
             "recast": again,
-            "resend": again and cast.prompt_cut_short is not None,
-            "revive": again and cast.at_limit,
+            "resend": again and cast.now.prompt_cut_short is not None,
+            "revive": again and cast.now.at_limit,
         },
         "why": {
             "step": _why_not(cast, busy=busy),
@@ -148,7 +148,7 @@ def bar_state(cast: Cast, runs: Runs, *, busy: bool, aborting: bool) -> dict[str
             "pause": "nothing runs",
             "revive": _NO_LIMIT,
         },
-        "resendable": cast.prompt_cut_short is not None,
+        "resendable": cast.now.prompt_cut_short is not None,
         "sockets": [*names.items(), (END, "the end")],
         "breaks": [
             *(
@@ -167,7 +167,7 @@ def bar_state(cast: Cast, runs: Runs, *, busy: bool, aborting: bool) -> dict[str
         "warn": bool(budget.max_tokens)
         and usage.tokens * 100 >= (budget.max_tokens or 0) * budget.warn_at_percent,
         "asks": _asks(cast) if alive else None,
-        "undo": alive and not busy and bool(edits) and edits[-1].after is cast.now,
+        "undo": alive and not busy and bool(edits) and edits[-1].after is cast.now.engine,
         "allowed": sorted(cast.approvals.allowed),
     }
 
@@ -175,7 +175,7 @@ def bar_state(cast: Cast, runs: Runs, *, busy: bool, aborting: bool) -> dict[str
 def _why_not(cast: Cast, *, busy: bool) -> str:
     if busy:
         return "a step is running"
-    if not cast.writable:
+    if not cast.now.writable:
         return "this cast is only looked at: resume it to go on"
     return f"the cast is {cast.status}"
 
@@ -198,19 +198,23 @@ def _clock(milliseconds: int) -> str:
 def asked_key(cast: Cast) -> str:
     """Name what a person is asked for now, so that a late click cannot allow something else."""
     if cast.approvals.asking:
-        return f"calls {len(cast.steps)} {cast.now.at.turn if cast.now.at else 0} " + " ".join(
+        return f"calls {len(cast.steps)} {cast.now.engine.at.turn if cast.now.engine.at else 0} " + " ".join(
             call.id for call in cast.approvals.asking
         )
-    if (hold := cast.held) is not None:
-        return f"hold {len(cast.steps)} {cast.now.at.turn if cast.now.at else 0} {id(hold)}"
+    if (hold := cast.now.held) is not None:
+        return f"hold {len(cast.steps)} {cast.now.engine.at.turn if cast.now.engine.at else 0} {id(hold)}"
     return ""
 
 
 def _asks(cast: Cast) -> dict[str, Any] | None:
     if cast.approvals.asking:
         words = "; ".join(call_words(call) for call in cast.approvals.asking)
-    elif cast.held is not None and cast.held.needs == "consent" and isinstance(cast.held.reading.value, dict):
-        words = str(request_of(cast.held.reading.value).get("exact_content") or "a command")
+    elif (
+        cast.now.held is not None
+        and cast.now.held.needs == "consent"
+        and isinstance(cast.now.held.reading.value, dict)
+    ):
+        words = str(request_of(cast.now.held.reading.value).get("exact_content") or "a command")
     else:
         return None
     shown = plain(words)

@@ -89,7 +89,7 @@ def changed_blocks(before: CastData, after: CastData, title: str) -> list[Block]
 
 def limit_blocks(cast: Snapshot) -> list[Block]:
     """Cursors, budgets and limits with how much of each is used."""
-    now, limits = cast.now, cast.graph.limits
+    now, limits = cast.engine, cast.graph.limits
     rows = [(f"cursor {name}", str(place), "") for name, place in now.cursors.items()]
     rows += [
         (f"edge {place + 1} of {socket}", str(used), str(limit))

@@ -41,7 +41,7 @@ class StepRows:
     @property
     def steps(self) -> Sequence[StepRecord]:
         """The records."""
-        return self.cast.steps if self.line is None else self.cast.line(self.line)
+        return self.cast.steps if self.line is None else self.cast.now.line(self.line)
 
     def between(self, first: int, last: int) -> list[Row]:
         """Return the rows of the steps numbered ``first`` to ``last``, as far as there are any."""
@@ -66,7 +66,7 @@ class StepRows:
         return "\n".join(words).casefold()
 
     def _edited(self) -> frozenset[int]:
-        return frozenset(edit.step for edit in self.cast.edits) if self.line is None else frozenset()
+        return frozenset(edit.step for edit in self.cast.now.edits) if self.line is None else frozenset()
 
     def _row(self, step: StepRecord, edited: bool) -> Row:
         kept = self._made.get(step.number)
@@ -146,7 +146,7 @@ def timeline_state(rows: StepRows, at: int | None, *, alive: bool, busy: bool) -
             [None, "the present line"],
             *(
                 [place, f"branch {place + 1}: left after step {left[0].number - 1}"]
-                for place, left in enumerate(cast.abandoned)
+                for place, left in enumerate(cast.now.abandoned)
                 if left
             ),
         ],
@@ -166,5 +166,5 @@ def timeline_state(rows: StepRows, at: int | None, *, alive: bool, busy: bool) -
             ]
             for one in events[-100:]
         ],
-        "id": f"{cast.id} {rows.line} {len(cast.abandoned)}",
+        "id": f"{cast.id} {rows.line} {len(cast.now.abandoned)}",
     }

@@ -11,6 +11,7 @@ from builders import asks, at, config, edge
 from magics_helpers import run, text
 from materia_nb import Workbench
 from materia_nb.agents import Asking, Called, Reply, Spent, ToolCall, Usage
+from materia_nb.cast import open_cast
 from materia_nb.errors import MateriaError
 
 
@@ -50,9 +51,9 @@ def test_answers_stand_side_by_side_with_cost_validity_and_where_they_lead(at_ev
 
 
 def test_nothing_touches_the_cast_before_one_is_taken(at_eval, monkeypatch):
-    before, files = at_eval.session, h.lines_of(at_eval)
+    before, files = at_eval.runner.session, h.lines_of(at_eval)
     at_eval.attempt(n=2, agents=[Counting()], prompts=["Judge {{item.title}} again", None])
-    assert at_eval.session is before
+    assert at_eval.runner.session is before
     assert h.lines_of(at_eval) == files
     assert at_eval.status == "ready"
 
@@ -65,7 +66,7 @@ def test_the_one_taken_is_journaled_with_who_and_of_how_many(at_eval):
     assert json.loads(step.output)["context"] == "try 3"
     assert step.turns[-1].meta["attempt"] == {"number": 3, "of": 3, "agent": "counting"}
     assert at_eval.now.usage.tokens == 31  # what the others cost is no cost of the cast
-    h.assert_same(type(at_eval).open(at_eval.run_dir), at_eval)
+    h.assert_same(open_cast(at_eval.run_dir), at_eval)
     at_eval.run(steps=1)
     assert at_eval.steps[-1].socket == "Socket-4"
 
@@ -203,8 +204,8 @@ def test_an_interrupt_leaves_what_was_answered(at_eval):
 
     with pytest.raises(KeyboardInterrupt):
         at_eval.attempt(n=3, agents=[once])
-    assert len(at_eval.attempted) == 1
-    at_eval.attempted.take(1)
+    assert len(at_eval.runner.attempts) == 1
+    at_eval.runner.attempts.take(1)
     assert at_eval.steps[-1].socket == "Socket-3"
 
 
@@ -218,7 +219,7 @@ def test_a_hostile_answer_is_text(at_eval):
     shown = at_eval.attempt(agents=[lambda: "<script>alert(1)</script>"])._repr_mimebundle_()
     assert "<script>" not in shown["text/html"]
     pytest.importorskip("pandas")
-    assert list(at_eval.attempted.frame()["valid"]) == [False]
+    assert list(at_eval.runner.attempts.frame()["valid"]) == [False]
 
 
 def test_the_magic_attempts_and_takes(shell):

@@ -8,7 +8,7 @@ import pytest
 
 import cast_helpers as h
 from magics_helpers import line, run, text
-from materia_nb.cast import Cast
+from materia_nb.cast import open_cast
 from materia_nb.cast.views.status import StatusView, steps_view
 from materia_nb.engine.labels import Label
 from materia_nb.errors import MateriaError
@@ -24,10 +24,10 @@ def done(tmp_path):
 
 
 def test_what_is_said_stands_in_the_list_and_in_a_resumed_cast(done):
-    done.label(name="first", tag="rain, short", verdict="good", note="Read it twice.")
-    done.label(tag=["long"], untag="short", by="Ana")
+    done.labels.add(name="first", tag="rain, short", verdict="good", note="Read it twice.")
+    done.labels.add(tag=["long"], untag="short", by="Ana")
     wanted = Label("first", ("rain", "long"), "Read it twice.", "good", "Ana")
-    assert done.said_of() == wanted
+    assert done.labels.of() == wanted
     (entry,) = list_casts(done.run_dir.parent)
     assert (entry.name, entry.tags, entry.verdict, entry.note) == (
         "first",
@@ -35,12 +35,12 @@ def test_what_is_said_stands_in_the_list_and_in_a_resumed_cast(done):
         "good",
         "Read it twice.",
     )
-    assert Cast.open(done.run_dir).said_of() == wanted
+    assert open_cast(done.run_dir).labels.of() == wanted
 
 
 def test_later_events_go_on_telling_it_so_that_the_list_need_not_read_the_whole_journal(tmp_path):
     cast = h.start(tmp_path, h.chain_config(30), lambda: "x" * 2_000)
-    cast.label(name="early")
+    cast.labels.add(name="early")
     cast.run()
     (entry,) = list_casts(cast.run_dir.parent)
     assert (entry.name, entry.status) == ("early", "complete")
@@ -48,52 +48,52 @@ def test_later_events_go_on_telling_it_so_that_the_list_need_not_read_the_whole_
 
 
 def test_every_change_can_be_taken_back_and_says_who_made_it(done):
-    done.label(name="one")
-    done.label(3, verdict="bad", by="Ana")
-    done.unlabel()
-    assert done.said_of(3) == Label()
-    assert done.said_of().name == "one"
-    done.unlabel()
-    assert done.said_of() == Label()
+    done.labels.add(name="one")
+    done.labels.add(3, verdict="bad", by="Ana")
+    done.labels.undo()
+    assert done.labels.of(3) == Label()
+    assert done.labels.of().name == "one"
+    done.labels.undo()
+    assert done.labels.of() == Label()
     with pytest.raises(MateriaError, match="no label"):
-        done.unlabel()
+        done.labels.undo()
     events = [json.loads(one) for one in (done.run_dir / "events.jsonl").read_text().splitlines()]
     told = [(one["data"]["by"], one["data"]["undoes"]) for one in events if one["type"] == "labelled"]
     assert told == [("person", False), ("Ana", False), ("person", True), ("person", True)]
 
 
 def test_a_label_changes_nothing_else(done):
-    before = done.session
-    done.label(2, note="odd")
-    done.unlabel()
-    assert done.session == before
+    before = done.runner.session
+    done.labels.add(2, note="odd")
+    done.labels.undo()
+    assert done.runner.session == before
     assert list_casts(done.run_dir.parent)[0].status == "complete"
 
 
 def test_what_was_said_of_a_step_stays_with_it_when_its_number_comes_anew(done):
-    done.label(3, note="of the first try")
+    done.labels.add(3, note="of the first try")
     done.back(2)
     done.run(steps=1)
-    assert done.said_of(3) == Label()
-    assert done.said_of(done.abandoned[0][0]).note == "of the first try"
+    assert done.labels.of(3) == Label()
+    assert done.labels.of(done.now.abandoned[0][0]).note == "of the first try"
 
 
 def test_it_is_told_with_the_status_the_steps_and_why(done):
-    done.label(name="named-so")
-    done.label(3, verdict="bad", note="It should have asked.", by="Ana")
-    assert "named named-so" in repr(StatusView(done))
-    assert steps_view(done).rows[2][-1] == "judged bad; note: It should have asked. (by Ana)"
+    done.labels.add(name="named-so")
+    done.labels.add(3, verdict="bad", note="It should have asked.", by="Ana")
+    assert "named named-so" in repr(StatusView(done.now))
+    assert steps_view(done.now).rows[2][-1] == "judged bad; note: It should have asked. (by Ana)"
     assert "judged bad; note: It should have asked. (by Ana)" in str(done.why(3))
 
 
 def test_a_fork_has_no_name_and_keeps_what_was_said_of_steps(done):
-    done.label(name="mine", tag="t")
-    done.label(1, note="of the plan")
-    done.unlabel()
-    done.label(2, note="of the work")
+    done.labels.add(name="mine", tag="t")
+    done.labels.add(1, note="of the plan")
+    done.labels.undo()
+    done.labels.add(2, note="of the work")
     fork = done.fork(3)
-    assert (fork.said_of(), fork.said_of(2).note) == (Label(), "of the work")
-    h.assert_same(Cast.open(fork.run_dir), fork)
+    assert (fork.labels.of(), fork.labels.of(2).note) == (Label(), "of the work")
+    h.assert_same(open_cast(fork.run_dir), fork)
     assert find_cast(done.run_dir.parent, "mine") == done.run_dir.resolve()
     fork.close()
 
@@ -113,16 +113,16 @@ def test_a_fork_has_no_name_and_keeps_what_was_said_of_steps(done):
     ],
 )
 def test_what_cannot_be_said_is_refused(done, said):
-    before = done.session
+    before = done.runner.session
     with pytest.raises(MateriaError) as caught:
-        done.label(**said)
+        done.labels.add(**said)
     assert caught.value.kind == "bad_label"
-    assert done.session == before
+    assert done.runner.session == before
 
 
 def test_keys_do_not_get_into_a_note(done, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-0001")
-    assert done.label(note="used sk-very-secret-0001").note == "used ***"
+    assert done.labels.add(note="used sk-very-secret-0001").note == "used ***"
 
 
 # -- finding and deleting ---------------------------------------------------------------------
@@ -131,15 +131,15 @@ def test_keys_do_not_get_into_a_note(done, monkeypatch):
 @pytest.fixture
 def three(bench):
     casts = [bench.cast(f"request {n}") for n in range(3)]
-    casts[0].label(name="my run", tag="rain", verdict="good")
-    casts[1].label(name="twin", tag="rain,long")
-    casts[2].label(name="twin")
+    casts[0].labels.add(name="my run", tag="rain", verdict="good")
+    casts[1].labels.add(name="twin", tag="rain,long")
+    casts[2].labels.add(name="twin")
     return casts
 
 
 def test_a_name_can_stand_wherever_an_id_can(bench, three):
     assert bench.open("my run").id == three[0].id
-    assert bench.resume("my run").writable
+    assert bench.resume("my run").now.writable
     assert bench.compare("my run", three[1].id).first is None
     with pytest.raises(MateriaError, match="2 casts are called 'twin'") as caught:
         bench.open("twin")
@@ -165,7 +165,7 @@ def test_a_cast_that_is_not_open_can_be_labelled(bench, three):
     three[0].close()
     bench.label("my run", verdict="bad")
     assert bench.casts(verdict="bad")[0].id == three[0].id
-    three[0].writable or bench.resume("my run").label(note="and it can be resumed")
+    three[0].now.writable or bench.resume("my run").labels.add(note="and it can be resumed")
 
 
 def test_a_cast_is_deleted_when_that_was_confirmed_and_nobody_uses_it(bench, three):
@@ -218,7 +218,7 @@ def test_the_verbs(shell):
     assert "Step 1: note: odd" in text(line(shell, 'label --step 1 --note "odd"'))
     assert "nothing is said of it any more" in text(line(shell, 'label --step 1 --note ""'))
     line(shell, "unlabel")
-    assert shell.user_ns["wb"].current.said_of(1).note == "odd"
+    assert shell.user_ns["wb"].current.labels.of(1).note == "odd"
     with pytest.raises(MateriaError, match="would delete"):
         line(shell, "delete my-run")
     shell.user_ns["wb"].current.close()

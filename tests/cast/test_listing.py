@@ -28,7 +28,7 @@ def test_steps_are_a_sequence_as_before_and_stay_as_they_were(bench):
     assert before == []
     assert [step.number for step in cast.steps] == [1, 2]
     assert cast.steps[-1] is cast.steps[1:][0]
-    assert cast.steps == list(cast.steps) == cast.as_of(2).steps
+    assert cast.steps == list(cast.steps) == cast.at(2).steps
 
 
 def test_steps_and_casts_show_themselves_as_tables_with_nothing_unescaped(bench, done):

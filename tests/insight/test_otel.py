@@ -11,6 +11,7 @@ import pytest
 import cast_helpers as h
 from magics_helpers import line, text
 from materia_nb.agents.interface import Called, Reply, ToolCall, Usage
+from materia_nb.cast import open_cast
 from materia_nb.errors import MateriaError
 
 pytest.importorskip("opentelemetry.sdk")
@@ -136,7 +137,7 @@ def test_it_is_the_same_trace_each_time(cast):
 
 
 def test_what_people_did_are_events(cast):
-    cast.label(3, verdict="bad", note="too short", by="Ana")
+    cast.labels.add(3, verdict="bad", note="too short", by="Ana")
     cast.back(2)
     cast.edit.set("plan.n", 1)
     (whole,) = [span for span in sent(cast).values() if span.parent is None]
@@ -214,9 +215,7 @@ def test_the_verb_and_the_environment(shell, collector, monkeypatch):
 def test_recordings_of_the_reference_engine_are_told_too():
     from pathlib import Path
 
-    from materia_nb.cast import Cast
-
     for path in sorted((Path(__file__).parents[1] / "data/recorded-casts").iterdir()):
         if (path / "events.jsonl").exists():
-            spans = sent(Cast.open(path), content=True)
+            spans = sent(open_cast(path), content=True)
             assert len(spans) > 1, path.name

@@ -30,8 +30,8 @@ def test_what_was_spent_adds_up_to_what_the_cast_used(paid):
     for by in (("socket",), ("materia",), ("item",), ("socket", "item")):
         rows = list(paid.spent(*by))
         assert sum(one.usage.tokens for one in rows) == paid.now.usage.tokens
-        assert sum(one.visits for one in rows) == len(paid.steps) + sum(map(len, paid.abandoned))
-        assert sum(one.left.tokens for one in rows) == 15 * sum(map(len, paid.abandoned))
+        assert sum(one.visits for one in rows) == len(paid.steps) + sum(map(len, paid.now.abandoned))
+        assert sum(one.left.tokens for one in rows) == 15 * sum(map(len, paid.now.abandoned))
 
 
 def test_it_is_told_by_socket_and_by_item(paid):
@@ -65,7 +65,7 @@ def test_unknown_groups_and_casts_without_steps(tmp_path):
 
 def test_going_back_to_before_a_change(paid):
     made = paid.blame("context")[0]
-    before = paid.at_step(made.step).before.data.get("context")
+    before = paid.steps.at(made.step).before.data.get("context")
     paid.back(change="context")
     assert len(paid.steps) == made.step - 1
     assert paid.state.get("context") == before

@@ -79,7 +79,7 @@ def test_a_cast_is_gone_through_by_messages(cast, make):
     assert len(cast.steps) == 1
     say(panel, "run_to", socket="Socket-4")
     done(panel)
-    assert cast.next_socket == "Socket-4"
+    assert cast.now.next_socket == "Socket-4"
     say(panel, "break", socket="Socket-5")
     assert [one["words"] for one in panel.front.bar["breaks"]] == ["Narrate"]
     say(panel, "run")
@@ -203,10 +203,10 @@ def test_tokens_and_cost_are_told_with_the_budget(bench, cast, make):
 )
 def test_a_message_that_means_nothing_changes_nothing_and_says_what_is_wrong(cast, make, message, caplog):
     panel = make(cast)
-    before = cast.session
+    before = cast.runner.session
     panel.guarded(panel.heard)(message)
     assert panel.front.surface["notice"]["tone"] == "bad"
-    assert cast.session is before
+    assert cast.runner.session is before
     assert not caplog.records, "an error of ours is told, not logged"
 
 
@@ -224,8 +224,8 @@ def test_two_buttons_say_where_each_leads_and_answer(bench, cast, make):
     assert form["verdict"] == {"yes": {"to": "Maintain"}, "no": {"to": "Build (1 of 3 used then)"}}
     assert not form["text"]
     say(panel, "verdict", satisfied=False, reason="a heading lacks its paragraph")
-    assert cast.next_socket == "Socket-2"
-    assert cast.now.follow_up[-1].reason == "a heading lacks its paragraph"
+    assert cast.now.next_socket == "Socket-2"
+    assert cast.now.engine.follow_up[-1].reason == "a heading lacks its paragraph"
 
 
 def test_an_answer_is_checked_as_it_is_typed_and_nothing_is_sent(bench, cast, make, monkeypatch):
@@ -241,7 +241,7 @@ def test_an_answer_is_checked_as_it_is_typed_and_nothing_is_sent(bench, cast, ma
     assert told[0][2]["fine"] is False
     assert "double quotes" in told[0][2]["advice"]
     assert told[1] == ("check", "b", {"issues": [], "advice": "", "fine": True})
-    assert cast.waiting_at is not None
+    assert cast.now.waiting_at is not None
 
 
 def test_a_generator_is_answered_by_a_table(bench, cast, make):
@@ -267,7 +267,7 @@ def test_where_any_text_will_do_there_are_no_verdicts(bench, cast, make):
     form = content(panel, "answer")["form"]
     assert (form["text"], form["verdict"], form["items"]) == (True, None, False)
     say(panel, "reply", text="built")
-    assert cast.next_socket == "Socket-3"
+    assert cast.now.next_socket == "Socket-3"
 
 
 def test_a_draft_is_refined_and_accepted(bench, make):
@@ -289,7 +289,7 @@ def test_a_draft_is_refined_and_accepted(bench, make):
     assert content(panel, "answer")["form"]["previous"]["text"] == "refine of short"
     say(panel, "finalize")
     done(panel)
-    assert cast.next_socket == "end"
+    assert cast.now.next_socket == "end"
 
 
 class Asks:
@@ -398,14 +398,14 @@ def test_a_failure_comes_first_with_buttons_for_what_it_names(tmp_path, make):
 
 def test_an_output_is_corrected_and_it_is_said_beforehand_when_it_cannot_be(cast, make):
     cast.run(steps=3)
-    assert cast.next_socket == "Socket-2"
+    assert cast.now.next_socket == "Socket-2"
     panel = make(cast)
     assert content(panel, "answer")["correct"]["why_not"] == ""
     say(panel, "set_value", path="note", text="x", as_text=True)
     assert "undo the edit first" in content(panel, "answer")["correct"]["why_not"]
     say(panel, "undo")
     assert say(panel, "recommit", text='{"satisfied": true}') == ""
-    assert cast.next_socket == "Socket-4"
+    assert cast.now.next_socket == "Socket-4"
     assert [turn.mode for turn in cast.steps[-1].turns] == ["work", "correction"]
 
 
@@ -415,7 +415,7 @@ def test_a_prompt_is_reworded_for_this_turn(cast, make):
     assert "materia" in layers
     assert panel.front.inspector["content"]["edit"]
     say(panel, "edit_prompt", layers={"materia": "Plan in two words"})
-    assert cast.waiting_at is not None
+    assert cast.now.waiting_at is not None
     assert {one["name"]: one["text"] for one in content(panel, "prompt")["layers"]}[
         "materia"
     ] == "Plan in two words"

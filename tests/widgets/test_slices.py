@@ -50,7 +50,7 @@ def test_of_many_steps_only_the_latest_are_told_and_a_view_asks_for_the_others(c
 def test_marks_tell_of_edits_and_pins(cast):
     cast.run(steps=2)
     cast.edit.set("note", "x")
-    cast.pin("Socket-3", {"satisfied": True})
+    cast.pins.add("Socket-3", {"satisfied": True})
     cast.step()
     rows = StepRows(cast).between(1, 9)
     assert rows[1][-1] == ["edited"]
@@ -61,8 +61,8 @@ def test_marks_tell_of_edits_and_pins(cast):
 
 
 def test_items_tell_which_is_done_and_which_is_current(cast):
-    cast.run(until=lambda c: c.now.cursors.get("workItemIndex") == 1)
-    told = items_state(cast, alive=True, busy=False)
+    cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
+    told = items_state(cast.now, alive=True, busy=False)
     assert [title for title, _ in told["items"]] == ["a", "b", "c"]
     assert (told["done"], told["current"], told["can"]) == (1, 1, True)
     assert told["base"] == base_of(cast.work_items)

@@ -72,7 +72,7 @@ class Judge:
                 schema=_SPARSE.schema(_WANTED) if isinstance(_SPARSE, HasSchema) else None,
                 request=cast.request,
                 cast_id=cast.id,
-                project=cast.project,
+                project=cast.now.project,
             )
             reply = self.agent.answer(turn)
             if reply is None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
-from materia_nb.cast import Cast
+from materia_nb.cast import Cast, open_cast
 from materia_nb.cast.listing import data_frame
 from materia_nb.cast.sweep.checks import Verdict
 from materia_nb.display.bundle import Shown, bundle
@@ -91,7 +91,7 @@ class Row:
         """
         if self.cast is None:
             raise MateriaError(f"This row has no cast: {self.why or self.ends}", kind="no_cast")
-        return Cast.open(self.cast)
+        return open_cast(self.cast)
 
 
 class Sweep(Shown, Sequence[Row]):

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from materia_nb.cast import Cast, Prepared
+from materia_nb.cast import Cast, Prepared, open_cast, resume_cast, start_cast
 from materia_nb.errors import MateriaError
 from materia_nb.store.catalogue import list_casts
 
@@ -80,14 +80,14 @@ def _begun(job: CastJob) -> Cast:
         stuck = entry.status in ("failed", "held", "waiting")
         if entry.ours and entry.locked_by is None and not (job.anew and stuck):
             if entry.status in ("complete", "failed", "held"):
-                return Cast.open(entry.path, table)
+                return open_cast(entry.path, table)
             if entry.status in ("ready", "waiting"):
-                return Cast.resume(entry.path, table, utilities=plan.utilities, sync=plan.sync)
+                return resume_cast(entry.path, table, utilities=plan.utilities, sync=plan.sync)
     plan.root.mkdir(parents=True, exist_ok=True)
-    cast = Cast.start(plan, job.text, table)
+    cast = start_cast(plan, job.text, table)
     try:
         for name, chosen in pins.items():
-            cast.put_pin(name, chosen)
+            cast.pins.put(name, chosen)
         if job.allow:
             cast.approvals.allow(*job.allow)
     except BaseException:
@@ -99,7 +99,7 @@ def _begun(job: CastJob) -> Cast:
 
 def _run(cast: Cast) -> None:
     """Run it until it is over or a person is needed; drafts are accepted as they come."""
-    while cast.writable and cast.status in ("ready", "waiting"):
+    while cast.now.writable and cast.status in ("ready", "waiting"):
         if _has_draft(cast):
             cast.finalize()
         elif cast.run() == "person" and not _has_draft(cast):
@@ -107,14 +107,14 @@ def _run(cast: Cast) -> None:
 
 
 def _has_draft(cast: Cast) -> bool:
-    visit = cast.waiting_at
+    visit = cast.now.waiting_at
     return visit is not None and visit.mode == "draft" and visit.drafts > 0 and not cast.approvals.asking
 
 
 def came(cast: Cast) -> Came:
     """Say what came of a cast."""
-    state, steps = cast.now, cast.steps
-    sockets = cast.rules.sockets
+    state, steps = cast.now.engine, cast.steps
+    sockets = cast.now.rules.sockets
     return Came(
         state.failure.kind
         if state.failure
@@ -122,7 +122,7 @@ def came(cast: Cast) -> Came:
         state.failure.message
         if state.failure
         else state.hold.reason
-        if cast.held and state.hold
+        if cast.now.held and state.hold
         else _waits(cast),
         str(cast.run_dir),
         len(steps),
@@ -134,17 +134,17 @@ def came(cast: Cast) -> Came:
 
 
 def _waits(cast: Cast) -> str:
-    if cast.waiting_at is None or cast.status == "complete":
+    if cast.now.waiting_at is None or cast.status == "complete":
         return ""
     tools = ", ".join(dict.fromkeys(call.tool for call in cast.approvals.asking))
-    return f"{cast.waiting_at.socket} waits for {f'approval to use {tools}' if tools else 'an answer'}"
+    return f"{cast.now.waiting_at.socket} waits for {f'approval to use {tools}' if tools else 'an answer'}"
 
 
 def opened(came: Came) -> Cast | None:
     """Open the cast to look at it; None when there is none any more."""
     if came.cast is None or not Path(came.cast).is_dir():
         return None
-    return Cast.open(Path(came.cast))
+    return open_cast(Path(came.cast))
 
 
 def now_ns() -> int:

@@ -1,19 +1,18 @@
-"""What a notebook shows of attempts: one row each, and every answer in full beside the others."""
+"""Answers to one turn, tried side by side: what each would do, and what a notebook shows of them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 from materia_nb.display.bundle import Shown, bundle
 from materia_nb.display.escape import plain, shorten
 from materia_nb.display.html import html_fold, html_join, html_lines, html_panel, html_pre, html_table
 from materia_nb.display.text import table
+from materia_nb.engine.state import Usage
+from materia_nb.handoff.protocol import Issue
 from materia_nb.jsonvalue import compact
-
-if TYPE_CHECKING:
-    from materia_nb.cast.attempt import Attempts
-    from materia_nb.cast.trial import Attempt
-    from materia_nb.engine.state import Usage
 
 COLUMNS: Final = ("attempt", "agent", "wording", "valid", "satisfied", "leads to", "tokens", "cost")
 _ANSWER_CHARS: Final = 160
@@ -21,11 +20,58 @@ _OPEN: Final = 6
 """Up to so many answers are shown open."""
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """One answer to the turn, and what would come of it.
+
+    Attributes:
+        number: which one, from 1.
+        agent: who was asked.
+        wording: which of the other wordings was asked, from 1; 0 for the prompt as it is.
+        text: the answer, None when there is none.
+        valid: whether it would be taken.
+        issues: why it would be refused.
+        satisfied: what it says of that.
+        to: the socket that it would lead to, ``end``, or None where it leads nowhere yet.
+        leads: the same in words, with the item, or what else would happen.
+        usage: tokens and cost of it.
+        turns: how many turns it took; one that hands over in a turn of its own takes two.
+        calls: how many tools it used.
+        seconds: how long it took.
+        error: why there is no answer.
+        prompt: what was asked.
+    """
+
+    number: int
+    agent: str
+    wording: int
+    text: str | None
+    valid: bool
+    issues: tuple[Issue, ...]
+    satisfied: bool | None
+    to: str | None
+    leads: str
+    usage: Usage
+    turns: int
+    calls: int
+    seconds: float
+    error: str | None
+    prompt: str
+
+
+def spent_in_all(attempts: Sequence[Attempt]) -> Usage:
+    """Tokens and cost of all together."""
+    total = Usage()
+    for one in attempts:
+        total = total.plus(one.usage)
+    return total
+
+
 class AttemptsView(Shown):
     """Attempts as a table, and in a notebook each answer in full."""
 
-    def __init__(self, attempts: Attempts) -> None:
-        self._attempts = attempts
+    def __init__(self, socket: str, attempts: Sequence[Attempt]) -> None:
+        self._socket, self._attempts = socket, attempts
 
     def __repr__(self) -> str:
         rows = [_row(one) for one in self._attempts]
@@ -35,7 +81,7 @@ class AttemptsView(Shown):
     def _line(self) -> str:
         asked = self._attempts
         taken = sum(one.valid for one in asked)
-        return f"{asked.socket}, asked {_times(len(asked))}: {taken} would be taken, {_spent(asked.usage)}"
+        return f"{self._socket}, asked {_times(len(asked))}: {taken} would be taken, {_spent(spent_in_all(asked))}"
 
     def _issues(self) -> list[str]:
         told = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from materia_nb.display.bundle import GraphPicture, Shown, bundle
 from materia_nb.display.escape import plain
@@ -24,7 +24,6 @@ from materia_nb.jsonvalue import JSON, MISSING
 from materia_nb.loadout.graph import Graph
 
 if TYPE_CHECKING:
-    from materia_nb.cast.cast import Cast
     from materia_nb.insight.blame import Blamed
 
 _ALIKE_SHOWN: Final = 3
@@ -157,17 +156,19 @@ class LoadoutCompareView(Shown, LoadoutComparison):
         return bundle(repr(self), html=html_panel("compare", html_join(parts)))
 
 
+_Cast = TypeVar("_Cast")
+
 _LOADOUT_COLUMNS: Final = ("of", "field", "A", "B")
 
 
-class ReplayView(Shown, Replay):
+class ReplayView(Shown, Replay, Generic[_Cast]):
     """A cast as it would have gone in another loadout; ``onward`` makes a cast of it."""
 
-    def __init__(self, found: Replay, onward: Callable[[Replay], Cast] | None = None) -> None:
+    def __init__(self, found: Replay, onward: Callable[[Replay], _Cast] | None = None) -> None:
         super().__init__(found.original, found.replayed, found.needs, found.left_out, found.events)
         self._onward = onward
 
-    def go_on(self) -> Cast:
+    def go_on(self) -> _Cast:
         """Go on with the replay as a cast of its own, in the other loadout, from where the recorded answers end.
 
         It has a run directory beside that of the original, which stays as it is. Nothing of the replayed part is asked
@@ -221,20 +222,20 @@ class ReplayView(Shown, Replay):
 class ReplaysView(Table):
     """Many casts in another loadout: which would have gone elsewhere. Iterating gives the replays."""
 
-    def __init__(self, replays: Sequence[ReplayView], problems: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(self, replays: Sequence[ReplayView[Any]], problems: Sequence[tuple[str, str]] = ()) -> None:
         self.replays, self.problems = tuple(replays), tuple(problems)
         rows = [(one.original.name, *_told(one)) for one in self.replays]
         rows += [(name, "cannot be replayed", "", why) for name, why in self.problems]
         super().__init__(("cast", "goes", "step", "why"), rows, "no casts to replay")
 
-    def __iter__(self) -> Iterator[ReplayView]:
+    def __iter__(self) -> Iterator[ReplayView[Any]]:
         return iter(self.replays)
 
-    def __getitem__(self, place: int) -> ReplayView:
+    def __getitem__(self, place: int) -> ReplayView[Any]:
         return self.replays[place]
 
     @property
-    def otherwise(self) -> list[ReplayView]:
+    def otherwise(self) -> list[ReplayView[Any]]:
         """Those that would have gone elsewhere."""
         return [one for one in self.replays if one.first is not None]
 
@@ -291,7 +292,7 @@ def compare_view(a: Any, b: Any) -> CompareView | StepCompareView | LoadoutCompa
     )
 
 
-def _told(one: ReplayView) -> tuple[str, str, str]:
+def _told(one: ReplayView[Any]) -> tuple[str, str, str]:
     if one.first is None:
         return "the same way", "", ""
     goes = "otherwise" if one.needs is None else f"otherwise, needs {one.needs.socket}"

@@ -93,7 +93,7 @@ def status_lines(cast: Snapshot, pause: str | None = None, changed: Sequence[str
         pause: why a run stopped here, if one did.
         changed: the watched paths that made it stop.
     """
-    now = cast.now
+    now = cast.engine
     lines = [*_standing(cast), *_remarks(cast.remarks), *cast.messages, *_pinned(cast), *_remarked(cast)]
     if cast.stopping is not None:
         return (*lines, f"stopping, {cast.stopping}")
@@ -122,10 +122,10 @@ def status_lines(cast: Snapshot, pause: str | None = None, changed: Sequence[str
 
 def _standing(cast: Snapshot) -> list[str]:
     """How far a cast is, and what it has used."""
-    now = cast.now
+    now = cast.engine
     stands = f"{now.status}, with remarks," if cast.remarks else now.status
     lines = [f"{cast.graph.name}: {stands} after {counted(len(cast.steps), 'step')}"]
-    said = cast.said_of().words
+    said = cast.label_of().words
     done = [
         f"loop {loop}: {done} of {total} done" for loop, (done, total) in loop_progress(cast).items() if total
     ]
@@ -141,7 +141,7 @@ def _remarks(odd: Sequence[Remark]) -> Iterator[str]:
     """What is odd about a complete cast (R45)."""
     yield from (f"remark: {one}" for one in odd[:_REMARKS_SHOWN])
     if len(odd) > _REMARKS_SHOWN:
-        yield f"and {len(odd) - _REMARKS_SHOWN} more remarks (cast.remarks)"
+        yield f"and {len(odd) - _REMARKS_SHOWN} more remarks (cast.now.remarks)"
 
 
 def _concluded(cast: Snapshot) -> Iterator[str]:
@@ -149,7 +149,7 @@ def _concluded(cast: Snapshot) -> Iterator[str]:
     told = cast.conclusion
     yield from (shorten(line, CONCLUSION_CHARS) for line in told[:CONCLUSION_LINES])
     if len(told) > CONCLUSION_LINES:
-        yield f"and {counted(len(told) - CONCLUSION_LINES, 'more line')}: cast.conclusion has all"
+        yield f"and {counted(len(told) - CONCLUSION_LINES, 'more line')}: cast.now.conclusion has all"
     left = sum(not one.kept for one in cast.suggestions)
     if left:
         yield f"{counted(left, 'suggestion')} to keep: %materia suggestions"
@@ -165,14 +165,18 @@ def _pinned(cast: Snapshot) -> Iterator[str]:
 
 def tried_words(cast: Snapshot) -> str:
     """Say how often the socket was tried where a cast failed; empty when once."""
-    step = cast.steps[-1] if cast.steps and cast.now.failure is not None and cast.now.at is not None else None
+    step = (
+        cast.steps[-1]
+        if cast.steps and cast.engine.failure is not None and cast.engine.at is not None
+        else None
+    )
     return f"tried {step.tries} times" if step is not None and step.tries > 1 else ""
 
 
 def _remarked(cast: Snapshot) -> Iterator[str]:
     """What is odd about a recording, and about the latest step."""
     yield from (f"differs: {difference}" for difference in cast.differences)
-    if cast.now.status in ("waiting", "failed"):
+    if cast.engine.status in ("waiting", "failed"):
         yield from (f"note: {note}" for note in cast.notes[-3:])
     if cast.steps and cast.steps[-1].missing:
         yield f"not on the disk, though named as made: {', '.join(cast.steps[-1].missing)}"
@@ -233,7 +237,7 @@ def _held_for(hold: Hold, socket: str) -> list[str]:
 
 def loop_progress(cast: Snapshot) -> dict[str, tuple[int, int]]:
     """Return for every loop over items how many are done and how many there are."""
-    now = cast.now
+    now = cast.engine
     found = {}
     for loop in cast.graph.loops.values():
         if loop.iterator is not None:
@@ -244,7 +248,7 @@ def loop_progress(cast: Snapshot) -> dict[str, tuple[int, int]]:
 
 def marks_of(cast: Snapshot) -> Marks:
     """What to lay over the picture of the cast's graph."""
-    now = cast.now
+    now = cast.engine
     visit = cast.waiting_at
     last = cast.steps[-1].decision if cast.steps else None
     chosen = last.chosen if last else None
@@ -293,11 +297,11 @@ def outcome_words(cast: Snapshot) -> str:
 
 
 def _budgets(cast: Snapshot) -> dict[tuple[str, int], tuple[int, int]]:
-    visit = cast.now.at
+    visit = cast.engine.at
     found = {}
     if visit is not None:
         for edge in cast.graph.sockets[visit.socket].edges:
-            used, limit = edge_use(cast.rules, cast.now, visit, edge)
+            used, limit = edge_use(cast.rules, cast.engine, visit, edge)
             if limit is not None and edge.max_traversals is not None:
                 found[visit.socket, edge.place] = (used, limit)
     return found
@@ -306,7 +310,7 @@ def _budgets(cast: Snapshot) -> dict[tuple[str, int], tuple[int, int]]:
 def steps_view(cast: Snapshot) -> Table:
     """The steps of a cast, one a row."""
     table = step_table(cast.steps, cast.graph)
-    said = [cast.said_of(step).words for step in cast.steps]
+    said = [cast.label_of(step).words for step in cast.steps]
     if not any(said):
         return table
     rows = [(*cells, shorten(words, 80)) for cells, words in zip(table.rows, said, strict=True)]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 from materia_nb.cast.listing import way_words
 from materia_nb.cast.snapshot import Snapshot
@@ -20,55 +19,12 @@ from materia_nb.display.html import (
 )
 from materia_nb.display.page import CastPage, PageStep, cast_page
 from materia_nb.display.svg import graph_svg
-from materia_nb.display.table import SHOWN_CHARS, Table, bounded, heading_html, lines_html
+from materia_nb.display.table import SHOWN_CHARS, bounded, heading_html, lines_html
 from materia_nb.display.text import graph_text, table
-from materia_nb.engine.conversation import MateriaEvent
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.session import StepRecord
-from materia_nb.engine.step import short
 from materia_nb.insight.why import HEADERS, Why
-from materia_nb.jsonvalue import MISSING, compact
-
-
-class EventsView(Table):
-    """What outputs told beside their handoff; iterating gives the events themselves (R39)."""
-
-    def __init__(self, events: Sequence[MateriaEvent]) -> None:
-        self.events = tuple(events)
-        rows = [
-            (
-                str(one.sequence),
-                str(one.step),
-                one.socket,
-                f"{one.item_key} {short(one.item_label or '', 40)}" if one.item_key is not None else "",
-                one.severity,
-                shorten(one.type, 80),
-                shorten(one.message, 200),
-                shorten(one.source, 80),
-                "" if one.payload is None else shorten(compact(one.payload), 200),
-            )
-            for one in self.events
-        ]
-        super().__init__(_EVENT_COLUMNS, rows, "no output told an event")
-
-    def __iter__(self) -> Iterator[MateriaEvent]:
-        return iter(self.events)
-
-    def __getitem__(self, place: int) -> MateriaEvent:
-        return self.events[place]
-
-
-_EVENT_COLUMNS: Final = (
-    "event",
-    "step",
-    "socket",
-    "item",
-    "severity",
-    "type",
-    "message",
-    "source",
-    "payload",
-)
+from materia_nb.jsonvalue import MISSING
 
 
 class StepView(Shown):

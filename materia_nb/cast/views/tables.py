@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.views.status import loop_progress
 from materia_nb.display.escape import shorten
 from materia_nb.display.table import Table
+from materia_nb.engine.state import Pin
 from materia_nb.engine.step import short
 from materia_nb.errors import MateriaError
 from materia_nb.insight.spending import Spent
@@ -15,9 +16,7 @@ from materia_nb.jsonvalue import compact, pretty
 from materia_nb.store.catalogue import CastEntry
 
 if TYPE_CHECKING:
-    from materia_nb.cast import Cast
     from materia_nb.cast.snapshot import Snapshot
-    from materia_nb.cast.workbench import Workbench
     from materia_nb.insight.ask import Found
     from materia_nb.store.board import Quest
 
@@ -25,21 +24,19 @@ GROUPS: Final = {"socket": "bySocket", "materia": "byMateria", "item": "byTask"}
 """What tokens are added up by, and what that is called in usage.json."""
 
 
-def pins_view(bench: Workbench) -> Table:
-    """What is pinned: in the current cast, and for casts that begin later (R40)."""
-    later = bench.pins
-    here = bench.cast_.pins if bench.cast_ is not None else {}
+def pins_view(here: Mapping[str, Pin], later: Mapping[str, tuple[Pin, str | None]]) -> Table:
+    """What is pinned: in the current cast, and for casts that begin later, each with the loadout that it is for (R40)."""
     rows = []
-    for name, pin in {**{name: one.pin for name, one in later.items()}, **here}.items():
-        both = name in later and name in here and later[name].pin == pin
+    for name, pin in {**{name: pin for name, (pin, _) in later.items()}, **here}.items():
+        both = name in later and name in here and later[name][0] == pin
         where = "this cast and later ones" if both else "this cast" if name in here else "later casts"
-        if name in later and (loadout := later[name].loadout) is not None:
+        if name in later and (loadout := later[name][1]) is not None:
             where += f", of {loadout}"
         rows.append((name, pin.words, where, shorten(pin.text, 60)))
     return Table(("socket or materia", "pinned to", "in", "text"), rows, "nothing is pinned")
 
 
-def breakpoints_view(cast: Cast) -> Table:
+def breakpoints_view(cast: Snapshot) -> Table:
     """The breakpoints of a cast, and the paths of its state that are watched."""
     rows = [
         (name, condition.__doc__ or "condition" if condition else "always")
@@ -51,7 +48,7 @@ def breakpoints_view(cast: Cast) -> Table:
 
 def budget_view(cast: Snapshot) -> Table:
     """The tokens used against the budget."""
-    usage, most = cast.now.usage, cast.now.budget.max_tokens
+    usage, most = cast.engine.usage, cast.engine.budget.max_tokens
     share = f"{usage.tokens / most:.0%}" if most else ""
     if most is not None and usage.tokens >= most:
         share = f"{share}, used up: the cast stops behind the next socket".removeprefix(", ")
@@ -102,7 +99,7 @@ class FoundView(Table):
 
 
 def _named(one: CastEntry | Snapshot) -> str:
-    return one.name if isinstance(one, CastEntry) else one.said_of().name
+    return one.name if isinstance(one, CastEntry) else one.label_of().name
 
 
 class SpentView(Table):
@@ -212,7 +209,7 @@ def items_view(cast: Snapshot) -> Table:
     return Table(("item", "", "title", "context"), rows, "no work items")
 
 
-def allowed_view(cast: Cast) -> Table:
+def allowed_view(cast: Snapshot) -> Table:
     """Which tools of agents change something without asking, and which ask first."""
     rows = [
         (tool, "runs without asking" if allowed else "asks each time")
@@ -221,9 +218,9 @@ def allowed_view(cast: Cast) -> Table:
     return Table(("tool", "in this cast"), rows)
 
 
-def usage_view(cast: Cast, group: str = "socket") -> Table:
+def usage_view(cast: Snapshot, group: str = "socket") -> Table:
     """Tokens and cost by socket, materia or item, and in all."""
-    report: Any = cast.usage
+    report: Any = cast.usage_report
     rows = [_row(name, used) for name, used in report[GROUPS[group]].items()]
     whole = {**report["tokens"], "cost": report["cost"]["total"]}
     return Table((group, "tokens in", "tokens out", "together", "cost"), [*rows, _row("in all", whole)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from materia_nb.cast.attempt import Attempts
 from materia_nb.cast.views.step_views import StepView
 from materia_nb.errors import MateriaError
 from materia_nb.magics.registry import Argument, Call, verb
@@ -29,16 +30,17 @@ def attempt(call: Call) -> Any:
     cast = call.bench.current
     take, pin = call.get("take"), call.get("pin")
     if take is not None or pin is not None:
-        if cast.attempted is None:
+        tried = cast.runner.attempts
+        if not isinstance(tried, Attempts):
             raise MateriaError(
                 "Nothing was attempted yet.", hint="attempt first, then take one", kind="usage"
             )
         if pin is not None:
-            cast.attempted.pin(pin)
+            tried.pin(pin)
         if take is None:
-            return cast.attempted
-        cast.attempted.take(take)
-        return StepView(cast)
+            return tried
+        tried.take(take)
+        return StepView(cast.now)
     prompts = call.get("prompts") if call.body is None else [call.body.strip()]
     if isinstance(prompts, str):
         prompts = [prompts]

@@ -41,19 +41,19 @@ def step(call: Call) -> Any:
     with running(current):
         if count is None:
             current.step()
-            current.write_derived()
+            current.runner.write_derived()
         else:
             if count < 1:
                 raise MateriaError("The number of steps must be 1 or more.", kind="usage")
             current.run(steps=count)
-    return StepView(current)
+    return StepView(current.now)
 
 
 @verb("enter")
 def enter(call: Call) -> Any:
     """Enter the next socket without running it, to look at its prompt, or change it (reword), before it is asked."""
     call.bench.current.enter()
-    return StatusView(call.bench.current)
+    return StatusView(call.bench.current.now)
 
 
 @verb(
@@ -67,7 +67,7 @@ def run(call: Call) -> Any:
     current = call.bench.current
     with running(current):
         pause = current.run(call.get("until"), steps=call.get("steps"))
-    return StatusView(current, pause, current.breakpoints.changed)
+    return StatusView(current.now, pause, current.breakpoints.changed)
 
 
 @verb(
@@ -85,7 +85,7 @@ def reply(call: Call) -> Any:
         )
     current = call.bench.current
     current.reply(answer)
-    return StepView(current)
+    return StepView(current.now)
 
 
 @verb(
@@ -100,14 +100,14 @@ def refine(call: Call) -> Any:
     if not message:
         raise MateriaError("Say what should be different.", hint="write it behind refine", kind="usage")
     call.bench.current.refine(str(message))
-    return StepView(call.bench.current)
+    return StepView(call.bench.current.now)
 
 
 @verb("continue")
 def continue_(call: Call) -> Any:
     """Accept the draft of a multi-turn socket: its agent gives the final result."""
     call.bench.current.finalize()
-    return StepView(call.bench.current)
+    return StepView(call.bench.current.now)
 
 
 @verb(
@@ -124,7 +124,7 @@ def answer(call: Call) -> Any:
             "The answer is missing.", hint="write it behind answer, or in a cell", kind="usage"
         )
     call.bench.current.approvals.answer(str(text))
-    return StepView(call.bench.current)
+    return StepView(call.bench.current.now)
 
 
 @verb(
@@ -136,7 +136,7 @@ def approve(call: Call) -> Any:
     current = call.bench.current
     with running(current):
         current.approvals.approve(always=bool(call.get("always")))
-    return StepView(current)
+    return StepView(current.now)
 
 
 @verb("deny", Argument("reason", "why, for the agent", "rest"))
@@ -145,7 +145,7 @@ def deny(call: Call) -> Any:
     current = call.bench.current
     with running(current):
         current.approvals.deny(str(call.get("reason") or ""))
-    return StepView(current)
+    return StepView(current.now)
 
 
 @verb(
@@ -161,7 +161,7 @@ def allow(call: Call) -> Any:
         current.approvals.disallow(*tools)
     elif tools:
         current.approvals.allow(*tools)
-    return allowed_view(current)
+    return allowed_view(current.now)
 
 
 @verb(
@@ -174,7 +174,7 @@ def decide(call: Call) -> Any:
     word, current = str(call.get("word")), call.bench.current
     said = described(word).needs if word in GUARDS else None
     current.approvals.decide(satisfied=said, target=word if said is None else None)
-    return StepView(current)
+    return StepView(current.now)
 
 
 @verb(
@@ -195,7 +195,7 @@ def break_(call: Call) -> Any:
     elif socket is not None:
         when = call.get("when")
         current.breakpoints.add(socket, _condition(when, call) if when else None)
-    return breakpoints_view(current)
+    return breakpoints_view(current.now)
 
 
 def _condition(expression: str, call: Call) -> Any:
@@ -235,7 +235,7 @@ def abort(call: Call) -> Any:
     """Stop the cast."""
     reason = call.get("reason")
     call.bench.current.abort(str(reason) if reason else "stopped by the person")
-    return StatusView(call.bench.current)
+    return StatusView(call.bench.current.now)
 
 
 @verb("resend")
@@ -244,7 +244,7 @@ def resend(call: Call) -> Any:
     current = call.bench.current
     with running(current):
         current.resend()
-    return StepView(current)
+    return StepView(current.now)
 
 
 @verb("recast")
@@ -253,7 +253,7 @@ def recast(call: Call) -> Any:
     current = call.bench.current
     with running(current):
         current.recast()
-    return StepView(current)
+    return StepView(current.now)
 
 
 @verb("revive")
@@ -262,7 +262,7 @@ def revive(call: Call) -> Any:
     current = call.bench.current
     with running(current):
         current.revive()
-    return StepView(current)
+    return StepView(current.now)
 
 
 @verb(
@@ -275,8 +275,8 @@ def budget(call: Call) -> Any:
     tokens = call.get("tokens")
     current = call.bench.current
     if tokens is not None:
-        current.set_budget(_tokens(tokens))
-    return budget_view(current)
+        current.edit.budget(_tokens(tokens))
+    return budget_view(current.now)
 
 
 @verb(
@@ -293,7 +293,7 @@ def usage(call: Call) -> Any:
             hint=did_you_mean(by, GROUPS),
             kind="usage",
         )
-    return usage_view(call.bench.current, by)
+    return usage_view(call.bench.current.now, by)
 
 
 def _tokens(given: Any) -> int | None:

@@ -48,7 +48,7 @@ def label(call: Call) -> Any:
     given: dict[str, Any] = {name: call.get(name) for name in ("name", "note", "verdict")}
     given |= {name: value for name in ("tag", "untag", "by") if (value := call.get(name)) is not None}
     bench, step, cast = call.bench, call.get("step"), call.get("cast")
-    said = bench.current.label(step, **given) if cast is None else bench.label(cast, step, **given)
+    said = bench.current.labels.add(step, **given) if cast is None else bench.label(cast, step, **given)
     about = "The cast" if step is None else f"Step {step}"
     return Text(f"{about}: {said.words or 'nothing is said of it any more'}.")
 
@@ -56,8 +56,8 @@ def label(call: Call) -> Any:
 @verb("unlabel")
 def unlabel(call: Call) -> Any:
     """Take the last change of names, tags, notes and verdicts back."""
-    call.bench.current.unlabel()
-    said = call.bench.current.said_of().words
+    call.bench.current.labels.undo()
+    said = call.bench.current.labels.of().words
     return Text(f"Taken back. The cast: {said or 'nothing is said of it'}.")
 
 
@@ -166,7 +166,7 @@ def _view(suggestions: list[Suggestion]) -> Table:
 @verb("suggestions")
 def suggestions(call: Call) -> Any:
     """List what the agents of the cast suggest to remember; nothing of it is kept by itself."""
-    return _view(call.bench.current.suggestions)
+    return _view(call.bench.current.now.suggestions)
 
 
 @verb(
@@ -177,8 +177,8 @@ def suggestions(call: Call) -> Any:
 def remember(call: Call) -> Any:
     """Keep a suggestion in what is known about the project."""
     current = call.bench.current
-    current.remember(call.get("number"))
-    return _view(current.suggestions)
+    current.edit.remember(call.get("number"))
+    return _view(current.now.suggestions)
 
 
 @verb(

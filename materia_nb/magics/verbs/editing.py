@@ -28,7 +28,7 @@ def items(call: Call) -> Any:
                 "The cell must hold a list.", hint="each item has title and context", kind="items"
             )
         call.bench.current.edit.items(given)
-    return items_view(call.bench.current)
+    return items_view(call.bench.current.now)
 
 
 @verb(
@@ -70,7 +70,7 @@ def recommit(call: Call) -> Any:
     if not output:
         raise MateriaError("The corrected output is missing.", hint="write it behind recommit, or in a cell")
     call.bench.current.edit.recommit(output)
-    return StepView(call.bench.current)
+    return StepView(call.bench.current.now)
 
 
 @verb(
@@ -99,14 +99,14 @@ def reword(call: Call) -> Any:
 def redefine(call: Call) -> Any:
     """Take a materia's changed command, script, timeout, model or tools into the running cast; recast then runs it."""
     call.bench.redefine(str(call.get("materia")))
-    return StatusView(call.bench.current)
+    return StatusView(call.bench.current.now)
 
 
 @verb("undo")
 def undo(call: Call) -> Any:
     """Take the last edit back, as long as no step was made since."""
     call.bench.current.edit.undo()
-    return StatusView(call.bench.current)
+    return StatusView(call.bench.current.now)
 
 
 @verb(
@@ -122,7 +122,7 @@ def undo(call: Call) -> Any:
 def back(call: Call) -> Any:
     """Go on from an earlier step; later steps are kept, files that utilities changed stay as they are."""
     call.bench.current.back(call.get("step"), change=call.get("change"))
-    return StatusView(call.bench.current)
+    return StatusView(call.bench.current.now)
 
 
 @verb(

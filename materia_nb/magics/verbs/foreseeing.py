@@ -105,7 +105,7 @@ def compare(call: Call) -> Any:
     """Show where two casts first differ and why, with their steps beside one another; or how two loadouts differ."""
     bench, a, b = call.bench, call.get("a"), call.get("b")
     if call.get("steps"):
-        steps = [bench.current.at_step(_number(one)) for one in (a, -1 if b is None else b)]
+        steps = [bench.current.steps.at(_number(one)) for one in (a, -1 if b is None else b)]
         return bench.compare(*steps)
     return bench.compare(a, bench.current if b is None else b)
 
@@ -127,7 +127,7 @@ def replay(call: Call) -> Any:
             )
         return bench.replay(name)
     found = bench.current.replay(bench.graph(name))
-    return StatusView(bench.take(found.go_on())) if call.get("go_on") else found
+    return StatusView(bench.take(found.go_on()).now) if call.get("go_on") else found
 
 
 @verb(

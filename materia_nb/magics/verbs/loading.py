@@ -19,6 +19,7 @@ from materia_nb.cast.views.loadout_views import (
 )
 from materia_nb.cast.views.status import marks_of
 from materia_nb.cast.views.tables import pins_view
+from materia_nb.cast.workbench import Workbench
 from materia_nb.display.bundle import GraphPicture
 from materia_nb.display.table import Table, Text
 from materia_nb.errors import MateriaError
@@ -105,7 +106,7 @@ def grid(call: Call) -> Any:
     """Draw the graph of the cast, or of a loadout."""
     name, cast = call.get("loadout"), call.bench.cast_
     if name is None and cast is not None and cast.graph.name == call.bench.chosen:
-        picture = GraphPicture(cast.graph, marks_of(cast))
+        picture = GraphPicture(cast.graph, marks_of(cast.now))
     else:
         shown = call.bench.loadout(name)
         if not call.get("mermaid"):
@@ -241,7 +242,7 @@ def pin(call: Call) -> Any:
         call.bench.pin(name, call.body_or("to"), visit=call.get("visit"))
     elif call.body is not None:
         raise MateriaError("Say what the cell is pinned to: a socket or materia.", kind="usage")
-    return pins_view(call.bench)
+    return _pinned(call.bench)
 
 
 @verb(
@@ -252,7 +253,7 @@ def pin(call: Call) -> Any:
 def unpin(call: Call) -> Any:
     """Let a socket or materia be answered as usual again."""
     call.bench.unpin(call.get("name"))
-    return pins_view(call.bench)
+    return _pinned(call.bench)
 
 
 def _model(text: str, call: Call) -> ModelAgent:
@@ -321,3 +322,8 @@ def utility(call: Call) -> Any:
         **fields,
     )
     return Text(f"Utility {call.get('name')} runs {path.name}.")
+
+
+def _pinned(bench: Workbench) -> Table:
+    here = {} if bench.cast_ is None else bench.cast_.pins
+    return pins_view(here, {name: (one.pin, one.loadout) for name, one in bench.pins.items()})

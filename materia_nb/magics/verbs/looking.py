@@ -22,7 +22,7 @@ _STEP = Argument("step", "a step number; -1, the latest, if left out", whole=Tru
 @verb("status")
 def status(call: Call) -> Any:
     """Show how the cast stands and what comes next."""
-    return StatusView(call.bench.current)
+    return StatusView(call.bench.current.now)
 
 
 @verb(
@@ -34,7 +34,7 @@ def status(call: Call) -> Any:
 def state(call: Call) -> Any:
     """Show the state, or what stands at a path in it; several matches of a JSONPath as a list."""
     current, number = call.bench.current, call.get("step")
-    data = dict(current.state if number is None else current.at_step(number).after.data)
+    data = dict(current.state if number is None else current.steps.at(number).after.data)
     path = call.get("path")
     if path is None:
         return JsonView("state", data)
@@ -60,7 +60,7 @@ def ask(call: Call) -> Any:
     expression, tag = str(call.get("expression")), call.get("tag")
     if call.get("all") or tag is not None:
         return call.bench.ask(expression, call.bench.casts(tag=tag or ()))
-    return found_view(call.bench.current.ask(expression))
+    return found_view(call.bench.current.steps.ask(expression))
 
 
 @verb(
@@ -77,7 +77,7 @@ def spent(call: Call) -> Any:
 @verb("steps")
 def steps(call: Call) -> Any:
     """List the steps so far."""
-    return steps_view(call.bench.current)
+    return steps_view(call.bench.current.now)
 
 
 @verb(
@@ -90,7 +90,7 @@ def steps(call: Call) -> Any:
 def events(call: Call) -> Any:
     """List what outputs told in their event field."""
     wanted = {name: call.get(name) for name in ("severity", "type", "socket")}
-    return call.bench.current.events(**wanted)
+    return call.bench.current.steps.events(**wanted)
 
 
 @verb("handoff", _STEP)
@@ -98,7 +98,7 @@ def handoff(call: Call) -> Any:
     """Show what a step handed on: raw, parsed, issues, requirements, assignments."""
     current = call.bench.current
     number = call.get("step")
-    return HandoffView(current, current.at_step(-1 if number is None else number))
+    return HandoffView(current.now, current.steps.at(-1 if number is None else number))
 
 
 @verb(
@@ -110,17 +110,17 @@ def handoff(call: Call) -> Any:
 def translate(call: Call) -> Any:
     """Show what a step handed on in another format, and what that format cannot hold."""
     current, number = call.bench.current, call.get("step")
-    record = current.at_step(-1 if number is None else number)
-    return TranslationView(current, record, str(call.get("protocol")))
+    record = current.steps.at(-1 if number is None else number)
+    return TranslationView(current.now, record, str(call.get("protocol")))
 
 
 @verb("prompt", _STEP)
 def prompt(call: Call) -> Any:
     """Show the prompt that waits for an answer, or that of a step."""
     current, number = call.bench.current, call.get("step")
-    if number is None and current.prompt is not None:
-        return PromptView(current.steps[-1], current.prompt)
-    record = current.at_step(-1 if number is None else number)
+    if number is None and current.now.prompt is not None:
+        return PromptView(current.steps[-1], current.now.prompt)
+    record = current.steps.at(-1 if number is None else number)
     if record.prompt is None:
         raise MateriaError(
             f"{record.socket} is a utility and has no prompt.",
@@ -141,7 +141,7 @@ def traceback(call: Call) -> Any:
     """Show where in your code the agent of the cast raised what made it fail."""
     from traceback import format_exception
 
-    raised = call.bench.current.raised
+    raised = call.bench.current.runner.raised
     if raised is None:
         raise MateriaError("No agent of this cast raised anything in this kernel.", kind="no_traceback")
     return Text("".join(format_exception(raised)).rstrip())

@@ -1,26 +1,21 @@
-"""What a person puts in the place of a cast's own: pinned answers (R40), and a changed definition of a materia."""
+"""Answers that a person chose in the place of an agent or a process (R40): ``cast.pins``."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from materia_nb.agents.function import FunctionAgent
 from materia_nb.agents.interface import Agent, sound
 from materia_nb.agents.prepared import RecordedAgent
-from materia_nb.cast.snapshot import Snapshot
-from materia_nb.engine.rules import Rules
+from materia_nb.cast.runner import Runner
+from materia_nb.cast.snapshot import Snapshot, snapshot_of
+from materia_nb.engine import decide
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.jsonvalue import JSON, same
-from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import Graph
 from materia_nb.store.files import to_bytes
-from materia_nb.store.rundir import RunDir
-from materia_nb.utilities.command import beside_config
 
 _FORMS: Final = (
     "a text, a dict (sent as JSON), a function, or an earlier cast; nothing for its own latest output"
@@ -36,8 +31,8 @@ class Chosen(NamedTuple):
 
 def choose(cast: Snapshot | None, name: str, to: object = None, visit: int | None = None) -> Chosen:
     """Make a pin of what a person gave; ``cast`` is where it is looked for when they gave nothing."""
-    if isinstance(to, Snapshot):
-        return Chosen(_said_in(to, name, visit, f"the cast {to.id}"))
+    if (other := snapshot_of(to)) is not None:
+        return Chosen(_said_in(other, name, visit, f"the cast {other.id}"))
     if isinstance(to, RecordedAgent):
         return Chosen(_recorded(to, name, cast))
     if to is None and cast is not None:
@@ -137,58 +132,69 @@ def needs_pinned(name: str, pinned: Iterable[str]) -> None:
         )
 
 
-CONFIG: Final = "config.resolved.json"
-REDEFINED: Final = frozenset({"command", "description", "model", "script", "thinking", "timeoutMs", "tools"})
-"""The fields of a materia that may change in a running cast: what is run or asked, nothing that decides."""
+class Pins(Mapping[str, Pin]):
+    """What answers in the place of sockets and materia of one cast, by their names: a mapping, and what changes it."""
 
+    def __init__(self, runner: Runner) -> None:
+        """Tell of the cast that ``runner`` runs."""
+        self._runner = runner
 
-class Redefined(NamedTuple):
-    """The config of a cast before and with another definition of a materia, and what it runs by then."""
+    def __getitem__(self, name: str) -> Pin:
+        return self._runner.session.pins[name]
 
-    before: JSON
-    document: JSON
-    definition: Mapping[str, JSON]
-    previous: JSON
-    rules: Rules
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._runner.session.pins)
 
+    def __len__(self) -> int:
+        return len(self._runner.session.pins)
 
-def redefined(
-    files: RunDir, rules: Rules, materia: str, definition: Mapping[str, JSON], owner: Path | None
-) -> Redefined:
-    """Put a definition into the config of a cast; nothing is written.
+    def __repr__(self) -> str:
+        return repr(dict(self))
 
-    Raises:
-        MateriaError: as :meth:`materia_nb.cast.Cast.redefine` says.
-    """
-    before, document = (json.loads(files.read_text(CONFIG)) for _ in range(2))
-    known = document["materia"]
-    if materia not in known:
-        raise MateriaError(
-            f"The cast has no materia {materia!r}.", hint=did_you_mean(materia, known), kind="unknown_materia"
-        )
-    previous = known[materia]
-    _check(materia, previous, definition)
-    made = known[materia] = beside_config(definition, owner)
-    owners = {m.id: m.owner for s in rules.graph.sockets.values() if (m := s.materia).owner}
-    changed = Rules(build_graph(document, rules.graph.name, owners), rules.session)
-    return Redefined(before, document, made, previous, changed)
+    def add(self, name: str, to: object = None, *, visit: int | None = None) -> Pin:
+        """Let what you choose answer a socket, or a materia wherever it is placed, from the next step on.
 
+        A pinned utility starts no process: the text is read as its stdout would be. What is pinned stays
+        when the cast is resumed or forked; a function is gone with its kernel, and the cast then
+        stops in front of its socket rather than let anything else answer::
 
-def _check(materia: str, old: JSON, new: Mapping[str, JSON]) -> None:
-    """Refuse a definition that is the same, or that earlier steps would have been decided otherwise by."""
-    was = old if isinstance(old, dict) else {}
-    changed = {
-        key for key in {*was, *new} if key not in was or key not in new or not same(was[key], new[key])
-    }
-    if not changed:
-        raise MateriaError(
-            f"The cast has this very definition of {materia} already.",
-            hint="recast runs it once more; a script is read from its file each time",
-            kind="redefine",
-        )
-    if other := sorted(changed - REDEFINED):
-        raise MateriaError(
-            f"{materia} differs in {', '.join(other)}, which earlier steps of this cast went by.",
-            hint=f"cast anew; into a running cast can be taken: {', '.join(sorted(REDEFINED))}",
-            kind="redefine",
-        )
+            cast.pins.add("Detect-VCS", {"state": {"vcs": "git"}})
+            cast.pins.add("Socket-3")  # what it said last
+
+        Args:
+            name: a socket, or a materia; the socket's pin goes first.
+            to: a text, a dict (sent as JSON), a function of the turn, or an earlier cast, which answers
+                visit by visit; left out, the socket's own latest output.
+            visit: the one visit whose output is meant, of this cast or of the cast given.
+
+        Raises:
+            MateriaError: there is no such socket or materia (``unknown_materia``), it has no such output
+                (``no_output``), or ``to`` is nothing that can be pinned to (``bad_pin``).
+        """
+        chosen = choose(self._runner.snapshot(), name, to, visit)
+        self.put(name, chosen)
+        return chosen.pin
+
+    def put(self, name: str, chosen: Chosen) -> None:
+        """Pin what was chosen before; see :meth:`add`."""
+        runner = self._runner
+        needs_name(runner.rules.graph, name)
+        with runner.lock():
+            runner.begin()
+            runner.functions.pop(name, None)
+            if chosen.function is not None:
+                runner.functions[name] = chosen.function
+            runner.do(decide.pin, name, chosen.pin)
+
+    def remove(self, name: str) -> None:
+        """Let a socket or materia be answered as if it had never been pinned.
+
+        Raises:
+            MateriaError: it is not pinned (``not_pinned``).
+        """
+        needs_pinned(name, self)
+        runner = self._runner
+        with runner.lock():
+            runner.begin()
+            runner.do(decide.unpin, name)
+            runner.functions.pop(name, None)

@@ -1,0 +1,289 @@
+"""How a cast begins: started from a plan, opened to be looked at, resumed, forked, or gone on with in another loadout.
+
+Each gives the runner of the cast, or the directory that one can be resumed from.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from materia_nb.agents.table import AgentTable
+from materia_nb.cast.pins import Chosen, names_of
+from materia_nb.cast.runner import Runner, let_go, now
+from materia_nb.engine import decide, evolve
+from materia_nb.engine import events as ev
+from materia_nb.engine.rules import Rules
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.graph import Graph
+from materia_nb.store import derived
+from materia_nb.store.files import disk, sync_folder
+from materia_nb.store.journal import Journal, lines_of, mend
+from materia_nb.store.lock import CastLock
+from materia_nb.store.opening import (
+    ENGINE,
+    as_recorded,
+    cast_start,
+    check_resumable,
+    fork_files,
+    read_recorded,
+    write_events,
+)
+from materia_nb.store.reader import read_session
+from materia_nb.store.rundir import RunDir, new_run_dir, place_of
+from materia_nb.store.side_files import read_context
+
+if TYPE_CHECKING:
+    from materia_nb.insight.replay import Replay
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a cast is started from.
+
+    Attributes:
+        graph: the loadout, resolved; the cast keeps it whatever happens to the files.
+        document: the config as written, cut down to this loadout and its materia.
+        source: where it came from, in words, for the journal.
+        project: the directory that utilities and agents work in.
+        root: the directory that run directories are made in.
+        utilities: directories with copies of the shipped utility scripts, which come before the packaged ones.
+        sync: whether every step is forced to the disk (fsync), which is slower.
+        data: what the state holds before the first step.
+    """
+
+    graph: Graph
+    document: Mapping[str, JSON]
+    source: str
+    project: Path
+    root: Path
+    utilities: tuple[Path, ...] = ()
+    sync: bool = False
+    data: Mapping[str, JSON] = field(default_factory=dict)
+
+
+class Prepared(NamedTuple):
+    """Everything that a cast is started from, but for its request: the plan, who answers, and what is pinned."""
+
+    plan: Plan
+    table: AgentTable
+    pins: Mapping[str, Chosen]
+
+
+def started(plan: Plan, request: str, agents: AgentTable | None = None) -> Runner:
+    """Make the run directory, write how the cast begins, and return the runner before its first step."""
+    rules = Rules(plan.graph)
+    begun = ev.CastStart(
+        request=request,
+        config_source=plan.source,
+        artifact_root=str(plan.root),
+        loadout=plan.graph.name,
+        project=str(plan.project),
+        owners=owners_of(plan.graph),
+        engine=ENGINE,
+        knowledge=read_context(plan.root) if rules.tells_knowledge else {},
+        state=dict(plan.data),
+        ts=now(),
+    )
+    path = new_run_dir(plan.root)
+    rules, begun = rules.in_session(path.name), replace(begun, session=path.name, place=place_of(path))
+    files = RunDir(path, sync=plan.sync)
+    lock: CastLock | None = None
+    journal: Journal | None = None
+    try:
+        lock = CastLock(path)
+        files.replace_json("config.resolved.json", dict(plan.document))
+        journal = Journal(files.journal, sync=plan.sync)
+        session = evolve.begin(rules, begun)
+        journal.append(lines_of([begun], session, files))
+        if plan.sync:
+            with disk(path, "make the directory of the cast"):
+                sync_folder(str(path))
+                sync_folder(str(plan.root))
+    except BaseException:
+        let_go(journal, lock)
+        shutil.rmtree(path, ignore_errors=True)  # nothing of the cast is recorded
+        raise
+    return Runner(
+        files,
+        rules,
+        session,
+        project=plan.project,
+        agents=agents or AgentTable(),
+        utilities=plan.utilities,
+        journal=journal,
+        lock=lock,
+    )
+
+
+def opened(path: Path, agents: AgentTable | None = None) -> Runner:
+    """Open a run directory to look at it, one of the reference engine too. Nothing is written.
+
+    ``differences`` says where our engine would not have taken the recorded route, and
+    ``messages`` what of the recording could not be read. A cast whose loadout cannot be cast here is
+    shown as it was recorded, and ``messages`` says what is wrong with the loadout (R41).
+
+    Raises:
+        MateriaError: there is no cast (``no_cast``, ``no_journal``, ``no_config``), or its journal
+            is damaged (``damaged_journal``).
+    """
+    files = RunDir(path)
+    recorded = read_recorded(files, to_look=True)
+    rules, lines = recorded.rules, recorded.contents.lines
+    done = (as_recorded if recorded.problems else read_session)(rules, lines, files.read_text)
+    messages = [*_not_castable(rules, recorded.problems), *done.messages]
+    if not cast_start(recorded.contents):
+        messages.append("The journal does not say how the cast began.")
+    if recorded.contents.torn:
+        messages.append("The last line of the journal is torn; it was left out.")
+    return Runner(
+        files,
+        rules,
+        done.session,
+        project=recorded.project,
+        agents=agents or AgentTable(),
+        differences=done.differences,
+        messages=messages,
+        problems=recorded.problems,
+    )
+
+
+def resumed(
+    path: Path,
+    agents: AgentTable | None = None,
+    *,
+    utilities: tuple[Path, ...] = (),
+    sync: bool = False,
+) -> Runner:
+    """Open a run directory to go on with it: takes its lock and sets a torn last line aside.
+
+    What a person allowed to tools counts only in the directory, on the machine and for the user that the
+    cast began with; elsewhere they ask anew.
+
+    Raises:
+        DiskError: the directory cannot be written.
+        MateriaError: as :func:`opened`; also ``not_ours``, ``not_begun``, ``locked`` (naming the
+            owner), and ``missing_artifact`` when an output that the journal names cannot be
+            read, since going on without it would silently lose a step.
+    """
+    files = RunDir(path, sync=sync)
+    check_resumable(files)
+    lock = CastLock(path)
+    journal: Journal | None = None
+    try:
+        recorded = read_recorded(files)
+        rules = recorded.rules
+        done = read_session(rules, recorded.contents.lines, files.read_text, strict=True)
+        aside = mend(files.journal, recorded.contents)
+        journal = Journal(files.journal, sync=sync)
+    except BaseException:
+        let_go(journal, lock)
+        raise
+    if aside:
+        done.messages.append(f"The last line of the journal was torn; it was set aside in {aside.name}.")
+    runner = Runner(
+        files,
+        rules,
+        done.session,
+        project=recorded.project,
+        agents=agents or AgentTable(),
+        utilities=utilities,
+        journal=journal,
+        lock=lock,
+        differences=done.differences,
+        messages=done.messages,
+    )
+    if not derived.is_current(files, runner.session):
+        with runner.lock():
+            runner.write_derived()  # a crash may have come first
+    start = cast_start(recorded.contents) or {}
+    if start.get("place") != place_of(path) and _ask_anew(runner):
+        runner.messages.append(
+            "What was allowed to tools was said elsewhere or by somebody else: they ask anew."
+        )
+    return runner
+
+
+def forked(runner: Runner, kept: int, root: Path | None = None) -> Path:
+    """Make the directory of a cast that goes on from the state after ``kept`` steps of another."""
+    with runner.lock():
+        runner.begin()
+        runner.write_derived()
+        return fork_files(runner.files, runner.rules, kept, root)
+
+
+def replayed(runner: Runner, replay: Replay) -> Path:
+    """Make the directory of a cast that begins with what another one's answers did in another loadout."""
+    rules, when = replay.replayed.rules, now()
+    if not rules.graph.document:
+        raise MateriaError(
+            "The loadout was given without its config, which a cast keeps.",
+            hint="give wb.graph(name), or the config itself",
+            kind="no_config",
+        )
+    known = names_of(rules.graph)
+    pins = [
+        ev.of_engine("pinned", {"name": name, **pin.as_json()}, when)
+        for name, pin in runner.session.pins.items()
+        if name in known
+    ]
+    root = runner.files.path.parent
+    start = ev.CastStart(
+        request=runner.session.start.request,
+        config_source=f"replay of {runner.files.path.name}",
+        artifact_root=str(root),
+        loadout=rules.graph.name,
+        project=str(runner.project),
+        owners=owners_of(rules.graph),
+        engine=ENGINE,
+        session=rules.session,
+        knowledge=runner.session.start.knowledge,
+        state=dict(runner.session.start.data),
+        forked_from={
+            "cast": runner.files.path.name,
+            "step": len(replay.route),
+            "loadout": runner.rules.graph.name,
+        },
+        ts=when,
+    )
+    return write_events(root, rules, start, [*pins, *(replace(one, ts=when) for one in replay.events)])
+
+
+def like(runner: Runner, path: Path) -> Runner:
+    """Resume a cast that begins with what another one did: with the same agents and pinned functions."""
+    try:
+        made = resumed(path, runner.agents, utilities=runner.utilities)
+    except BaseException:
+        shutil.rmtree(path, ignore_errors=True)  # nothing of it has happened yet
+        raise
+    made.functions.update(runner.functions)  # no journal holds them
+    return made
+
+
+def _ask_anew(runner: Runner) -> bool:
+    """Take back what was allowed to tools; whether there was anything."""
+    with runner.lock():
+        runner.begin()
+        before = runner.session
+        runner.do(decide.ask_anew)
+        return runner.session is not before
+
+
+def owners_of(graph: Graph) -> dict[str, JSON]:
+    """Return the directories of the config files that materia came from, by their ids (R24)."""
+    return {one.id: str(one.owner) for socket in graph.sockets.values() if (one := socket.materia).owner}
+
+
+def _not_castable(rules: Rules, problems: Sequence[str]) -> list[str]:
+    """Say why a cast is shown as it was recorded (R41)."""
+    if not problems:
+        return []
+    first = (
+        f"The loadout {rules.graph.name!r} cannot be cast here, so the cast is shown as it was recorded: "
+        "its state is not rebuilt, and it cannot be resumed, forked or tried in another way."
+    )
+    return [first, *(f"problem: {problem}" for problem in problems)]
