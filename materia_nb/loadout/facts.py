@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection, Mapping
 from collections.abc import Iterator as Iterating
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeGuard
 
@@ -265,6 +265,17 @@ class Facts:
         """Return where the edges of ``socket`` lead, ``end`` left out."""
         found = (edge.get("to") for _, edge in self.edges(socket))
         return [to for to in found if isinstance(to, str) and to in self.sockets]
+
+    def likely_generator(self, members: Collection[str]) -> str | None:
+        """Return the generator that a loop of ``members`` would consume: the only one that leads into it."""
+        found = [
+            id_
+            for id_ in self.sockets
+            if self.is_generator(id_)
+            and id_ not in members
+            and any(to in members for to in self.targets(id_))
+        ]
+        return found[0] if len(found) == 1 else None
 
     def iterating_loop(self, socket: str) -> LoopFacts | None:
         """Return the first loop, in the loadout's order, that gives ``socket`` an item (R1)."""

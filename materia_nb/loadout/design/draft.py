@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Concatenate, Final, ParamSpec
 
@@ -13,7 +13,7 @@ from materia_nb.loadout.design import edges, exits, loops, pasting, sockets
 from materia_nb.loadout.design.change import KIND, Change, as_json, refused, written
 from materia_nb.loadout.design.home import NOTEBOOK, Home
 from materia_nb.loadout.design.materia import made_materia, set_materia
-from materia_nb.loadout.design.mending import mend
+from materia_nb.loadout.design.mending import Mend, mend
 from materia_nb.loadout.design.picture import picture
 from materia_nb.loadout.facts import Facts, Object, as_object
 from materia_nb.loadout.graph import Graph
@@ -213,40 +213,41 @@ class Design:
             self._report = step, self.config, check_config(self.whole, self.name)
         return self._report[2]
 
-    def mends(self) -> dict[Problem, Change]:
-        """Return what can be mended by one change, as :func:`~materia_nb.loadout.design.mending.mend` finds it."""
+    def mends(self) -> dict[Problem, Mend]:
+        """Return what one change mends, suggestions too, as :func:`~materia_nb.loadout.design.mending.mend` finds it."""
         found = self.report
-        materia = as_object(self.config.get("materia"))
-        changes = {one: mend(self.document, one, materia) for one in (*found.problems, *found.hints)}
-        return {one: change for one, change in changes.items() if change is not None}
+        made = {one: self.mend_of(one) for one in (*found.problems, *found.hints)}
+        return {one: how for one, how in made.items() if how is not None}
+
+    def mend_of(self, found: Problem) -> Mend | None:
+        """Return what mends a problem or hint of the report; None where a person has to choose."""
+        return mend(self.whole, found, self.report)
 
     def mend(self, found: Problem) -> str:
         """Mend a problem or hint of the report, as one step that can be undone; returns what was done in words.
 
         Raises:
-            MateriaError: nothing mends it that could be meant by everybody.
+            MateriaError: no one change mends it.
         """
-        change = mend(self.document, found, as_object(self.config.get("materia")))
-        if change is None:
+        how = self.mend_of(found)
+        if how is None:
             raise refused(f"{found.code} cannot be mended without you", found.source, found.hint)
-        return self.apply(change)
+        return self.apply(how.change)
 
     def mend_all(self) -> list[str]:
-        """Mend all that can be mended by one change each, one after another; returns what was done in words."""
+        """Mend all that can be mended in one way only, one after another; returns what was done in words."""
         done: list[str] = []
-        while (found := self.mends()) and len(done) < _MOST_MENDS:
-            done.append(self.apply(next(iter(found.values()))))
+        while len(done) < _MOST_MENDS:
+            found = (self.mend_of(one) for one in (*self.report.problems, *self.report.hints))
+            how = next((one for one in found if one is not None and not one.suggestion), None)
+            if how is None:
+                break
+            done.append(self.apply(how.change))
         return done
 
-    def likely_generator(self, members: Iterable[str]) -> str | None:
+    def likely_generator(self, members: Collection[str]) -> str | None:
         """Return the generator socket that a loop of ``members`` would consume: the only one that leads into it."""
-        facts, inside = Facts(self.name, self.document, self.definitions), set(members)
-        found = [
-            id_
-            for id_ in facts.sockets
-            if facts.is_generator(id_) and id_ not in inside and inside.intersection(facts.targets(id_))
-        ]
-        return found[0] if len(found) == 1 else None
+        return Facts(self.name, self.document, self.definitions).likely_generator(members)
 
     def graph(self) -> Graph:
         """What can be drawn of it: the resolved graph, or, while there are problems, all that is well formed."""

@@ -17,6 +17,7 @@ from materia_nb.loadout.design.change import (
     with_loop,
     without,
 )
+from materia_nb.loadout.design.edges import add_edge, edge_in, remove_edge
 from materia_nb.loadout.facts import Object, as_list, as_object, is_object, is_text
 from materia_nb.loadout.report import shown
 
@@ -92,6 +93,27 @@ def remove_exit(document: Object, loop: str, place: int) -> Change:
     check_place(routes, place, f"loops.{loop}.exits")
     changed = _with_exits(document, loop, [*routes[:place], *routes[place + 1 :]])
     return Change(changed, f"removed exit {place + 1} of loop {loop}")
+
+
+def as_exit(document: Object, socket: str, place: int, loop: str) -> Change:
+    """Make an exit route of an edge: out of the loop once its list is done, and not before.
+
+    Raises:
+        MateriaError: there is such an exit already, or no such edge or loop.
+    """
+    edge = edge_in(document, socket, place)
+    rest = remove_edge(document, socket, place).document
+    made = add_exit(rest, loop, socket, str(edge.get("when")), str(edge.get("to")))
+    return Change(made.document, f"edge {place + 1} of {socket} is an exit of loop {loop} now")
+
+
+def as_edge(document: Object, loop: str, place: int) -> Change:
+    """Make a plain edge of an exit route: it leaves the loop at any item; raises MateriaError when there is none."""
+    route = exit_in(document, loop, place)
+    rest = remove_exit(document, loop, place).document
+    source, when, to = (str(route.get(name)) for name in ("from", "condition", "targetSocketId"))
+    made = add_edge(rest, source, to, when)
+    return Change(made.document, f"exit {place + 1} of loop {loop} is an edge of {source} now")
 
 
 def exit_in(document: Object, loop: str, place: int) -> Object:
