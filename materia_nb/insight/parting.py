@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 from materia_nb.engine.routing import Decision, Look
 from materia_nb.engine.session import StepRecord
-from materia_nb.insight import sides
 from materia_nb.insight.changes import Change, changes, shown
 from materia_nb.insight.loadouts import compare_sockets
-from materia_nb.insight.sides import Aspect, Side
+from materia_nb.insight.sides import Aspect, Side, alike, answer, prompt_layers, state_changes, went
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 
@@ -56,26 +55,26 @@ def between(
     if "socket" in aspects:
         told.append(f"A is at {_place(one)}, B at {_place(other)}.")
     if "given" in aspects:
-        places = _places(sides.state_changes(one.before.data, other.before.data, names), "state")
+        places = _places(state_changes(one.before.data, other.before.data, names), "state")
         told.append(f"The state was changed by a person before it: {places}.")
     if "answer" in aspects and "socket" not in aspects:
         told.append(_answers(one, other, names))
     if "route" in aspects or "socket" in aspects:
         told += [_way("A", one.decision), _way("B", other.decision)]
     elif "answer" in aspects:
-        told.append(f"Both went to {sides.went(one) or 'nowhere'}.")
+        told.append(f"Both went to {went(one) or 'nowhere'}.")
     if "state" in aspects and not {"answer", "socket", "given"} & {*aspects}:
-        places = _places(sides.state_changes(one.after.data, other.after.data, names), "state")
+        places = _places(state_changes(one.after.data, other.after.data, names), "state")
         told.append(f"What was put into the state differs: {places}.")
     told += _loadouts(graphs, one, other)
-    return Difference(one.number, sides.went(one), sides.went(other), tuple(told), aspects)
+    return Difference(one.number, went(one), went(other), tuple(told), aspects)
 
 
 def after_the_last(a: Side, b: Side) -> Difference | None:
     """Tell how two casts differ whose common steps are alike: in how far they went, or how they ended."""
     ones, others = a.session.steps, b.session.steps
     number = min(len(ones), len(others))
-    left, right = (sides.went(steps[number - 1]) if number else None for steps in (ones, others))
+    left, right = (went(steps[number - 1]) if number else None for steps in (ones, others))
     if len(ones) != len(others):
         shorter, longer, names = (a, b, "AB") if len(ones) < len(others) else (b, a, "BA")
         following = longer.session.steps[number]
@@ -103,17 +102,17 @@ def _place(step: StepRecord) -> str:
 
 
 def _answers(one: StepRecord, other: StepRecord, names: tuple[str, str]) -> str:
-    a, b = sides.answer(one), sides.answer(other)
+    a, b = answer(one), answer(other)
     where = _place(one)
-    asked = sides.prompt_layers(one, other, names)
+    asked = prompt_layers(one, other, names)
     given = f"What it was asked differs, in: {', '.join(asked)}." if asked else ""
     if a is None or b is None:
         who = "neither" if a is b else "only B" if a is None else "only A"
         text = f"{where} has answered in {who}."
     elif isinstance(a, dict | list) and isinstance(b, dict | list):
-        found = [change for change in changes(a, b) if not sides.alike(change.a, change.b, names)]
+        found = [change for change in changes(a, b) if not alike(change.a, change.b, names)]
         text = f"{where} answered otherwise: {_places(found, '$')}." if found else _turns(one, other)
-    elif sides.alike(a, b, names):
+    elif alike(a, b, names):
         text = _turns(one, other)
     else:
         text = f"{where} answered otherwise: {_both(a, b)}."

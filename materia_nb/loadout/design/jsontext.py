@@ -37,7 +37,7 @@ class _Node:
             yield from part.walk()
 
 
-def rewritten(text: str, new: JSON) -> str:
+def rewrite_json(text: str, new: JSON) -> str:
     """Return ``text``, which is strict JSON, with what it takes for it to say ``new``; the rest stays verbatim.
 
     What is new is written in the manner of its neighbours: their indentation, on one line or on several.

@@ -15,7 +15,7 @@ from materia_nb.loadout.formats import ParseError, parse_yaml
 _COMMENT: Final = re.compile(r"(?:^|(?<=\s))#.*$", re.MULTILINE)
 
 
-def rewritten(text: str, new: JSON, where: str) -> str:
+def rewrite_yaml(text: str, new: JSON, where: str) -> str:
     """Return the YAML ``text`` changed to say ``new``.
 
     Raises:
