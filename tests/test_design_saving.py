@@ -17,7 +17,7 @@ from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import read_config
 from materia_nb.loadout.design import Design
-from materia_nb.loadout.design.jsontext import rewrite_json
+from materia_nb.loadout.design.rewriting import rewrite_json
 from materia_nb.loadout.formats import parse_yaml
 from materia_nb.loadout.layers import BUNDLED, PROJECT_FILE
 

@@ -431,7 +431,7 @@ class Cast(Snapshot):
             MateriaError: there is no such thing to add up by (``unknown_group``).
         """
         from materia_nb.cast.views.tables import SpentView
-        from materia_nb.insight.spending import spent
+        from materia_nb.insight.queries import spent
 
         groups = by or ("socket",)
         return SpentView(groups, spent(self.rules, self.session, groups))
@@ -448,7 +448,7 @@ class Cast(Snapshot):
             MateriaError: the path names nothing (``bad_path``), or the cast is shown as recorded (``not_castable``).
         """
         from materia_nb.cast.views.compare_view import BlameView
-        from materia_nb.insight.blame import blame
+        from materia_nb.insight.queries import blame
 
         self.needs_castable()
         if not split_path(path):

@@ -28,7 +28,7 @@ from materia_nb.store.derived import usage_report
 
 if TYPE_CHECKING:
     from materia_nb.engine.outcome import Remark
-    from materia_nb.insight.ask import Found
+    from materia_nb.insight.queries import Found
     from materia_nb.insight.why import Why
     from materia_nb.store.reference import Difference
 
@@ -363,7 +363,7 @@ class Snapshot:
         Raises:
             MateriaError: it is no JSONPath (``question``).
         """
-        from materia_nb.insight.ask import ask
+        from materia_nb.insight.queries import ask
 
         return ask(self.steps, expression)
 

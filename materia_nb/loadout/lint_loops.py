@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.derive import combined_condition
 from materia_nb.loadout.facts import (
     Facts,
     LoopFacts,
     Object,
     as_list,
     as_object,
+    combined_condition,
     is_condition,
     is_object,
     is_text,

@@ -8,22 +8,25 @@ from pathlib import Path
 from typing import Final, Literal
 
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.derive import Derivation, derive, socket_advance, socket_iterator
 from materia_nb.loadout.facts import (
     WORK_ITEMS,
     WORK_ITEMS_SOURCE,
+    Derivation,
     Facts,
     Object,
     as_list,
     as_object,
     assigns_work_items,
     camel,
+    derive,
     is_condition,
     is_object,
     is_text,
     materia_group,
     materia_kind,
     placed_materia,
+    socket_advance,
+    socket_iterator,
     whole,
 )
 from materia_nb.loadout.graph import (

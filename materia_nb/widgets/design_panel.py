@@ -12,7 +12,7 @@ import ipywidgets as ui
 from traitlets import Dict
 
 from materia_nb.display.escape import part
-from materia_nb.display.marks import Marks
+from materia_nb.display.graph_parts import Marks
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError

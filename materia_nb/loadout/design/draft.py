@@ -4,21 +4,50 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Concatenate, Final, ParamSpec
 
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, same
-from materia_nb.loadout.design import edges, exits, loops, pasting, sockets
+from materia_nb.loadout.design import loops, sockets
 from materia_nb.loadout.design.change import KIND, Change, as_json, refused, written
-from materia_nb.loadout.design.home import NOTEBOOK, Home
-from materia_nb.loadout.design.materia import made_materia, set_materia
 from materia_nb.loadout.design.mending import Mend, mend
 from materia_nb.loadout.design.picture import picture
+from materia_nb.loadout.design.sockets import made_materia, set_materia
 from materia_nb.loadout.facts import Facts, Object, as_object
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.report import Problem, Report
 from materia_nb.loadout.validate import check_config
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where a loadout is saved.
+
+    Attributes:
+        path: the file; None for this notebook.
+        seen: what the file held when it was read; None when it was not there.
+        why: why it is saved here and not where it came from; empty when it came from here.
+        below: the loadout as the layers below this place have it: a field of it that is not wanted is saved as
+            null, or it would shine through (R33).
+        materia: the materia as those layers have them, by id.
+    """
+
+    path: Path | None
+    seen: str | None = field(default=None, repr=False)
+    why: str = ""
+    below: Object = field(default_factory=dict, repr=False, compare=False)
+    materia: Object = field(default_factory=dict, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return "this notebook" if self.path is None else str(self.path)
+
+
+NOTEBOOK: Final = Home(None)
+
+
+# -- designs ---------------------------------------------------------------------------------
 
 P = ParamSpec("P")
 
@@ -55,24 +84,24 @@ class Design:
     set_socket: Final = _does(sockets.set_socket)
     place_socket: Final = _does(sockets.place_socket)
     place_sockets: Final = _does(sockets.place_sockets)
-    paste: Final = _does(pasting.pasted)
+    paste: Final = _does(sockets.pasted)
     set_entry: Final = _does(sockets.set_entry)
     set_loadout: Final = _does(sockets.set_loadout)
-    add_edge: Final = _does(edges.add_edge)
-    change_edge: Final = _does(edges.change_edge)
-    limit_edge: Final = _does(edges.limit_edge)
-    move_edge: Final = _does(edges.move_edge)
-    remove_edge: Final = _does(edges.remove_edge)
+    add_edge: Final = _does(sockets.add_edge)
+    change_edge: Final = _does(sockets.change_edge)
+    limit_edge: Final = _does(sockets.limit_edge)
+    move_edge: Final = _does(sockets.move_edge)
+    remove_edge: Final = _does(sockets.remove_edge)
     make_loop: Final = _does(loops.make_loop)
     rename_loop: Final = _does(loops.rename_loop)
     set_members: Final = _does(loops.set_members)
     set_source: Final = _does(loops.set_source)
     set_loop: Final = _does(loops.set_loop)
     delete_loop: Final = _does(loops.delete_loop)
-    add_exit: Final = _does(exits.add_exit)
-    change_exit: Final = _does(exits.change_exit)
-    move_exit: Final = _does(exits.move_exit)
-    remove_exit: Final = _does(exits.remove_exit)
+    add_exit: Final = _does(loops.add_exit)
+    change_exit: Final = _does(loops.change_exit)
+    move_exit: Final = _does(loops.move_exit)
+    remove_exit: Final = _does(loops.remove_exit)
 
     def __init__(
         self, name: str, document: Object, config: Object | None = None, home: Home = NOTEBOOK

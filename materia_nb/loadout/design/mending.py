@@ -14,15 +14,18 @@ from typing import Final, TypeAlias
 from materia_nb.errors import MateriaError, close_match
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design.change import Change, socket_in, with_socket, without
-from materia_nb.loadout.design.edges import add_edge, change_edge, edge_in, move_edge, remove_edge
-from materia_nb.loadout.design.exits import add_exit, as_exit, exit_in, remove_exit
-from materia_nb.loadout.design.loops import set_members, set_source
-from materia_nb.loadout.design.materia import set_materia
+from materia_nb.loadout.design.loops import add_exit, as_exit, exit_in, remove_exit, set_members, set_source
 from materia_nb.loadout.design.sockets import (
     SOCKET_FIELDS,
+    add_edge,
+    change_edge,
+    edge_in,
+    move_edge,
     next_socket_id,
+    remove_edge,
     rename_socket,
     set_entry,
+    set_materia,
     set_socket,
 )
 from materia_nb.loadout.facts import (

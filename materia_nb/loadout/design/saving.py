@@ -10,10 +10,8 @@ from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import ENDINGS, dumps, expanded, read_text, text_of, write_text
 from materia_nb.loadout.design.change import KIND, written
-from materia_nb.loadout.design.draft import Design
-from materia_nb.loadout.design.home import NOTEBOOK, Home
-from materia_nb.loadout.design.jsontext import rewrite_json
-from materia_nb.loadout.design.yamltext import lost_comments, rewrite_yaml
+from materia_nb.loadout.design.draft import NOTEBOOK, Design, Home
+from materia_nb.loadout.design.rewriting import lost_comments, rewrite_json, rewrite_yaml
 from materia_nb.loadout.facts import Object, as_object, is_object
 from materia_nb.loadout.layers import PROJECT_FILE, LayeredConfig, LayerName, whole_over
 from materia_nb.loadout.report import counted, shown
