@@ -15,7 +15,8 @@ from loadout_samples import CONDITIONS, config, edge, looped, route
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import same
 from materia_nb.loadout import build_graph
-from materia_nb.loadout.design import SOCKET_FIELDS, Design, next_socket_id, sketch
+from materia_nb.loadout.design import SOCKET_FIELDS, Design, next_socket_id
+from materia_nb.loadout.resolve import sketch_graph
 
 
 def design(document=None) -> Design:
@@ -363,7 +364,7 @@ def test_a_sound_design_is_drawn_as_it_would_be_cast_and_an_unsound_one_as_far_a
 def test_anything_can_be_sketched_and_reported_on(document):
     raw = document if isinstance(document, dict) else {"sockets": document, "loops": document}
     draft = Design("T", raw, {"materia": {"P": raw}})
-    sketch("T", raw, raw)
+    sketch_graph({"loadouts": {"T": raw}, "materia": raw}, "T")
     draft.graph()
     assert draft.patch() == []
 

@@ -374,7 +374,7 @@ def derive(facts: Facts) -> Derivation:
             sockets=tuple(member for member in loop.members if member in facts.sockets),
             generator=loop.consumes["from"] if loop.consumes else None,
             output=loop.output if loop.consumes else None,
-            iterator=_loop_iterator(loop),
+            iterator=loop_iterator(loop),
             routes=tuple(_routes(result, loop)),
         )
     for loop in facts.loops:
@@ -390,9 +390,10 @@ def socket_iterator(facts: Facts, id_: str) -> Iterator | None:
     """Return where a socket gets its item: its own ``foreach``, else the first loop that gives one (R1)."""
     foreach = facts.foreach(id_)
     if foreach is not None:
+        alias = foreach.get("as")
         return Iterator(
-            items=foreach["items"],
-            alias=foreach.get("as") or "item",
+            items=facts.items_of(id_) or "?",
+            alias=alias if is_text(alias) else "item",
             cursor=facts.cursor_of(id_) or f"{id_}Index",
         )
     loop = facts.iterating_loop(id_)
@@ -405,7 +406,8 @@ def combined_condition(conditions: Iterable[Condition]) -> Condition:
     return found.pop() if len(found) == 1 else "always"
 
 
-def _loop_iterator(loop: LoopFacts) -> Iterator | None:
+def loop_iterator(loop: LoopFacts) -> Iterator | None:
+    """Return what a loop goes over, with the cursor of its first member; None when it goes over nothing."""
     if not loop.iterates:
         return None
     first = loop.members[0] if loop.members else ""

@@ -13,11 +13,11 @@ from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout.design import loops, sockets
 from materia_nb.loadout.design.change import KIND, Change, as_json, refused, written
 from materia_nb.loadout.design.mending import Mend, mend
-from materia_nb.loadout.design.picture import picture
 from materia_nb.loadout.design.sockets import made_materia, set_materia
 from materia_nb.loadout.facts import Facts, Object, as_object
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.report import Problem, Report
+from materia_nb.loadout.resolve import build_graph, sketch_graph
 from materia_nb.loadout.validate import check_config
 
 
@@ -282,7 +282,8 @@ class Design:
         """What can be drawn of it: the resolved graph, or, while there are problems, all that is well formed."""
         report = self.report
         if self._graph is None or self._graph[0] is not report:
-            self._graph = report, picture(self.whole, self.name, report)
+            make = build_graph if report.ok else sketch_graph
+            self._graph = report, make(self.whole, self.name)
         return self._graph[1]
 
     def patch(self) -> list[dict[str, JSON]]:
