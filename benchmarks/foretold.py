@@ -18,6 +18,7 @@ from math import sqrt
 from pathlib import Path
 from random import Random
 from statistics import fmean, pstdev
+from typing import Any
 
 from table import show
 
@@ -26,6 +27,7 @@ from materia_nb.insight.explore import Exploration
 from materia_nb.insight.rehearse import rehearse
 from materia_nb.insight.space import Bounds
 from materia_nb.loadout import LoadoutError, build_graph
+from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 
 EACH = 20
 """How many rehearsals one random loadout gets."""
@@ -40,7 +42,7 @@ def never_happens(rehearsals: int) -> None:
 
     from test_engine_properties import loadouts
 
-    counted = {"rehearsals": 0, "loadouts": 0, "left out": 0, "witnesses": 0}
+    counted = dict.fromkeys(("rehearsals", "loadouts", "with other protocols", "left out", "witnesses"), 0)
     begin = time.perf_counter()
     laps = rehearsals // EACH + 1
     folder = Path(tempfile.mkdtemp(prefix="foretold-"))
@@ -53,7 +55,8 @@ def never_happens(rehearsals: int) -> None:
         suppress_health_check=list(HealthCheck),
     )
     @given(loadouts(), st.integers(0, 2), st.integers(0, 2**32))
-    def one(document: dict[str, object], items: int, number: int) -> None:
+    def one(document: dict[str, Any], items: int, number: int) -> None:
+        mixed = _speaks(document["loadouts"]["T"], Random(number))
         try:
             graph = build_graph(document)
         except LoadoutError:
@@ -63,6 +66,7 @@ def never_happens(rehearsals: int) -> None:
             counted["left out"] += 1
             return
         counted["loadouts"] += 1
+        counted["with other protocols"] += mixed
         found = rehearse(graph, EACH, Random(number).uniform(0.2, 0.9), items, number)
         counted["rehearsals"] += EACH
         impossible = {*explored.never, *explored.unreached}
@@ -84,7 +88,20 @@ def never_happens(rehearsals: int) -> None:
     show(["nothing impossible happened in", ""], [*rows, ["seconds", f"{time.perf_counter() - begin:.0f}"]])
 
 
-def _witnesses(explored: Exploration, document: dict[str, object], folder: Path) -> int:
+def _speaks(loadout: dict[str, Any], random: Random) -> bool:
+    """Let a loadout speak a protocol at random, and half of the time some of its sockets others; whether any is not sparse."""
+    loadout["handoff"] = random.choice(OWN_PROTOCOLS)
+    for socket in loadout["sockets"].values() if random.random() < 0.5 else ():
+        if random.random() < 0.5:
+            socket["handoff"] = random.choice(OWN_PROTOCOLS)
+    spoken = {
+        loadout["handoff"],
+        *(socket.get("handoff", "sparse") for socket in loadout["sockets"].values()),
+    }
+    return spoken != {"sparse"}
+
+
+def _witnesses(explored: Exploration, document: dict[str, Any], folder: Path) -> int:
     """Cast every witness of a loadout on disk; raises when one does not do what it says."""
     folder.mkdir(parents=True)
     wb = Workbench(folder, bundled=False)
@@ -95,7 +112,7 @@ def _witnesses(explored: Exploration, document: dict[str, object], folder: Path)
         witness = explored.witness(what)
         cast = wb.cast("r", agents={"*": witness.answers}, pins=witness.pins)
         while cast.status in {"ready", "waiting"}:
-            if cast.run() == "person":
+            if cast.run() == "person" and cast.status != "held":
                 cast.finalize()
         ends = cast.failure.kind if cast.failure else cast.status
         if tuple(socket for socket, *_ in cast.route) != witness.route or ends != witness.end:

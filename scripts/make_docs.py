@@ -20,7 +20,7 @@ from make_cheatsheet import SOURCE, sheet
 from materia_nb import Workbench
 from materia_nb.agents import Turn
 from materia_nb.cast.views.status import marks_of
-from materia_nb.display.marks import Marks
+from materia_nb.display.graph_parts import Marks
 from materia_nb.display.svg import graph_svg
 from materia_nb.engine import events
 from materia_nb.gallery import Card, gallery

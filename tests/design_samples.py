@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from loadout_samples import json_values as any_values
+from loadout_samples import valid_configs
 
 
 def plainly(value: Any) -> str:
@@ -23,3 +24,14 @@ def is_plain(value: Any) -> bool:
 
 
 json_values = any_values.filter(is_plain)
+
+
+def _without_notes(document: Any) -> Any:
+    for loadout in document["loadouts"].values():
+        for socket in loadout["sockets"].values():
+            socket.pop("note", None)
+    return document
+
+
+plain_configs = valid_configs().map(_without_notes).filter(is_plain)
+"""Configs that a file can hold: without the notes of sockets, which may be anything, such as NaN."""

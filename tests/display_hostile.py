@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from display_graphs import graph, socket
-from materia_nb.display.marks import Marks
+from materia_nb.display.graph_parts import Marks
 from materia_nb.loadout.graph import Advance, Derived, ExitRoute, Graph, Iterator, Loop
 
 HOSTILE = [

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from design_samples import is_plain, json_values
-from loadout_samples import CONDITIONS, config, edge, looped, route, valid_configs
+from design_samples import json_values, plain_configs
+from loadout_samples import CONDITIONS, config, edge, looped, route
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import same
 from materia_nb.loadout import build_graph
-from materia_nb.loadout.design import SOCKET_FIELDS, Design, next_socket_id, sketch
+from materia_nb.loadout.design import SOCKET_FIELDS, Design, next_socket_id
+from materia_nb.loadout.resolve import sketch_graph
 
 
 def design(document=None) -> Design:
@@ -363,7 +364,7 @@ def test_a_sound_design_is_drawn_as_it_would_be_cast_and_an_unsound_one_as_far_a
 def test_anything_can_be_sketched_and_reported_on(document):
     raw = document if isinstance(document, dict) else {"sockets": document, "loops": document}
     draft = Design("T", raw, {"materia": {"P": raw}})
-    sketch("T", raw, raw)
+    sketch_graph({"loadouts": {"T": raw}, "materia": raw}, "T")
     draft.graph()
     assert draft.patch() == []
 
@@ -406,7 +407,7 @@ def do(draft: Design, operation) -> None:
         assert text(draft.document) == before
 
 
-@given(valid_configs().filter(is_plain), st.lists(_operation, max_size=12))
+@given(plain_configs, st.lists(_operation, max_size=12))
 def test_all_undone_is_the_original_and_the_patch_makes_the_document(document, operations):
     original = text(document)
     draft = design(document)
@@ -425,7 +426,7 @@ def test_all_undone_is_the_original_and_the_patch_makes_the_document(document, o
     assert text(document) == original, "nothing that was given is changed in place"
 
 
-@given(valid_configs().filter(is_plain), st.lists(_operation, max_size=12), json_values)
+@given(plain_configs, st.lists(_operation, max_size=12), json_values)
 def test_unknown_fields_survive_every_operation_but_the_one_that_takes_their_owner(
     document, operations, extra
 ):
@@ -447,9 +448,7 @@ def test_unknown_fields_survive_every_operation_but_the_one_that_takes_their_own
         assert len(without) <= sum(step.startswith(words) for step in draft.steps)
 
 
-@given(
-    valid_configs().filter(is_plain), st.lists(_operation.filter(lambda one: "exit" in one[0]), max_size=8)
-)
+@given(plain_configs, st.lists(_operation.filter(lambda one: "exit" in one[0]), max_size=8))
 def test_operations_on_exits_touch_nothing_but_exits(document, operations):
     draft = design(document)
     before = copy.deepcopy(draft.document)

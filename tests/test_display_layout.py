@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import display_graphs as graphs
 from display_checks import faults, inside, points_of
+from materia_nb.display.graph_parts import END_SIGN, START, links
 from materia_nb.display.layout import place
-from materia_nb.display.links import END_SIGN, START, links
 from materia_nb.loadout.graph import Edge
 
 

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 import display_graphs as graphs
 from display_checks import contrast
 from display_hostile import HOSTILE, hostile_graph, hostile_marks
+from materia_nb.display.graph_parts import TIMES, Marks
 from materia_nb.display.layout import place
-from materia_nb.display.marks import Marks
+from materia_nb.display.shapes import THEMES
 from materia_nb.display.svg import graph_svg
-from materia_nb.display.themes import THEMES
-from materia_nb.display.words import TIMES
 
 ELEMENTS = {"svg", "title", "desc", "g", "rect", "path", "polygon", "text"}
 ATTRIBUTES = {

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import display_graphs as graphs
 from display_hostile import HOSTILE, hostile_graph, hostile_marks
-from materia_nb.display.marks import Marks
+from materia_nb.display.graph_parts import Marks
 from materia_nb.display.mermaid import graph_mermaid, mermaid_text
 from materia_nb.display.text import display_width, graph_text, table, tree
 

@@ -319,7 +319,7 @@ def test_every_code_of_check_is_explained():
         for value in vars(report).values()
         if isinstance(value, str) and re.fullmatch(r"[a-z]+(-[a-z]+)+", value)
     }
-    sources = "".join(path.read_text() for path in ROOT.glob("materia_nb/loadout/lint*.py"))
+    sources = "".join(path.read_text() for path in ROOT.glob("materia_nb/loadout/*.py"))
     hints = set(re.findall(r'\.hint\(\s*"([a-z-]+)"', sources)) | {report.MISSING_COMMAND}
     assert len(problems) > 10
     assert len(hints) > 10

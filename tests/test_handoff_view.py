@@ -10,8 +10,17 @@ import pytest
 
 from display_hostile import HOSTILE
 from materia_nb.cast.views.handoff_view import HandoffView, statuses_of
-from materia_nb.display.protocol_sections import contract_sections, envelope_sections, path_svg, path_words
-from materia_nb.display.sections import MOST_ROWS, Pointer, Section, sections_html, sections_text
+from materia_nb.display.sections import (
+    MOST_ROWS,
+    Pointer,
+    Section,
+    contract_sections,
+    envelope_sections,
+    path_svg,
+    path_words,
+    sections_html,
+    sections_text,
+)
 from materia_nb.store.side_files import file_within, find_evidence
 from protocol_helpers import HOSTILE as VALUES
 from protocol_helpers import block, changed, contract, envelope, paths_of

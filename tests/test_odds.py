@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from builders import asks, at, config, edge, loop, retry_loop
 from materia_nb.errors import MateriaError
 from materia_nb.insight.explore import Exploration
-from materia_nb.insight.odds import counted
+from materia_nb.insight.odds import DENSE, counted, knots, solve
 from materia_nb.insight.rehearse import rehearse
-from materia_nb.insight.solve import DENSE, knots, solve
 from materia_nb.insight.space import Bounds
 from materia_nb.loadout import build_graph
 from test_engine_properties import loadouts, rules_of

@@ -12,7 +12,7 @@ import cast_helpers as h
 import materia_nb
 from builders import NO, YES, Play, asks, at, config, edge, exit_route, items, loop, retry_loop, say
 from materia_nb.errors import MateriaError
-from materia_nb.insight.predict import STOP, guesses, judge, known_guess, upcoming
+from materia_nb.insight.why import STOP, guesses, judge, known_guess, upcoming
 from materia_nb.lessons import Question, predict, question, seal, sealed
 from materia_nb.widgets.base import widgets_in
 from materia_nb.widgets.predict import PredictPanel

@@ -22,13 +22,11 @@ from display_hostile import HOSTILE, hostile_graph, hostile_marks
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.cards import SMALL_SIZE, chip
 from materia_nb.display.geometry import text_width
+from materia_nb.display.graph_parts import Marks, count_words, links
 from materia_nb.display.html import Html
 from materia_nb.display.layout import Direction
-from materia_nb.display.links import links
-from materia_nb.display.marks import Marks
+from materia_nb.display.shapes import LIGHT
 from materia_nb.display.svg import graph_svg
-from materia_nb.display.themes import LIGHT
-from materia_nb.display.words import count_words
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import ExitRoute, Graph

@@ -203,7 +203,7 @@ class Cast:
             MateriaError: there is no such thing to add up by (``unknown_group``).
         """
         from materia_nb.cast.views.tables import SpentView
-        from materia_nb.insight.spending import spent
+        from materia_nb.insight.queries import spent
 
         groups = by or ("socket",)
         return SpentView(groups, spent(self.runner.rules, self.runner.session, groups))
@@ -220,7 +220,7 @@ class Cast:
             MateriaError: the path names nothing (``bad_path``), or the cast is shown as recorded (``not_castable``).
         """
         from materia_nb.cast.views.compare_view import BlameView
-        from materia_nb.insight.blame import blame
+        from materia_nb.insight.queries import blame
 
         self.now.needs_castable()
         if not split_path(path):

@@ -14,7 +14,7 @@ from materia_nb.engine.step import short
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.sparse import SEVERITIES
 from materia_nb.insight import sides
-from materia_nb.insight.ask import Found
+from materia_nb.insight.queries import Found
 from materia_nb.jsonvalue import compact
 from materia_nb.loadout.graph import Graph
 from materia_nb.store.catalogue import CastEntry
@@ -162,7 +162,7 @@ class StepList(_Listed[StepRecord]):
         Raises:
             MateriaError: it is no JSONPath (``question``).
         """
-        from materia_nb.insight.ask import ask
+        from materia_nb.insight.queries import ask
 
         return ask(self._all, expression)
 

@@ -36,8 +36,8 @@ from materia_nb.engine.state import Pin
 from materia_nb.engine.step import short
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff import protocol
-from materia_nb.insight.ask import Found, query_of
 from materia_nb.insight.odds import PerSocket
+from materia_nb.insight.queries import Found, query_of
 from materia_nb.insight.rehearse import rehearse
 from materia_nb.insight.space import MOST_STATES, Bounds
 from materia_nb.jsonvalue import JSON
@@ -51,9 +51,14 @@ from materia_nb.loadout import (
 )
 from materia_nb.loadout.compose import Composition, compose
 from materia_nb.loadout.config_files import expanded, is_there, resolved
-from materia_nb.loadout.copies import add_definitions, placed_materia
 from materia_nb.loadout.facts import as_object, materia_kind
-from materia_nb.loadout.layers import PROJECT_FILE, profile_directory, whole_over
+from materia_nb.loadout.layers import (
+    PROJECT_FILE,
+    add_definitions,
+    placed_materia,
+    profile_directory,
+    whole_over,
+)
 from materia_nb.loadout.report import MISSING_COMMAND, Problem
 from materia_nb.platform import place_to_record
 from materia_nb.sharing import Progress
@@ -72,8 +77,8 @@ from materia_nb.utilities.command import lacking, moved
 
 if TYPE_CHECKING:
     from materia_nb.cast.quests import QuestBoard
-    from materia_nb.cast.sweep.checks import Check
-    from materia_nb.cast.sweep.outcome import Sweep
+    from materia_nb.cast.sweep.results import Sweep
+    from materia_nb.cast.sweep.verdicts import Check
     from materia_nb.gallery import Gallery
     from materia_nb.gallery.opening import Opened
     from materia_nb.loadout.design import Design
@@ -835,10 +840,10 @@ class Workbench:
         Raises:
             MateriaError: a loadout has problems, a name is unknown, or what is asked for makes no grid (``usage``).
         """
-        from materia_nb.cast.sweep.checks import named_checks
         from materia_nb.cast.sweep.grid import Grid
-        from materia_nb.cast.sweep.outcome import FIELDS
+        from materia_nb.cast.sweep.results import FIELDS
         from materia_nb.cast.sweep.sweeping import sweep
+        from materia_nb.cast.sweep.verdicts import named_checks
 
         names = (
             [loadouts] if isinstance(loadouts, str) else list(loadouts or [self._needs_loadout(self.chosen)])

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from materia_nb.display.marks import Marks
+from materia_nb.display.graph_parts import Marks
 from materia_nb.display.mermaid import graph_mermaid
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text

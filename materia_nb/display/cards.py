@@ -7,9 +7,16 @@ from typing import Final
 
 from materia_nb.display.escape import part
 from materia_nb.display.geometry import fit, text_width
-from materia_nb.display.links import END_SIGN, Link
-from materia_nb.display.marks import Marks
-from materia_nb.display.words import NEVER, count_words, edge_words, loop_words, socket_notes
+from materia_nb.display.graph_parts import (
+    END_SIGN,
+    NEVER,
+    Link,
+    Marks,
+    count_words,
+    edge_words,
+    loop_words,
+    socket_notes,
+)
 from materia_nb.loadout.graph import Graph, Loop, Socket
 from materia_nb.loadout.vocabulary import Tint, tint_of
 

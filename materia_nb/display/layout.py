@@ -11,17 +11,10 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from materia_nb.display.cards import card, folded_size, label_size, stub_size, title_size
-from materia_nb.display.columns import set_columns
-from materia_nb.display.crossings import order_rows
-from materia_nb.display.geometry import Box, Point
-from materia_nb.display.links import END_SIGN, START, Link, links
-from materia_nb.display.ports import set_ports
-from materia_nb.display.ranks import ranks, walk
-from materia_nb.display.regions import Region, regions
-from materia_nb.display.rows import Item, Wire, build_rows
-from materia_nb.display.strokes import Stroke
-from materia_nb.display.wiring import PAD, Drawing, Picture
-from materia_nb.display.words import reachable
+from materia_nb.display.coordinates import PAD, Drawing, Picture, set_columns, set_ports
+from materia_nb.display.geometry import Box, Point, Stroke
+from materia_nb.display.graph_parts import END_SIGN, START, Link, Region, links, reachable, regions
+from materia_nb.display.rows import Item, Wire, build_rows, order_rows, ranks, walk
 from materia_nb.loadout.graph import Graph
 
 MARGIN: Final = 16.0

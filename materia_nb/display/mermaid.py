@@ -6,15 +6,19 @@ import re
 from typing import Final
 
 from materia_nb.display.escape import part
-from materia_nb.display.links import END_SIGN, START, Link, links
-from materia_nb.display.marks import Marks
-from materia_nb.display.regions import Region, regions
-from materia_nb.display.words import (
+from materia_nb.display.graph_parts import (
+    END_SIGN,
+    START,
     TIMES,
+    Link,
+    Marks,
+    Region,
     answer_words,
     kind_words,
     link_words,
+    links,
     loop_words,
+    regions,
     socket_notes,
     state_words,
 )

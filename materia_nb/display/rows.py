@@ -1,12 +1,83 @@
-"""Rows of cells: what a region's sockets, boxes, bends and labels become before they get coordinates."""
+"""Rows of cells: on which rank each item stands, what stands in each row, and in which order."""
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, TypeAlias
 
-from materia_nb.display.links import Link
+from materia_nb.display.graph_parts import Link
+
+Arc: TypeAlias = tuple[str, str]
+
+
+def walk(items: Sequence[str], arcs: Sequence[Arc], roots: Sequence[str]) -> tuple[list[str], set[int]]:
+    """Walk the arcs depth first, in their order, from ``roots`` and then from whatever was not reached.
+
+    Returns the items in the order in which they were met, and the indices of the arcs that close a cycle.
+    """
+    out: dict[str, list[int]] = {item: [] for item in items}
+    for index, (tail, _) in enumerate(arcs):
+        out[tail].append(index)
+    met: list[str] = []
+    back: set[int] = set()
+    state: dict[str, int] = {}  # 1 while on the path, 2 when left
+    for root in (*roots, *items):
+        if root in state:
+            continue
+        state[root] = 1
+        met.append(root)
+        path = [(root, iter(out[root]))]
+        while path:
+            item, rest = path[-1]
+            for index in rest:
+                head = arcs[index][1]
+                seen = state.get(head)
+                if seen == 1:
+                    back.add(index)
+                elif seen is None:
+                    state[head] = 1
+                    met.append(head)
+                    path.append((head, iter(out[head])))
+                    break
+            else:
+                state[item] = 2
+                path.pop()
+    return met, back
+
+
+def ranks(order: Sequence[str], arcs: Sequence[Arc], back: set[int], *, most: int) -> dict[str, int]:
+    """Give each item a rank below all that lead to it, with at most ``most`` items on a rank.
+
+    Backward arcs count the other way round.
+    """
+    after: dict[str, list[str]] = {item: [] for item in order}
+    waiting = dict.fromkeys(order, 0)
+    for index, (tail, head) in enumerate(arcs):
+        if tail == head:
+            continue
+        first, then = (head, tail) if index in back else (tail, head)
+        after[first].append(then)
+        waiting[then] += 1
+    rank = dict.fromkeys(order, 0)
+    taken: Counter[int] = Counter()
+    todo = [item for item in order if not waiting[item]]
+    for item in todo:
+        while taken[rank[item]] >= most:
+            rank[item] += 1
+        taken[rank[item]] += 1
+        for then in after[item]:
+            rank[then] = max(rank[then], rank[item] + 1)
+            waiting[then] -= 1
+            if not waiting[then]:
+                todo.append(then)
+    return rank
+
+
+# -- rows ------------------------------------------------------------------------------------
 
 TURN: Final = 13.0
 """Pixels between the side of a card and the first line that runs along it."""
@@ -238,3 +309,94 @@ def _end(wire: Wire, cell: Cell) -> tuple[float, bool]:
     if cell.item.ports is not None:
         return cell.item.ports[wire.link.key], False
     return 0.0, wire.upward
+
+
+# -- the order in a row ----------------------------------------------------------------------
+
+
+def _count(row: list[Cell]) -> int:
+    """Count the crossings between a row and the one below it."""
+    ends = sorted((join.upper_place, join.lower_place) for cell in row for join in cell.down)
+    seen: list[float] = []
+    crossings = 0
+    for _, lower in ends:
+        crossings += len(seen) - bisect_right(seen, lower)
+        insort(seen, lower)
+    return crossings
+
+
+def _total(rows: list[list[Cell]]) -> int:
+    return sum(_count(row) for row in rows)
+
+
+def _number(row: list[Cell]) -> None:
+    for place, cell in enumerate(row):
+        cell.place = place
+
+
+def _sort(row: list[Cell], *, by_upper: bool, title: Cell | None) -> None:
+    """Put a row into the order of the means of its neighbours in the row above (or below)."""
+    wanted: dict[int, float] = {}
+    for cell in row:
+        joins: list[Join] = cell.up if by_upper else cell.down
+        if joins:
+            places = [join.upper_place if by_upper else join.lower_place for join in joins]
+            wanted[id(cell)] = sum(places) / len(places)
+    # Cells without neighbours there stay where they are; the others are sorted into the remaining places.
+    free = iter(sorted((cell for cell in row if id(cell) in wanted), key=lambda cell: wanted[id(cell)]))
+    ordered = [next(free) if id(cell) in wanted else cell for cell in row]
+    if title is not None and title in ordered:
+        ordered.remove(title)
+        ordered.append(title)
+    row[:] = ordered
+    _number(row)
+
+
+def _pair(a: list[float], b: list[float]) -> int:
+    """Crossings of the lines of two neighbours when the first stands left of the second."""
+    return sum(1 for x in a for y in b if x > y)
+
+
+def _swap_neighbours(row: list[Cell], title: Cell | None) -> bool:
+    """Swap neighbours where that takes crossings away."""
+    changed = False
+    for index in range(len(row) - 1):
+        left, right = row[index], row[index + 1]
+        if title in (left, right):
+            continue
+        now = then = 0
+        for ours, theirs in (
+            ([j.upper_place for j in left.up], [j.upper_place for j in right.up]),
+            ([j.lower_place for j in left.down], [j.lower_place for j in right.down]),
+        ):
+            now += _pair(ours, theirs)
+            then += _pair(theirs, ours)
+        if then < now:
+            row[index], row[index + 1] = right, left
+            right.place, left.place = index, index + 1
+            changed = True
+    return changed
+
+
+def order_rows(rows: Rows, *, sweeps: int) -> None:
+    """Order every row; the best order met in ``sweeps`` sweeps up and down is kept."""
+    grid = rows.rows
+    for row in grid:
+        _number(row)
+    best, kept = _total(grid), [list(row) for row in grid]
+    for sweep in range(sweeps):
+        if not best:
+            break
+        down = sweep % 2 == 0
+        for row in grid if down else reversed(grid):
+            _sort(row, by_upper=down, title=rows.title)
+        for _ in range(4):
+            swapped = [_swap_neighbours(row, rows.title) for row in grid]
+            if not any(swapped):
+                break
+        crossings = _total(grid)
+        if crossings < best:
+            best, kept = crossings, [list(row) for row in grid]
+    for row, ordered in zip(grid, kept, strict=True):
+        row[:] = ordered
+        _number(row)

@@ -1,15 +1,27 @@
-"""Titled tables that show themselves as text and as HTML alike, with pointers to files that become links."""
+"""Titled tables that show themselves as text and HTML, and those of contracts and envelopes, with what supports them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from math import hypot
 from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import quote
 
 from materia_nb.display.escape import clip, esc, part, plain
+from materia_nb.display.geometry import Box, Point
 from materia_nb.display.html import Html, html_heading, html_join, html_lines, html_table, html_text
+from materia_nb.display.shapes import FONT
+from materia_nb.display.svg import INK, NOW, PLATE, RIM
 from materia_nb.display.text import table
+from materia_nb.handoff.common import as_text
+from materia_nb.handoff.contract import Output, legal_next, output_of
+from materia_nb.handoff.contract.contract_fields import ABSENT, as_list
+from materia_nb.handoff.envelope import envelope_of
+from materia_nb.handoff.envelope.envelope_check import IDENTITY, SEVERITIES, Concern, Envelope
+from materia_nb.jsonvalue import JSON
 
 MOST_ROWS: Final = 100
 _CELL_CHARS: Final = 400
@@ -94,3 +106,221 @@ def _html_cell(cell: Cell) -> Html:
     return Html(
         f'<a href="./{quote(cell.path, safe="/", errors="replace")}"><bdi>{esc(clip(cell.text, 400))}</bdi></a>'
     )
+
+
+# -- contracts and envelopes -----------------------------------------------------------------
+
+_HUB: Final = "IN_PROGRESS"
+_WIDE, _HIGH = 150.0, 34.0
+_BOXES: Final = {
+    _HUB: Box(215, 68, _WIDE, _HIGH),
+    "APPROVAL_REQUEST": Box(8, 16, _WIDE, _HIGH),
+    "NEEDS_INPUT": Box(8, 120, _WIDE, _HIGH),
+    "COMPLETE": Box(422, 16, _WIDE, _HIGH),
+    "BLOCKED": Box(422, 120, _WIDE, _HIGH),
+}
+_SIZE: Final = (580, 170)
+_APART: Final = 6.0
+
+
+def path_words(statuses: Sequence[str]) -> str:
+    """Say which statuses were reported, in order, and which may follow."""
+    if not statuses:
+        return "no status yet"
+    return f"{' → '.join(statuses)} (may be followed by {' or '.join(legal_next(statuses[-1]))})"
+
+
+def path_svg(statuses: Sequence[str]) -> Html:
+    """Draw the statuses, the ways between them, and the way taken: thick, and numbered in order.
+
+    Args:
+        statuses: as reported, in order; names that are none of the five are passed over.
+    """
+    known = [status for status in statuses if status in _BOXES]
+    taken = set(pairwise(known))
+    words = path_words(known)
+    width, height = _SIZE
+    root = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{esc(words)}" width="{width}" '
+        f'height="{height}" viewBox="0 0 {width} {height}" font-family="{FONT}" font-size="12">'
+    )
+    parts = [root, f"<title>{esc(words)}</title>"]
+    for name in _BOXES:
+        if name != _HUB:
+            parts += [_way(name, _HUB, taken), _way(_HUB, name, taken)]
+    parts.append(_again((_HUB, _HUB) in taken))
+    parts += [
+        _state(name, [n for n, status in enumerate(known, 1) if status == name], last=known[-1:] == [name])
+        for name in _BOXES
+    ]
+    return Html("".join([*parts, "</svg>"]))
+
+
+def _way(start: str, end: str, taken: set[tuple[str, str]]) -> str:
+    """Draw the arrow from one status to another; the two directions run beside each other."""
+    at, to = _BOXES[start], _BOXES[end]
+    right = to.x > at.x
+    shift = _APART if right else -_APART
+    first = (at.right if right else at.x, at.y + _HIGH / 2 + shift)
+    last = (to.x if right else to.right, to.y + _HIGH / 2 + shift)
+    return _line(
+        f"M{first[0]:g} {first[1]:g}L{last[0]:g} {last[1]:g}", first, last, taken=(start, end) in taken
+    )
+
+
+def _again(taken: bool) -> str:
+    """Draw the arrow of a status that is reported twice in a row, over the box in the middle."""
+    box = _BOXES[_HUB]
+    left, right = box.x + 50, box.right - 50
+    path = f"M{left:g} {box.y:g}C{left:g} {box.y - 36:g} {right:g} {box.y - 36:g} {right:g} {box.y:g}"
+    return _line(path, (right, box.y - 20), (right, box.y), taken=taken)
+
+
+def _line(path: str, before: Point, end: Point, *, taken: bool) -> str:
+    colour = NOW if taken else RIM
+    style = 'stroke-width="3"' if taken else 'stroke-width="1" stroke-dasharray="3 4"'
+    long = hypot(end[0] - before[0], end[1] - before[1])
+    dx, dy = (end[0] - before[0]) / long, (end[1] - before[1]) / long
+    back, half = (9.0, 5.0) if taken else (7.0, 3.5)
+    x, y = end[0] - dx * back, end[1] - dy * back
+    tip = f"{end[0]:.1f},{end[1]:.1f} {x - dy * half:.1f},{y + dx * half:.1f} {x + dy * half:.1f},{y - dx * half:.1f}"
+    return (
+        f'<path d="{path}" fill="none" stroke="{colour}" {style}/><polygon points="{tip}" fill="{colour}"/>'
+    )
+
+
+def _state(name: str, turns: Sequence[int], *, last: bool) -> str:
+    box = _BOXES[name]
+    rim, thick = (NOW, 3) if turns else (RIM, 1)
+    number = f"{', '.join(map(str, turns))}: " if turns else ""
+    weight = ' font-weight="700"' if last else ""
+    return (
+        f'<rect x="{box.x:g}" y="{box.y:g}" width="{_WIDE:g}" height="{_HIGH:g}" rx="6" fill="{PLATE}" '
+        f'stroke="{rim}" stroke-width="{thick}"/><text x="{box.x + _WIDE / 2:g}" y="{box.y + 21:g}" '
+        f'text-anchor="middle" fill="{INK}"{weight}>{esc(number + name)}</text>'
+    )
+
+
+def contract_sections(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
+    """Return what a contract says, in the order in which a person needs it; never raises.
+
+    Args:
+        value: the contract, valid or not; what cannot be read is left out.
+        find: tells which of the files that it names are there.
+    """
+    said = output_of(value)
+    sections = [Section("contract", rows=facts(_contract_headline(said)))]
+    for title, owner in (
+        ("verification", said.verification),
+        ("asks for", said.approval_request),
+        ("consolidation", said.consolidation_report),
+    ):
+        rows = tuple((name, entry) for name, given in owner.items() for entry in _texts(given))
+        sections += [Section(title, rows=rows)] if rows else []
+    sections.append(_contract_evidence(said, find))
+    suggested = [(one["description"], one["body"]) for one in said.memorialize_suggestions.suggestions]
+    suggested += [(note, "") for note in said.memory_suggestions]
+    if suggested:
+        sections.append(Section("suggests to remember", ("what", "in full"), tuple(suggested)))
+    return sections
+
+
+def path_section(statuses: Sequence[str]) -> Section:
+    """Return the statuses that an agent has reported in this visit as a diagram and in words."""
+    return Section("plan_status", lines=(path_words(statuses),), picture=path_svg(statuses))
+
+
+def _contract_headline(said: Output) -> list[tuple[str, Cell]]:
+    loop, used = said.loop_state, said.context_consumption or {}
+    rounds = f"{loop.iteration} of {as_text(loop.max_iterations)}" if loop else ""
+    metric = f"{as_text(loop.metric)}, wanted {as_text(loop.threshold)}" if loop else ""
+    rolled = said.rollback_executed
+    return [
+        ("status", said.plan_status),
+        ("says", said.user_facing_summary or ""),
+        *(("still to do", as_text(step)) for step in said.pending_steps),
+        ("next", "" if said.next_action is None else as_text(said.next_action)),
+        ("round", rounds),
+        ("metric", metric),
+        ("taken back", "" if rolled in (None, ABSENT) else str(rolled)),
+        *((label, str(used[name])) for name, label in _USED.items() if used.get(name) is not None),
+    ]
+
+
+_USED: Final = {"tokens_used": "tokens used", "pct_window": "window used"}
+
+
+def _contract_evidence(said: Output, find: FindFile) -> Section:
+    rows: list[tuple[Cell, ...]] = []
+    for name, entries in said.evidence.items():
+        for entry in entries:
+            text = as_text(entry)
+            rows.append((name, Pointer(text, find(text)) if name == "files_checked" else text))
+    empty = [name for name, entries in said.evidence.items() if not entries]
+    lines = (f"nothing in: {', '.join(empty)}",) if empty else ()
+    return Section("evidence", ("list", "entry") if rows else (), tuple(rows), lines)
+
+
+def _texts(given: JSON) -> list[str]:
+    """An entry for each thing in a list, one for anything else; null says nothing."""
+    return [as_text(entry) for entry in as_list(given)]
+
+
+_SIGNS: Final = {"HIGH": "!!!", "MEDIUM": "!!", "LOW": "!"}
+_LINE: Final = re.compile(r":\d+(?:[-:]\d+)*$")
+
+
+def envelope_sections(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
+    """Return what an envelope says, in the order in which a person needs it; never raises.
+
+    Args:
+        value: the envelope, valid or not; what cannot be read is left out.
+        find: tells which of the files that it names are there.
+    """
+    said = envelope_of(value)
+    sections = [Section("envelope", rows=facts(_envelope_headline(said)))]
+    if said.concerns:
+        rows = [_concern(one, find) for one in sorted(said.concerns, key=_rank)]
+        sections.append(Section("concerns", ("severity", "what", "where", "what to do"), tuple(rows)))
+    evidence = _envelope_evidence(said, find)
+    if evidence:
+        sections.append(Section("evidence", ("kind", "pointer"), tuple(evidence)))
+    if said.assumptions:
+        assumed = tuple((one.assumption, one.why, one.impact) for one in said.assumptions)
+        sections.append(Section("assumptions", ("taken for granted", "why", "if it is wrong"), assumed))
+    meta = value.get("meta")
+    if isinstance(meta, dict):
+        written = facts([(name, str(meta[name])) for name in IDENTITY if isinstance(meta.get(name), str)])
+        sections += [Section("meta", rows=written)] if written else []
+    return sections
+
+
+def _envelope_headline(said: Envelope) -> list[tuple[str, Cell]]:
+    can_help = {True: "yes", False: "no", None: ""}[said.can_help]
+    return [
+        ("status", said.status),
+        ("done", said.did),
+        ("found", said.found),
+        *(("decided", decision) for decision in said.decisions),
+        ("recommends", said.recommendation),
+        ("because", said.reason),
+        ("another round helps", can_help),
+        ("suggests", said.suggestion),
+    ]
+
+
+def _rank(concern: Concern) -> int:
+    return SEVERITIES.index(concern.severity) if concern.severity in SEVERITIES else len(SEVERITIES)
+
+
+def _concern(concern: Concern, find: FindFile) -> tuple[Cell, ...]:
+    severity = f"{_SIGNS.get(concern.severity, '')} {concern.severity}".strip()
+    place = Pointer(concern.location, find(_LINE.sub("", concern.location)))
+    return severity, concern.description, place, concern.recommendation
+
+
+def _envelope_evidence(said: Envelope, find: FindFile) -> list[tuple[Cell, ...]]:
+    rows: list[tuple[Cell, ...]] = [("file", Pointer(text, find(text))) for text in said.artifacts]
+    rows += [("command", text) for text in said.commands]
+    rows += [("measured", f"{name} = {as_text(value)}") for name, value in (said.measurements or {}).items()]
+    return rows

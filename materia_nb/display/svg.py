@@ -12,12 +12,30 @@ from typing import Final
 from materia_nb.display.cards import LABEL_SIZE, SMALL_SIZE, card, live_chip
 from materia_nb.display.escape import esc, part, shorten
 from materia_nb.display.geometry import Box, text_width
+from materia_nb.display.graph_parts import (
+    END_SIGN,
+    Link,
+    Marks,
+    link_words,
+    links,
+    loop_words,
+    state_words,
+    summary,
+    who_words,
+)
 from materia_nb.display.layout import Direction, Line, Placed, place
-from materia_nb.display.links import END_SIGN, Link, links
-from materia_nb.display.marks import Marks
-from materia_nb.display.shapes import FONT, loop_region, pill, sign, socket_card, socket_title
-from materia_nb.display.themes import LIGHT, THEMES, Colours, ThemeName
-from materia_nb.display.words import link_words, loop_words, state_words, summary, who_words
+from materia_nb.display.shapes import (
+    FONT,
+    LIGHT,
+    THEMES,
+    Colours,
+    ThemeName,
+    loop_region,
+    pill,
+    sign,
+    socket_card,
+    socket_title,
+)
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.vocabulary import described
 

@@ -8,14 +8,15 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from materia_nb.display.escape import ELLIPSIS, part, plain, shorten
-from materia_nb.display.links import END_SIGN, links
-from materia_nb.display.marks import Marks
-from materia_nb.display.words import (
+from materia_nb.display.graph_parts import (
+    END_SIGN,
     NEVER,
     TIMES,
+    Marks,
     answer_words,
     budget_words,
     kind_words,
+    links,
     loop_words,
     reachable,
     socket_notes,

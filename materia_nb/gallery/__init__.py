@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from materia_nb.display.bundle import Shown, bundle
+from materia_nb.display.graph_parts import Marks
 from materia_nb.display.html import Html, html_heading, html_join, html_lines, html_panel, html_text
-from materia_nb.display.marks import Marks
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError, did_you_mean

@@ -14,10 +14,8 @@ from typing import NamedTuple, TypeAlias
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import Usage
 from materia_nb.insight import sides
-from materia_nb.insight.changes import Change, Where, changes, where
-from materia_nb.insight.loadouts import LoadoutComparison, Route
-from materia_nb.insight.parting import Difference, after_the_last, between
-from materia_nb.insight.sides import Aspect, Side
+from materia_nb.insight.changes import Change, LoadoutComparison, Route, Where, changes, where
+from materia_nb.insight.sides import Aspect, Difference, Side, after_the_last, between
 
 
 class Pair(NamedTuple):

@@ -16,8 +16,7 @@ from materia_nb.engine.state import Status
 from materia_nb.errors import MateriaError
 from materia_nb.insight import sides
 from materia_nb.insight.compare import Comparison
-from materia_nb.insight.parting import Difference
-from materia_nb.insight.sides import Side
+from materia_nb.insight.sides import Difference, Side
 from materia_nb.jsonvalue import same
 
 AnswerKey: TypeAlias = tuple[str, str, str]

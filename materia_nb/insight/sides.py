@@ -1,15 +1,17 @@
-"""Two steps beside one another: what was said, decided and spent in each, and in what they differ."""
+"""Two steps beside one another: what was said, decided and spent in each, in what they differ, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
+from materia_nb.engine.routing import Decision, Look
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord
 from materia_nb.engine.state import Usage
-from materia_nb.insight.changes import Change, changes
+from materia_nb.insight.changes import Change, changes, compare_sockets, shown
 from materia_nb.jsonvalue import JSON, MISSING, compact, same
+from materia_nb.loadout.graph import Graph
 
 Aspect: TypeAlias = Literal["socket", "given", "answer", "route", "state"]
 """In what two steps can differ: where they are, what a person changed before, what was said, where it went, what it left."""
@@ -133,3 +135,166 @@ def _way(step: StepRecord) -> tuple[object, ...]:
         return ()
     failure = decision.failure.kind if decision.failure else None
     return decision.by, decision.target, decision.satisfied, failure, decision.done, decision.exhausted
+
+
+# -- why they differ -------------------------------------------------------------------------
+
+_SHOWN = 60
+_PLACES = 3
+
+
+class Difference(NamedTuple):
+    """Where two casts first differ.
+
+    Attributes:
+        step: its number, the same in both; 0 when they differ before the first one.
+        a: where the first cast went from there: a socket or ``end``; None when it failed, or has not gone on.
+        b: where the second went.
+        lines: which answer, verdict, edge or exit made the difference, a sentence each.
+        aspects: in what the step differs; empty when only one of them has gone on, or they ended otherwise.
+    """
+
+    step: int
+    a: str | None
+    b: str | None
+    lines: tuple[str, ...]
+    aspects: tuple[Aspect, ...] = ()
+
+    @property
+    def why(self) -> str:
+        """The reason in words."""
+        return " ".join(self.lines)
+
+    def __str__(self) -> str:
+        head = f"Step {self.step}: A went to {self.a or 'nowhere'}, B to {self.b or 'nowhere'}."
+        return "\n  ".join([head, *self.lines])
+
+
+def between(
+    one: StepRecord,
+    other: StepRecord,
+    aspects: tuple[Aspect, ...],
+    names: tuple[str, str] = ("", ""),
+    graphs: tuple[Graph, Graph] | None = None,
+) -> Difference:
+    """Tell why two steps differ, all steps before them being alike; ``graphs`` are the loadouts that they ran in."""
+    told: list[str] = []
+    if "socket" in aspects:
+        told.append(f"A is at {_place_words(one)}, B at {_place_words(other)}.")
+    if "given" in aspects:
+        places = _places(state_changes(one.before.data, other.before.data, names), "state")
+        told.append(f"The state was changed by a person before it: {places}.")
+    if "answer" in aspects and "socket" not in aspects:
+        told.append(_answers(one, other, names))
+    if "route" in aspects or "socket" in aspects:
+        told += [_way_words("A", one.decision), _way_words("B", other.decision)]
+    elif "answer" in aspects:
+        told.append(f"Both went to {went(one) or 'nowhere'}.")
+    if "state" in aspects and not {"answer", "socket", "given"} & {*aspects}:
+        places = _places(state_changes(one.after.data, other.after.data, names), "state")
+        told.append(f"What was put into the state differs: {places}.")
+    told += _loadouts(graphs, one, other)
+    return Difference(one.number, went(one), went(other), tuple(told), aspects)
+
+
+def after_the_last(a: Side, b: Side) -> Difference | None:
+    """Tell how two casts differ whose common steps are alike: in how far they went, or how they ended."""
+    ones, others = a.session.steps, b.session.steps
+    number = min(len(ones), len(others))
+    left, right = (went(steps[number - 1]) if number else None for steps in (ones, others))
+    if len(ones) != len(others):
+        shorter, longer, names = (a, b, "AB") if len(ones) < len(others) else (b, a, "BA")
+        following = longer.session.steps[number]
+        why = f"{names[0]} {_stands(shorter)} there; {names[1]} went on with {_place_words(following)}."
+        return Difference(number, left, right, (why,))
+    if _end(a) == _end(b):
+        return None
+    return Difference(number, left, right, (f"A {_stands(a)}; B {_stands(b)}.",))
+
+
+def _end(side: Side) -> tuple[str, str | None]:
+    state = side.session.state
+    return state.status, state.failure.kind if state.failure else None
+
+
+def _stands(side: Side) -> str:
+    state = side.session.state
+    if state.failure is not None:
+        return f"is {state.status} ({state.failure.kind}: {_cut(state.failure.message)})"
+    return f"is {state.status}"
+
+
+def _place_words(step: StepRecord) -> str:
+    return f"{step.socket} ({step.item_key})" if step.item_key else step.socket
+
+
+def _answers(one: StepRecord, other: StepRecord, names: tuple[str, str]) -> str:
+    a, b = answer(one), answer(other)
+    where = _place_words(one)
+    asked = prompt_layers(one, other, names)
+    given = f"What it was asked differs, in: {', '.join(asked)}." if asked else ""
+    if a is None or b is None:
+        who = "neither" if a is b else "only B" if a is None else "only A"
+        text = f"{where} has answered in {who}."
+    elif isinstance(a, dict | list) and isinstance(b, dict | list):
+        found = [change for change in changes(a, b) if not alike(change.a, change.b, names)]
+        text = f"{where} answered otherwise: {_places(found, '$')}." if found else _turns(one, other)
+    elif alike(a, b, names):
+        text = _turns(one, other)
+    else:
+        text = f"{where} answered otherwise: {_both(a, b)}."
+    return f"{text} {given}".strip()
+
+
+def _turns(one: StepRecord, other: StepRecord) -> str:
+    if len(one.turns) == len(other.turns):
+        return f"{_place_words(one)} answered otherwise in an earlier turn of the visit."
+    return (
+        f"{_place_words(one)} came to its answer in {len(one.turns)} turns in A, in {len(other.turns)} in B."
+    )
+
+
+def _places(found: list[Change], root: str) -> str:
+    told = [
+        f"{f'{root}.{one.path}' if one.path else root} is {_both(one.a, one.b)}"
+        for one in sorted(found, key=lambda one: one.path.rpartition(".")[2] != "satisfied")[:_PLACES]
+    ]
+    more = [f"and {len(found) - _PLACES} more"] if len(found) > _PLACES else []
+    return "; ".join(told + more)
+
+
+def _way_words(name: str, decision: Decision | None) -> str:
+    if decision is None:
+        return f"{name} waits for the answer."
+    if decision.failure is not None:
+        return f"{name} stopped ({decision.failure.kind}: {_cut(decision.failure.message)})."
+    look = decision.chosen
+    if look is None:
+        return f"{name} went to {decision.target} ({decision.by})."
+    return f"{name} took {_edge(look)} to {look.to}: {look.reason(decision.satisfied)}."
+
+
+def _edge(look: Look) -> str:
+    return f"exit {look.route}" if look.place is None else f"edge {look.place + 1}"
+
+
+def _loadouts(graphs: tuple[Graph, Graph] | None, one: StepRecord, other: StepRecord) -> list[str]:
+    """Say how the loadouts differ at this socket, since the same answer can lead elsewhere in another graph."""
+    if graphs is None or graphs[0] is graphs[1] or one.socket != other.socket:
+        return []
+    found = compare_sockets(*graphs, one.socket)
+    if not found:
+        return []
+    told = "; ".join(f"{row.field} is {_both(row.a, row.b)}" for row in found[:_PLACES])
+    more = f"; and {len(found) - _PLACES} more" if len(found) > _PLACES else ""
+    return [f"The loadouts differ there: {told}{more}."]
+
+
+def _both(a: JSON, b: JSON) -> str:
+    left, right = shown(a, b, _SHOWN)
+    return f"{left} in A, {right} in B"
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.bundle import Shown, bundle
 from materia_nb.display.escape import plain
+from materia_nb.display.graph_parts import Marks
 from materia_nb.display.html import Html, html_join, html_panel, html_text
-from materia_nb.display.marks import Marks
 from materia_nb.engine.entering import enter
 from materia_nb.engine.items import list_at
 from materia_nb.engine.routing import edge_use
 from materia_nb.engine.step import short
 from materia_nb.errors import MateriaError
-from materia_nb.insight.predict import Prediction, guesses, judge, known_guess, upcoming
+from materia_nb.insight.why import Prediction, guesses, judge, known_guess, upcoming
 from materia_nb.lessons.checks import Sealed
 from materia_nb.lessons.guessbook import keep
 from materia_nb.loadout.graph import END

@@ -1,18 +1,20 @@
 """Facts that follow from a raw config; checking, hints and resolving all read them here.
 
-Every function takes JSON of any shape and never raises.
+Facts take JSON of any shape and never raise; what is derived of a loadout, its loop regions, exits and advances (R15),
+is derived of a valid one.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Iterator as Iterating
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeGuard
 
 from materia_nb.jsonvalue import JSON, split_path
+from materia_nb.loadout.graph import END, Advance, Derived, ExitRoute, Iterator, Loop
 from materia_nb.loadout.vocabulary import CONDITIONS, GUARDS, Condition
 
 WORK_ITEMS: Final = "workItems"
@@ -266,6 +268,17 @@ class Facts:
         found = (edge.get("to") for _, edge in self.edges(socket))
         return [to for to in found if isinstance(to, str) and to in self.sockets]
 
+    def likely_generator(self, members: Collection[str]) -> str | None:
+        """Return the generator that a loop of ``members`` would consume: the only one that leads into it."""
+        found = [
+            id_
+            for id_ in self.sockets
+            if self.is_generator(id_)
+            and id_ not in members
+            and any(to in members for to in self.targets(id_))
+        ]
+        return found[0] if len(found) == 1 else None
+
     def iterating_loop(self, socket: str) -> LoopFacts | None:
         """Return the first loop, in the loadout's order, that gives ``socket`` an item (R1)."""
         return next((loop for loop in self.loops_of.get(socket, ()) if loop.iterates), None)
@@ -332,3 +345,164 @@ def placed_materia(facts: Facts) -> list[str]:
     """Return the ids of the materia that the sockets of a loadout name."""
     named = (socket.get("materia") for socket in facts.sockets.values())
     return [id_ for id_ in named if isinstance(id_, str)]
+
+
+# -- what is derived of a valid loadout ------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Derivation:
+    """What was derived for a loadout, with a sentence for each fact."""
+
+    facts: Facts
+    loops: dict[str, Loop] = field(default_factory=dict)
+    advances: dict[str, Advance] = field(default_factory=dict)
+    json_sources: set[str] = field(default_factory=set)
+    told: list[Derived] = field(default_factory=list)
+
+    def tell(self, source: str, text: str) -> None:
+        """Put a derived fact into words for the person who reads the graph."""
+        self.told.append(Derived(source, text))
+
+
+def derive(facts: Facts) -> Derivation:
+    """Derive loops, routes and advances of a loadout without problems (R12, R13, R15)."""
+    result = Derivation(facts)
+    for loop in facts.loops:
+        result.loops[loop.id] = Loop(
+            id=loop.id,
+            sockets=tuple(member for member in loop.members if member in facts.sockets),
+            generator=loop.consumes["from"] if loop.consumes else None,
+            output=loop.output if loop.consumes else None,
+            iterator=loop_iterator(loop),
+            routes=tuple(_routes(result, loop)),
+        )
+    for loop in facts.loops:
+        if loop.consumes:
+            _derive_from_legacy_exit(result, loop)
+    for loop in facts.loops:
+        if loop.consumes:
+            _derive_from_exits(result, loop)
+    return result
+
+
+def socket_iterator(facts: Facts, id_: str) -> Iterator | None:
+    """Return where a socket gets its item: its own ``foreach``, else the first loop that gives one (R1)."""
+    foreach = facts.foreach(id_)
+    if foreach is not None:
+        alias = foreach.get("as")
+        return Iterator(
+            items=facts.items_of(id_) or "?",
+            alias=alias if is_text(alias) else "item",
+            cursor=facts.cursor_of(id_) or f"{id_}Index",
+        )
+    loop = facts.iterating_loop(id_)
+    return None if loop is None else Iterator(loop.items(), loop.alias(), loop.cursor(id_), loop.id)
+
+
+def combined_condition(conditions: Iterable[Condition]) -> Condition:
+    """Return the one condition that all routes share, else always (R15)."""
+    found = set(conditions)
+    return found.pop() if len(found) == 1 else "always"
+
+
+def loop_iterator(loop: LoopFacts) -> Iterator | None:
+    """Return what a loop goes over, with the cursor of its first member; None when it goes over nothing."""
+    if not loop.iterates:
+        return None
+    first = loop.members[0] if loop.members else ""
+    return Iterator(loop.items(), loop.alias(), loop.cursor(first), loop.id)
+
+
+def _routes(result: Derivation, loop: LoopFacts) -> list[ExitRoute]:
+    routes = [
+        ExitRoute(route["id"], loop.id, route["from"], route["condition"], route["targetSocketId"])
+        for route in as_list(loop.raw.get("exits"))
+    ]
+    legacy = loop.raw.get("exit")
+    if not is_object(legacy) or legacy["to"] == END:
+        return routes
+    return _with_legacy_route(result, loop, routes, legacy)
+
+
+def _with_legacy_route(
+    result: Derivation, loop: LoopFacts, routes: list[ExitRoute], legacy: Object
+) -> list[ExitRoute]:
+    source, when, target = legacy["from"], legacy["when"], legacy["to"]
+    route = ExitRoute(f"exit:{source}:{when}", loop.id, source, when, target, derived=True)
+    replaced = next((r for r in routes if (r.source, r.condition) == (source, when)), None)
+    if replaced is not None and (replaced.id, replaced.target) == (route.id, target):
+        return routes
+    instead = f", in place of {replaced.id}" if replaced is not None else ""
+    result.tell(f"loops.{loop.id}.exit", f"{loop.id} is left from {source} to {target} when {when}{instead}")
+    return [r for r in routes if r is not replaced] + [route]
+
+
+def _derive_from_legacy_exit(result: Derivation, loop: LoopFacts) -> None:
+    legacy = loop.raw.get("exit")
+    if not is_object(legacy):
+        return
+    source, when = legacy["from"], legacy["when"]
+    if (
+        when != "always"
+        and result.facts.authored_parse(source) is None
+        and not result.facts.is_generator(source)
+    ):
+        result.json_sources.add(source)
+        result.tell(
+            f"{source}.parse", f"{source} is parsed as json, because loop {loop.id} is left when it is {when}"
+        )
+    if not is_object(result.facts.sockets[source].get("advance")):
+        _give_advance(result, loop, source, when)
+
+
+def _derive_from_exits(result: Derivation, loop: LoopFacts) -> None:
+    routes = as_list(loop.raw.get("exits"))
+    if not routes or _has_advance(result, loop):
+        return
+    for source in dict.fromkeys(route["from"] for route in routes):
+        if is_object(result.facts.sockets[source].get("advance")) or source in result.advances:
+            continue
+        conditions = [route["condition"] for route in routes if route["from"] == source]
+        _give_advance(result, loop, source, combined_condition(conditions))
+
+
+def _has_advance(result: Derivation, loop: LoopFacts) -> bool:
+    """Whether a member moves the loop's cursor, as written or as derived from a legacy exit."""
+    for member in loop.members:
+        cursor = loop.cursor(member)
+        derived = result.advances.get(member)
+        if result.facts.advance_cursor(member) == cursor or (
+            derived is not None and derived.cursor == cursor
+        ):
+            return True
+    return False
+
+
+def _give_advance(result: Derivation, loop: LoopFacts, source: str, when: Condition) -> None:
+    advance = Advance(loop.cursor(source), loop.items(), when, derived=True)
+    if source in result.advances:
+        return
+    result.advances[source] = advance
+    moment = "each time it completes" if when == "always" else f"when it is {when}"
+    result.tell(
+        f"{source}.advance",
+        f"{source} moves {advance.cursor} over {advance.items} {moment} (exit of loop {loop.id})",
+    )
+
+
+def socket_advance(result: Derivation, id_: str) -> Advance | None:
+    """Return how a socket moves on: as written, with what it takes from its iterator, or as derived (R14)."""
+    raw: JSON = result.facts.sockets[id_].get("advance")
+    if not is_object(raw):
+        return result.advances.get(id_)
+    facts = result.facts
+    cursor = raw.get("cursor") or facts.cursor_of(id_)
+    items = raw.get("items") or facts.items_of(id_)
+    missing = [name for name in ("cursor", "items") if raw.get(name) is None]
+    if missing:
+        names = " and ".join(missing)
+        result.tell(
+            f"{id_}.advance", f"{id_} takes the {names} of its advance from its iterator ({cursor}, {items})"
+        )
+    return Advance(str(cursor), str(items), raw.get("when", "always"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from materia_nb.jsonvalue import JSON, split_path
+from materia_nb.loadout.check_fields import hint_fields
 from materia_nb.loadout.facts import (
     CANONICAL_ID,
     SHIPPED_SCRIPTS,
@@ -18,11 +19,9 @@ from materia_nb.loadout.facts import (
     source_head,
     variables,
 )
-from materia_nb.loadout.lint_fields import hint_fields
-from materia_nb.loadout.lint_lists import hint_lists
 from materia_nb.loadout.lint_loops import hint_loops
 from materia_nb.loadout.lint_protocols import hint_protocols
-from materia_nb.loadout.lint_variables import hint_variables
+from materia_nb.loadout.lint_state import hint_lists, hint_variables
 from materia_nb.loadout.lint_ways import hint_ways, reached_from, ways_on
 from materia_nb.loadout.report import Findings, Problem, shown
 from materia_nb.loadout.vocabulary import GUARDS

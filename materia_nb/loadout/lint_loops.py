@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.derive import combined_condition
 from materia_nb.loadout.facts import (
     Facts,
     LoopFacts,
     Object,
     as_list,
     as_object,
+    combined_condition,
     is_condition,
     is_object,
     is_text,
@@ -26,24 +26,24 @@ def hint_loops(findings: Findings, facts: Facts) -> None:
         _hint_shape(findings, loop)
         if not loop.iterates:
             continue
-        advancing = _advancing(facts, loop)
-        for id_, how in advancing.items():
+        moving = advancing(facts, loop)
+        for id_, how in moving.items():
             moved.setdefault(id_, set()).add(how)
         ways_out = loop.raw.get("exits") or loop.raw.get("exit")
-        if not advancing and not (ways_out and loop.consumes is not None):
+        if not moving and not (ways_out and loop.consumes is not None):
             findings.hint(
                 "never-advances",
                 f"loops.{loop.id}",
                 "no member moves on to the next item, so the first item is worked on again and again",
                 "add exits (they derive an advance), or an advance on the last member",
             )
-        for id_, how in advancing.items():
+        for id_, how in moving.items():
             _hint_advancing(findings, facts, loop, id_, how)
-        _hint_routes(findings, loop, advancing)
-        for id_, how in advancing.items():
+        _hint_routes(findings, loop, moving)
+        for id_, how in moving.items():
             _hint_next_item(findings, facts, id_, how)
             _hint_exhausted(findings, facts, loop, id_, how)
-        _hint_empty(findings, loop, advancing)
+        _hint_empty(findings, loop, moving)
     for id_ in facts.sockets:
         _hint_lone_guard(findings, facts, id_, moved.get(id_, set()))
 
@@ -82,7 +82,7 @@ def _hint_shape(findings: Findings, loop: LoopFacts) -> None:
         )
 
 
-def _advancing(facts: Facts, loop: LoopFacts) -> dict[str, Condition]:
+def advancing(facts: Facts, loop: LoopFacts) -> dict[str, Condition]:
     """Return the members that move the loop's cursor, as written or as its exits derive it (R15)."""
     found: dict[str, Condition] = {}
     for member in loop.members:
@@ -174,19 +174,7 @@ def _hint_empty(findings: Findings, loop: LoopFacts, advancing: dict[str, Condit
 
 def _hint_exhausted(findings: Findings, facts: Facts, loop: LoopFacts, id_: str, how: Condition) -> None:
     """Hint at a member that may exhaust the list with a result that no exit from it waits for (R16)."""
-    loops = facts.loops_of.get(id_, ())
-    if not any(one.raw.get("exits") for one in loops) or as_object(loop.raw.get("exit")):
-        return
-    found = {
-        condition
-        for one in loops
-        for _, route in _routes(one)
-        if route.get("from") == id_ and is_condition(condition := route.get("condition"))
-    }
-    if "always" in found or (found and facts.gives_text(id_)):
-        return
-    missing = [when for when in GUARDS if how in ("always", when) and when not in found]
-    if missing:
+    if missing := unmatched(facts, id_, how):
         findings.hint(
             "exhausted-unmatched",
             f"loops.{loop.id}.exits",
@@ -194,6 +182,22 @@ def _hint_exhausted(findings: Findings, facts: Facts, loop: LoopFacts, id_: str,
             "the cast ends as complete",
             f"give {id_!r} an exit for {' and '.join(missing)}, or for always",
         )
+
+
+def unmatched(facts: Facts, id_: str, how: Condition) -> list[Condition]:
+    """Return the results with which a member that moves on when it is ``how`` ends its list and no exit waits (R16)."""
+    loops = facts.loops_of.get(id_, ())
+    if not any(one.raw.get("exits") for one in loops) or any(is_object(one.raw.get("exit")) for one in loops):
+        return []
+    found = {
+        condition
+        for one in loops
+        for _, route in _routes(one)
+        if route.get("from") == id_ and is_condition(condition := route.get("condition"))
+    }
+    if "always" in found or (found and facts.gives_text(id_)):
+        return []
+    return [when for when in GUARDS if how in ("always", when) and when not in found]
 
 
 def _hint_lone_guard(findings: Findings, facts: Facts, id_: str, moved: set[Condition]) -> None:

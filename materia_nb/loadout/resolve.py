@@ -5,31 +5,37 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from math import ceil
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, TypeGuard
 
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.derive import Derivation, derive, socket_advance, socket_iterator
 from materia_nb.loadout.facts import (
     WORK_ITEMS,
     WORK_ITEMS_SOURCE,
+    Derivation,
     Facts,
+    LoopFacts,
     Object,
     as_list,
     as_object,
     assigns_work_items,
     camel,
+    derive,
     is_condition,
     is_object,
     is_text,
+    loop_iterator,
     materia_group,
     materia_kind,
     placed_materia,
+    socket_advance,
+    socket_iterator,
     whole,
 )
 from materia_nb.loadout.graph import (
     CAST_CONTEXTS,
     DEFAULT_TIMEOUT_MS,
     END,
+    Advance,
     Budget,
     CastContext,
     Edge,
@@ -43,97 +49,6 @@ from materia_nb.loadout.graph import (
 from materia_nb.loadout.report import INVALID_CONFIG, LoadoutError, Problem, Report
 from materia_nb.loadout.validate import find_problems
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF
-
-
-def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str]) -> Graph:
-    """Make a graph of whatever is well formed; never raises.
-
-    Args:
-        document: the config.
-        name: the loadout.
-        visited: sockets that must be there, since something was recorded of them, each with its materia.
-    """
-    loadouts = as_object(as_object(document).get("loadouts"))
-    title = name or next(iter(loadouts), "")
-    facts = Facts(title, as_object(loadouts.get(title)), as_object(as_object(document).get("materia")))
-    ids = dict.fromkeys([*facts.sockets, *visited])
-    entry = facts.raw.get("entry")
-    return Graph(
-        name=title,
-        entry=entry if isinstance(entry, str) and entry in ids else next(iter(ids), END),
-        sockets={id_: _sketched_socket(facts, id_, ids, visited.get(id_)) for id_ in ids},
-        loops={loop.id: _loop(facts, loop.id, ids) for loop in facts.loops},
-        limits=Limits(),
-        budget=Budget(),
-        derived=(),
-        consumers={},
-    )
-
-
-def _sketched_socket(facts: Facts, id_: str, ids: Iterable[str], recorded: str | None) -> Socket:
-    named = facts.sockets.get(id_, {}).get("materia")
-    raw = facts.materia_of(id_)
-    return Socket(
-        id=id_,
-        materia=_sketched_materia(named if is_text(named) else recorded or "?", raw),
-        parse="text",
-        assign=(),
-        edges=tuple(
-            Edge(edge["when"], edge["to"], place)
-            for place, edge in facts.edges(id_)
-            if is_condition(edge.get("when")) and _is_target(edge.get("to"), ids)
-        ),
-        advance=None,
-        iterator=None,
-        loops=tuple(loop.id for loop in facts.loops_of.get(id_, ())),
-    )
-
-
-def _sketched_materia(id_: str, raw: Object) -> Materia:
-    label = raw.get("label")
-    return Materia(
-        id=id_,
-        label=label if is_text(label) else id_,
-        kind=materia_kind(raw),
-        prompt="",
-        generator=raw.get("generator") is True,
-        multi_turn=False,
-        tools="none",
-        model=None,
-        thinking=None,
-        command=(),
-        script=None,
-        params={},
-        timeout_ms=0,
-        owner=None,
-        raw=raw,
-    )
-
-
-def _loop(facts: Facts, id_: str, ids: Iterable[str]) -> Loop:
-    loop = next(one for one in facts.loops if one.id == id_)
-    generator = (loop.consumes or {}).get("from")
-    routes = [
-        ExitRoute(str(raw.get("id")), id_, raw["from"], raw["condition"], raw["targetSocketId"])
-        for raw in map(as_object, as_list(loop.raw.get("exits")))
-        if raw.get("from") in loop.members
-        and raw["from"] in ids
-        and is_condition(raw.get("condition"))
-        and _is_target(raw.get("targetSocketId"), ids)
-    ]
-    return Loop(
-        id=id_,
-        sockets=tuple(member for member in loop.members if member in ids),
-        generator=generator if isinstance(generator, str) and generator in ids else None,
-        output=None,
-        iterator=None,
-        routes=tuple(routes),
-    )
-
-
-def _is_target(target: JSON, ids: Iterable[str]) -> bool:
-    return isinstance(target, str) and (target == END or target in ids)
-
 
 LONGEST_TIMEOUT_MS: Final = 2**31 - 1  # about 24 days: beyond it, waiting overflows on some systems
 
@@ -166,10 +81,6 @@ def build_graph(
         id_: _socket(derivation, id_, raw, materia[raw["materia"]], told)
         for id_, raw in facts.sockets.items()
     }
-    consumers: dict[str, tuple[str, ...]] = {}
-    for loop in derivation.loops.values():
-        if loop.generator is not None:
-            consumers[loop.generator] = (*consumers.get(loop.generator, ()), loop.id)
     return Graph(
         name=name,
         entry=str(facts.entry),
@@ -178,9 +89,18 @@ def build_graph(
         limits=_limits(as_object(document.get("limits"))),
         budget=_budget(as_object(document.get("budget"))),
         derived=tuple(derivation.told),
-        consumers=consumers,
+        consumers=_consumers(derivation.loops.values()),
         document=_own_document(document, name, used),
     )
+
+
+def _consumers(loops: Iterable[Loop]) -> dict[str, tuple[str, ...]]:
+    """Return which loops go over the work items of each generator."""
+    found: dict[str, tuple[str, ...]] = {}
+    for loop in loops:
+        if loop.generator is not None:
+            found[loop.generator] = (*found.get(loop.generator, ()), loop.id)
+    return found
 
 
 def _own_document(document: Object, name: str, used: Collection[str]) -> dict[str, JSON]:
@@ -204,8 +124,6 @@ _NO_LOADOUT = Problem(INVALID_CONFIG, "loadouts", "the config has no loadouts", 
 
 def _socket(derivation: Derivation, id_: str, raw: Object, materia: Materia, told: CastContext) -> Socket:
     facts = derivation.facts
-    loadout_layout = as_object(as_object(facts.raw.get("layout")).get("sockets")).get(id_)
-    layout = loadout_layout if is_object(loadout_layout) else raw.get("layout")
     parse = _parse(derivation, id_, materia)
     return Socket(
         id=id_,
@@ -224,8 +142,15 @@ def _socket(derivation: Derivation, id_: str, raw: Object, materia: Materia, tol
         finalize=raw.get("finalize") is True and parse == "json" and _finalizes_alone(materia),
         cast_context=raw.get("castContext") or told,
         assignment=as_object(raw.get("assignment")),
-        layout=layout if is_object(layout) else None,
+        layout=_layout(facts, id_, raw),
     )
+
+
+def _layout(facts: Facts, id_: str, raw: Object) -> Object | None:
+    """Return where a socket is drawn: as the loadout says, else the socket itself."""
+    spot = as_object(as_object(facts.raw.get("layout")).get("sockets")).get(id_)
+    found = spot if is_object(spot) else raw.get("layout")
+    return found if is_object(found) else None
 
 
 def _finalizes_alone(materia: Materia) -> bool:
@@ -292,3 +217,120 @@ def _budget(raw: Object) -> Budget:
     warn = raw.get("warnAtPercent")
     most = whole(raw.get("maxTokens"))
     return Budget(most) if warn is None else Budget(most, warn)
+
+
+# -- what cannot be cast ------------------------------------------------------------------
+
+
+def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str] | None = None) -> Graph:
+    """Return what is well formed of a loadout as a graph to be looked at; it is not meant to be cast. Never raises.
+
+    Edges and exits that lead nowhere and sockets that are no objects are left out; places, by which an edge is
+    known, are those of the document.
+
+    Args:
+        document: the config.
+        name: the loadout; None takes the first.
+        visited: sockets that must be there, since something was recorded of them, each with its materia.
+    """
+    loadouts = as_object(as_object(document).get("loadouts"))
+    title, recorded = name or next(iter(loadouts), ""), visited or {}
+    facts = Facts(title, as_object(loadouts.get(title)), as_object(as_object(document).get("materia")))
+    ids = dict.fromkeys([*facts.sockets, *recorded])
+    entry, loops = facts.entry, {loop.id: _sketched_loop(loop, ids) for loop in facts.loops}
+    return Graph(
+        name=title,
+        entry=entry if isinstance(entry, str) and entry in ids else next(iter(recorded), ""),
+        sockets={id_: _sketched_socket(facts, id_, ids, recorded.get(id_, "no materia")) for id_ in ids},
+        loops=loops,
+        limits=Limits(),
+        budget=Budget(),
+        derived=(),
+        consumers=_consumers(loops.values()),
+    )
+
+
+def _sketched_socket(facts: Facts, id_: str, ids: Collection[str], recorded: str) -> Socket:
+    raw = facts.sockets.get(id_, {})
+    named, advance = raw.get("materia"), raw.get("advance")
+    return Socket(
+        id=id_,
+        materia=_sketched_materia(named if is_text(named) else recorded, facts.materia_of(id_)),
+        parse="json" if facts.authored_parse(id_) == "json" or facts.is_generator(id_) else "text",
+        assign=(),
+        edges=tuple(
+            Edge(edge["when"], edge["to"], place, most if most is not None and most > 0 else None)
+            for place, edge in facts.edges(id_)
+            if is_condition(edge.get("when")) and _leads(edge.get("to"), ids)
+            for most in (whole(edge.get("maxTraversals")),)
+        ),
+        advance=_sketched_advance(facts, id_, advance) if is_object(advance) else None,
+        iterator=socket_iterator(facts, id_),
+        loops=tuple(loop.id for loop in facts.loops_of.get(id_, ())),
+        layout=_layout(facts, id_, raw),
+    )
+
+
+def _sketched_advance(facts: Facts, id_: str, raw: Object) -> Advance:
+    when, items = raw.get("when"), raw.get("items")
+    return Advance(
+        facts.advance_cursor(id_) or "?",
+        items if is_text(items) else facts.items_of(id_) or "?",
+        when if is_condition(when) else "always",
+    )
+
+
+def _sketched_materia(id_: str, raw: Object) -> Materia:
+    label = raw.get("label")
+    return Materia(
+        id=id_,
+        label=label if is_text(label) else id_,
+        kind=materia_kind(raw),
+        prompt="",
+        generator=raw.get("generator") is True,
+        multi_turn=raw.get("multiTurn") is True,
+        tools="none",
+        model=None,
+        thinking=None,
+        command=(),
+        script=None,
+        params={},
+        timeout_ms=DEFAULT_TIMEOUT_MS,
+        owner=None,
+        raw=raw,
+        group=materia_group(raw),
+    )
+
+
+def _sketched_loop(loop: LoopFacts, ids: Collection[str]) -> Loop:
+    source, legacy = (loop.consumes or {}).get("from"), as_object(loop.raw.get("exit"))
+    routes = [
+        (
+            route.get("id"),
+            f"#{place}",
+            route.get("from"),
+            route.get("condition"),
+            route.get("targetSocketId"),
+            False,
+        )
+        for place, route in enumerate(map(as_object, as_list(loop.raw.get("exits"))))
+    ]
+    if legacy and legacy.get("to") != END:
+        way = legacy.get("from"), legacy.get("when"), legacy.get("to")
+        routes.append((None, f"exit:{way[0]}:{way[1]}", *way, True))
+    return Loop(
+        id=loop.id,
+        sockets=tuple(member for member in loop.members if member in ids),
+        generator=source if isinstance(source, str) and source in ids else None,
+        output=loop.output if loop.consumes else None,
+        iterator=loop_iterator(loop),
+        routes=tuple(
+            ExitRoute(id_ if is_text(id_) else place, loop.id, from_, when, to, derived)
+            for id_, place, from_, when, to, derived in routes
+            if isinstance(from_, str) and from_ in ids and is_condition(when) and _leads(to, ids)
+        ),
+    )
+
+
+def _leads(to: JSON, ids: Collection[str]) -> TypeGuard[str]:
+    return isinstance(to, str) and (to == END or to in ids)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.check_loops import check_loops
-from materia_nb.loadout.check_sockets import check_sockets
+from materia_nb.loadout.check_graph import check_loops, check_sockets
 from materia_nb.loadout.facts import (
     LANE_UTILITIES,
     Facts,
@@ -36,7 +35,7 @@ def find_problems(document: JSON, loadout: str | None = None) -> list[Problem]:
 
     The models are loaded here: pydantic is slow to import, and whoever loads no config needs none of it.
     """
-    from materia_nb.loadout.check_materia import check_fields, check_materia
+    from materia_nb.loadout.check_fields import check_fields, check_materia
     from materia_nb.loadout.models import Config, Loadout
 
     findings = Findings()

@@ -9,7 +9,6 @@ from materia_nb.display.escape import part, shorten
 from materia_nb.insight.explore import Exploration
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.design import Design
-from materia_nb.loadout.design.remedies import remedy_of
 from materia_nb.loadout.facts import (
     as_object,
     is_text,
@@ -44,7 +43,7 @@ def findings(design: Design, known: set[Pick]) -> list[Slice]:
     found = [*design.report.problems, *design.report.hints]
     rows = []
     for place, one in enumerate(found[:_MOST_FINDINGS]):
-        remedy = remedy_of(design, one) if place < _MOST_MENDED else None
+        mend = design.mend_of(one) if place < _MOST_MENDED else None
         pick = place_of(design, one, known)
         rows.append(
             {
@@ -54,7 +53,7 @@ def findings(design: Design, known: set[Pick]) -> list[Slice]:
                 "where": where_words(design, one, pick),
                 "what": part(one.message, 400),
                 "todo": part(one.hint, 400),
-                "mend": None if remedy is None else shorten(remedy.words, 60),
+                "mend": None if mend is None else shorten(mend.label, 60),
                 "pick": None if pick is None else list(pick),
             }
         )

@@ -14,7 +14,7 @@ from materia_nb.jsonvalue import JSON, pretty
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.design import sockets as operations
 from materia_nb.loadout.design.forms import Field, form_of
-from materia_nb.loadout.design.materia import materia_model
+from materia_nb.loadout.design.sockets import materia_model
 from materia_nb.loadout.facts import (
     Facts,
     Object,

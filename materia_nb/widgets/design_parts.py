@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from materia_nb.display.escape import part
-from materia_nb.display.links import links
-from materia_nb.display.words import kind_words
+from materia_nb.display.graph_parts import kind_words, links
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import Object, as_list, as_object, is_object, is_text
 from materia_nb.loadout.graph import Graph

@@ -20,9 +20,7 @@ from materia_nb.insight.space import Bounds
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.design.change import Change, loop_in, refused
-from materia_nb.loadout.design.pasting import clip_of, new_sockets
-from materia_nb.loadout.design.remedies import remedy_of
-from materia_nb.loadout.design.sockets import add_socket, place_sockets
+from materia_nb.loadout.design.sockets import add_socket, clip_of, new_sockets, place_sockets
 from materia_nb.loadout.facts import Object, as_list, as_object, is_number
 from materia_nb.widgets.design_parts import owner_of
 from materia_nb.widgets.design_selection import text_in
@@ -296,9 +294,7 @@ class DesignSession(Ways):
         code, source = values.get("code"), values.get("source")
         for one in (*self.design.report.problems, *self.design.report.hints):
             if (one.code, one.source) == (code, source):
-                remedy = remedy_of(self.design, one)
-                if remedy is not None:
-                    return self.design.apply(remedy.change)
+                return self.design.mend(one)
         raise refused("this is not there any more", "problems", "look at the list once more")
 
     def _do_explore(self, _: Mapping[str, Any]) -> str:

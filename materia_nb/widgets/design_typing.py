@@ -8,7 +8,7 @@ from materia_nb.display.escape import shorten
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design.change import refused
 from materia_nb.loadout.design.forms import read_field
-from materia_nb.loadout.design.materia import materia_model
+from materia_nb.loadout.design.sockets import materia_model
 from materia_nb.loadout.facts import as_object
 from materia_nb.loadout.models import Consumes, Iterator, Loadout
 from materia_nb.loadout.models_graph import Edge, ExitRoute, Loop, Socket

@@ -8,7 +8,7 @@ from typing import Any
 from materia_nb.display.escape import shorten
 from materia_nb.loadout.design.change import list_in, loop_in, refused, socket_in
 from materia_nb.loadout.design.forms import read_field
-from materia_nb.loadout.design.remedies import as_edge, as_exit
+from materia_nb.loadout.design.loops import as_edge, as_exit
 from materia_nb.loadout.facts import Facts, as_list, as_object
 from materia_nb.loadout.models_graph import Edge
 from materia_nb.widgets.design_parts import edge_pick, exit_pick, owner_of

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from materia_nb.cast import Cast
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.geometry import Point
-from materia_nb.display.marks import Marks
+from materia_nb.display.graph_parts import Marks
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.graph import Graph

@@ -18,13 +18,12 @@ from traitlets import observe
 from materia_nb.cast.views.status import marks_of, status_lines
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.geometry import Point
+from materia_nb.display.graph_parts import Marks, summary
 from materia_nb.display.html import Html, html_text
 from materia_nb.display.layout import Direction, place
-from materia_nb.display.marks import Marks
+from materia_nb.display.shapes import THEMES, ThemeName
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
-from materia_nb.display.themes import THEMES, ThemeName
-from materia_nb.display.words import summary
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.graph import Graph
 from materia_nb.widgets.base import Panel, show_html

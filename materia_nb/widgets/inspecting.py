@@ -9,8 +9,7 @@ from materia_nb.cast.listing import way_words
 from materia_nb.cast.views.handoff_view import HandoffView, TranslationView
 from materia_nb.cast.views.status import loop_progress, marks_of
 from materia_nb.display.escape import part, plain
-from materia_nb.display.links import Link, links
-from materia_nb.display.words import advance_words, kind_words, loop_words, who_words
+from materia_nb.display.graph_parts import Link, advance_words, kind_words, links, loop_words, who_words
 from materia_nb.engine import step as engine
 from materia_nb.engine.prompt import Prompt
 from materia_nb.errors import MateriaError

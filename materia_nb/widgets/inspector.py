@@ -9,10 +9,17 @@ from materia_nb.cast.listing import way_words
 from materia_nb.cast.views.status import loop_progress, marks_of
 from materia_nb.display.calls import layers_html
 from materia_nb.display.escape import part
+from materia_nb.display.graph_parts import (
+    Link,
+    Marks,
+    advance_words,
+    kind_words,
+    links,
+    loop_words,
+    state_words,
+    who_words,
+)
 from materia_nb.display.html import Html, html_join, html_json, html_panel, html_pre, html_table, html_text
-from materia_nb.display.links import Link, links
-from materia_nb.display.marks import Marks
-from materia_nb.display.words import advance_words, kind_words, loop_words, state_words, who_words
 from materia_nb.engine import step as engine
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision

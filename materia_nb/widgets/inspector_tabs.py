@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from materia_nb.cast.cast import Cast
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.escape import part
-from materia_nb.display.marks import Marks
-from materia_nb.display.words import who_words
+from materia_nb.display.graph_parts import Marks, who_words
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import answer_state
 from materia_nb.widgets.blocks import Block, head, line

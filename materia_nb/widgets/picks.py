@@ -6,8 +6,7 @@ from collections import Counter
 from typing import Final, Literal, TypeAlias
 
 from materia_nb.display.escape import part
-from materia_nb.display.links import END_SIGN, Link, links
-from materia_nb.display.words import kind_words, link_words
+from materia_nb.display.graph_parts import END_SIGN, Link, kind_words, link_words, links
 from materia_nb.loadout.graph import END, Graph
 
 Kind: TypeAlias = Literal["socket", "edge", "exit", "loop"]

@@ -1,6 +1,6 @@
 """A graph as the canvas in the page draws it: what stands where, and how each part looks at one moment of a cast.
 
-Plain JSON. The page fills the colours of its theme into the pictures (:data:`~materia_nb.display.themes.PLACES`).
+Plain JSON. The page fills the colours of its theme into the pictures (:data:`~materia_nb.display.shapes.PLACES`).
 """
 
 from __future__ import annotations
@@ -13,13 +13,10 @@ from typing import Any, Final, TypeAlias
 from materia_nb.display.cards import card, live_chip
 from materia_nb.display.escape import part
 from materia_nb.display.geometry import Box, Point
-from materia_nb.display.layout import Direction, Line, Placed, place
-from materia_nb.display.links import END_SIGN, START
-from materia_nb.display.marks import Marks
-from materia_nb.display.shapes import EDGE, image, loop_region, sign, socket_card, tag
-from materia_nb.display.svg import colour_use, graph_svg, line_chip
-from materia_nb.display.themes import PLACES
-from materia_nb.display.words import (
+from materia_nb.display.graph_parts import (
+    END_SIGN,
+    START,
+    Marks,
     count_words,
     kind_words,
     link_words,
@@ -27,6 +24,9 @@ from materia_nb.display.words import (
     socket_notes,
     who_words,
 )
+from materia_nb.display.layout import Direction, Line, Placed, place
+from materia_nb.display.shapes import EDGE, PLACES, image, loop_region, sign, socket_card, tag
+from materia_nb.display.svg import colour_use, graph_svg, line_chip
 from materia_nb.loadout.graph import END, Graph, Socket
 from materia_nb.widgets.curves import Bent, bend, points_of
 from materia_nb.widgets.picks import Pick, pick_of

@@ -7,24 +7,23 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from materia_nb.display.bundle import GraphPicture, Shown, bundle
 from materia_nb.display.escape import plain
+from materia_nb.display.graph_parts import Marks
 from materia_nb.display.html import Html, html_heading, html_join, html_lines, html_panel, html_table
-from materia_nb.display.marks import Marks
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.table import Table
 from materia_nb.display.text import table
 from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError
 from materia_nb.insight import sides
-from materia_nb.insight.changes import Change, shown
+from materia_nb.insight.changes import Change, LoadoutComparison, shown
 from materia_nb.insight.compare import Comparison, Pair, StepComparison
-from materia_nb.insight.loadouts import LoadoutComparison
 from materia_nb.insight.replay import Replay
 from materia_nb.insight.sides import Side
 from materia_nb.jsonvalue import JSON, MISSING
 from materia_nb.loadout.graph import Graph
 
 if TYPE_CHECKING:
-    from materia_nb.insight.blame import Blamed
+    from materia_nb.insight.queries import Blamed
 
 _ALIKE_SHOWN: Final = 3
 """Of steps one after another that are alike, only so many are shown at each end."""

@@ -20,8 +20,15 @@ from materia_nb.display.html import (
     html_pre,
     html_table,
 )
-from materia_nb.display.protocol_sections import contract_sections, envelope_sections, path_section
-from materia_nb.display.sections import FindFile, Section, sections_html, sections_text
+from materia_nb.display.sections import (
+    FindFile,
+    Section,
+    contract_sections,
+    envelope_sections,
+    path_section,
+    sections_html,
+    sections_text,
+)
 from materia_nb.display.table import SHOWN_CHARS
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.errors import MateriaError

@@ -11,18 +11,17 @@ from typing import Any, Final, Self
 from materia_nb.cast.cases import case_of, relative_to, write_case
 from materia_nb.display.bundle import GraphPicture, Shown, picture
 from materia_nb.display.escape import part
+from materia_nb.display.graph_parts import Marks, Route
 from materia_nb.display.html import html_join, html_lines, html_table
-from materia_nb.display.marks import Marks, Route
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import table
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
 from materia_nb.insight.answers import strangers
-from materia_nb.insight.explore import Exploration
+from materia_nb.insight.explore import Exploration, played
 from materia_nb.insight.odds import Chances, Odds, PerSocket
 from materia_nb.insight.rehearse import Rehearsal
 from materia_nb.insight.space import COMPLETE, HELD, UNTIMED, Bounds, Taken
-from materia_nb.insight.witness import played
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 

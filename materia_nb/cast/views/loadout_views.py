@@ -8,12 +8,12 @@ from typing import Any, Literal
 from materia_nb.agents.table import AgentTable
 from materia_nb.display.bundle import GraphPicture, Shown, bundle, picture
 from materia_nb.display.escape import plain, shorten
+from materia_nb.display.graph_parts import Marks
 from materia_nb.display.html import (
     Html,
     html_alert,
     html_table,
 )
-from materia_nb.display.marks import Marks
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.table import Table, counted
 from materia_nb.display.text import graph_text

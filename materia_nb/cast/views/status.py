@@ -13,13 +13,13 @@ from materia_nb.cast.snapshot import Snapshot
 from materia_nb.display.bundle import Shown, bundle, picture
 from materia_nb.display.calls import call_words, calls_html, judged_words, layers_html, layers_text
 from materia_nb.display.escape import plain, shorten
+from materia_nb.display.graph_parts import Marks
 from materia_nb.display.html import (
     html_join,
     html_panel,
     html_pre,
     html_table,
 )
-from materia_nb.display.marks import Marks
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.table import SHOWN_CHARS, Table, bounded, counted, heading_html, lines_html
 from materia_nb.engine.items import list_at

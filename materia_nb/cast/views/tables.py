@@ -11,13 +11,13 @@ from materia_nb.display.table import Table
 from materia_nb.engine.state import Pin
 from materia_nb.engine.step import short
 from materia_nb.errors import MateriaError
-from materia_nb.insight.spending import Spent
+from materia_nb.insight.queries import Spent
 from materia_nb.jsonvalue import compact, pretty
 from materia_nb.store.catalogue import CastEntry
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
-    from materia_nb.insight.ask import Found
+    from materia_nb.insight.queries import Found
     from materia_nb.store.board import Quest
 
 GROUPS: Final = {"socket": "bySocket", "materia": "byMateria", "item": "byTask"}
@@ -103,7 +103,7 @@ def _named(one: CastEntry | Snapshot) -> str:
 
 
 class SpentView(Table):
-    """Where time and money went; iterating gives :class:`~materia_nb.insight.spending.Spent` rows."""
+    """Where time and money went; iterating gives :class:`~materia_nb.insight.queries.Spent` rows."""
 
     def __init__(self, by: Sequence[str], found: Sequence[Spent]) -> None:
         self.by, self.found = tuple(by), tuple(found)

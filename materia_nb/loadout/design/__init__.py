@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from materia_nb.loadout.design.change import Change
-from materia_nb.loadout.design.draft import Design
-from materia_nb.loadout.design.home import NOTEBOOK, Home
-from materia_nb.loadout.design.picture import sketch
+from materia_nb.loadout.design.draft import NOTEBOOK, Design, Home
 from materia_nb.loadout.design.sockets import SOCKET_FIELDS, next_socket_id
 
-__all__ = ["NOTEBOOK", "SOCKET_FIELDS", "Change", "Design", "Home", "next_socket_id", "sketch"]
+__all__ = ["NOTEBOOK", "SOCKET_FIELDS", "Change", "Design", "Home", "next_socket_id"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.check_sockets import ID_FORM
+from materia_nb.loadout.check_graph import ID_FORM
 from materia_nb.loadout.facts import Object, is_condition, is_object, is_socket_id
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import shown

@@ -3,22 +3,51 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Concatenate, Final, ParamSpec
 
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, same
-from materia_nb.loadout.design import edges, exits, loops, pasting, sockets
+from materia_nb.loadout.design import loops, sockets
 from materia_nb.loadout.design.change import KIND, Change, as_json, refused, written
-from materia_nb.loadout.design.home import NOTEBOOK, Home
-from materia_nb.loadout.design.materia import made_materia, set_materia
-from materia_nb.loadout.design.mending import mend
-from materia_nb.loadout.design.picture import picture
+from materia_nb.loadout.design.mending import Mend, mend
+from materia_nb.loadout.design.sockets import made_materia, set_materia
 from materia_nb.loadout.facts import Facts, Object, as_object
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.report import Problem, Report
+from materia_nb.loadout.resolve import build_graph, sketch_graph
 from materia_nb.loadout.validate import check_config
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where a loadout is saved.
+
+    Attributes:
+        path: the file; None for this notebook.
+        seen: what the file held when it was read; None when it was not there.
+        why: why it is saved here and not where it came from; empty when it came from here.
+        below: the loadout as the layers below this place have it: a field of it that is not wanted is saved as
+            null, or it would shine through (R33).
+        materia: the materia as those layers have them, by id.
+    """
+
+    path: Path | None
+    seen: str | None = field(default=None, repr=False)
+    why: str = ""
+    below: Object = field(default_factory=dict, repr=False, compare=False)
+    materia: Object = field(default_factory=dict, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return "this notebook" if self.path is None else str(self.path)
+
+
+NOTEBOOK: Final = Home(None)
+
+
+# -- designs ---------------------------------------------------------------------------------
 
 P = ParamSpec("P")
 
@@ -55,24 +84,24 @@ class Design:
     set_socket: Final = _does(sockets.set_socket)
     place_socket: Final = _does(sockets.place_socket)
     place_sockets: Final = _does(sockets.place_sockets)
-    paste: Final = _does(pasting.pasted)
+    paste: Final = _does(sockets.pasted)
     set_entry: Final = _does(sockets.set_entry)
     set_loadout: Final = _does(sockets.set_loadout)
-    add_edge: Final = _does(edges.add_edge)
-    change_edge: Final = _does(edges.change_edge)
-    limit_edge: Final = _does(edges.limit_edge)
-    move_edge: Final = _does(edges.move_edge)
-    remove_edge: Final = _does(edges.remove_edge)
+    add_edge: Final = _does(sockets.add_edge)
+    change_edge: Final = _does(sockets.change_edge)
+    limit_edge: Final = _does(sockets.limit_edge)
+    move_edge: Final = _does(sockets.move_edge)
+    remove_edge: Final = _does(sockets.remove_edge)
     make_loop: Final = _does(loops.make_loop)
     rename_loop: Final = _does(loops.rename_loop)
     set_members: Final = _does(loops.set_members)
     set_source: Final = _does(loops.set_source)
     set_loop: Final = _does(loops.set_loop)
     delete_loop: Final = _does(loops.delete_loop)
-    add_exit: Final = _does(exits.add_exit)
-    change_exit: Final = _does(exits.change_exit)
-    move_exit: Final = _does(exits.move_exit)
-    remove_exit: Final = _does(exits.remove_exit)
+    add_exit: Final = _does(loops.add_exit)
+    change_exit: Final = _does(loops.change_exit)
+    move_exit: Final = _does(loops.move_exit)
+    remove_exit: Final = _does(loops.remove_exit)
 
     def __init__(
         self, name: str, document: Object, config: Object | None = None, home: Home = NOTEBOOK
@@ -213,46 +242,48 @@ class Design:
             self._report = step, self.config, check_config(self.whole, self.name)
         return self._report[2]
 
-    def mends(self) -> dict[Problem, Change]:
-        """Return what can be mended by one change, as :func:`~materia_nb.loadout.design.mending.mend` finds it."""
+    def mends(self) -> dict[Problem, Mend]:
+        """Return what one change mends, suggestions too, as :func:`~materia_nb.loadout.design.mending.mend` finds it."""
         found = self.report
-        materia = as_object(self.config.get("materia"))
-        changes = {one: mend(self.document, one, materia) for one in (*found.problems, *found.hints)}
-        return {one: change for one, change in changes.items() if change is not None}
+        made = {one: self.mend_of(one) for one in (*found.problems, *found.hints)}
+        return {one: how for one, how in made.items() if how is not None}
+
+    def mend_of(self, found: Problem) -> Mend | None:
+        """Return what mends a problem or hint of the report; None where a person has to choose."""
+        return mend(self.whole, found, self.report)
 
     def mend(self, found: Problem) -> str:
         """Mend a problem or hint of the report, as one step that can be undone; returns what was done in words.
 
         Raises:
-            MateriaError: nothing mends it that could be meant by everybody.
+            MateriaError: no one change mends it.
         """
-        change = mend(self.document, found, as_object(self.config.get("materia")))
-        if change is None:
+        how = self.mend_of(found)
+        if how is None:
             raise refused(f"{found.code} cannot be mended without you", found.source, found.hint)
-        return self.apply(change)
+        return self.apply(how.change)
 
     def mend_all(self) -> list[str]:
-        """Mend all that can be mended by one change each, one after another; returns what was done in words."""
+        """Mend all that can be mended in one way only, one after another; returns what was done in words."""
         done: list[str] = []
-        while (found := self.mends()) and len(done) < _MOST_MENDS:
-            done.append(self.apply(next(iter(found.values()))))
+        while len(done) < _MOST_MENDS:
+            found = (self.mend_of(one) for one in (*self.report.problems, *self.report.hints))
+            how = next((one for one in found if one is not None and not one.suggestion), None)
+            if how is None:
+                break
+            done.append(self.apply(how.change))
         return done
 
-    def likely_generator(self, members: Iterable[str]) -> str | None:
+    def likely_generator(self, members: Collection[str]) -> str | None:
         """Return the generator socket that a loop of ``members`` would consume: the only one that leads into it."""
-        facts, inside = Facts(self.name, self.document, self.definitions), set(members)
-        found = [
-            id_
-            for id_ in facts.sockets
-            if facts.is_generator(id_) and id_ not in inside and inside.intersection(facts.targets(id_))
-        ]
-        return found[0] if len(found) == 1 else None
+        return Facts(self.name, self.document, self.definitions).likely_generator(members)
 
     def graph(self) -> Graph:
         """What can be drawn of it: the resolved graph, or, while there are problems, all that is well formed."""
         report = self.report
         if self._graph is None or self._graph[0] is not report:
-            self._graph = report, picture(self.whole, self.name, report)
+            make = build_graph if report.ok else sketch_graph
+            self._graph = report, make(self.whole, self.name)
         return self._graph[1]
 
     def patch(self) -> list[dict[str, JSON]]:

@@ -1,233 +1,424 @@
-"""From a hint to the change that mends it, where one change is plainly meant or changes nothing of what a cast does."""
+"""From a finding to the one change that mends it, where there is one.
+
+A mend does what the finding advises or takes away what has no effect. It is offered only if the finding is gone with it
+and no problem has come. Where other changes would do as well it is a suggestion, made only when a person asks for it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
 
 from materia_nb.errors import MateriaError, close_match
-from materia_nb.loadout.design.change import Change, loop_in, socket_in, with_loop, with_socket, without
-from materia_nb.loadout.design.edges import add_edge, move_edge, remove_edge
-from materia_nb.loadout.design.exits import add_exit, remove_exit
-from materia_nb.loadout.design.loops import set_members
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.design.change import Change, socket_in, with_socket, without
+from materia_nb.loadout.design.loops import add_exit, as_exit, exit_in, remove_exit, set_members, set_source
 from materia_nb.loadout.design.sockets import (
     SOCKET_FIELDS,
+    add_edge,
+    change_edge,
+    edge_in,
+    move_edge,
     next_socket_id,
+    remove_edge,
     rename_socket,
     set_entry,
+    set_materia,
     set_socket,
 )
-from materia_nb.loadout.facts import Facts, LoopFacts, Object, as_list, as_object, is_condition, is_object
+from materia_nb.loadout.facts import (
+    Facts,
+    LoopFacts,
+    Object,
+    as_list,
+    as_object,
+    is_condition,
+    is_object,
+    is_text,
+    replacement,
+)
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.lint import OBSOLETE_SOURCES
-from materia_nb.loadout.report import Problem
+from materia_nb.loadout.lint_loops import advancing, unmatched
+from materia_nb.loadout.report import (
+    INVALID_CONDITION,
+    INVALID_GENERATOR,
+    INVALID_LOOP,
+    INVALID_SOCKET_ID,
+    MISSING_ENDPOINT,
+    UNKNOWN_ENDPOINT,
+    UNKNOWN_MATERIA,
+    UNREACHABLE_EDGE,
+    Problem,
+    Report,
+)
 from materia_nb.loadout.validate import check_config
-from materia_nb.loadout.vocabulary import GUARDS
+from materia_nb.loadout.vocabulary import CONDITIONS, GUARDS
 
-_PLACE: Final = re.compile(r"(?:edges|exits|sockets)\[(\d+)\]")
+_NUMBER: Final = re.compile(r"(?:edges|exits|sockets)\[(\d+)\]")
 
 
-class _Place(NamedTuple):
-    """What a finding is about: a socket or a loop, what of it, and which one of a list."""
+@dataclass(frozen=True, slots=True)
+class Mend:
+    """What would mend a finding.
 
+    Attributes:
+        label: what it does, in the words of a button.
+        change: the change of the loadout or its materia.
+        suggestion: other changes would mend it too, so that a person decides.
+    """
+
+    label: str
+    change: Change
+    suggestion: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What a finding is about: a socket or a loop of a loadout, what of it, and which one of a list (0 first)."""
+
+    facts: Facts
     id: str
+    loop: LoopFacts | None
     field: str
-    number: int | None
+    number: int
+
+    @property
+    def raw(self) -> Object:
+        return self.facts.raw
+
+    def of_edge(self) -> bool:
+        return self.loop is None and self.field.startswith("edges[")
+
+    def of_exit(self) -> bool:
+        return self.loop is not None and self.field.startswith("exits[")
+
+    def region(self) -> LoopFacts:
+        """The loop that it is about; for a socket the first loop that gives it an item."""
+        found = self.loop or self.facts.iterating_loop(self.id)
+        if found is None:
+            raise LookupError(self.id)
+        return found
+
+    def advance(self, id_: str, when: JSON) -> Change:
+        """Let a socket move on with the next item for one result, whatever else its advance says."""
+        written = as_object(self.facts.sockets[id_].get("advance"))
+        return set_socket(self.raw, id_, "advance", {**written, "when": when})
 
 
-_Mend: TypeAlias = Callable[[Facts, _Place], Change | None]
+_Maker: TypeAlias = Callable[[_Place], Mend | None]
 
 
-def mend(document: Object, found: Problem, materia: Mapping[str, object] | None = None) -> Change | None:
-    """Return the change of a loadout that mends a problem or hint; None where a person has to decide.
-
-    The change either does what the finding advises, where that can be only one thing, or takes away what has no effect.
-    Nothing but the loadout is changed: what is told of a materia or of the config around it has no mend.
+def mend(config: Object, found: Problem, report: Report | None = None) -> Mend | None:
+    """Return what mends a problem or hint of a loadout; None where a person has to choose.
 
     Args:
-        document: the loadout as written; it is not changed.
-        found: what ``check`` found in it.
-        materia: the definitions of the materia.
+        config: the config with the loadout in it; it is not changed.
+        found: what ``check_config`` found in the loadout.
+        report: the report on the loadout, where there is one already.
     """
-    facts = Facts(found.loadout or "", document, dict(materia or {}))
-    place = _place(facts, found.source)
-    how = _MENDS.get(found.code)
-    if how is None or place is None:
+    maker, name = _MENDS.get(found.code), found.loadout
+    raw = as_object(config.get("loadouts")).get(name) if name is not None else None
+    if maker is None or name is None or not is_object(raw):
         return None
+    place = _place(Facts(name, raw, as_object(config.get("materia"))), found.source)
     try:
-        change = how(facts, place)
-    except (MateriaError, LookupError):  # the loadout is not as the finding says, or cannot be changed so
-        return None
-    return change if change is not None and _mends(facts, found, change) else None
+        made = None if place is None else maker(place)
+    except (MateriaError, LookupError, ValueError, TypeError):
+        return None  # what the finding speaks of is not there, or not well formed enough
+    before = report or check_config(config, name)
+    return made if made is not None and _mends(config, found, before, made.change) else None
 
 
-def _mends(facts: Facts, found: Problem, change: Change) -> bool:
+def changed_config(config: Object, name: str, change: Change) -> Object:
+    """Return a config with a change of one of its loadouts, and of its materia."""
+    materia = {**as_object(config.get("materia")), **change.materia}
+    return {
+        **config,
+        "loadouts": {**as_object(config.get("loadouts")), name: change.document},
+        "materia": {id_: raw for id_, raw in materia.items() if raw is not None},
+    }
+
+
+def _mends(config: Object, found: Problem, before: Report, change: Change) -> bool:
     """Whether a finding is there, goes by the change, and no problem comes in its place."""
-    before, after = (
-        check_config({"loadouts": {facts.name: raw}, "materia": facts.materia}, facts.name)
-        for raw in (facts.raw, change.document)
-    )
-    known, now = (
-        {(one.code, one.source) for one in (*report.problems, *report.hints)} for report in (before, after)
-    )
+    name = str(found.loadout)
+    after = check_config(changed_config(config, name, change), name)
+    known, now = ({(one.code, one.source) for one in (*it.problems, *it.hints)} for it in (before, after))
     new = {(one.code, one.source) for one in after.problems} - known
     return (found.code, found.source) in known - now and not new
 
 
 def _place(facts: Facts, source: str) -> _Place | None:
     """Read the path of a finding; ids may hold dots, so the longest that fits is meant."""
-    if source.startswith("loops."):
-        kind, rest = [loop.id for loop in facts.loops], source.removeprefix("loops.")
-    else:
-        kind, rest = list(facts.sockets), source.removeprefix("sockets.")
-    fits = [id_ for id_ in kind if rest == id_ or rest.startswith(f"{id_}.")]
+    loops = {loop.id: loop for loop in facts.loops} if source.startswith("loops.") else None
+    rest = source.removeprefix("sockets.") if loops is None else source.removeprefix("loops.")
+    ids: Mapping[str, object] = facts.sockets if loops is None else loops
+    fits = [id_ for id_ in ids if rest == id_ or rest.startswith(f"{id_}.")]
     if not fits:
-        return _Place("", source, None) if source == "entry" else None
+        return _Place(facts, "", None, source, -1) if source == "entry" else None
     id_ = max(fits, key=len)
     field = rest.removeprefix(id_).removeprefix(".")
-    number = _PLACE.match(field)
-    return _Place(id_, field, int(number[1]) if number else None)
+    number = _NUMBER.match(field)
+    return _Place(facts, id_, loops[id_] if loops else None, field, int(number[1]) if number else -1)
 
 
-def _loop(facts: Facts, id_: str) -> LoopFacts:
-    loop_in(facts.raw, id_)
-    return next(loop for loop in facts.loops if loop.id == id_)
+def _near(wrong: JSON, known: Iterable[str]) -> str | None:
+    return close_match(wrong, known) if is_text(wrong) else None
 
 
 # -- sockets ------------------------------------------------------------------------------
 
 
-def _entry(facts: Facts, _: _Place) -> Change | None:
-    return set_entry(facts.raw, str(facts.entry)) if facts.sockets else None
+def _entry(at: _Place) -> Mend:
+    first = next(iter(at.facts.sockets))
+    return Mend(f"Start at {first}", set_entry(at.raw, first))
 
 
-def _canonical_id(facts: Facts, place: _Place) -> Change:
-    return rename_socket(facts.raw, place.id, next_socket_id(facts.raw))
+def _renumber(at: _Place) -> Mend | None:
+    """Give a socket a canonical id and keep its old one as its label."""
+    if at.loop is not None or at.field:
+        return _endpoint(at)
+    new = next_socket_id(at.raw)
+    changed = rename_socket(at.raw, at.id, new).document
+    if not socket_in(changed, new).get("label"):
+        changed = set_socket(changed, new, "label", at.id).document
+    return Mend(
+        f"Call it {new}, labelled {at.id}", Change(changed, f"renamed {at.id} to {new}, with its label")
+    )
 
 
-def _json(facts: Facts, place: _Place) -> Change | None:
-    """Let an agent answer with JSON, so that it can say satisfied."""
-    id_ = place.id
-    if place.field.startswith("exits["):
-        route = as_list(_loop(facts, id_).raw.get("exits"))[place.number or 0]
-        id_ = str(as_object(route).get("from"))
-    return None if facts.is_utility(id_) else set_socket(facts.raw, id_, "parse", "json")
+def _read_json(at: _Place) -> Mend:
+    """Let what answers in a socket answer with JSON, so that it can say satisfied."""
+    id_ = at.id
+    if at.loop is not None:
+        id_ = str(exit_in(at.raw, at.id, at.number).get("from"))
+    if at.facts.is_utility(id_):  # its program has to write JSON, wherever it is placed
+        materia = str(at.facts.sockets[id_].get("materia"))
+        change = set_materia(at.raw, at.facts.materia, materia, "parse", "json")
+        return Mend(f"Read the output of {materia} as JSON", change, suggestion=True)
+    return Mend(f"Read the output of {id_} as JSON", set_socket(at.raw, id_, "parse", "json"))
 
 
-def _without_field(facts: Facts, place: _Place) -> Change | None:
-    if "." in place.field or place.field not in socket_in(facts.raw, place.id):
+def _without_field(at: _Place) -> Mend | None:
+    socket = socket_in(at.raw, at.id)
+    if at.loop is not None or at.field not in socket:
         return None
-    socket = without(socket_in(facts.raw, place.id), place.field)
-    return Change(with_socket(facts.raw, place.id, socket), f"removed {place.field} from {place.id}")
+    changed = with_socket(at.raw, at.id, without(socket, at.field))
+    return Mend(f"Remove {at.field} here", Change(changed, f"removed {at.field} from {at.id}"))
 
 
-def _known_field(facts: Facts, place: _Place) -> Change | None:
+def _known_field(at: _Place) -> Mend | None:
     """Spell a field of a socket as the one that is plainly meant."""
-    socket = socket_in(facts.raw, place.id)
-    near = close_match(place.field, (*SOCKET_FIELDS, "edges"))
-    if "." in place.field or near is None or near in socket or place.field not in socket:
+    socket = socket_in(at.raw, at.id)
+    near = close_match(at.field, (*SOCKET_FIELDS, "edges"))
+    if near is None or near in socket or at.field not in socket:
         return None
-    changed = {near if key == place.field else key: value for key, value in socket.items()}
-    return Change(with_socket(facts.raw, place.id, changed), f"{place.field} of {place.id} is {near}")
+    changed = {near if key == at.field else key: value for key, value in socket.items()}
+    words = f"{at.field} of {at.id} is {near}"
+    return Mend(f"Call it {near}", Change(with_socket(at.raw, at.id, changed), words))
 
 
-def _newer_source(facts: Facts, place: _Place) -> Change | None:
-    target = place.field.removeprefix("assign.")
-    assign = as_object(socket_in(facts.raw, place.id).get("assign"))
+def _newer_source(at: _Place) -> Mend | None:
+    target = at.field.removeprefix("assign.")
+    assign = as_object(socket_in(at.raw, at.id).get("assign"))
     source = assign.get(target)
     if not isinstance(source, str) or (head := re.match(r"\$\.(\w+)", source)) is None:
         return None
     newer = f"$.{OBSOLETE_SOURCES[head[1]]}{source[head.end() :]}"
-    changed = set_socket(facts.raw, place.id, "assign", {**assign, target: newer})
-    return Change(changed.document, f"{place.id} assigns {target} from {newer}")
+    changed = set_socket(at.raw, at.id, "assign", {**assign, target: newer})
+    return Mend(f"Read {newer}", Change(changed.document, f"{at.id} assigns {target} from {newer}"))
+
+
+def _materia(at: _Place) -> Mend | None:
+    named = at.facts.sockets[at.id].get("materia")
+    now = replacement(named)
+    meant = now or _near(named, at.facts.materia)
+    if meant not in at.facts.materia:
+        return None
+    return Mend(f"Place {meant}", set_socket(at.raw, at.id, "materia", meant), suggestion=now is None)
+
+
+def _generator(at: _Place) -> Mend | None:
+    if at.field != "parse":
+        return None
+    return Mend("Remove parse", set_socket(at.raw, at.id, "parse", None), suggestion=True)
+
+
+def _never_advances(at: _Place) -> Mend | None:
+    if at.field != "foreach":
+        return None
+    when = "always" if at.facts.gives_text(at.id) else "satisfied"
+    return Mend(f"Move on when {when}", at.advance(at.id, when), suggestion=True)
+
+
+def _told_nothing(at: _Place) -> Mend:
+    return Mend("Tell it the request", set_socket(at.raw, at.id, "castContext", "request"), suggestion=True)
 
 
 # -- edges --------------------------------------------------------------------------------
 
 
-def _remove_edge(facts: Facts, place: _Place) -> Change | None:
-    return None if place.number is None else remove_edge(facts.raw, place.id, place.number)
+def _endpoint(at: _Place) -> Mend | None:
+    """Lead what leads nowhere to what is plainly meant, else take it away."""
+    if at.of_edge():
+        near = _near(edge_in(at.raw, at.id, at.number).get("to"), [*at.facts.ids, END])
+        if near is None:
+            return Mend("Remove the edge", remove_edge(at.raw, at.id, at.number), suggestion=True)
+        return Mend(f"Lead it to {near}", change_edge(at.raw, at.id, at.number, to=near), suggestion=True)
+    if at.of_exit():
+        return Mend("Remove the exit", remove_exit(at.raw, at.id, at.number), suggestion=True)
+    if at.field == "entry":
+        return replace(_entry(at), suggestion=True)
+    return _likely_source(at) if at.field == "consumes.from" else None
 
 
-def _before_always(facts: Facts, place: _Place) -> Change | None:
-    """Put a guarded edge before the one that always matches; one that always matches too has no use."""
-    conditions = {number: edge.get("when") for number, edge in facts.edges(place.id)}
-    if place.number is None or not is_condition(conditions.get(place.number)):
+def _condition(at: _Place) -> Mend | None:
+    if not at.of_edge():
         return None
-    if conditions[place.number] == "always":
-        return remove_edge(facts.raw, place.id, place.number)
-    first = next((number for number, when in conditions.items() if when == "always"), place.number)
-    return move_edge(facts.raw, place.id, place.number, first)
+    near = _near(edge_in(at.raw, at.id, at.number).get("when"), CONDITIONS) or "always"
+    return Mend(f"Make it {near}", change_edge(at.raw, at.id, at.number, when=near), suggestion=True)
 
 
-def _other_verdict(facts: Facts, place: _Place) -> Change | None:
+def _remove_edge(at: _Place) -> Mend:
+    return Mend("Remove it", remove_edge(at.raw, at.id, at.number))
+
+
+def _before_always(at: _Place) -> Mend:
+    """Put a guarded edge before the one that always matches; one that always matches too has no use."""
+    if edge_in(at.raw, at.id, at.number).get("when") == "always":
+        return _remove_edge(at)
+    first = next(number for number, edge in at.facts.edges(at.id) if edge.get("when") == "always")
+    return Mend("Look at it first", move_edge(at.raw, at.id, at.number, first))
+
+
+def _other_verdict(at: _Place) -> Mend:
     """Write the end that the missing verdict has anyway."""
-    found = {edge.get("when") for _, edge in facts.edges(place.id)}
-    missing = [when for when in GUARDS if when not in found]
-    return add_edge(facts.raw, place.id, END, missing[0]) if len(missing) == 1 else None
+    found = {edge.get("when") for _, edge in at.facts.edges(at.id)}
+    [missing] = [when for when in GUARDS if when not in found]
+    return Mend(f"{missing} → end", add_edge(at.raw, at.id, END, missing))
 
 
-def _advance_when_satisfied(facts: Facts, place: _Place) -> Change:
-    return set_socket(facts.raw, place.id, "advance", {"when": "satisfied"})
+def _advance_when_satisfied(at: _Place) -> Mend:
+    return Mend("Move on when satisfied", at.advance(at.id, "satisfied"))
+
+
+def _as_exit(at: _Place) -> Mend:
+    loop = at.region().id
+    return Mend(f"Make it an exit of {loop}", as_exit(at.raw, at.id, at.number, loop), suggestion=True)
+
+
+def _next_item(at: _Place) -> Mend:
+    loop = at.region()
+    when = advancing(at.facts, loop)[at.id]
+    to = loop.members[0]
+    return Mend(f"{when} → {to}", add_edge(at.raw, at.id, to, when), suggestion=True)
 
 
 # -- loops --------------------------------------------------------------------------------
 
 
-def _once_each(facts: Facts, place: _Place) -> Change:
-    return set_members(facts.raw, place.id, _loop(facts, place.id).members)
+def _likely_source(at: _Place) -> Mend | None:
+    """Let a loop go over the items of the generator that leads into it, or lead the named one into it."""
+    loop = at.region()
+    named, likely = (loop.consumes or {}).get("from"), at.facts.likely_generator(loop.members)
+    if likely is not None and likely != named:
+        change = set_source(at.raw, loop.id, "consumes", from_=likely)
+        return Mend(f"Go over the items of {likely}", change, suggestion=True)
+    if isinstance(named, str) and at.facts.is_generator(named) and named not in loop.members:
+        return Mend(f"Lead {named} into it", add_edge(at.raw, named, loop.members[0]), suggestion=True)
+    return None
 
 
-def _one_cursor(facts: Facts, place: _Place) -> Change:
-    loop = _loop(facts, place.id)
-    iterator = {**(loop.iterator or {}), "cursor": f"{loop.id}Index"}
-    changed = with_loop(facts.raw, loop.id, {**loop.raw, "iterator": iterator})
-    return Change(changed, f"the members of loop {loop.id} share the cursor {loop.id}Index")
-
-
-def _remove_idle_exit(facts: Facts, place: _Place) -> Change | None:
-    """Remove an exit that waits for a verdict; one for always is still taken when the list is empty."""
-    if place.number is None:
+def _loop_problem(at: _Place) -> Mend | None:
+    if at.loop is None:
         return None
-    route = as_object(as_list(_loop(facts, place.id).raw.get("exits"))[place.number])
-    return None if route.get("condition") == "always" else remove_exit(facts.raw, place.id, place.number)
+    loop = at.loop
+    if at.field == "consumes.cursor":
+        cursor = f"{loop.id}Index"
+        change = set_source(at.raw, loop.id, "consumes", cursor=cursor)
+        return Mend(f"Call its cursor {cursor}", change, suggestion=True)
+    if at.field == "sockets":
+        last, first = loop.members[-1], loop.members[0]
+        return Mend(f"Lead {last} back to {first}", add_edge(at.raw, last, first), suggestion=True)
+    return _likely_source(at) if at.field in ("consumes", "consumes.from") else None
 
 
-def _when_empty_too(facts: Facts, place: _Place) -> Change | None:
-    """Lead on by the same exit when the list is empty, and move on for the same result as before."""
-    loop = _loop(facts, place.id)
-    routes = [route for route in as_list(loop.raw.get("exits")) if is_object(route)]
-    if len(routes) != 1 or is_object(loop.raw.get("exit")):
-        return None  # which of them is meant
-    source, how, to = (routes[0].get(name) for name in ("from", "condition", "targetSocketId"))
-    if not isinstance(source, str) or how not in GUARDS or not isinstance(to, str):
-        return None
-    advance = as_object(facts.sockets[source].get("advance")).get("when", how)
-    if advance != how:
-        return None
-    changed = set_socket(
-        facts.raw, source, "advance", {**as_object(facts.sockets[source].get("advance")), "when": how}
+def _once_each(at: _Place) -> Mend:
+    return Mend("List it once", set_members(at.raw, at.id, at.region().members))
+
+
+def _one_cursor(at: _Place) -> Mend:
+    cursor = f"{at.id}Index"
+    change = set_source(at.raw, at.id, "iterator", cursor=cursor)
+    return Mend(
+        f"One cursor for all: {cursor}",
+        replace(change, words=f"the members of loop {at.id} share the cursor {cursor}"),
     )
+
+
+def _remove_idle_exit(at: _Place) -> Mend | None:
+    """Remove an exit that waits for a verdict; one for always is still taken when the list is empty."""
+    if exit_in(at.raw, at.id, at.number).get("condition") == "always":
+        return None
+    return Mend("Remove the exit", remove_exit(at.raw, at.id, at.number))
+
+
+def _when_empty_too(at: _Place) -> Mend | None:
+    """Lead on by the same exit when the list is empty, and move on for the same result as before."""
+    loop = at.region()
+    routes = [route for route in as_list(loop.raw.get("exits")) if is_object(route)]
+    if not routes or is_object(loop.raw.get("exit")):
+        return None
+    source, how, to = (str(routes[0].get(name)) for name in ("from", "condition", "targetSocketId"))
+    written = as_object(at.facts.sockets[source].get("advance")).get("when", how)
+    if not is_condition(how) or written != how:
+        return None
+    change = add_exit(at.advance(source, how).document, loop.id, source, "always", to)
     words = f"loop {loop.id} leads to {to} when its list is empty too"
-    return Change(add_exit(changed.document, loop.id, source, "always", to).document, words)
+    return Mend(f"always → {to} too", replace(change, words=words), suggestion=len(routes) > 1)
 
 
-_MENDS: Final[Mapping[str, _Mend]] = {
-    "missing-entry": _entry,
-    "socket-id": _canonical_id,
-    "guard-on-text": _json,
-    "no-effect": _without_field,
-    "unknown-field": _known_field,
-    "obsolete-field": _newer_source,
-    "never-taken": _remove_edge,
-    "unreachable-edge": _before_always,
-    "lone-guard": _other_verdict,
-    "late-retry": _advance_when_satisfied,
-    "duplicate-member": _once_each,
+def _end_when_exhausted(at: _Place) -> Mend:
+    """Write the ends that a list has anyway where no exit waits for the last result."""
+    changed, words = at.raw, []
+    for id_, how in advancing(at.facts, at.region()).items():
+        for when in unmatched(at.facts, id_, how):
+            changed = add_exit(changed, at.id, id_, when, END).document
+            words.append(f"{id_} {when}")
+    change = Change(changed, f"loop {at.id} ends after the last item when {' and '.join(words)}")
+    return Mend(f"{' and '.join(words)} → end", change, suggestion=True)
+
+
+_MENDS: Final[Mapping[str, _Maker]] = {
+    MISSING_ENDPOINT: _endpoint,
+    UNKNOWN_ENDPOINT: _endpoint,
+    INVALID_SOCKET_ID: _renumber,
+    INVALID_CONDITION: _condition,
+    UNREACHABLE_EDGE: _before_always,
+    UNKNOWN_MATERIA: _materia,
+    INVALID_GENERATOR: _generator,
+    INVALID_LOOP: _loop_problem,
     "cursor-for-each": _one_cursor,
-    "idle-route": _remove_idle_exit,
+    "duplicate-member": _once_each,
     "empty-list-ends": _when_empty_too,
+    "exhausted-unmatched": _end_when_exhausted,
+    "guard-on-text": _read_json,
+    "idle-route": _remove_idle_exit,
+    "late-retry": _advance_when_satisfied,
+    "leaves-loop": _as_exit,
+    "lone-guard": _other_verdict,
+    "missing-entry": _entry,
+    "never-advances": _never_advances,
+    "never-taken": _remove_edge,
+    "no-effect": _without_field,
+    "obsolete-field": _newer_source,
+    "one-item": _next_item,
+    "socket-id": _renumber,
+    "told-nothing": _told_nothing,
+    "unknown-field": _known_field,
 }
 MENDED: Final = frozenset(_MENDS)
 """The codes that can have a mend; which of their findings do depends on the loadout."""

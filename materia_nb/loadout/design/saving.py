@@ -9,10 +9,9 @@ from typing import Final
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import ENDINGS, dumps, expanded, read_text, text_of, write_text
-from materia_nb.loadout.design import jsontext, yamltext
 from materia_nb.loadout.design.change import KIND, written
-from materia_nb.loadout.design.draft import Design
-from materia_nb.loadout.design.home import NOTEBOOK, Home
+from materia_nb.loadout.design.draft import NOTEBOOK, Design, Home
+from materia_nb.loadout.design.rewriting import lost_comments, rewrite_json, rewrite_yaml
 from materia_nb.loadout.facts import Object, as_object, is_object
 from materia_nb.loadout.layers import PROJECT_FILE, LayeredConfig, LayerName, whole_over
 from materia_nb.loadout.report import counted, shown
@@ -152,8 +151,8 @@ def _text_with(
     whole = _with_loadout(_read_strictly(path, text), path, design, again=again)
     whole = _with_materia(whole, design, home)
     if format_ == "yaml":
-        made = yamltext.rewritten(text, whole, str(path))
-        lost = yamltext.lost_comments(text, made)
+        made = rewrite_yaml(text, whole, str(path))
+        lost = lost_comments(text, made)
         if lost and not lose_comments:
             raise MateriaError(
                 f"{counted(len(lost), 'comment')} would be lost: {'; '.join(lost[:_MOST_COMMENTS])}",
@@ -162,7 +161,7 @@ def _text_with(
                 kind="comments",
             )
         return made
-    return jsontext.rewritten(text, whole)
+    return rewrite_json(text, whole)
 
 
 def _read(path: Path, text: str) -> JSON:

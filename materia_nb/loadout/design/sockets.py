@@ -1,4 +1,4 @@
-"""Operations on sockets: add, rename, remove, set their fields, choose the entry."""
+"""Operations on sockets, their edges and their materia, and copying sockets with what leads between them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from materia_nb.loadout.design.change import (
     Change,
     as_json,
     check_new_id,
+    check_place,
     check_target,
+    check_when,
     counted_words,
+    list_in,
+    moved,
     objects_in,
     refused,
     renamed,
@@ -22,9 +26,146 @@ from materia_nb.loadout.design.change import (
     without,
 )
 from materia_nb.loadout.design.references import References, without_socket
-from materia_nb.loadout.facts import CANONICAL_ID, Object, as_object, is_text
-from materia_nb.loadout.fields import rows_of
+from materia_nb.loadout.facts import (
+    CANONICAL_ID,
+    Object,
+    as_object,
+    is_number,
+    is_object,
+    is_socket_id,
+    is_text,
+    materia_kind,
+    whole,
+)
+from materia_nb.loadout.fields import Model, row_named, rows_of
+from materia_nb.loadout.graph import END
 from materia_nb.loadout.models_graph import Socket
+from materia_nb.loadout.models_materia import AgentMateria, UtilityMateria
+from materia_nb.loadout.report import shown
+
+
+def add_edge(
+    document: Object,
+    source: str,
+    to: str,
+    when: str = "always",
+    place: int | None = None,
+    max_traversals: int | None = None,
+) -> Change:
+    """Connect two sockets, or a socket with the end.
+
+    Args:
+        document: the loadout.
+        source: where the edge starts.
+        to: where it leads: a socket or ``end``.
+        when: its condition (R3).
+        place: where it stands among the socket's edges, 0 first; None puts it last, but one with a guard before
+            the first ``always`` edge, since behind it nothing is looked at.
+        max_traversals: how often it may be taken for each item (R18).
+
+    Raises:
+        MateriaError: a socket, the condition, the place or the number is not known or not allowed.
+    """
+    edges = _edges(document, source)
+    check_when(when, f"{source}.edges")
+    check_target(document, to, f"{source}.edges")
+    edge: Object = {"when": when, "to": to}
+    if max_traversals is not None:
+        edge["maxTraversals"] = _limit(max_traversals, f"{source}.edges")
+    if place is None:
+        place = len(edges)
+        if when != "always":
+            place = next(
+                (at for at, one in enumerate(edges) if as_object(one).get("when") == "always"), place
+            )
+    check_place([*edges, edge], place, f"{source}.edges")
+    changed = _with_edges(document, source, [*edges[:place], edge, *edges[place:]])
+    return Change(changed, f"connected {source} to {to} ({when}) as edge {place + 1}")
+
+
+def change_edge(
+    document: Object, source: str, place: int, *, when: str | None = None, to: str | None = None
+) -> Change:
+    """Change condition or target of an edge; what is None stays, and so do its other fields.
+
+    Raises:
+        MateriaError: there is no such edge or socket, or the condition is not canonical.
+    """
+    edge = edge_in(document, source, place)
+    here = f"{source}.edges[{place}]"
+    if when is not None:
+        check_when(when, f"{here}.when")
+        edge = {**edge, "when": when}
+    if to is not None:
+        check_target(document, to, f"{here}.to")
+        edge = {**edge, "to": to}
+    said = f"{shown(edge.get('when'))} to {shown(edge.get('to'))}".replace('"', "")
+    return Change(_with_edge(document, source, place, edge), f"edge {place + 1} of {source} is {said}")
+
+
+def limit_edge(document: Object, source: str, place: int, max_traversals: int | None) -> Change:
+    """Say how often an edge may be taken (R18); None takes the limit away.
+
+    Raises:
+        MateriaError: there is no such edge, or the number is not a whole one from 1 up.
+    """
+    edge, here = edge_in(document, source, place), f"{source}.edges[{place}].maxTraversals"
+    most = None if max_traversals is None else _limit(max_traversals, here)
+    changed = _with_edge(document, source, place, with_field(edge, "maxTraversals", most))
+    limit = "has no limit of its own" if most is None else f"may be taken {most} times"
+    return Change(changed, f"edge {place + 1} of {source} {limit}")
+
+
+def move_edge(document: Object, source: str, place: int, to: int) -> Change:
+    """Put an edge at another place among those of its socket; raises MateriaError when there is none there."""
+    edges, here = _edges(document, source), f"{source}.edges"
+    check_place(edges, place, here)
+    changed = _with_edges(document, source, moved(edges, place, to, here))
+    return Change(changed, f"moved edge {place + 1} of {source} to place {to + 1}")
+
+
+def remove_edge(document: Object, source: str, place: int) -> Change:
+    """Remove an edge, well formed or not; raises MateriaError when there is no such edge."""
+    edges = _edges(document, source)
+    check_place(edges, place, f"{source}.edges")
+    to = as_object(edges[place]).get("to")
+    where = f" to {to}" if isinstance(to, str) else ""
+    changed = _with_edges(document, source, [*edges[:place], *edges[place + 1 :]])
+    return Change(changed, f"removed edge {place + 1} of {source}{where}")
+
+
+def edge_in(document: Object, source: str, place: int) -> Object:
+    """Return an edge; raises MateriaError when there is none or it is no object."""
+    edges, here = _edges(document, source), f"{source}.edges[{place}]"
+    check_place(edges, place, f"{source}.edges")
+    edge = edges[place]
+    if not is_object(edge):
+        raise refused(f"the edge is {shown(edge)}, not an object", here, "remove it and connect anew")
+    return edge
+
+
+def _edges(document: Object, source: str) -> list[JSON]:
+    return list_in(socket_in(document, source), "edges", f"{source}.edges")
+
+
+def _with_edge(document: Object, source: str, place: int, edge: Object) -> Object:
+    edges = _edges(document, source)
+    return _with_edges(document, source, [*edges[:place], edge, *edges[place + 1 :]])
+
+
+def _with_edges(document: Object, source: str, edges: list[JSON]) -> Object:
+    socket = socket_in(document, source)
+    return with_socket(document, source, {**socket, "edges": edges} if edges else without(socket, "edges"))
+
+
+def _limit(most: JSON, where: str) -> int:
+    number = whole(most)
+    if number is None or number < 1:
+        raise refused(f"maxTraversals is {shown(most)}", where, "give a whole number from 1 up")
+    return number
+
+
+# -- sockets ---------------------------------------------------------------------------------
 
 SOCKET_FIELDS: Final = tuple(name for name in rows_of(Socket) if name != "edges")
 """The fields that :func:`set_socket` sets; edges have operations of their own."""
@@ -182,3 +323,133 @@ def set_loadout(document: Object, field: str, value: JSON) -> Change:
         raise refused(f"{field!r} is not set here", field, did_you_mean(field, fields))
     changed = with_field(document, field, as_json(value, field))
     return Change(changed, f"set {field}" if field in changed else f"removed {field}")
+
+
+# -- copies ----------------------------------------------------------------------------------
+
+_BESIDE: Final = 1
+"""How many rows below its original a copy is drawn."""
+
+
+def clip_of(document: Object, sockets: Iterable[str]) -> Object:
+    """Return a loadout of these sockets alone: with the edges between them and to the end, and where they are drawn.
+
+    Raises:
+        MateriaError: one does not exist, or none is named.
+    """
+    ids = list(dict.fromkeys(sockets))
+    if not ids:
+        raise refused("no socket is selected", "sockets", "select one first")
+    kept = {id_: _inside(socket_in(document, id_), ids) for id_ in ids}
+    spots = as_object(as_object(document.get("layout")).get("sockets"))
+    placed = {id_: spots[id_] for id_ in ids if id_ in spots}
+    clip: Object = {"sockets": kept, **({"layout": {"sockets": placed}} if placed else {})}
+    for outside in set(objects_in(document, "sockets")).difference(ids):
+        clip, _ = without_socket(clip, outside)
+    return clip
+
+
+def _inside(socket: Object, ids: list[str]) -> Object:
+    edges = socket.get("edges")
+    if not isinstance(edges, list):
+        return socket
+    kept = [edge for edge in edges if as_object(edge).get("to") in (*ids, END)]
+    return {
+        **{key: value for key, value in socket.items() if key != "edges"},
+        **({"edges": kept} if kept else {}),
+    }
+
+
+def pasted(document: Object, clip: Mapping[str, JSON]) -> Change:
+    """Put the sockets of a clip in, under the next free ids and one row lower; what was copied stays as it is.
+
+    Raises:
+        MateriaError: the clip holds no sockets.
+    """
+    made = as_json(dict(clip), "the copy")
+    ids = [id_ for id_, raw in as_object(made.get("sockets")).items() if is_object(raw) and is_socket_id(id_)]
+    if not ids:
+        raise refused("there are no sockets in what was copied", "paste", "copy some sockets first")
+    taken = dict(objects_in(document, "sockets"))
+    news: dict[str, str] = {}
+    for id_ in ids:
+        news[id_] = next_socket_id({"sockets": {**taken, **as_object(made.get("sockets"))}})
+        made = _renamed(made, id_, news[id_])
+    layout = objects_in(document, "layout")
+    spots = {
+        id_: _lower(spot) for id_, spot in as_object(as_object(made.get("layout")).get("sockets")).items()
+    }
+    added = {new: as_object(made["sockets"])[new] for new in news.values()}
+    changed: Object = {**document, "sockets": {**taken, **added}}
+    if not taken and not document.get("entry"):
+        changed = {"entry": next(iter(added)), **changed}
+    if spots:
+        changed["layout"] = {**layout, "sockets": {**objects_in(layout, "sockets"), **spots}}
+    return Change(changed, f"copied {', '.join(news)} as {', '.join(news.values())}")
+
+
+def _renamed(clip: Object, old: str, new: str) -> Object:
+    changed = References(old, new).renamed_in(clip)
+    sockets = {new if id_ == old else id_: raw for id_, raw in as_object(changed.get("sockets")).items()}
+    return {**changed, "sockets": sockets}
+
+
+def _lower(spot: JSON) -> JSON:
+    place = as_object(spot)
+    return {**place, "y": place["y"] + _BESIDE} if is_number(place.get("y")) else spot
+
+
+def new_sockets(before: Object, after: Object) -> list[str]:
+    """Return the sockets of ``after`` that ``before`` had not, in order."""
+    old = as_object(before.get("sockets"))
+    return [id_ for id_ in as_object(after.get("sockets")) if id_ not in old]
+
+
+# -- materia ---------------------------------------------------------------------------------
+
+_LONGEST_ID: Final = 100
+_BEGUN: Final[dict[str, Object]] = {
+    "agent": {"prompt": "Say here what it is to do.", "tools": "none"},
+    "utility": {
+        "type": "utility",
+        "command": ["python3", "-c", "import json; print(json.dumps({'satisfied': True}))"],
+        "parse": "json",
+    },
+}
+"""What a new materia is at first: as little as can be cast."""
+
+
+def materia_model(definition: Object) -> type[Model]:
+    """Return the model that describes a definition."""
+    return UtilityMateria if materia_kind(definition) == "utility" else AgentMateria
+
+
+def set_materia(document: Object, definitions: Object, id_: str, field: str, value: JSON) -> Change:
+    """Set a field of a definition, or take it away with None; see ``Design.set_materia``."""
+    if id_ not in definitions:
+        raise refused(f"there is no materia {id_!r}", "materia", did_you_mean(id_, definitions))
+    raw = as_object(definitions[id_])
+    model = materia_model(raw)
+    if row_named(model, field) is None:
+        hint = did_you_mean(field, rows_of(model))
+        raise refused(f"{model.words} has no field {field!r}", f"materia.{id_}.{field}", hint)
+    if value is None:
+        words = f"removed {field} from {id_}" if field in raw else f"{id_} has no {field}"
+        return Change(document, words, {id_: without(raw, field)})
+    made = as_json(value, f"materia.{id_}.{field}")
+    words = f"set {field} of {id_}" + (f" to {made}" if isinstance(made, str) and len(made) < 40 else "")
+    return Change(document, words, {id_: {**raw, field: made}})
+
+
+def made_materia(document: Object, definitions: Object, id_: str, kind: str) -> Change:
+    """Define a new materia; see ``Design.make_materia``."""
+    if kind not in _BEGUN:
+        raise refused(f"{shown(kind)} is no kind of materia", "materia", did_you_mean(str(kind), _BEGUN))
+    if not is_text(id_) or id_ != id_.strip() or len(id_) > _LONGEST_ID or not id_.isprintable():
+        hint = f"use some text on one line, at most {_LONGEST_ID} characters"
+        raise refused(f"{shown(id_)} cannot be the name of a materia", "materia", hint)
+    if id_ in definitions:
+        raise refused(
+            f"there is a materia {id_!r} already", "materia", "choose another name, or edit that one"
+        )
+    return Change(document, f"made the {kind} {id_}", {id_: dict(_BEGUN[kind])})

@@ -128,22 +128,33 @@ def check(call: Call) -> Any:
 
 @verb(
     "mend",
-    Argument("--save", "make the changes and save them where the loadout is kept", "flag"),
+    Argument(
+        "--save",
+        "make the changes that can be meant in one way only, and save them where the loadout is kept",
+        "flag",
+    ),
     _NAMED,
     example="%materia mend\n%materia mend --save Report",
 )
 def mend(call: Call) -> Any:
-    """Show which problems and hints of a loadout one change mends; with --save, make these changes."""
+    """Show which problems and hints of a loadout one change mends; with --save, make those that need no choice."""
     bench = call.bench
     design = bench.design(call.get("loadout"))
     if call.get("save"):
         done = design.mend_all()
         if done:
             done.append(bench.save_design(design, anyway=True))
-        return Text("\n".join(done or ["Nothing mends itself: check shows what is left."]))
-    rows = [(one.code, one.source, change.words) for one, change in design.mends().items()]
+        return Text(
+            "\n".join(done or ["Nothing mends itself: mend shows what you can choose, check what is left."])
+        )
+    rows = [
+        (one.code, one.source, how.change.words, "in the designer" if how.suggestion else "--save")
+        for one, how in design.mends().items()
+    ]
     return Table(
-        ("code", "where", "would be mended so"), rows, "nothing mends itself: check shows what is left"
+        ("code", "where", "would be mended so", "by"),
+        rows,
+        "no one change mends anything: check shows what is left",
     )
 
 

@@ -12,7 +12,7 @@ from materia_nb.cast.views.tables import found_view
 from materia_nb.display.table import JsonView, Text
 from materia_nb.doctor import checkup
 from materia_nb.errors import MateriaError
-from materia_nb.insight.ask import query_of
+from materia_nb.insight.queries import query_of
 from materia_nb.magics.progress import running
 from materia_nb.magics.registry import Argument, Call, verb
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from materia_nb.cast import Cast, open_cast
 from materia_nb.cast.listing import data_frame
-from materia_nb.cast.sweep.checks import Verdict
+from materia_nb.cast.sweep.verdicts import Verdict
 from materia_nb.display.bundle import Shown, bundle
 from materia_nb.display.escape import plain, shorten
 from materia_nb.display.html import (

@@ -1,0 +1,336 @@
+"""What is drawn of a graph: the marks of a cast on it, its lines, its regions, and the words for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias
+
+from materia_nb.display.escape import part
+from materia_nb.loadout.graph import END, Advance, Edge, Graph, Loop, Socket
+from materia_nb.loadout.vocabulary import GUARDS, Condition, described
+
+Route: TypeAlias = tuple[str, int | str]
+"""A route taken: its source socket, and the edge's place, an exit route's ``edge_id``, or ``"end"``."""
+
+
+def _nothing() -> Mapping[Any, Any]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """An overlay for one moment of a cast; ``Marks()`` shows a bare loadout.
+
+    Args:
+        current: id of the socket that the cast is at.
+        waiting: whether it waits there for an answer.
+        working: whether somebody is at work on that answer now, as far as whoever draws it knows.
+        held: whether its agent holds the cast there until a person has spoken.
+        failed: id of the socket at which the cast failed.
+        visits: visits so far by socket id.
+        traversals: traversals so far by ``"A->B"`` (R21).
+        last_route: the route taken last.
+        progress: items done and in all, by loop id.
+        breakpoints: ids of sockets with a breakpoint.
+        remarks: codes of the remarks on a complete cast by socket id (R45).
+        budgets: traversals used and allowed, by (socket id, place), of the edges that are counted now (R18).
+        in_item: whether these are counted for the current item.
+        answers: who answers, in a word or two, by socket id; a process needs no word.
+        pins: what sockets are pinned to, by socket id (R40); goes before ``answers``.
+        only: of two that are compared the one, A or B, that alone has or visited a socket, by socket id; ``both``
+            where the socket itself differs.
+        only_routes: the same of edges and exits.
+        never: the routes that no cast takes.
+        unreached: ids of sockets that no cast visits.
+    """
+
+    current: str | None = None
+    waiting: bool = False
+    working: bool = False
+    held: bool = False
+    failed: str | None = None
+    visits: Mapping[str, int] = field(default_factory=_nothing)
+    traversals: Mapping[str, int] = field(default_factory=_nothing)
+    last_route: Route | None = None
+    progress: Mapping[str, tuple[int, int]] = field(default_factory=_nothing)
+    breakpoints: frozenset[str] = frozenset()
+    remarks: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
+    budgets: Mapping[tuple[str, int], tuple[int, int]] = field(default_factory=_nothing)
+    in_item: bool = False
+    answers: Mapping[str, str] = field(default_factory=_nothing)
+    pins: Mapping[str, str] = field(default_factory=_nothing)
+    only: Mapping[str, str] = field(default_factory=_nothing)
+    only_routes: Mapping[Route, str] = field(default_factory=_nothing)
+    never: frozenset[Route] = frozenset()
+    unreached: frozenset[str] = frozenset()
+
+
+# -- lines -----------------------------------------------------------------------------------
+
+START: Final = "\x00start"
+"""Key of the start sign: no socket id can be equal to it."""
+END_SIGN: Final = "\x00end"
+"""Key of the end sign."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One line: from ``source`` to ``target``, which are socket ids, :data:`START` or :data:`END_SIGN`.
+
+    ``order`` is the number in evaluation order, 0 where a number would say nothing.
+    """
+
+    key: str
+    kind: Literal["start", "edge", "exit", "implied"]
+    source: str
+    target: str
+    condition: Condition = "always"
+    order: int = 0
+    limit: int | None = None
+    place: int | None = None
+    loop: str | None = None
+
+    @property
+    def route(self) -> Route | None:
+        """The route that this line stands for, as :class:`Marks` names it."""
+        if self.kind == "edge" and self.place is not None:
+            return (self.source, self.place)
+        if self.kind == "exit":
+            return (self.source, self.key)
+        return (self.source, END) if self.kind == "implied" else None
+
+    @property
+    def traversal(self) -> str:
+        """The key of its traversal count (R21)."""
+        return f"{self.source}->{END if self.target == END_SIGN else self.target}"
+
+
+def _target(graph: Graph, name: str) -> str | None:
+    """Give the key that a target is drawn as, None when there is no such socket."""
+    if name in graph.sockets:
+        return name
+    return END_SIGN if name == END else None
+
+
+def links(graph: Graph) -> list[Link]:
+    """List every line of ``graph`` in a stable order: start, then each socket's edges, then exits."""
+    found = [Link("start", "start", START, graph.entry)] if graph.entry in graph.sockets else []
+    for socket in graph.sockets.values():
+        numbered = len(socket.edges) > 1
+        for number, edge in enumerate(socket.edges, 1):
+            target = _target(graph, edge.to)
+            if target is not None:
+                key = f"edge:{edge.place}:{socket.id}"
+                order = number if numbered else 0
+                found.append(
+                    Link(key, "edge", socket.id, target, edge.when, order, edge.max_traversals, edge.place)
+                )
+        if not socket.edges:
+            found.append(Link(f"implied:{socket.id}", "implied", socket.id, END_SIGN))
+    for loop in graph.loops.values():
+        for route in loop.routes:
+            target = _target(graph, route.target)
+            if target is not None and route.source in graph.sockets:
+                found.append(Link(route.edge_id, "exit", route.source, target, route.condition, loop=loop.id))
+    return _with_unique_keys(found)
+
+
+def _with_unique_keys(found: list[Link]) -> list[Link]:
+    """Tell apart exits whose loop and route ids happen to join to the same id."""
+    seen: dict[str, int] = {}
+    unique = []
+    for link in found:
+        seen[link.key] = number = seen.get(link.key, 0) + 1
+        unique.append(link if number == 1 else replace(link, key=f"{link.key}\x00{number}"))
+    return unique
+
+
+def may_fall_through(socket: Socket) -> bool:
+    """Whether its written edges leave a boolean without a match, which ends the cast (R3)."""
+    conditions = {edge.when for edge in socket.edges}
+    covered = "always" in conditions or (conditions.issuperset(GUARDS) and socket.parse == "json")
+    return bool(conditions) and not covered
+
+
+# -- regions ---------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class Region:
+    """The picture itself (``loop`` None) or one loop's box: what stands directly in it, in order."""
+
+    loop: str | None
+    sockets: list[str] = field(default_factory=list)
+    children: list[Region] = field(default_factory=list)
+
+
+def regions(
+    graph: Graph, leave_out: frozenset[str]
+) -> tuple[Region, dict[str, tuple[Region, ...]], list[str]]:
+    """Sort the sockets into regions.
+
+    Returns the root; for each socket the regions around it, outermost first; and the ids of the loops that
+    overlap others without lying inside them: no box can hold those alone.
+    """
+    members = {
+        loop.id: frozenset(loop.sockets) & graph.sockets.keys() - leave_out for loop in graph.loops.values()
+    }
+    by_size = sorted((loop for loop in members if members[loop]), key=lambda loop: -len(members[loop]))
+    root = Region(None)
+    region_of: dict[str, Region] = {}
+    around: dict[str, tuple[Region, ...]] = dict.fromkeys(graph.sockets, (root,))
+    loose: list[str] = []
+    for loop in by_size:
+        places = {around[socket] for socket in members[loop]}
+        if len(places) > 1:
+            loose.append(loop)
+            continue
+        path = places.pop()
+        region = region_of[loop] = Region(loop)
+        path[-1].children.append(region)
+        for socket in members[loop]:
+            around[socket] = (*path, region)
+    for socket in graph.sockets:
+        if socket not in leave_out:
+            around[socket][-1].sockets.append(socket)
+    return root, around, loose
+
+
+# -- words -----------------------------------------------------------------------------------
+# Foreign text in them is bounded and harmless as text, but not yet escaped for HTML.
+
+TIMES: Final = "\N{MULTIPLICATION SIGN}"
+NEVER: Final = "never taken"
+
+
+def kind_words(socket: Socket) -> tuple[str, ...]:
+    """Say what a socket is: agent or utility, then generator, multi-turn and loop consumer where they apply."""
+    words: list[str] = [socket.materia.kind]
+    if socket.is_generator:
+        words.append("generator")
+    if socket.materia.multi_turn:
+        words.append("multi-turn")
+    if socket.loops:
+        words.append("loop consumer")
+    return tuple(words)
+
+
+def who_words(socket_id: str, marks: Marks) -> str:
+    """Say who answers a socket in a cast, or what it is pinned to (R40); empty when there is nothing to say."""
+    if (to := marks.pins.get(socket_id)) is not None:
+        return f"pinned: {part(to, 80)}"
+    return part(marks.answers.get(socket_id, ""), 80)
+
+
+def answer_words(socket: Socket, marks: Marks) -> str:
+    """Say what a socket is, and who answers it in a cast: ``agent · person``."""
+    who = who_words(socket.id, marks)
+    return f"{socket.materia.kind} · {who}" if who else socket.materia.kind
+
+
+def count_words(count: int) -> str:
+    """Write a count in few characters: 12, 12k, 3M."""
+    for size, unit in ((1_000_000, "M"), (10_000, "k")):
+        if count >= size:
+            return f"{TIMES}{count // (1000 if unit == 'k' else size)}{unit}"
+    return f"{TIMES}{count}"
+
+
+def advance_words(advance: Advance) -> str:
+    """Say what an advance does, and whether it was derived (R15)."""
+    when = "" if advance.when == "always" else f" when {advance.when}"
+    return f"advance ▸ {part(advance.cursor)}{when}{' (derived)' if advance.derived else ''}"
+
+
+def socket_notes(socket: Socket) -> tuple[str, ...]:
+    """List what else a picture should say at a socket: own foreach, advance, falling through to the end."""
+    notes = []
+    if socket.iterator is not None and socket.iterator.loop is None:
+        notes.append(f"for each {part(socket.iterator.items)} as {part(socket.iterator.alias)}")
+    if socket.advance is not None:
+        notes.append(advance_words(socket.advance))
+    if may_fall_through(socket):
+        notes.append("no match ▸ end")
+    return tuple(notes)
+
+
+def loop_words(loop: Loop, progress: tuple[int, int] | None = None) -> str:
+    """Say what a loop goes over and how far it has come."""
+    parts = []
+    if loop.generator is not None:
+        parts.append(f"consumes {part(loop.output or 'workItems')} of {part(loop.generator)}")
+    elif loop.iterator is not None:
+        parts.append(f"for each {part(loop.iterator.items)} as {part(loop.iterator.alias)}")
+    if progress is not None:
+        parts.append(f"{progress[0]}/{progress[1]} done")
+    return " · ".join(parts) or "no list"
+
+
+def budget_words(limit: int, used: tuple[int, int] | None = None, *, item: bool = False) -> str:
+    """Say how often an edge may be taken, or how often it was, for the current item or in all (R18)."""
+    if used is None:
+        return f"max {limit}"
+    return f"this item: {used[0]} of {used[1]}" if item else f"used {used[0]}/{used[1]}"
+
+
+def link_words(link: Link, marks: Marks | None = None) -> str:
+    """Label of a line: number in evaluation order, condition, budget; empty for a single plain edge."""
+    if link.kind in ("start", "implied"):
+        return ""
+    parts = []
+    if link.kind == "exit":
+        parts.append("exit " + described(link.condition).sign)
+    elif link.order or link.condition != "always" or link.limit is not None:
+        parts.append((f"{link.order} " if link.order else "") + described(link.condition).sign)
+    if link.limit is not None and link.place is not None:
+        used = marks.budgets.get((link.source, link.place)) if marks else None
+        parts.append(budget_words(link.limit, used, item=marks is not None and marks.in_item))
+    if marks is not None and link.route in marks.never:
+        parts.append(NEVER)
+    return " · ".join(parts)
+
+
+def edge_words(edge: Edge) -> str:
+    """Say when an edge is taken, to where, and how often it may be."""
+    limit = f" ({budget_words(edge.max_traversals)})" if edge.max_traversals is not None else ""
+    return f"{described(edge.when).sign} → {part(edge.to)}{limit}"
+
+
+def state_words(socket_id: str, marks: Marks) -> str:
+    """Say where the cast stands with respect to a socket; empty when nowhere."""
+    if socket_id == marks.failed:
+        return "✖ failed"
+    if socket_id == marks.current:
+        return "‖ held" if marks.held else "▶ waiting" if marks.waiting else "▶ current"
+    if socket_id in marks.remarks:
+        return f"⚠ {', '.join(marks.remarks[socket_id])}"
+    if socket_id in marks.only:
+        has = marks.only[socket_id]
+        return "differs" if has == "both" else f"only {has}"
+    if socket_id in marks.unreached:
+        return "never visited"
+    return ""
+
+
+def reachable(entry: str, found: Iterable[Link]) -> set[str]:
+    """Return the keys that can be reached from ``entry`` over edges and exits."""
+    out: dict[str, list[str]] = {}
+    for link in found:
+        out.setdefault(link.source, []).append(link.target)
+    seen, todo = {entry}, [entry]
+    while todo:
+        for target in out.get(todo.pop(), ()):
+            if target not in seen:
+                seen.add(target)
+                todo.append(target)
+    return seen
+
+
+def summary(graph: Graph, marks: Marks | None = None) -> str:
+    """One line about a loadout: its name, entry, how many sockets and loops it has, and whether a cast has remarks."""
+    sockets, loops = len(graph.sockets), len(graph.loops)
+    words = f"loadout {part(graph.name, 120)} · entry {part(graph.entry)} · {sockets} socket{'s' if sockets != 1 else ''}"
+    words += f" · {loops} loop{'s' if loops != 1 else ''}" if loops else ""
+    return words + (" · complete, with remarks" if marks is not None and marks.remarks else "")

@@ -1,0 +1,308 @@
+"""Questions about a cast: JSONPath over steps and state, what made a value what it is, where time and money went.
+
+The expression is a person's, what it runs over came from models: an expression cannot make the kernel hang.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.session import Edit, Session, StepRecord
+from materia_nb.engine.state import Usage
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.insight import sides
+from materia_nb.jsonvalue import JSON, MISSING, get_path, same, split_path
+
+if TYPE_CHECKING:
+    from materia_nb.engine.session import StepRecord
+
+
+LONGEST: Final = 500
+"""Characters of an expression."""
+MOST_VALUES: Final = 100_000
+"""Objects, lists and scalars in a value that is looked through."""
+MOST_FOUND: Final = 1_000
+"""Values that one question finds; the rest is left out."""
+
+_PATTERNS: Final = re.compile(r"=~|`")
+_DEEP: Final = re.compile(r"\.\.")
+
+Query = Callable[[JSON], list[JSON]]
+
+
+class Found(NamedTuple):
+    """A value that a question found: in which step's output, of which socket and item."""
+
+    step: int
+    socket: str
+    item: str | None
+    value: JSON
+
+
+def query_of(expression: str) -> Query:
+    """Return what reads an expression from a value: every match, none where nothing is there.
+
+    Args:
+        expression: JSONPath such as ``$.workItems[*].title``, or a dotted path such as ``plan.name``.
+
+    Raises:
+        MateriaError: it is no JSONPath, or could take without end (``question``).
+    """
+    text = expression.strip()
+    if not text.startswith("$"):
+        segments = split_path(text)
+        return lambda value: [] if (found := get_path(value, segments)) is MISSING else [found]
+    if len(text) > LONGEST:
+        raise _refused(text, f"it is longer than {LONGEST} characters")
+    if _PATTERNS.search(text):
+        raise _refused(text, "regular expressions and functions in backticks are left out")
+    if len(_DEEP.findall(text)) > 1:
+        raise _refused(text, "only one .. can stand in it")
+    from jsonpath_ng.ext import parse
+
+    try:
+        parsed = parse(text)
+    except Exception as error:  # the library raises several unrelated types, bare Exception among them
+        raise _refused(text, " ".join(str(error).split())) from error
+
+    def find(value: JSON) -> list[JSON]:
+        if _count(value) > MOST_VALUES:
+            raise _refused(text, f"what it is asked of has more than {MOST_VALUES:,} values")
+        try:
+            return [match.value for match in parsed.find(value)]
+        except Exception:  # noqa: BLE001 - filters raise all sorts for values that they were not written for
+            return []
+
+    return find
+
+
+def ask(steps: Iterable[StepRecord], expression: str) -> list[Found]:
+    """Ask the output of every step, parsed where it is JSON and else the text; at most :data:`MOST_FOUND` values."""
+    query = query_of(expression)
+    found: list[Found] = []
+    for step in steps:
+        value: JSON = step.output if step.reading is None else step.reading.value
+        if value is None or value is MISSING:
+            continue
+        found += [Found(step.number, step.socket, step.item_key, one) for one in query(value)]
+        if len(found) >= MOST_FOUND:
+            return found[:MOST_FOUND]
+    return found
+
+
+def _count(value: JSON) -> int:
+    """How many values a value holds, counted no further than needed."""
+    count = 0
+    for _ in _values(value):
+        count += 1
+        if count > MOST_VALUES:
+            break
+    return count
+
+
+def _values(root: JSON) -> Iterator[JSON]:
+    todo = [root]
+    while todo:
+        value = todo.pop()
+        yield value
+        if isinstance(value, dict):
+            todo += value.values()
+        elif isinstance(value, list):
+            todo += value
+
+
+def _refused(expression: str, why: str) -> MateriaError:
+    return MateriaError(
+        f"{expression[:100]!r} cannot be asked: {why}.",
+        hint="write a dotted path such as plan.name, or JSONPath such as $.workItems[*].title",
+        kind="question",
+    )
+
+
+# -- what made a value -----------------------------------------------------------------------
+
+Rule: TypeAlias = Literal["start", "R10", "R11", "R12", "edit"]
+"""By what a value came to be: given at the start, the state patch or a canonical field of an answer (R10), an
+assignment (R11), the current item as the state shows it (R12), or a person."""
+
+
+Data: TypeAlias = Mapping[str, JSON]
+
+
+class Blamed(NamedTuple):
+    """One change of a value.
+
+    Attributes:
+        step: the step that made it; for an edit the one after which, or in which, it was made; 0 for the start.
+        socket: the socket of the step, None for a person's edit and for the start.
+        item_key: the item of the step.
+        rule: by what it came to be.
+        source: where in the answer it stood, such as ``$.context``, or what an assignment read; None where
+            that cannot be told.
+        before: the value before, MISSING where there was none.
+        after: the value since.
+        corrected: whether a person had corrected the answer.
+    """
+
+    step: int
+    socket: str | None
+    item_key: str | None
+    rule: Rule
+    source: str | None
+    before: JSON
+    after: JSON
+    corrected: bool = False
+
+
+def blame(session: Session, path: str) -> list[Blamed]:
+    """Return what changed a value of the state, the latest change first; empty when nothing ever set it.
+
+    Args:
+        session: the cast.
+        path: dotted, such as ``plan.title`` or ``state.workItems.0.title``.
+    """
+    segments = split_path(path)
+    if segments[:1] == ["state"] and (len(segments) > 1 or "state" not in session.state.data):
+        segments = segments[1:]
+    found = [_start(get_path(dict(session.start.data), segments))]
+    for made, before, after in _changes(session):
+        was, now = get_path(dict(before), segments), get_path(dict(after), segments)
+        if _alike(was, now):
+            continue
+        if isinstance(made, Edit):
+            found.append(Blamed(made.step, None, None, "edit", None, was, now))
+        else:
+            found.append(_by_step(made, segments, was, now))
+    return [one for one in reversed(found) if one.rule != "start" or one.after is not MISSING]
+
+
+def _start(value: JSON) -> Blamed:
+    return Blamed(0, None, None, "start", None, MISSING, value)
+
+
+def _alike(a: JSON, b: JSON) -> bool:
+    return a is b if a is MISSING or b is MISSING else same(a, b)
+
+
+def _changes(session: Session) -> Iterator[tuple[StepRecord | Edit, Data, Data]]:
+    """Go through all that changed the state, in order: who did, the state before and after."""
+    yield from _edits([one for one in session.edits if one.step == 0])
+    for step in session.steps:
+        edits = [one for one in session.edits if one.step == step.number]
+        inside = [one for one in edits if one.before.status in ("waiting", "held")]
+        at = step.before.data
+        for edit in inside:
+            yield step, at, edit.before.data
+            yield edit, edit.before.data, edit.after.data
+            at = edit.after.data
+        if not inside or step.after is not inside[-1].before:
+            yield step, at, step.after.data
+        yield from _edits([one for one in edits if one not in inside])
+
+
+def _edits(edits: Sequence[Edit]) -> Iterator[tuple[Edit, Data, Data]]:
+    for edit in edits:
+        yield edit, edit.before.data, edit.after.data
+
+
+def _by_step(step: StepRecord, segments: list[str], was: JSON, now: JSON) -> Blamed:
+    rule, source = _rule(step, segments, now)
+    corrected = bool(step.turns) and step.turns[-1].mode == "correction"
+    return Blamed(step.number, step.socket, step.item_key, rule, source, was, now, corrected)
+
+
+def _rule(step: StepRecord, segments: list[str], now: JSON) -> tuple[Rule, str | None]:
+    """Find what in a step set a value: its last assignment that reaches it, else its answer, else its item."""
+    assigned = step.decision.assigned if step.decision else ()
+    for one in reversed(assigned):
+        target = split_path(one.target)
+        if one.found and segments[: len(target)] == target:
+            return "R11", _at(one.source, segments[len(target) :])
+        if one.found and target[: len(segments)] == segments:
+            return "R11", None  # a part of it was assigned
+    value = step.reading.value if step.reading else None
+    for rule_source, inside in (("$.state", ["state", *segments]), ("$", segments)):
+        if segments and get_path(value, inside) is not MISSING and _alike(get_path(value, inside), now):
+            return "R10", _at(rule_source, segments)
+    if segments[:1] == ["context"] and get_path(value, ["context"]) is not MISSING:
+        return "R10", "$.context"  # what it says is added to what was there
+    for shown in (*step.after.shown, *step.before.shown):
+        if any(segments[: len(path)] == list(path) for path in shown.paths):
+            return "R12", None
+    return ("R12", None) if step.decision is None else ("R10", None)
+
+
+def _at(source: str, rest: list[str]) -> str:
+    return source + "".join(f"[{one}]" if one.isdigit() else f".{one}" for one in rest)
+
+
+# -- where time and money went ---------------------------------------------------------------
+
+GROUPS: Final = ("socket", "materia", "item")
+"""What can be added up by."""
+
+
+class Spent(NamedTuple):
+    """What went into one socket, materia or item, or into a combination of these.
+
+    Attributes:
+        of: its names, in the order that was asked for; empty for what belongs to no item.
+        visits: how often it was visited.
+        turns: how often an agent was asked, repairs among it.
+        calls: how many tools its agents used.
+        usage: tokens and cost, also of turns that gave no answer.
+        ms: milliseconds from entering the socket to its end, waiting for a person included; of visits that are over.
+        left: how much of ``usage`` went into steps that going back left behind.
+    """
+
+    of: tuple[str, ...]
+    visits: int = 0
+    turns: int = 0
+    calls: int = 0
+    usage: Usage = Usage()
+    ms: int = 0
+    left: Usage = Usage()
+
+    def with_step(self, step: StepRecord, *, left: bool) -> Spent:
+        """Return it with another step counted."""
+        used = sides.used(step)
+        return self._replace(
+            visits=self.visits + 1,
+            turns=self.turns
+            + sum(turn.prompt is not None and turn.mode != "correction" for turn in step.turns),
+            calls=self.calls + len(step.calls),
+            usage=self.usage.plus(used),
+            ms=self.ms + max(0, sides.took(step) or 0),
+            left=self.left.plus(used) if left else self.left,
+        )
+
+
+def spent(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) -> list[Spent]:
+    """Add up what a cast took, steps that were left behind included, in the order in which things came first.
+
+    Raises:
+        MateriaError: one of ``by`` is none of :data:`GROUPS` (``unknown_group``).
+    """
+    for name in by:
+        if name not in GROUPS:
+            raise MateriaError(
+                f"Nothing is added up by {name!r}.", hint=did_you_mean(name, GROUPS), kind="unknown_group"
+            )
+    found: dict[tuple[str, ...], Spent] = {}
+    for step, left in _steps(session):
+        named = {
+            "socket": step.socket,
+            "materia": rules.sockets[step.socket].socket.materia.id,
+            "item": f"{step.item_key} {step.item_label or ''}".strip() if step.item_key else "",
+        }
+        of = tuple(named[name] for name in by)
+        found[of] = found.get(of, Spent(of)).with_step(step, left=left)
+    return list(found.values())
+
+
+def _steps(session: Session) -> Iterator[tuple[StepRecord, bool]]:
+    yield from ((step, False) for step in session.steps)
+    yield from ((step, True) for line in session.abandoned for step in line)
