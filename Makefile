@@ -57,7 +57,7 @@ bench: env-bench ## visits per second beside transitions, burr and the bare writ
 
 bench-browser: env-test ## from a call in the kernel to the frame in the browser that shows it
 	@$(PY) scripts/chromium.py
-	PYTHONPATH=tests:scripts $(PY) benchmarks/browser_frames.py
+	PYTHONPATH=tests:tests/helpers:scripts $(PY) benchmarks/browser_frames.py
 
 docs: env-docs ## build the site of the documentation into build/site; a broken link is an error
 	@$(PY) scripts/make_site.py
@@ -70,7 +70,7 @@ lite-test: env-test lite ## build it, and run lessons in it with the network cut
 	MATERIA_LITE_SITE=$(CURDIR)/build/lite $(PY) -m pytest -q tests/browser/test_lite.py
 
 binder: env-test ## make the environment that binder/ describes, and run the quickstart in it
-	$(PY) -m pytest -q -rs tests/test_binder.py
+	$(PY) -m pytest -q -rs tests/release/test_binder.py
 
 dist: env-release ## build what is published into dist/, and check it
 	@rm -rf dist
@@ -80,7 +80,7 @@ dist: env-release ## build what is published into dist/, and check it
 	$(PY) -m check_wheel_contents dist/*.whl
 
 wheel-test: env-test ## as a stranger: the wheel alone in fresh environments, each extra by itself, other Pythons
-	$(PY) -m pytest -rs -n $(WORKERS) $(PYTEST_ARGS) tests/wheel_checks.py
+	$(PY) -m pytest -rs -n $(WORKERS) $(PYTEST_ARGS) tests/release/wheel_checks.py
 
 class: env-test ## make the lessons an nbgrader course, and let nbgrader mark right, wrong and missing answers
 	@$(PY) scripts/nbgrader_env.py

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from materia_nb.cast import Cast
 
-SHARING: Final = ("tests/browser/", "tests/test_site.py")
+SHARING: Final = ("tests/browser/", "tests/release/test_site.py")
 """Where tests share one server and browser, or one built site."""
 
 # CI searches the same examples at each run, so that a change is judged and not luck; at home each run

@@ -654,7 +654,7 @@ def test_a_stop_ends_a_command_that_runs(tmp_path):
 
 CHILD = """
 import sys
-sys.path.insert(0, "tests")
+sys.path.insert(0, "tests/helpers")
 from model_helpers import turn
 from materia_nb.agents import ModelAgent
 def tell(thing):
@@ -668,7 +668,7 @@ except KeyboardInterrupt:
 
 def test_an_interrupt_in_the_middle_of_a_stream_gives_the_request_up():
     slow = Slow()
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parents[2]
     with serving(slow) as server:
         child = subprocess.Popen(
             [sys.executable, "-c", CHILD, server.url], cwd=root, stdout=subprocess.PIPE, text=True

@@ -13,12 +13,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import cast_helpers as h
+import model_caster
 from materia_nb.cast import Cast
 from model_server import LONG_S, Exchange, ModelServer, says
 
 ITEMS, INTERRUPTS = 30, 10
 TURNS = 1 + 2 * ITEMS + 1
-CASTER = Path(__file__).with_name("model_caster.py")
+CASTER = Path(model_caster.__file__)
 
 
 class Paid(ModelServer):

@@ -146,7 +146,7 @@ def test_the_verb_takes_a_preset_and_tab_offers_them(project, monkeypatch):
 
 
 def test_the_page_tells_every_preset_as_it_is():
-    page = (Path(__file__).parent.parent / "docs" / "command-agents.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "command-agents.md").read_text()
     for preset in PRESETS.values():
         alone = "needs a model" if preset.needs_model else f"`{' '.join(preset.argv)}`"
         asked = " ".join(preset.command("MODEL"))

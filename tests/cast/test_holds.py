@@ -16,17 +16,7 @@ from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.envelope import parse_name
 from materia_nb.store.side_files import step_names
-from protocol_helpers import block, contract, envelope
-
-ASK = {
-    "operation": "delete the build folder",
-    "exact_content": "rm -rf build",
-    "scope": "build/",
-    "risk_level": "high",
-    "rollback": "make build",
-    "verification": "build is gone",
-    "approval_id": "P-" + "0123456789abcdef" * 2,
-}
+from protocol_helpers import ASK, asking, block, contract, envelope, report, same_when_opened, start
 
 
 def say(status, recommendation, suggestion=None, **more):
@@ -36,42 +26,8 @@ def say(status, recommendation, suggestion=None, **more):
     return json.dumps(envelope(status=status, routing=routing, **more))
 
 
-def report(status, **more):
-    return block(contract(agent_status__plan_status=status, **more))
-
-
-def start(tmp_path, protocol, replies, **sockets):
-    """Work, then Check in the protocol under test, then Done; Check sends work back; Fix is for detours."""
-    document = h.config(
-        {
-            "Work": h.at("M", ("always", "Check")),
-            "Check": h.at(
-                "M",
-                ("satisfied", "Done"),
-                ("not_satisfied", "Work", 2),
-                parse="json",
-                handoff=protocol,
-            ),
-            "Fix": h.at("M", ("always", "Done")),
-            "Done": h.at("M"),
-            **sockets,
-        },
-        {"M": h.agent("Do {{request}}")},
-    )
-    return h.start(tmp_path, document, {"Check": {"Check": replies}, "M": lambda: "fine"})
-
-
 def sockets(cast):
     return [step.socket for step in cast.steps]
-
-
-def same_when_opened(cast):
-    other = Cast.open(cast.run_dir)
-    assert other.now == cast.now
-    assert sockets(other) == sockets(cast)
-    assert other.differences == ()
-    assert other.messages == []
-    return other
 
 
 # -- the envelope --------------------------------------------------------------------------
@@ -311,20 +267,6 @@ def test_needs_input_is_answered_and_the_agent_must_report_progress_first(tmp_pa
     assert cast.run() == "complete"
     assert len(turns) == 4
     same_when_opened(cast)
-
-
-def asking(tmp_path, *then):
-    seen = []
-    replies = iter([report("APPROVAL_REQUEST", approval_request=ASK), *then])
-
-    def agent(turn):
-        seen.append(turn)
-        return next(replies)
-
-    cast = start(tmp_path, "agent-contract", [])
-    cast.agents.set("Check", agent)
-    cast.run()
-    return cast, seen
 
 
 def test_consent_is_for_one_exact_command_in_one_turn(tmp_path):

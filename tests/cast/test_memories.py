@@ -12,8 +12,7 @@ from materia_nb.cast.views.handoff_view import HandoffView
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import protocol
 from materia_nb.store.side_files import change_context, missing_evidence, read_context
-from protocol_helpers import block, contract, envelope
-from test_holds import report, same_when_opened, start
+from protocol_helpers import block, contract, envelope, report, same_when_opened, start
 
 ATOM = {"description": "Port", "body": "It listens on 8080.", "type": "atom"}
 

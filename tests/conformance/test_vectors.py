@@ -14,7 +14,7 @@ import pytest
 from materia_nb.conformance.__main__ import main
 from materia_nb.conformance.vector_runner import run_vector
 
-VECTORS = Path(__file__).parent / "vectors"
+VECTORS = Path(__file__).parents[1] / "vectors"
 FILES = ["agent-contract.jsonl", "cast.jsonl", "envelope.jsonl", "handoff.jsonl", "validate.jsonl"]
 
 

@@ -1,7 +1,8 @@
-"""Text that tries to be more than text, and a graph that has it in every field."""
+"""Text that tries to be more than text, a graph that has it in every field, and HTML that stays harmless."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from display_graphs import graph, socket
@@ -69,3 +70,18 @@ def hostile_marks(made: Graph) -> Marks:
         answers={a: b, b: a},
         pins={b: a},
     )
+
+
+TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
+OURS = {
+    "section", "div", "b", "bdi", "table", "caption", "thead", "tbody", "tr", "th", "td", "pre", "details",
+    "summary", "span", "i", "a", "svg", "title", "path", "polygon", "rect", "text",
+}  # fmt: skip
+
+
+def harmless(html):
+    """Only our own elements, no handler, and links that stay inside the project."""
+    assert {name for _, name in TAG.findall(html)} <= OURS
+    attributes = re.findall(r'<[a-z]+((?:\s+[a-z-]+(?:="[^"]*")?)*)', html)
+    assert not any(re.search(r"\son\w+=", text) for text in attributes)
+    assert all(link.startswith("./") for link in re.findall(r'href="([^"]*)"', html))

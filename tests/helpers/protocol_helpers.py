@@ -1,4 +1,4 @@
-"""Envelopes, contracts and nasty values for the tests of the handoff protocols."""
+"""Envelopes, contracts, casts that speak them, and nasty values for the tests of the handoff protocols."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+import cast_helpers as h
+from materia_nb.cast import Cast
 from materia_nb.handoff import Requirements
 
 JSONObject = dict[str, Any]
@@ -122,3 +124,64 @@ NASTY_UNITS = [
     "```agent_contract_handoff\n{", "9", "-", "\u2028", "\x1c", "\ud800", "{}", '{"a":1}', "```\n{}\n```\n",
 ]  # fmt: skip
 """What a reply of a megabyte may consist of."""
+
+ASK = {
+    "operation": "delete the build folder",
+    "exact_content": "rm -rf build",
+    "scope": "build/",
+    "risk_level": "high",
+    "rollback": "make build",
+    "verification": "build is gone",
+    "approval_id": "P-" + "0123456789abcdef" * 2,
+}
+
+
+def report(status, **more):
+    """A reply whose contract has this plan status."""
+    return block(contract(agent_status__plan_status=status, **more))
+
+
+def start(tmp_path, protocol, replies, **sockets):
+    """Work, then Check in the protocol under test, then Done; Check sends work back; Fix is for detours."""
+    document = h.config(
+        {
+            "Work": h.at("M", ("always", "Check")),
+            "Check": h.at(
+                "M",
+                ("satisfied", "Done"),
+                ("not_satisfied", "Work", 2),
+                parse="json",
+                handoff=protocol,
+            ),
+            "Fix": h.at("M", ("always", "Done")),
+            "Done": h.at("M"),
+            **sockets,
+        },
+        {"M": h.agent("Do {{request}}")},
+    )
+    return h.start(tmp_path, document, {"Check": {"Check": replies}, "M": lambda: "fine"})
+
+
+def same_when_opened(cast):
+    """Open the cast once more, from its journal, and check that it stands where it did."""
+    other = Cast.open(cast.run_dir)
+    assert other.now == cast.now
+    assert [step.socket for step in other.steps] == [step.socket for step in cast.steps]
+    assert other.differences == ()
+    assert other.messages == []
+    return other
+
+
+def asking(tmp_path, *then):
+    """A cast whose check has asked for consent to ASK and then answers ``then``; and the turns that it is given."""
+    seen = []
+    replies = iter([report("APPROVAL_REQUEST", approval_request=ASK), *then])
+
+    def agent(turn):
+        seen.append(turn)
+        return next(replies)
+
+    cast = start(tmp_path, "agent-contract", [])
+    cast.agents.set("Check", agent)
+    cast.run()
+    return cast, seen

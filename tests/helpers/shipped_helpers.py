@@ -85,7 +85,7 @@ class StandIn:
         self.folder = folder
         self._log = folder / "log"
         program = folder / "jj"
-        source = Path(__file__).with_name("data") / "jj_stand_in.py"
+        source = Path(__file__).parents[1] / "data" / "jj_stand_in.py"
         program.write_text(f"#!{sys.executable} -IS\n{source.read_text()}")
         program.chmod(0o755)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 EPOCH = "1700000000"
 OURS = {"PYTHONPATH", "PYTHONHOME", "MATERIA_CONFIG", "MATERIA_PROFILE_DIR", "JUPYTER_PATH", "VIRTUAL_ENV"}
 

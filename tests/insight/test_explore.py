@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from builders import asks, at, config, edge, exit_route, loop, retry_loop, utility
+from drawn_loadouts import loadouts, rules_of
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.insight.answers import Answer
@@ -16,7 +17,6 @@ from materia_nb.insight.explore import Exploration, longest, stalling
 from materia_nb.insight.rehearse import rehearse
 from materia_nb.insight.space import Bounds, Node, Space, Way
 from materia_nb.loadout import build_graph
-from test_engine_properties import loadouts, rules_of
 
 LAPS = int(os.environ.get("MATERIA_NB_EXPLORED", "10"))
 """How many random loadouts are explored; set the variable for a long run."""

@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from builders import asks, at, config, edge, loop, retry_loop
+from drawn_loadouts import loadouts, rules_of
 from materia_nb.errors import MateriaError
 from materia_nb.insight.explore import Exploration
 from materia_nb.insight.odds import counted
@@ -19,7 +20,6 @@ from materia_nb.insight.rehearse import rehearse
 from materia_nb.insight.solve import DENSE, knots, solve
 from materia_nb.insight.space import Bounds
 from materia_nb.loadout import build_graph
-from test_engine_properties import loadouts, rules_of
 
 LAPS = int(os.environ.get("MATERIA_NB_EXPLORED", "8"))
 CASTS = int(os.environ.get("MATERIA_NB_REHEARSED", "200"))

@@ -20,7 +20,7 @@ from materia_nb.lessons.misreadings import ANY, MISREADINGS
 from materia_nb.widgets.predict import PredictPanel
 from materia_nb.widgets.runs import runs_of
 
-NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 LESSONS = sorted(path.name for path in NOTEBOOKS.glob("[01]*.ipynb") if path.name[:2] != "00")
 PAPERMILL = "01-edges.ipynb"
 

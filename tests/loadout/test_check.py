@@ -16,7 +16,7 @@ from materia_nb.loadout.check_materia import check_fields
 from materia_nb.loadout.models import MODELS
 from materia_nb.loadout.report import Findings
 
-VECTORS = Path(__file__).parent / "vectors"
+VECTORS = Path(__file__).parents[1] / "vectors"
 
 
 def read_vectors(name):

@@ -10,12 +10,12 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from builders import NO, YES, Play, agent, asks, at, config, edge, exit_route, items, loop, say
+from drawn_loadouts import answer, loadouts, rules_of
 from materia_nb.engine import step as engine
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import LoadoutError, build_graph, check_config, load_layers
 from materia_nb.loadout.compose import compose, find_part
-from test_engine_properties import answer, loadouts, rules_of
 
 BUNDLED = load_layers(project="/nonexistent", env={"MATERIA_PROFILE_DIR": "/nonexistent"})
 

@@ -12,7 +12,7 @@ from loadout_samples import config, edge
 from materia_nb.loadout import check_config, config_fields, config_schema, read_config
 from materia_nb.schema import main
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 BUNDLED = HERE.parent / "materia_nb" / "loadout" / "bundled" / "default.json"
 VECTORS = [
     json.loads(line) for line in (HERE / "vectors" / "validate.jsonl").read_text().splitlines() if line

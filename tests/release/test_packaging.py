@@ -13,7 +13,7 @@ import pytest
 
 import materia_nb
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 HOOK = PYPROJECT["tool"]["hatch"]["metadata"]["hooks"]["custom"]
 

@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 
 import materia_nb
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 WORKFLOWS = ROOT / ".github" / "workflows"

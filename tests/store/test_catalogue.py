@@ -16,7 +16,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.store import catalogue
 from materia_nb.store.catalogue import find_cast, list_casts
 
-RECORDED = Path(__file__).parent / "data" / "recorded-casts"
+RECORDED = Path(__file__).parents[1] / "data" / "recorded-casts"
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from materia_nb.cast.views.step_views import StepView, cast_page_html
 from materia_nb.errors import MateriaError
 from materia_nb.widgets.cast_panel import CastPanel
 
-RECORDED = Path(__file__).parent / "data" / "recorded-casts"
+RECORDED = Path(__file__).parents[1] / "data" / "recorded-casts"
 NAMES = sorted(
     path.name for path in RECORDED.iterdir() if path.is_dir() and not path.name.startswith("not-castable")
 )

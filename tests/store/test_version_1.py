@@ -13,7 +13,7 @@ from materia_nb.agents.interface import Reply
 from materia_nb.cast import Cast
 from materia_nb.store.catalogue import list_casts
 
-DATA = Path(__file__).parent / "data" / "version-1"
+DATA = Path(__file__).parents[1] / "data" / "version-1"
 EXPECTED = json.loads((DATA / "expected.json").read_text())
 
 

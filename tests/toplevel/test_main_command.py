@@ -15,7 +15,7 @@ from materia_nb import __main__ as command
 from materia_nb import __version__
 from materia_nb.magics.registry import VERBS
 
-NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 LESSONS = command.TO_COPY[0]
 
 

@@ -69,7 +69,7 @@ def test_ensure_ignored_runs_from_beside_its_config(tmp_path, real_python):
     config, project = tmp_path / "config", tmp_path / "project"
     (config / "scripts").mkdir(parents=True)
     project.mkdir()
-    shutil.copy(Path(__file__).parent / "data" / "ensure_ignored.py", config / "scripts")
+    shutil.copy(Path(__file__).parents[1] / "data" / "ensure_ignored.py", config / "scripts")
     (project / ".gitignore").write_text("*.pyc")
     materia = replace(
         PLAIN,

@@ -7,13 +7,12 @@ import re
 
 import pytest
 
+from display_hostile import harmless
 from materia_nb.cast.views.handoff_view import TranslationView
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import protocol
 from materia_nb.widgets.inspecting import handoff_blocks
-from protocol_helpers import FREE, envelope
-from test_handoff_view import harmless
-from test_holds import report, start
+from protocol_helpers import FREE, envelope, report, start
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
