@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -16,7 +18,6 @@ from materia_nb import Workbench
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from IPython.core.interactiveshell import InteractiveShell
     from xdist.scheduler import LoadScopeScheduling
@@ -54,6 +55,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScope
             return next((place for place in SHARING if nodeid.startswith(place)), nodeid)
 
     return Sharing(config, log)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def python3_at_hand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """``python3`` is the interpreter itself: a shim that stands in for it takes several times as long to start."""
+    folder = tmp_path_factory.mktemp("bin")
+    (folder / "python3").symlink_to(Path(sys.executable).resolve())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+        yield
 
 
 @pytest.fixture(autouse=True)
