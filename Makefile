@@ -37,7 +37,7 @@ endif
 	$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
 unit: env-test ## the tests that need no browser; PYTEST_ARGS="-k word" narrows them
-	$(PY) -m pytest -n $(WORKERS) -m "not browser" $(PYTEST_ARGS)
+	$(PY) -m pytest -n $(WORKERS) --dist loadgroup -m "not browser" $(PYTEST_ARGS)
 
 lab: env-lab ## open JupyterLab on notebooks/
 	@mkdir -p notebooks
@@ -70,7 +70,7 @@ lite-test: env-test lite ## build it, and run lessons in it with the network cut
 	MATERIA_LITE_SITE=$(CURDIR)/build/lite $(PY) -m pytest -q tests/browser/test_lite.py
 
 binder: env-test ## make the environment that binder/ describes, and run the quickstart in it
-	$(PY) -m pytest -q -rs tests/release/test_binder.py
+	$(PY) -m pytest -q -rs tests/release/test_binder.py tests/release/binder_checks.py
 
 dist: env-release ## build what is published into dist/, and check it
 	@rm -rf dist

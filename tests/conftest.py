@@ -25,8 +25,13 @@ if TYPE_CHECKING:
 
     from materia_nb.cast import Cast
 
-SHARING: Final = ("tests/browser/", "tests/release/test_site.py")
-"""Where tests share one server and browser, or one built site."""
+SHARING: Final = (
+    "tests/browser/",
+    "tests/magics/test_notebook_record.py",
+    "tests/release/test_site.py",
+    "tests/release/test_wheel.py",
+)
+"""Where tests share what is slow to make: a server and browser, an executed notebook, the site, the wheel."""
 
 # CI searches the same examples at each run, so that a change is judged and not luck; at home each run
 # looks elsewhere. A deadline would measure the machine.

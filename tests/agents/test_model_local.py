@@ -15,7 +15,6 @@ from materia_nb.cast import Cast
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(local_model.missing() is not None, reason=str(local_model.missing())),
-    pytest.mark.xdist_group("local_model"),
 ]
 
 
@@ -23,14 +22,13 @@ BOUNDS = {"repair_exhausted", "edge_traversals_exhausted", "no_advance_cycles_ex
 """How a cast may fail when its model says nothing sensible (R18, R19)."""
 
 
-@pytest.fixture(scope="module")
-def served():
-    with local_model.local_model() as model:
-        yield model
-
-
-def test_every_handoff_is_accepted_repaired_or_fails_as_documented(served, tmp_path):
-    cast = demo_model.cast_with(served, tmp_path)
+def test_every_handoff_is_accepted_repaired_or_fails_as_documented_and_the_server_ends(tmp_path):
+    with local_model.local_model() as served:
+        url = urlsplit(served.url)
+        socket.create_connection((url.hostname, url.port)).close()
+        cast = demo_model.cast_with(served, tmp_path)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((url.hostname, url.port))
     assert cast.status == "complete" or cast.failure.kind in BOUNDS, cast.failure
     assert cast.now.usage.input > 0
     assert cast.now.usage.output > 0
@@ -44,14 +42,6 @@ def test_every_handoff_is_accepted_repaired_or_fails_as_documented(served, tmp_p
         if held and step.turns and step.turns[-1].meta["finish"] == "stop":
             json.loads(step.turns[-1].text)  # the server holds the model to the schema
     assert Cast.open(cast.run_dir).route == cast.route
-
-
-def test_the_server_is_gone_afterwards():
-    with local_model.local_model() as model:
-        url = urlsplit(model.url)
-        socket.create_connection((url.hostname, url.port)).close()
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection((url.hostname, url.port))
 
 
 def test_a_machine_without_the_packages_is_told_what_to_install(monkeypatch):

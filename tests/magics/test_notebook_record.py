@@ -12,20 +12,29 @@ from nbclient import NotebookClient
 from materia_nb.display.bundle import png_of
 from materia_nb.magics.record import RecordPicture, RecordText
 
-LOAD = "%load_ext materia_nb"
-HELLO = "%materia cast --loadout Hello-Utility say (hi"
+CELLS = {
+    "load": "%load_ext materia_nb",
+    "cast": "%materia cast --loadout Hello-Utility say (hi",
+    "shown": "wb.current",
+    "step": "%materia step",
+    "end": "%materia run",
+    "silent": "1 + 1",
+    "not ended": "%materia cast --loadout Hello-Utility again",
+    "patch": "from materia_nb.magics import progress; progress.SHOW_AFTER_S = 0",
+    "third": "%materia cast --loadout Hello-Utility for long",
+    "run": "print('before')\n%materia run",
+}
 
 
-@pytest.fixture
-def executed(project):
-    """Execute a notebook of these cells, as nbconvert does; its cells."""
-
-    def execute(*cells):
-        book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-        NotebookClient(book, timeout=60, resources={"metadata": {"path": str(project)}}).execute()
-        return book.cells
-
-    return execute
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory):
+    """The cells of one notebook, by name, as nbconvert executes them."""
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS.values()])
+    place = {"metadata": {"path": str(tmp_path_factory.mktemp("project"))}}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MATERIA_PROFILE_DIR", str(tmp_path_factory.mktemp("profile")))
+        NotebookClient(book, timeout=60, resources=place).execute()
+    return dict(zip(CELLS, book.cells, strict=True))
 
 
 def texts(cell):
@@ -33,31 +42,27 @@ def texts(cell):
 
 
 def test_a_later_cell_that_runs_the_cast_brings_the_record_up_to_date(executed):
-    _, cast, *_ = executed(LOAD, HELLO, "%materia run", "1 + 1")
-    panel, record, picture = texts(cast)
+    panel, record, picture = texts(executed["cast"])
     assert "below is its record" in panel
     assert picture.startswith("<picture of cast 20")
     assert "Hello-Utility: complete after 1 step" in record
-    assert "data-record" in cast.outputs[2]["data"]["image/svg+xml"]
+    assert "data-record" in executed["cast"].outputs[2]["data"]["image/svg+xml"]
     assert "%materia open 20" in record
 
 
 def test_a_cast_that_did_not_end_tells_how_to_go_on(executed):
-    _, cast = executed(LOAD, HELLO)
-    assert "ready after 0 steps" in texts(cast)[1]
-    assert "%materia resume 20" in texts(cast)[1]
+    record = texts(executed["not ended"])[1]
+    assert "ready after 0 steps" in record
+    assert "%materia resume 20" in record
 
 
 def test_a_long_run_that_nobody_watches_leaves_no_trace_of_a_progress_bar(executed):
-    patch = "from materia_nb.magics import progress; progress.SHOW_AFTER_S = 0"
-    *_, ran = executed(LOAD, patch, HELLO, "print('before')\n%materia run")
-    assert [output["output_type"] for output in ran.outputs] == ["stream", "execute_result"]
+    assert [output["output_type"] for output in executed["run"].outputs] == ["stream", "execute_result"]
 
 
 def test_a_cast_shown_twice_has_the_same_record_twice(executed):
-    _, cast, shown, _ = executed(LOAD, HELLO, "wb.current", "%materia step")
-    assert texts(cast)[1] == texts(shown)[1]
-    assert "after 1 step" in texts(cast)[1]
+    assert texts(executed["cast"])[1] == texts(executed["shown"])[1]
+    assert "after 1 step" in texts(executed["cast"])[1]
 
 
 def test_a_long_cast_tells_its_latest_steps(cast, monkeypatch):

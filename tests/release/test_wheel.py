@@ -15,7 +15,6 @@ from wheel_helpers import ROOT, Built, build, run
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.xdist_group("wheel"),  # built once
     pytest.mark.skipif(not find_spec("hatchling"), reason="the extra release is not installed"),
 ]
 NEVER = re.compile(r"\.(pyc|ipynb_checkpoints|venv|git)\b|/\.pi/|__pycache__|/build/|/dist/")
