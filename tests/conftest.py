@@ -13,8 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import cast_helpers as h
-import materia_nb
-from magics_helpers import HELLO
+from magics_helpers import HELLO, new_shell
 from materia_nb import Workbench
 
 if TYPE_CHECKING:
@@ -78,11 +77,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScope
 
 
 @pytest.fixture(scope="session", autouse=True)
-def python3_at_hand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """``python3`` is the interpreter itself: a shim that stands in for it takes several times as long to start."""
+def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """An IPython of the tests' own; and ``python3`` is the interpreter itself, no shim that takes longer to start."""
     folder = tmp_path_factory.mktemp("bin")
     (folder / "python3").symlink_to(Path(sys.executable).resolve())
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("IPYTHONDIR", str(tmp_path_factory.mktemp("ipython")))
         patch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
         yield
 
@@ -127,12 +127,9 @@ def cast(bench: Workbench) -> Cast:
 @pytest.fixture
 def shell(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
     """An IPython shell with the magics, in the project folder, where ``hello.json`` lies."""
-    from IPython.core.interactiveshell import InteractiveShell
-
     monkeypatch.chdir(project)
     (project / "hello.json").write_text(json.dumps(HELLO))
-    made = InteractiveShell()
-    materia_nb.load_ipython_extension(made)
+    made = new_shell()
     yield made
     bench = made.user_ns.get("wb")
     if isinstance(bench, Workbench):

@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 
-import materia_nb
+from magics_helpers import new_shell
 from materia_nb.agents import AgentError, Turn, agent_from
 from materia_nb.agents.command_agent import PRESETS, PresetAgent, preset_agent
 from materia_nb.magics.complete import candidates
@@ -133,8 +132,7 @@ def test_a_program_that_is_not_installed_says_so(turn, monkeypatch, tmp_path):
 
 def test_the_verb_takes_a_preset_and_tab_offers_them(project, monkeypatch):
     monkeypatch.chdir(project)
-    shell = InteractiveShell()
-    materia_nb.load_ipython_extension(shell)
+    shell = new_shell()
     shell.run_line_magic("materia", "agent * command:pi:small")
     wb = shell.user_ns["wb"]
     assert isinstance(wb.agents.default, PresetAgent)

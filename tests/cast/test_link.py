@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 
 import cast_helpers as h
-import materia_nb
+from magics_helpers import new_shell
 from materia_nb import Workbench
 from materia_nb.engine.outcome import LONGEST_CONTEXT, LONGEST_OUTPUT, LONGEST_REQUEST, MOST_TITLES
 from materia_nb.errors import MateriaError
@@ -17,10 +16,7 @@ from materia_nb.magics.complete import candidates
 
 @pytest.fixture
 def shell(bench):
-    made = InteractiveShell()
-    materia_nb.load_ipython_extension(made)
-    made.user_ns["wb"] = bench
-    return made
+    return new_shell(bench)
 
 
 def line(shell, text):

@@ -9,9 +9,8 @@ import subprocess
 import sys
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 
-import materia_nb
+from magics_helpers import new_shell
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.magics.complete import candidates
@@ -372,10 +371,7 @@ def test_a_run_whose_kernel_was_killed_is_found_again_and_goes_on(wb, board, pro
 
 @pytest.fixture
 def shell(wb):
-    made = InteractiveShell()
-    materia_nb.load_ipython_extension(made)
-    made.user_ns["wb"] = wb
-    return made
+    return new_shell(wb)
 
 
 def line(shell, text):

@@ -1,6 +1,8 @@
-"""Helpers for tests of %materia: a line, a cell, a whole notebook cell as typed, and the text of a value."""
+"""Helpers for tests of %materia: a shell, a line, a cell, a whole notebook cell as typed, and the text of a value."""
 
 from __future__ import annotations
+
+import materia_nb
 
 HELLO = {
     "activeLoadout": "Hello",
@@ -22,6 +24,18 @@ materia:
   Judge: {tools: none, prompt: "Judge {{request}}"}
   Teller: {tools: none, prompt: "Tell {{state.context}}"}
 """
+
+
+def new_shell(bench=None):
+    """An IPython shell with the magics, without a history in a file; ``bench`` is its workbench."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    made = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
+    materia_nb.load_ipython_extension(made)
+    if bench is not None:
+        made.user_ns["wb"] = bench
+    return made
 
 
 def line(shell, text):

@@ -6,11 +6,10 @@ import threading
 
 import ipywidgets as ui
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 
 import cast_helpers as h
-import materia_nb
 from builders import NO, YES, Play, asks, at, config, edge, exit_route, items, loop, retry_loop, say
+from magics_helpers import new_shell
 from materia_nb.errors import MateriaError
 from materia_nb.insight.predict import STOP, guesses, judge, known_guess, upcoming
 from materia_nb.lessons import Question, predict, question, seal, sealed
@@ -274,10 +273,7 @@ def test_while_a_step_runs_there_is_no_question(bench):
 @pytest.fixture
 def shell(bench, monkeypatch):
     monkeypatch.chdir(bench.project)
-    made = InteractiveShell()
-    materia_nb.load_ipython_extension(made)
-    made.user_ns["wb"] = bench
-    return made
+    return new_shell(bench)
 
 
 def test_the_verb_takes_a_socket_a_variable_or_shows_buttons(shell, bench):

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 
+from magics_helpers import new_shell
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.lessons import Sealed, check, seal, sealed
@@ -120,17 +120,14 @@ def test_the_question_of_a_prediction_does_not_tell_the_answer(name):
 
 
 @pytest.fixture
-def shell(project, monkeypatch, tmp_path_factory):
+def shell(project, monkeypatch):
     (project / "recordings").symlink_to(NOTEBOOKS / "recordings")
     monkeypatch.chdir(project)
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path_factory.mktemp("ipython")))
-    made = InteractiveShell()
-    made.history_manager.enabled = False
+    made = new_shell()
     yield made
     bench = made.user_ns.get("wb")
     if isinstance(bench, Workbench):
         bench.close()
-    made.history_manager.end_session()
 
 
 def run(shell, source):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 
 import cast_helpers as h
 import materia_nb
+from magics_helpers import new_shell
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import read_config
 from materia_nb.loadout.layers import BUNDLED, PROJECT_FILE
@@ -142,8 +142,7 @@ def test_a_script_beside_the_config_is_found_from_the_copy(wb, project, tmp_path
 @pytest.fixture
 def shell(project, monkeypatch):
     monkeypatch.chdir(project)
-    made = InteractiveShell()
-    materia_nb.load_ipython_extension(made)
+    made = new_shell()
     yield made
     made.user_ns["wb"].close()
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 
-import materia_nb
+from magics_helpers import new_shell
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 
@@ -37,10 +36,7 @@ VERBS = [
 
 @pytest.fixture
 def shell(bench):
-    made = InteractiveShell()
-    materia_nb.load_ipython_extension(made)
-    made.user_ns["wb"] = bench
-    return made
+    return new_shell(bench)
 
 
 @pytest.mark.parametrize("verb", VERBS)

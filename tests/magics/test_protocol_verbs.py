@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 
-import materia_nb
+from magics_helpers import new_shell
 from materia_nb.errors import MateriaError
 from protocol_helpers import block, contract
 
@@ -24,8 +23,7 @@ materia:
 @pytest.fixture
 def shell(project, monkeypatch):
     monkeypatch.chdir(project)
-    made = InteractiveShell()
-    materia_nb.load_ipython_extension(made)
+    made = new_shell()
     made.run_cell_magic("materia", "loadout Do", LOADOUT)
     made.user_ns["wb"].agents.set("Do", lambda: block({**contract(), **NOTES}))
     yield made

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 
 import make_docs
 import materia_nb.cast
 import protocol_helpers as p
+from magics_helpers import new_shell
 from materia_nb import Workbench
 from materia_nb import __main__ as command
 from materia_nb.agents import AgentError, Asking, Called, Noted, Spent, ToolCall, Usage
@@ -150,13 +150,10 @@ def test_python_blocks_run_in_order(one, in_project):
 
 
 @pytest.fixture
-def shell(in_project, tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path_factory.mktemp("ipython")))
-    made = InteractiveShell()
-    made.history_manager.enabled = False
+def shell(in_project):
+    made = new_shell()
     yield made
     close(made.user_ns)
-    made.history_manager.end_session()
 
 
 @each(list({block.page: None for block in blocks("ipython")}))

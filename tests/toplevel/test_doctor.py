@@ -8,9 +8,8 @@ import sys
 import threading
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 
-import materia_nb
+from magics_helpers import new_shell
 from materia_nb import Workbench, doctor
 from materia_nb.doctor import Finding, checkup
 
@@ -266,8 +265,7 @@ def test_a_loadout_with_problems_is_told(programs, wb):
 
 def test_the_verb_shows_it_as_text_and_as_a_table(programs, project, monkeypatch):
     monkeypatch.chdir(project)
-    shell = InteractiveShell()
-    materia_nb.load_ipython_extension(shell)
+    shell = new_shell()
     shown = shell.run_line_magic("materia", "doctor")
     bundle = shown._repr_mimebundle_()
     assert "command:claude: if you want it" in bundle["text/plain"]

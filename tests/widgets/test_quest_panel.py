@@ -5,10 +5,9 @@ from __future__ import annotations
 import threading
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 from ipywidgets.widgets.widget import _instances as live
 
-import materia_nb
+from magics_helpers import new_shell
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.widgets.base import widgets_in
@@ -196,9 +195,7 @@ def test_nothing_is_left_behind_when_it_is_closed(wb):
 
 
 def test_the_verb_alone_shows_it_and_again_replaces_it(wb):
-    shell = InteractiveShell()
-    materia_nb.load_ipython_extension(shell)
-    shell.user_ns["wb"] = wb
+    shell = new_shell(wb)
     wb.quests.add("one")
     first = shell.run_line_magic("materia", "quest")
     assert isinstance(first, QuestPanel)
