@@ -7,6 +7,8 @@
 .PHONY: help demo demo-model test lab notebooks pictures bench bench-browser docs lite lite-test binder class dist wheel-test \
 	lint format unit clean env-lab env-test env-bench env-docs env-lite env-local-model env-release
 MAKEFLAGS += --no-builtin-rules --no-print-directory
+# Where it is set, each of the many Pythons that are started here would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 # A pyenv shim answers to a name without being able to run it, so each candidate is tried.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3 python; do \
