@@ -1,4 +1,4 @@
-"""Small configs and a player for the tests of the engine: no files, no processes, no agents."""
+"""Small configs for all tests, and a player for those of the engine: no files, no processes, no agents."""
 
 from __future__ import annotations
 
@@ -49,22 +49,24 @@ def utility(**fields: Any) -> JSONObject:
     return {"type": "utility", "command": ["true"], "parse": "json", **fields}
 
 
-def edge(to: str, when: str = "always", most: int | None = None) -> JSONObject:
-    return {"when": when, "to": to} | ({} if most is None else {"maxTraversals": most})
+def edge(to: str, when: str = "always", most: int | None = None, **more: Any) -> JSONObject:
+    return {"when": when, "to": to, **more} | ({} if most is None else {"maxTraversals": most})
 
 
-def exit_route(source: str, condition: str, target: str) -> JSONObject:
+def exit_route(source: str, condition: str, target: str, **more: Any) -> JSONObject:
     return {
         "id": f"exit:{source}:{condition}",
         "from": source,
         "condition": condition,
         "targetSocketId": target,
+        **more,
     }
 
 
-def at(materia: str, *edges: JSONObject, **fields: Any) -> JSONObject:
-    """A socket; ``edges`` in order."""
-    return {"materia": materia, "edges": list(edges), **fields}
+def at(materia: str, *edges: JSONObject | tuple[Any, ...], **fields: Any) -> JSONObject:
+    """A socket; ``edges`` in order, as :func:`edge` makes them or as (when, to) or (when, to, maxTraversals)."""
+    made = [one if isinstance(one, dict) else edge(one[1], one[0], *one[2:]) for one in edges]
+    return {"materia": materia, "edges": made, **fields}
 
 
 def asks(*edges: JSONObject, materia: str = "P", **fields: Any) -> JSONObject:
@@ -72,13 +74,23 @@ def asks(*edges: JSONObject, materia: str = "P", **fields: Any) -> JSONObject:
     return at(materia, *edges, parse="json", **fields)
 
 
-def config(
+def document(
     sockets: JSONObject,
+    materia: JSONObject,
     loops: JSONObject | None = None,
     *,
     entry: str | None = None,
-    materia: JSONObject | None = None,
     **top: Any,
+) -> JSONObject:
+    """One loadout, T, with the materia that are given and no others."""
+    loadout: JSONObject = {"entry": entry or next(iter(sockets)), "sockets": sockets}
+    if loops is not None:
+        loadout["loops"] = loops
+    return {"activeLoadout": "T", "loadouts": {"T": loadout}, "materia": materia, **top}
+
+
+def config(
+    sockets: JSONObject, loops: JSONObject | None = None, *, materia: JSONObject | None = None, **more: Any
 ) -> JSONObject:
     """One loadout; materia P agent, G generator, U utility, T text utility, UG utility generator, M multi-turn."""
     known = {
@@ -89,10 +101,7 @@ def config(
         "UG": utility(generator=True),
         "M": agent(multiTurn=True),
     }
-    loadout: JSONObject = {"entry": entry or next(iter(sockets)), "sockets": sockets}
-    if loops is not None:
-        loadout["loops"] = loops
-    return {"loadouts": {"T": loadout}, "materia": known | (materia or {}), **top}
+    return document(sockets, known | (materia or {}), loops, **more)
 
 
 def loop(

@@ -9,6 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import builders
+from builders import at
+from builders import document as config
 from materia_nb.agents import AgentTable
 from materia_nb.agents.interface import Reply, Turn
 from materia_nb.cast import Cast, Plan
@@ -29,28 +32,12 @@ def items(*titles: str) -> list[Json]:
 
 
 def agent(prompt: str = "Do {{request}}", **fields: Any) -> Json:
-    return {"type": "agent", "tools": "none", "prompt": prompt, **fields}
+    return builders.agent(prompt, **fields)
 
 
 def python(code: str, **fields: Any) -> Json:
     """A utility that runs ``code`` without looking for site packages, which is fast."""
     return {"type": "utility", "command": [sys.executable, "-I", "-S", "-c", code], **fields}
-
-
-def config(sockets: Json, materia: Json, loops: Json | None = None, **top: Any) -> Json:
-    loadout: Json = {"entry": next(iter(sockets)), "sockets": sockets}
-    if loops:
-        loadout["loops"] = loops
-    return {"activeLoadout": "T", "loadouts": {"T": loadout}, "materia": materia, **top}
-
-
-def at(materia: str, *edges: tuple[str, str] | tuple[str, str, int], **fields: Any) -> Json:
-    """A socket; an edge is (when, to) or (when, to, maxTraversals)."""
-    made = [
-        {"when": edge[0], "to": edge[1], **({"maxTraversals": edge[2]} if len(edge) == 3 else {})}
-        for edge in edges
-    ]
-    return {"materia": materia, "edges": made, **fields}
 
 
 def loop_config(**top: Any) -> Json:

@@ -7,36 +7,21 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from builders import agent, document, edge, utility
+from builders import exit_route as route
+
 JSONObject = dict[str, Any]
 
-AGENT = {"type": "agent", "tools": "none", "prompt": "p"}
-GENERATOR = {**AGENT, "generator": True}
-UTILITY = {"type": "utility", "command": ["true"], "parse": "json"}
+AGENT = agent()
+UTILITY = utility()
 
 
 def config(
     sockets: JSONObject, *, loops: JSONObject | None = None, entry: str = "Socket-1", **top: Any
 ) -> JSONObject:
     """One loadout T with materia P (agent), G (generator), U (utility) and UG (utility generator)."""
-    loadout: JSONObject = {"entry": entry, "sockets": sockets}
-    if loops is not None:
-        loadout["loops"] = loops
-    materia = {"P": AGENT, "G": GENERATOR, "U": UTILITY, "UG": {**UTILITY, "generator": True}}
-    return copy.deepcopy({"activeLoadout": "T", "loadouts": {"T": loadout}, "materia": materia, **top})
-
-
-def edge(to: str, when: str = "always", **more: Any) -> JSONObject:
-    return {"when": when, "to": to, **more}
-
-
-def route(source: str, condition: str, target: str, **more: Any) -> JSONObject:
-    return {
-        "id": f"exit:{source}:{condition}",
-        "from": source,
-        "condition": condition,
-        "targetSocketId": target,
-        **more,
-    }
+    known = {"P": AGENT, "G": agent(generator=True), "U": UTILITY, "UG": utility(generator=True)}
+    return copy.deepcopy(document(sockets, top.pop("materia", known), loops, entry=entry, **top))
 
 
 def looped(loop: JSONObject | None = None, **changed: Any) -> JSONObject:
