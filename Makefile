@@ -7,6 +7,8 @@
 .PHONY: help demo demo-model test lab notebooks pictures bench bench-browser docs lite lite-test binder class dist wheel-test \
 	lint format unit clean env-lab env-test env-bench env-docs env-lite env-local-model env-release
 MAKEFLAGS += --no-builtin-rules --no-print-directory
+# Where it is set, each of the many Pythons that are started here would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 # A pyenv shim answers to a name without being able to run it, so each candidate is tried.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3 python; do \
@@ -37,7 +39,7 @@ endif
 	$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
 unit: env-test ## the tests that need no browser; PYTEST_ARGS="-k word" narrows them
-	$(PY) -m pytest -n $(WORKERS) -m "not browser" $(PYTEST_ARGS)
+	$(PY) -m pytest -n $(WORKERS) --dist loadgroup -m "not browser" $(PYTEST_ARGS)
 
 lab: env-lab ## open JupyterLab on notebooks/
 	@mkdir -p notebooks
@@ -57,7 +59,7 @@ bench: env-bench ## visits per second beside transitions, burr and the bare writ
 
 bench-browser: env-test ## from a call in the kernel to the frame in the browser that shows it
 	@$(PY) scripts/chromium.py
-	PYTHONPATH=tests:scripts $(PY) benchmarks/browser_frames.py
+	PYTHONPATH=tests:tests/helpers:scripts $(PY) benchmarks/browser_frames.py
 
 docs: env-docs ## build the site of the documentation into build/site; a broken link is an error
 	@$(PY) scripts/make_site.py
@@ -70,7 +72,7 @@ lite-test: env-test lite ## build it, and run lessons in it with the network cut
 	MATERIA_LITE_SITE=$(CURDIR)/build/lite $(PY) -m pytest -q tests/browser/test_lite.py
 
 binder: env-test ## make the environment that binder/ describes, and run the quickstart in it
-	$(PY) -m pytest -q -rs tests/test_binder.py
+	$(PY) -m pytest -q -rs tests/release/test_binder.py tests/release/binder_checks.py
 
 dist: env-release ## build what is published into dist/, and check it
 	@rm -rf dist
@@ -80,7 +82,7 @@ dist: env-release ## build what is published into dist/, and check it
 	$(PY) -m check_wheel_contents dist/*.whl
 
 wheel-test: env-test ## as a stranger: the wheel alone in fresh environments, each extra by itself, other Pythons
-	$(PY) -m pytest -rs -n $(WORKERS) $(PYTEST_ARGS) tests/wheel_checks.py
+	$(PY) -m pytest -rs -n $(WORKERS) $(PYTEST_ARGS) tests/release/wheel_checks.py
 
 class: env-test ## make the lessons an nbgrader course, and let nbgrader mark right, wrong and missing answers
 	@$(PY) scripts/nbgrader_env.py

@@ -1,4 +1,4 @@
-"""Whether what explore and odds say is true, in large numbers: ``PYTHONPATH=tests python benchmarks/foretold.py``.
+"""Whether what explore and odds say is true, in large numbers: ``PYTHONPATH=tests/helpers python benchmarks/foretold.py``.
 
 Three claims: what explore calls impossible never happens in rehearsals of random loadouts; every witness, cast, does
 what it says; exact odds and rehearsals agree within their error. The tests say so in small numbers at each run.
@@ -40,7 +40,7 @@ def never_happens(rehearsals: int) -> None:
     from hypothesis import HealthCheck, Phase, given, seed, settings
     from hypothesis import strategies as st
 
-    from test_engine_properties import loadouts
+    from drawn_loadouts import loadouts
 
     counted = dict.fromkeys(("rehearsals", "loadouts", "with other protocols", "left out", "witnesses"), 0)
     begin = time.perf_counter()

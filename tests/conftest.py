@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 import cast_helpers as h
-import materia_nb
-from magics_helpers import HELLO
+from magics_helpers import HELLO, new_shell
 from materia_nb import Workbench
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from IPython.core.interactiveshell import InteractiveShell
     from xdist.scheduler import LoadScopeScheduling
 
     from materia_nb.cast import Cast
 
-SHARING: Final = ("tests/browser/", "tests/test_site.py")
-"""Where tests share one server and browser, or one built site."""
+SHARING: Final = (
+    "tests/browser/",
+    "tests/magics/test_notebook_record.py",
+    "tests/release/test_site.py",
+    "tests/release/test_wheel.py",
+)
+"""Where tests share what is slow to make: a server and browser, an executed notebook, the site, the wheel."""
 
 # CI searches the same examples at each run, so that a change is judged and not luck; at home each run
 # looks elsewhere. A deadline would measure the machine.
@@ -37,6 +43,20 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+MEMORY: Final = "/dev/shm"
+ROOM: Final = 2 * 1024**3
+
+
+def pytest_configure() -> None:
+    """Let the tests write their thousands of small files to memory: on a disk that takes longer than the tests do."""
+    if "TMPDIR" in os.environ or not Path(MEMORY).is_dir():
+        return
+    there = os.statvfs(MEMORY)
+    if there.f_bavail * there.f_frsize >= ROOM and not there.f_flag & os.ST_NOEXEC:
+        os.environ["TMPDIR"] = MEMORY
+        tempfile.tempdir = None  # or it stays with what it found before
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -54,6 +74,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScope
             return next((place for place in SHARING if nodeid.startswith(place)), nodeid)
 
     return Sharing(config, log)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """An IPython of the tests' own; and ``python3`` is the interpreter itself, no shim that takes longer to start."""
+    folder = tmp_path_factory.mktemp("bin")
+    (folder / "python3").symlink_to(Path(sys.executable).resolve())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("IPYTHONDIR", str(tmp_path_factory.mktemp("ipython")))
+        patch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -96,12 +127,9 @@ def cast(bench: Workbench) -> Cast:
 @pytest.fixture
 def shell(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
     """An IPython shell with the magics, in the project folder, where ``hello.json`` lies."""
-    from IPython.core.interactiveshell import InteractiveShell
-
     monkeypatch.chdir(project)
     (project / "hello.json").write_text(json.dumps(HELLO))
-    made = InteractiveShell()
-    materia_nb.load_ipython_extension(made)
+    made = new_shell()
     yield made
     bench = made.user_ns.get("wb")
     if isinstance(bench, Workbench):

@@ -1,7 +1,7 @@
 """How Sphinx makes the site of README.md, docs/, notebooks/ and the docstrings: ``make docs``.
 
 The source folder is the repository itself, so that a link that works on GitHub works in the site, too. Nothing in
-the pages is loaded from elsewhere: tests/test_site.py looks.
+the pages is loaded from elsewhere: tests/release/test_site.py looks.
 """
 
 from __future__ import annotations

@@ -6,11 +6,10 @@ import json
 import threading
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 from ipywidgets.widgets.widget import _instances as live
 
 import cast_helpers as h
-import materia_nb
+from magics_helpers import new_shell
 from materia_nb import Workbench
 from materia_nb.agents import Reply, Usage
 from materia_nb.agents.interface import AgentError, Asking, Noted, Said, ToolCall
@@ -591,8 +590,7 @@ def test_hostile_text_is_only_ever_text_in_what_is_sent(project, make):
 
 def test_the_verbs_show_and_panel(project, monkeypatch):
     monkeypatch.chdir(project)
-    shell = InteractiveShell()
-    materia_nb.load_ipython_extension(shell)
+    shell = new_shell()
 
     def run(text):
         return shell.run_line_magic("materia", text)

@@ -102,7 +102,7 @@ def parameters(
         plain,
         output_mode="native",
         output_object=OutputObjectDefinition(
-            json_schema=dict(schema), name="handoff", strict=False if _open(schema) else None
+            json_schema=dict(schema), name="handoff", strict=False if leaves_open(schema) else None
         ),
     )
     try:
@@ -140,7 +140,7 @@ def _asked(text: str) -> ModelRequest:
     return ModelRequest([UserPromptPart(text)])
 
 
-def _open(schema: JSON) -> bool:
+def leaves_open(schema: JSON) -> bool:
     """Whether a schema leaves something open: a value, a field that may be missing, or one of any name.
 
     A provider that holds its model to a strict schema takes none of these.
@@ -151,4 +151,6 @@ def _open(schema: JSON) -> bool:
     required: list[str] = schema.get("required", list(fields))
     optional = set(fields).difference(required)
     free = schema.get("additionalProperties", False) is not False
-    return bool(not schema or optional or free or any(map(_open, [*fields.values(), schema.get("items")])))
+    return bool(
+        not schema or optional or free or any(map(leaves_open, [*fields.values(), schema.get("items")]))
+    )

@@ -1,0 +1,789 @@
+"""A language model as an agent: replies, streams, tools, leave, the form of the answer, interrupts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.agents import ModelAgent, agent_from
+from materia_nb.agents.interface import AgentError, Asking, Called, Message, Said, Spent, ToolCall, Usage
+from materia_nb.agents.model import requests
+from materia_nb.agents.model.model_turn import INVALID, LONGEST_ARGUMENTS, MOST_CALLS
+from materia_nb.cast import open_cast
+from materia_nb.handoff.contract import Grant
+from model_helpers import Heard, agent, failed, turn
+from model_server import LONG_S, Slow, calls, refuses, says, serving
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"satisfied": {"type": "boolean"}, "context": {"type": "string"}},
+    "required": ["satisfied", "context"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def call(number: int, tool: str, result: str | None = None, **fields) -> ToolCall:
+    return ToolCall(id=f"c{number}", tool=tool, result=result, **fields)
+
+
+# -- replies --------------------------------------------------------------------------
+
+
+def test_a_reply_has_the_text_the_tokens_and_where_it_came_from():
+    with serving(says("Hel", "lo", tokens=(11, 7))) as server:
+        reply = agent(server).answer(turn())
+    assert reply.text == "Hello"
+    assert reply.usage == Usage(11, 7, None)  # nobody knows what a tiny model costs
+    seconds = reply.meta["seconds"]
+    assert 0 < seconds < LONG_S
+    assert reply.meta == {
+        "model": "tiny-2024-08-06",
+        "provider": "openai",
+        "finish": "stop",
+        "seconds": seconds,
+        "rounds": 0,
+        "retries": 0,
+    }
+    assert server.asked[0]["messages"] == [{"role": "user", "content": "Build it"}]
+    assert "response_format" not in server.asked[0]
+    assert "tools" not in server.asked[0]
+
+
+def test_text_is_told_as_it_arrives_in_the_thread_that_asks():
+    heard, threads = Heard(), set()
+
+    def tell(thing):
+        heard.append(thing)
+        threads.add(threading.get_ident())
+
+    with serving(says("a", "b", "c")) as server:
+        agent(server).answer(turn(tell=tell))
+    assert heard == [Said("a", fresh=True), Said("b"), Said("c")]
+    assert threads == {threading.get_ident()}
+
+
+def test_text_is_told_before_the_answer_is_complete():
+    slow = Slow(("first",))
+    told = threading.Event()
+    with serving(slow) as server:
+
+        def tell(_):
+            told.set()
+            slow.go_on.set()  # the server ends the answer only after this
+
+        assert agent(server).answer(turn(tell=tell)).text == "first"
+    assert told.is_set()
+
+
+def test_the_price_of_a_known_model_is_told():
+    with serving(says("x", tokens=(1_000_000, 0))) as server:
+        reply = ModelAgent("openai:gpt-4o", base_url=server.url).answer(turn())
+    assert reply.usage == Usage(1_000_000, 0, 2.5)
+
+
+def test_a_server_that_tells_no_tokens_leaves_them_unknown():
+    with serving(says("x", tokens=None)) as server:
+        assert agent(server).answer(turn()).usage is None
+
+
+def test_settings_and_thinking_reach_the_server():
+    with serving(says("x"), says("x")) as server:
+        made = ModelAgent("openai:gpt-5", base_url=server.url, settings={"max_tokens": 9, "seed": 3})
+        made.answer(turn(thinking="low"))
+        made.answer(turn(thinking="off"))
+    assert server.asked[0]["max_completion_tokens"] == 9
+    assert server.asked[0]["seed"] == 3
+    assert server.asked[0]["reasoning_effort"] == "low"
+    assert server.asked[1]["reasoning_effort"] in ("none", "minimal")
+
+
+def test_an_unknown_word_for_thinking_is_noted_and_left_out():
+    heard = Heard()
+    with serving(says("x")) as server:
+        agent(server).answer(turn(heard, thinking="hihg"))
+    assert heard.notes == ["No model thinks 'hihg'; did you mean 'high'?"]
+    assert "reasoning_effort" not in server.asked[0]
+
+
+def test_an_answer_that_was_cut_at_the_limit_is_noted():
+    heard = Heard()
+    with serving(says("half an ans", finish="length")) as server:
+        reply = agent(server).answer(turn(heard))
+    assert (reply.text, reply.meta["finish"]) == ("half an ans", "length")
+    assert "cut at the most tokens" in heard.notes[0]
+
+
+def test_a_turn_that_goes_on_behind_calls_does_without_thoughts_that_are_not_kept(monkeypatch, tmp_path):
+    """Anthropic takes tool calls back only with the thoughts that led to them, or without thinking."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "none-of-your-business")
+    fields = {"tools": "readOnly", "thinking": "high", "project": tmp_path}
+    with serving(refuses(400, "so far"), refuses(400, "so far")) as server:
+        made = ModelAgent("anthropic:claude-sonnet-5-5", base_url=server.url.removesuffix("/v1"))
+        failed(made, turn(**fields))
+        failed(made, turn(calls=(call(1, "ls", "a"),), **fields))
+    assert server.asked[0]["thinking"]["type"] == "adaptive"
+    assert server.asked[1].get("thinking", {}).get("type") != "adaptive"
+    assert [one["type"] for one in server.asked[1]["messages"][1]["content"]] == ["tool_use"]
+
+
+# -- which model ----------------------------------------------------------------------
+
+
+def test_the_model_of_the_materia_counts_only_when_the_agent_has_none():
+    with serving(says("x"), says("x")) as server:
+        agent(server).answer(turn(model="openai:other"))
+        ModelAgent(base_url=server.url).answer(turn(model="openai:other"))
+    assert [asked["model"] for asked in server.asked] == ["tiny", "other"]
+
+
+def test_without_any_model_the_error_says_where_to_write_one():
+    error = failed(ModelAgent(), turn())
+    assert (error.kind, error.where) == ("no_model", "Socket-1")
+    assert "provider:model" in error.hint
+
+
+@pytest.mark.parametrize(
+    "name, what, hint",
+    [
+        ("opnai:gpt-5", "no model provider 'opnai'", "did you mean 'openai'?"),
+        ("openai:", "names no model", "provider:model"),
+        (":x", "names no model", "provider:model"),
+        ("gpt-5", "names no model", "provider:model"),
+    ],
+)
+def test_a_name_that_cannot_be_a_models_is_refused_at_once(name, what, hint):
+    with pytest.raises(AgentError, match=what) as caught:
+        ModelAgent(name)
+    assert caught.value.kind == "bad_model"
+    assert hint in caught.value.hint
+
+
+def test_a_base_url_must_be_one():
+    with pytest.raises(AgentError, match="base URL"):
+        ModelAgent("openai:x", base_url="localhost:8080")
+
+
+@pytest.mark.parametrize(
+    "name, variable", [("openai:gpt-5", "OPENAI_API_KEY"), ("anthropic:c", "ANTHROPIC_API_KEY")]
+)
+def test_a_missing_key_is_named_when_the_model_is_asked(monkeypatch, name, variable):
+    monkeypatch.delenv(variable, raising=False)
+    error = failed(ModelAgent(name), turn())
+    assert error.kind == "no_key"
+    assert variable in error.what
+    assert variable in error.hint
+
+
+def test_the_key_comes_from_the_environment_variable_that_is_named(monkeypatch):
+    with serving(says("x"), says("x"), says("x")) as server:
+        agent(server).answer(turn())
+        monkeypatch.setenv("OPENAI_API_KEY", "own-key")
+        agent(server).answer(turn())
+        monkeypatch.setenv("MY_KEY", "my-key")
+        agent(server, key_env="MY_KEY").answer(turn())
+        monkeypatch.delenv("MY_KEY")
+        error = failed(agent(server, key_env="MY_KEY"), turn())
+    sent = [headers["authorization"].removeprefix("Bearer ") for headers in server.headers]
+    assert sent == ["none", "own-key", "my-key"]
+    assert (error.kind, "MY_KEY" in error.what) == ("no_key", True)
+
+
+def test_the_base_url_of_the_environment_is_taken(monkeypatch):
+    with serving(says("from there")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        assert ModelAgent("openai:tiny").answer(turn()).text == "from there"
+
+
+def test_a_url_is_shown_without_its_secrets():
+    made = ModelAgent("openai:x", base_url="http://me:pass@127.0.0.1:9/v1?token=abc")
+    assert repr(made) == "ModelAgent('openai:x', base_url='http://127.0.0.1:9/v1')"
+
+
+def test_words_of_a_person_become_model_agents():
+    from pydantic_ai.models.test import TestModel
+
+    assert agent_from("openai:x").name == "openai:x"
+    assert agent_from("model").model is None
+    assert agent_from(TestModel(custom_output_text="hi")).answer(turn()).text == "hi"
+    with pytest.raises(AgentError, match="There is no model provider"):
+        agent_from("nobody:x")
+    with pytest.raises(AgentError, match="is not an agent"):
+        agent_from("gpt-5")
+
+
+def test_without_the_library_one_error_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("materia_nb.agents.model.providers.find_spec", lambda _: None)
+    with pytest.raises(AgentError) as caught:
+        ModelAgent("openai:x")
+    assert caught.value.kind == "not_installed"
+    assert caught.value.hint == 'pip install "materia-nb[models]"'
+
+
+# -- the conversation -----------------------------------------------------------------
+
+
+def test_the_conversation_is_told_with_the_tool_calls_of_each_answer():
+    before = (
+        Message("user", "Look"),
+        Message(
+            "assistant",
+            "It is short.",
+            (
+                call(1, "read", "text", args={"path": "a"}, round=1, said="I look."),
+                call(2, "ls", "b", round=1),
+                call(3, "read", "no such file", ok=False, round=2),
+            ),
+        ),
+        Message("user", "Once more"),
+        Message("assistant", "Yes."),
+    )
+    with serving(says("ok")) as server:
+        agent(server).answer(turn(conversation=before, tools="readOnly"))
+    told = server.messages()
+    assert [one["role"] for one in told] == [
+        "user", "assistant", "tool", "tool", "assistant", "tool", "assistant", "user", "assistant", "user",
+    ]  # fmt: skip
+    assert told[1]["content"] == "I look."
+    asked = [(one["id"], one["function"]["name"]) for one in told[1]["tool_calls"]]
+    assert asked == [("c1", "read"), ("c2", "ls")]
+    assert json.loads(told[1]["tool_calls"][0]["function"]["arguments"]) == {"path": "a"}
+    assert (told[2]["tool_call_id"], told[2]["content"]) == ("c1", "text")
+    assert "no such file" in told[5]["content"]
+    assert (told[6]["content"], told[9]["content"]) == ("It is short.", "Build it")
+
+
+# -- tools ----------------------------------------------------------------------------
+
+
+def test_the_tools_of_the_materia_run_and_are_told(tmp_path):
+    (tmp_path / "a.txt").write_text("what it says")
+    heard = Heard()
+    with serving(calls(("read", {"path": "a.txt"}), said="I look."), says("done", tokens=(20, 1))) as server:
+        reply = agent(server).answer(turn(heard, tools="readOnly", project=tmp_path))
+    (done,) = heard.calls
+    assert (done.tool, done.args, done.ok, done.round, done.said) == (
+        "read",
+        {"path": "a.txt"},
+        True,
+        1,
+        "I look.",
+    )
+    assert "what it says" in done.result
+    assert done.seconds > 0
+    assert reply.usage == Usage(20, 1, None)
+    assert heard.spent == [Usage(10, 5, None)]
+    assert (reply.text, reply.meta["rounds"]) == ("done", 1)
+    assert [one["function"]["name"] for one in server.asked[0]["tools"]] == ["read", "grep", "find", "ls"]
+    assert [one["role"] for one in server.messages()] == ["user", "assistant", "tool"]
+    assert [type(one) for one in heard] == [Said, Spent, Called, Said]
+    assert heard[3].fresh
+
+
+def test_two_calls_of_one_answer_belong_to_one_round(tmp_path):
+    heard = Heard()
+    with serving(calls(("ls", {}), ("find", {"pattern": "*"})), calls(("ls", {})), says("done")) as server:
+        agent(server).answer(turn(heard, tools="readOnly", project=tmp_path))
+    assert [(one.tool, one.round) for one in heard.calls] == [("ls", 1), ("find", 1), ("ls", 2)]
+
+
+def test_an_id_that_comes_twice_becomes_another(tmp_path):
+    heard = Heard()
+    with serving(calls(("ls", {}), ids=["x"]), calls(("ls", {}), ids=["x"]), says("done")) as server:
+        agent(server).answer(turn(heard, tools="readOnly", project=tmp_path))
+    assert [one.id for one in heard.calls] == ["x", "x-2"]
+    told = server.messages()
+    assert [one["tool_calls"][0]["id"] for one in told if one.get("tool_calls")] == ["x", "x-2"]
+    assert [one["tool_call_id"] for one in told if one["role"] == "tool"] == ["x", "x-2"]
+
+
+@pytest.mark.parametrize(
+    "asked, told",
+    [
+        (("raed", {"path": "a"}), "no tool 'raed': did you mean 'read'"),
+        (("bash", {"command": "touch made"}), "no tool 'bash'"),  # there is one, but not for this materia
+        (("read", '{"path": '), "not a JSON object"),
+        (("read", "[1]"), "not a JSON object"),
+        (("read", '{"path": NaN}'), "not a JSON object"),
+        (("read", {"path": "../../etc/passwd"}), "out of the project"),
+        (("read", {"pth": "a"}), "path"),
+    ],
+)
+def test_a_call_that_cannot_be_is_answered_with_what_is_wrong(tmp_path, asked, told):
+    heard = Heard()
+    with serving(calls(asked), says("sorry")) as server:
+        assert agent(server).answer(turn(heard, tools="readOnly", project=tmp_path)).text == "sorry"
+    (done,) = heard.calls
+    assert not done.ok
+    assert told in done.result
+    assert not (tmp_path / "made").exists()
+    assert told in server.messages()[-1]["content"]
+
+
+def test_a_tool_that_does_not_exist_is_noted_once_and_the_others_go_on(tmp_path):
+    heard = Heard()
+    with serving(calls(("ls", {})), says("x")) as server:
+        agent(server).answer(turn(heard, tools=("raed", "ls"), project=tmp_path))
+    assert heard.notes == ["Build names tools that do not exist: raed; did you mean 'read'?"]
+    assert [one["function"]["name"] for one in server.asked[0]["tools"]] == ["ls"]
+
+
+def test_a_model_that_never_stops_calling_is_stopped(tmp_path):
+    heard = Heard()
+    with serving(*[calls(("ls", {})) for _ in range(4)]) as server:
+        made = agent(server)
+        made.most_rounds = 3
+        error = failed(made, turn(heard, tools="readOnly", project=tmp_path))
+    assert error.kind == "too_many_calls"
+    assert len(heard.calls) == 3
+    assert heard.spent == [Usage(10, 5, None)] * 4
+
+
+def test_a_turn_that_is_sent_again_may_ask_for_tools_as_often_again(tmp_path):
+    heard = Heard()
+    with serving(*[calls(("ls", {})) for _ in range(5)], says("done")) as server:
+        made = agent(server)
+        made.most_rounds = 2
+        assert failed(made, turn(heard, tools="readOnly", project=tmp_path)).kind == "too_many_calls"
+        again = turn(heard, tools="readOnly", project=tmp_path, calls=tuple(heard.calls))
+        assert made.answer(again).text == "done"
+    assert [one.round for one in heard.calls] == [1, 2, 3, 4]
+
+
+def test_what_an_answer_cost_is_told_before_its_tools_run(tmp_path):
+    told = []
+
+    def tell(one):
+        told.append(one)
+        if isinstance(one, Called):
+            raise SystemExit  # as if the process were ended
+
+    with serving(calls(("ls", {}))) as server, pytest.raises(SystemExit):
+        agent(server).answer(turn(tell=tell, tools="readOnly", project=tmp_path))
+    assert [type(one) for one in told] == [Spent, Called]
+    assert told[0].usage == Usage(10, 5, None)
+
+
+# -- too much -------------------------------------------------------------------------
+
+
+def _thinks(exchange):
+    exchange.begin()
+    for _ in range(30):
+        exchange.event({"reasoning_content": "y" * 50})
+    exchange.end()
+
+
+@pytest.mark.parametrize("answer", [says(*["x" * 50] * 30), calls(("read", {"path": "z" * 1500})), _thinks])
+def test_an_answer_without_end_is_ended(tmp_path, monkeypatch, answer):
+    monkeypatch.setattr(requests, "LONGEST_ANSWER", 1_000)
+    heard = Heard()
+    with serving(answer, says("x" * 1_000)) as server:
+        made = agent(server)
+        error = failed(made, turn(heard, tools="readOnly", project=tmp_path))
+        assert len(server.asked) == 1, "it is not tried again"
+        assert made.answer(turn()).text == "x" * 1_000
+    assert error.kind == "agent_reply_too_long"
+    assert len("".join(heard.said)) <= 1_000
+    assert heard.calls == []
+
+
+def test_of_too_many_calls_at_once_the_first_are_run(tmp_path):
+    heard = Heard()
+    many = calls(*[("ls", {})] * (MOST_CALLS + 20))
+    with serving(many, says("x"), calls(*[("ls", {})] * MOST_CALLS), says("x")) as server:
+        agent(server).answer(turn(heard, tools="readOnly", project=tmp_path))
+        last = heard.calls[0]
+        assert (last.ok, "too many at once" in last.result, "Of 84 calls" in last.result) == (
+            False,
+            True,
+            True,
+        )
+        assert [one.ok for one in heard.calls[1:]] == [True] * MOST_CALLS
+        told = server.messages()
+        assert len(told[-MOST_CALLS - 2]["tool_calls"]) == MOST_CALLS + 1
+        assert last.result in told[-1]["content"]
+        just = Heard()
+        agent(server).answer(turn(just, tools="readOnly", project=tmp_path))
+    assert [one.ok for one in just.calls] == [True] * MOST_CALLS
+
+
+def test_arguments_that_are_too_long_are_neither_run_nor_kept(tmp_path):
+    heard = Heard()
+    content = "z" * LONGEST_ARGUMENTS
+    with serving(calls(("write", {"path": "a", "content": content})), says("x")) as server:
+        agent(server).answer(turn(heard, tools="coding", project=tmp_path, allowed=frozenset({"write"})))
+        assert len(json.dumps(server.asked[-1])) < 10_000
+    (call,) = heard.calls
+    assert (call.ok, "at most 1,048,576 characters" in call.result) == (False, True)
+    assert (list(call.args), len(call.args[INVALID]) < 2_000) == ([INVALID], True)
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- leave ----------------------------------------------------------------------------
+
+
+def test_a_call_that_changes_something_waits_for_leave_and_the_others_run(tmp_path):
+    heard = Heard()
+    script = (calls(("bash", {"command": "touch made"}), ("ls", {}), said="Both."), says("done"))
+    with serving(*script) as server:
+        made = agent(server)
+        asking = made.answer(turn(heard, tools="coding", project=tmp_path))
+        assert isinstance(asking, Asking)
+        (wanted,) = asking.calls
+        assert (wanted.tool, wanted.args, wanted.result) == ("bash", {"command": "touch made"}, None)
+        assert [one.tool for one in heard.calls] == ["ls"]
+        assert heard.spent == [Usage(10, 5, None)]
+        assert not (tmp_path / "made").exists()
+        assert len(server.asked) == 1
+
+        decided = ToolCall(**{**_fields(wanted), "decided": "once"})
+        again = Heard()
+        reply = made.answer(turn(again, tools="coding", project=tmp_path, calls=(*heard.calls, decided)))
+    assert (tmp_path / "made").exists()
+    assert reply.text == "done"
+    assert reply.usage == Usage(10, 5, None), "what was told as spent does not count twice"
+    assert [(one.tool, one.decided, one.ok, one.round) for one in again.calls] == [
+        ("bash", "once", True, 1)
+    ]
+    told = server.messages()
+    assert [one["role"] for one in told] == ["user", "assistant", "tool", "tool"]
+    assert told[1]["content"] == "Both."
+    assert {one["id"] for one in told[1]["tool_calls"]} == {wanted.id, heard.calls[0].id}
+
+
+def _fields(one: ToolCall) -> dict:
+    return {name: getattr(one, name) for name in one.__slots__}
+
+
+def test_a_denied_call_is_told_to_the_model_as_denied(tmp_path):
+    heard = Heard()
+    denied = call(1, "bash", decided="denied", args={"command": "touch made"})
+    reasoned = call(2, "bash", "Not on a Sunday.", decided="denied", args={"command": "touch made"}, ok=False)
+    with serving(says("then not")) as server:
+        reply = agent(server).answer(turn(heard, tools="coding", project=tmp_path, calls=(denied, reasoned)))
+    assert reply.text == "then not"
+    assert not (tmp_path / "made").exists()
+    assert [(one.id, one.ok) for one in heard.calls] == [("c1", False)]
+    results = [one["content"] for one in server.messages() if one["role"] == "tool"]
+    assert "must not be done" in results[0]
+    assert "Not on a Sunday." in results[1]
+
+
+def test_a_tool_that_is_allowed_for_the_cast_does_not_ask(tmp_path):
+    with serving(calls(("bash", {"command": "touch made"})), says("done")) as server:
+        reply = agent(server).answer(
+            turn(Heard(), tools="coding", project=tmp_path, allowed=frozenset({"bash"}))
+        )
+    assert reply.text == "done"
+    assert (tmp_path / "made").exists()
+
+
+def test_a_grant_lets_its_exact_command_run_once(tmp_path):
+    command = "echo x >> made"
+    grant = Grant("P-" + "0" * 32, command, 2.0**60)
+    heard = Heard()
+    script = (calls(("bash", {"command": command})), calls(("bash", {"command": command})))
+    with serving(*script) as server:
+        made = agent(server)
+        fields = {"tools": "coding", "project": tmp_path, "grant": grant}
+        asking = made.answer(turn(heard, **fields))
+        assert isinstance(asking, Asking)
+        assert (tmp_path / "made").read_text() == "x\n"
+        # Going on with the same turn does not bring the grant back.
+        assert isinstance(made.answer(turn(Heard(), calls=(*heard.calls, *asking.calls), **fields)), Asking)
+    assert (tmp_path / "made").read_text() == "x\n"
+
+
+@pytest.mark.parametrize("other", ["echo x >> made ", "echo y >> made", ""])
+def test_a_grant_is_for_no_other_command(tmp_path, other):
+    grant = Grant("P-" + "0" * 32, "echo x >> made", 2.0**60)
+    with serving(calls(("bash", {"command": other}))) as server:
+        answer = agent(server).answer(turn(Heard(), tools="coding", project=tmp_path, grant=grant))
+    assert isinstance(answer, Asking)
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_turn_that_was_cut_off_goes_on_after_its_calls(tmp_path):
+    heard = Heard()
+    before = (call(1, "ls", "a", round=1), call(2, "ls", "b", round=2))
+    with serving(calls(("ls", {})), says("done")) as server:
+        reply = agent(server).answer(turn(heard, tools="readOnly", project=tmp_path, calls=before))
+    assert [(one.tool, one.round) for one in heard.calls] == [("ls", 3)]
+    assert reply.meta["rounds"] == 3
+    assert [one["role"] for one in server.messages(0)] == ["user", "assistant", "tool", "assistant", "tool"]
+
+
+# -- the form of the answer -----------------------------------------------------------
+
+
+def test_a_schema_is_given_to_a_provider_that_knows_them(tmp_path):
+    with serving(says('{"satisfied": true, "context": ""}'), calls(("ls", {})), says("{}")) as server:
+        agent(server).answer(turn(schema=SCHEMA))
+        agent(server).answer(turn(Heard(), schema=SCHEMA, tools="readOnly", project=tmp_path))
+    given = server.asked[0]["response_format"]
+    assert given["type"] == "json_schema"
+    assert given["json_schema"]["schema"] == SCHEMA
+    assert given["json_schema"]["strict"] is True
+    assert server.asked[1]["response_format"] == given
+    assert server.asked[0]["messages"] == [{"role": "user", "content": "Build it"}], "nothing is said twice"
+
+
+def test_what_reads_like_a_handoff_is_the_reply_whatever_it_is():
+    """The library does not judge the answer; the rules of the handoff do (R5-R9)."""
+    with serving(says("no JSON at all")) as server:
+        assert agent(server).answer(turn(schema=SCHEMA)).text == "no JSON at all"
+
+
+def test_an_open_schema_is_not_called_strict():
+    free = {
+        **SCHEMA,
+        "properties": {**SCHEMA["properties"], "plan": {}},
+        "required": [*SCHEMA["required"], "plan"],
+    }
+    with serving(says("{}")) as server:
+        agent(server).answer(turn(schema=free))
+    assert server.asked[0]["response_format"]["json_schema"]["strict"] is False
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_only_models_that_know_schemas_get_one(native):
+    from pydantic_ai.models.function import FunctionModel
+
+    seen = []
+
+    async def answer(messages, info):
+        seen.append(info)
+        yield "{}"
+
+    model = FunctionModel(stream_function=answer, profile={"supports_json_schema_output": native})
+    assert ModelAgent(model).answer(turn(schema=SCHEMA)).text == "{}"
+    form = seen[0].model_request_parameters
+    assert form.output_mode == ("native" if native else "text")
+    assert (form.output_object is not None) is native
+
+
+def test_a_schema_that_does_not_go_with_tools_is_left_out(tmp_path):
+    from pydantic_ai.exceptions import UserError
+    from pydantic_ai.models.function import FunctionModel
+
+    seen = []
+
+    class Choosy(FunctionModel):
+        def prepare_request(self, settings, parameters):
+            if parameters.output_mode == "native" and parameters.function_tools:
+                raise UserError("not both")
+            return super().prepare_request(settings, parameters)
+
+    async def answer(messages, info):
+        seen.append(info.model_request_parameters.output_mode)
+        yield "{}"
+
+    made = ModelAgent(Choosy(stream_function=answer, profile={"supports_json_schema_output": True}))
+    made.answer(turn(schema=SCHEMA))
+    made.answer(turn(schema=SCHEMA, tools="readOnly"))
+    assert seen == ["native", "text"]
+
+
+# -- interrupts -----------------------------------------------------------------------
+
+
+def test_a_stop_gives_the_request_up_and_tells_what_was_spent():
+    slow, stop = Slow(), threading.Event()
+    heard = Heard()
+
+    def tell(thing):
+        heard.append(thing)
+        stop.set()
+
+    with serving(slow) as server:
+        error = failed(agent(server), turn(tell=tell, stop=stop))
+        assert slow.gone.wait(LONG_S), "the connection is closed"
+    assert error.kind == "interrupted"
+    assert heard.said == ["so far"]
+
+
+def test_a_stop_ends_the_wait_before_a_new_try():
+    stop, heard = threading.Event(), Heard()
+
+    def tell(thing):
+        heard.append(thing)
+        stop.set()
+
+    with serving(refuses(503, "down", retry_after="300")) as server:
+        error = failed(agent(server), turn(tell=tell, stop=stop))
+    assert error.kind == "interrupted"
+    assert heard.notes == ["503 from openai:tiny; trying again in 3e+02 s (2 of 4)"]
+
+
+def test_a_stop_ends_a_command_that_runs(tmp_path):
+    stop, heard = threading.Event(), Heard()
+    command = "echo $$ > pid; exec sleep 600"
+
+    def watch():
+        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
+            if stop.wait(0.01):
+                return
+        stop.set()
+
+    threading.Thread(target=watch, daemon=True).start()
+    with serving(calls(("bash", {"command": command}))) as server:
+        error = failed(
+            agent(server),
+            turn(heard, tools="coding", project=tmp_path, stop=stop, allowed=frozenset({"bash"})),
+        )
+    assert error.kind == "interrupted"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+    (done,) = heard.calls
+    assert not done.ok
+    assert "a part of it may have been done" in done.result
+    assert heard.spent == [Usage(10, 5, None)]
+
+
+CHILD = """
+import sys
+sys.path.insert(0, "tests/helpers")
+from model_helpers import turn
+from materia_nb.agents import ModelAgent
+def tell(thing):
+    print("told", type(thing).__name__, flush=True)
+try:
+    ModelAgent("openai:tiny", base_url=sys.argv[1]).answer(turn(tell=tell))
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+def test_an_interrupt_in_the_middle_of_a_stream_gives_the_request_up():
+    slow = Slow()
+    root = Path(__file__).parents[2]
+    with serving(slow) as server:
+        child = subprocess.Popen(
+            [sys.executable, "-c", CHILD, server.url], cwd=root, stdout=subprocess.PIPE, text=True
+        )
+        try:
+            assert child.stdout.readline() == "told Said\n"
+            child.send_signal(signal.SIGINT)
+            out, _ = child.communicate(timeout=LONG_S)
+        finally:
+            child.kill()
+        assert out == "interrupted\n"
+        assert child.returncode == 0
+        assert slow.gone.wait(LONG_S)
+
+
+def test_an_answer_is_possible_where_a_loop_runs_already():
+    import asyncio
+
+    async def cell():
+        return agent(server).answer(turn()).text
+
+    with serving(says("from a cell")) as server:
+        assert asyncio.run(cell()) == "from a cell"
+
+
+def test_a_function_agent_may_ask_a_model():
+    with serving(says("inner")) as server:
+        inner = agent(server)
+
+        async def outer(turn):
+            return "outer " + inner.answer(turn).text
+
+        assert agent_from(outer).answer(turn()).text == "outer inner"
+
+
+# -- casts ----------------------------------------------------------------------------
+
+
+def test_a_cast_is_answered_by_a_model_and_a_refused_answer_is_repaired(tmp_path):
+    """R19: the repair turn goes on in the same conversation."""
+    plan = json.dumps({"workItems": h.items("one"), "context": "planned"})
+    with serving(says("I shall plan."), says(plan), says("built"), says(h.YES), says("told")) as server:
+        cast = h.start(tmp_path, h.loop_config(), agent(server))
+        assert cast.run() == "complete", cast.failure
+    assert [one["role"] for one in server.messages(1)] == ["user", "assistant", "user"]
+    assert server.messages(1)[1]["content"] == "I shall plan."
+    formats = ["response_format" in asked for asked in server.asked]
+    assert formats == [True, True, False, True, False]
+    properties = server.asked[0]["response_format"]["json_schema"]["schema"]["properties"]
+    assert list(properties) == ["workItems", "context"]
+    assert properties["workItems"]["items"]["additionalProperties"] is False
+    assert cast.now.usage.tokens == 5 * 15
+
+
+def test_drafts_are_not_held_to_the_form_of_the_final_answer(tmp_path):
+    document = h.config(
+        {"Socket-1": h.at("Plan", ("satisfied", "end"), parse="json")},
+        {"Plan": h.agent("Plan {{request}}", multiTurn=True)},
+    )
+    with serving(says("How about this?"), says("Or that?"), says(h.YES)) as server:
+        cast = h.start(tmp_path, document, agent(server))
+        cast.step()
+        cast.refine("Rather not")
+        cast.finalize()
+    assert ["response_format" in asked for asked in server.asked] == [False, False, True]
+
+
+def test_a_failure_fails_the_cast_and_resend_goes_on(tmp_path):
+    with serving(refuses(401, "Wrong key"), says("one"), says("two")) as server:
+        cast = h.start(tmp_path, h.chain_config(2), agent(server))
+        assert cast.run() == "failed"
+        assert cast.failure.kind == "bad_key"
+        cast.resend()
+        assert cast.run() == "complete"
+    assert server.asked[0] == server.asked[1]
+
+
+def test_a_cast_waits_for_leave_and_goes_on_with_what_was_decided(tmp_path):
+    document = h.config({"Socket-1": h.at("Build")}, {"Build": h.agent("Build", tools="coding")})
+    script = (
+        calls(("ls", {}), ("bash", {"command": "echo one >> made"})),
+        calls(("bash", {"command": "echo two >> made"})),
+        calls(("write", {"path": "a.txt", "content": "x"})),
+        says("done"),
+    )
+    with serving(*script) as server:
+        cast = h.start(tmp_path, document, agent(server))
+        cast.run()
+        assert [one.tool for one in cast.approvals.asking] == ["bash"]
+        assert not (tmp_path / "made").exists()
+        cast.approvals.approve()
+        assert (tmp_path / "made").read_text() == "one\n"
+        cast.approvals.deny("once is enough")
+        assert (tmp_path / "made").read_text() == "one\n"
+        assert [one.tool for one in cast.approvals.asking] == ["write"]
+        cast.approvals.approve(always=True)
+        assert cast.run() == "complete", cast.failure
+    assert (tmp_path / "a.txt").read_text() == "x"
+    results = [one["content"] for one in server.messages() if one["role"] == "tool"]
+    assert "once is enough" in results[2]
+    assert cast.now.usage.tokens == 4 * 15, "each request counts once"
+    h.assert_same(open_cast(cast.run_dir), cast)
+
+
+def test_a_turn_that_failed_after_its_calls_goes_on_behind_them(tmp_path):
+    document = h.config({"Socket-1": h.at("Build")}, {"Build": h.agent("Build", tools="coding")})
+    script = (calls(("bash", {"command": "echo x >> made"})), refuses(401, "Wrong key"), says("done"))
+    with serving(*script) as server:
+        cast = h.start(tmp_path, document, agent(server))
+        cast.approvals.allow("bash")
+        assert cast.run() == "failed"
+        cast.resend()
+        assert cast.run() == "complete"
+    assert (tmp_path / "made").read_text() == "x\n", "the command ran once"
+    assert [one["role"] for one in server.messages()] == ["user", "assistant", "tool"]
+    assert cast.now.usage.tokens == 2 * 15

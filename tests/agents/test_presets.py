@@ -1,0 +1,152 @@
+"""Command presets: programs that stand in for the known ones say how they were called."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from magics_helpers import new_shell
+from materia_nb.agents import AgentError, Turn, agent_from
+from materia_nb.agents.command_agent import PRESETS, PresetAgent, preset_agent
+from materia_nb.magics.complete import candidates
+
+TELL = "import json, sys; print(json.dumps({'args': sys.argv[1:], 'stdin': sys.stdin.read()}))"
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """Stand-ins for all known programs, and nothing else, on the path."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for preset in PRESETS.values():
+        program = folder / preset.argv[0]
+        program.write_text(f"#!{sys.executable} -S\n{TELL}\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+    return folder
+
+
+@pytest.fixture
+def turn(tmp_path):
+    return Turn(
+        socket_id="Socket-1",
+        materia_id="Build",
+        materia_label="Build",
+        visit=1,
+        kind="work",
+        prompt="build it",
+        project=tmp_path,
+    )
+
+
+def called(text, turn):
+    return json.loads(agent_from(text).answer(turn).text)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_gets_the_prompt_on_stdin_and_the_model_as_an_argument(programs, turn, name):
+    told = called(f"command:{name}:some/model:8b", turn)
+    assert told["stdin"] == "build it"
+    assert "some/model:8b" in told["args"]
+    assert "build it" not in told["args"]
+    assert "{model}" not in told["args"]
+    if not PRESETS[name].needs_model:
+        assert called(f"command:{name}", turn)["args"] == list(PRESETS[name].argv[1:])
+
+
+@pytest.mark.parametrize(
+    "name, args",
+    [
+        ("claude", ["-p", "--model", "m"]),
+        ("codex", ["exec", "--model", "m", "-"]),
+        ("gemini", ["--model", "m"]),
+        ("goose", ["run", "--quiet", "--no-session", "--model", "m", "-i", "-"]),
+        ("llm", ["--model", "m"]),
+        ("ollama", ["run", "m"]),
+        ("opencode", ["run", "--model", "m"]),
+        ("pi", ["-p", "--model", "m"]),
+    ],
+)
+def test_where_the_model_stands(programs, turn, name, args):
+    assert called(f"command:{name}", dataclasses.replace(turn, model="m"))["args"] == args
+
+
+def test_the_model_that_was_set_goes_before_that_of_the_materia(programs, turn):
+    asked = dataclasses.replace(turn, model="theirs")
+    assert called("command:pi:mine", asked)["args"][-1] == "mine"
+    assert called("command:pi", asked)["args"][-1] == "theirs"
+
+
+def test_the_program_that_ran_is_kept(programs, turn):
+    reply = agent_from("command:pi:mine").answer(turn)
+    assert (reply.meta["program"], reply.meta["arguments"]) == ("pi", 3)
+
+
+@pytest.mark.parametrize(
+    "model", ["--dangerously-skip-permissions", "-x", "a b", "a\nb", "", "a" * 201, "$(x)"]
+)
+def test_a_model_that_could_be_an_option_is_refused_before_anything_runs(programs, turn, model):
+    """A loadout of someone else must not choose the options of a program."""
+    asked = dataclasses.replace(turn, model=model or "\t")
+    with pytest.raises(AgentError, match="not the name of a model") as caught:
+        agent_from("command:claude").answer(asked)
+    assert caught.value.kind == "bad_model"
+
+
+def test_a_bad_model_is_refused_when_it_is_set():
+    with pytest.raises(AgentError, match="not the name of a model"):
+        agent_from("command:claude:--yes")
+
+
+def test_what_needs_a_model_says_so(turn):
+    with pytest.raises(AgentError, match="needs a model") as caught:
+        agent_from("command:ollama").answer(turn)
+    assert caught.value.kind == "no_model"
+    assert "command:ollama:MODEL" in caught.value.hint
+
+
+def test_an_unknown_preset_is_refused_with_the_nearest_and_the_list():
+    with pytest.raises(AgentError) as caught:
+        preset_agent("command:cluade")
+    assert caught.value.kind == "unknown_preset"
+    assert "did you mean 'claude'?" in caught.value.hint
+    assert all(name in caught.value.what for name in PRESETS)
+
+
+def test_names():
+    assert preset_agent("command:claude").name == "command:claude"
+    assert preset_agent("command:ollama:llama3:8b").name == "command:ollama:llama3:8b"
+    assert preset_agent("command:ollama:llama3:8b").model == "llama3:8b"
+
+
+def test_a_program_that_is_not_installed_says_so(turn, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(AgentError, match="claude was not found") as caught:
+        agent_from("command:claude").answer(turn)
+    assert caught.value.kind == "agent_not_started"
+
+
+def test_the_verb_takes_a_preset_and_tab_offers_them(project, monkeypatch):
+    monkeypatch.chdir(project)
+    shell = new_shell()
+    shell.run_line_magic("materia", "agent * command:pi:small")
+    wb = shell.user_ns["wb"]
+    assert isinstance(wb.agents.default, PresetAgent)
+    assert wb.agents.default.model == "small"
+    with pytest.raises(AgentError, match="no command preset"):
+        shell.run_line_magic("materia", "agent * command:cluade")
+    assert {"person", "command:claude"} <= set(candidates(lambda: wb, ["agent", "Build"]))
+    wb.close()
+
+
+def test_the_page_tells_every_preset_as_it_is():
+    page = (Path(__file__).parents[2] / "docs" / "command-agents.md").read_text()
+    for preset in PRESETS.values():
+        alone = "needs a model" if preset.needs_model else f"`{' '.join(preset.argv)}`"
+        asked = " ".join(preset.command("MODEL"))
+        row = f"| `command:{preset.name}` | {preset.about}, by {preset.project} | {alone} | `{asked}` |"
+        assert row in page

@@ -1,0 +1,383 @@
+"""Reading, listing, writing and editing: bounds, binary files, line ends, ambiguity, nothing half-written."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from materia_nb.agents.tools import MOST_TEXT, Toolbox, looking, writing
+from materia_nb.loadout import config_files
+
+
+@pytest.fixture
+def box(project):
+    return Toolbox(project)
+
+
+def sparse(path, start: bytes, size: int) -> None:
+    """Make a file that is far larger than what it takes on the disk."""
+    path.write_bytes(start)
+    os.truncate(path, size)
+
+
+# -- read -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["one\ntwo\n", "one\ntwo", "\n\n", "ä € 😀\n\tx", "(lines 1-2 of 3)"])
+def test_a_small_file_is_given_as_it_is(box, project, text):
+    (project / "a.txt").write_text(text)
+    result = box.call("read", {"path": "a.txt"})
+    assert (result.ok, result.text) == (True, text.removesuffix("\n"))
+
+
+def test_an_empty_file(box, project):
+    (project / "a.txt").touch()
+    assert box.call("read", {"path": "a.txt"}).text == "a.txt is empty."
+
+
+def test_a_long_file_comes_in_parts_that_fit_together(box, project):
+    lines = [f"line {n}" for n in range(1, 2_501)]
+    (project / "a.txt").write_text("\n".join(lines))
+    first = box.call("read", {"path": "a.txt", "limit": 400}).text
+    assert first == "\n".join([*lines[:400], "(lines 1-400 of 2,500; go on with offset 401)"])
+    whole, offset = [], 1
+    while offset:
+        *part, note = box.call("read", {"path": "a.txt", "offset": offset}).text.split("\n")
+        whole += part
+        offset = int(note.partition("go on with offset ")[2].rstrip(")") or 0)
+    assert note == "(lines 2,001-2,500 of 2,500)"
+    assert whole == lines
+
+
+def test_parts_of_long_lines_fit_together(box, project):
+    lines = [f"{n} " + "x" * 1_500 for n in range(1, 101)]
+    (project / "a.txt").write_text("\n".join(lines))
+    whole, offset = [], 1
+    while offset:
+        text = box.call("read", {"path": "a.txt", "offset": offset}).text
+        assert len(text) <= MOST_TEXT
+        *part, note = text.split("\n")
+        whole += part
+        offset = int(note.partition("go on with offset ")[2].rstrip(")") or 0)
+    assert whole == lines
+
+
+def test_one_line_that_is_too_long_is_cut_and_its_size_said(box, project):
+    (project / "a.txt").write_text("x" * 300_000 + "\nlast\n")
+    long, last = box.call("read", {"path": "a.txt"}).text.split("\n")
+    assert long == "x" * 2_000 + "… [a line of 300,001 bytes; the rest is left out]"
+    assert last == "last"
+
+
+def test_an_offset_behind_the_end(box, project):
+    (project / "a.txt").write_text("one\ntwo\n")
+    result = box.call("read", {"path": "a.txt", "offset": 3})
+    assert (result.ok, result.text) == (False, "a.txt has 2 lines, so there is no line 3.")
+
+
+def test_a_huge_file_is_not_read_to_its_end(box, project):
+    sparse(project / "a.txt", b"one\ntwo\n", 1 << 40)
+    result = box.call("read", {"path": "a.txt", "limit": 2})
+    assert result.text == "one\ntwo\n(lines 1-2 of more than 3; go on with offset 3)"
+    assert "binary (1,099,511,627,776 bytes)" in box.call("read", {"path": "a.txt"}).text
+
+
+def test_a_line_far_into_a_huge_file(box, project, monkeypatch):
+    monkeypatch.setattr(looking, "MOST_SCANNED", 1_000)
+    (project / "a.txt").write_text("line\n" * 10_000)
+    assert (
+        "lies more than 1,000 bytes into the file" in box.call("read", {"path": "a.txt", "offset": 900}).text
+    )
+    assert box.call("read", {"path": "a.txt", "limit": 1}).text.startswith("line\n(lines 1-1 of more than 2")
+
+
+@pytest.mark.parametrize("data", [b"\0", b"text\nPK\x03\x04\0\0", "text".encode("utf-16"), b"\x7fELF\0"])
+def test_a_binary_file_is_said_so_with_its_size(box, project, data):
+    (project / "a.bin").write_bytes(data)
+    for tool, args in {"read": {}, "edit": {"old": "a", "new": "b"}}.items():
+        result = box.call(tool, {"path": "a.bin", **args})
+        assert not result.ok
+        assert f"a.bin is binary ({len(data)} bytes)" in result.text
+    assert (project / "a.bin").read_bytes() == data
+
+
+def test_what_is_not_utf_8_or_controls_a_terminal_is_escaped(box, project):
+    (project / "a.txt").write_bytes(b"caf\xe9 \x1b[31mred\x07\n")
+    assert box.call("read", {"path": "a.txt"}).text == "caf\\xe9 \\x1b[31mred\\x07"
+
+
+@pytest.mark.parametrize(
+    "data, note",
+    [(b"a\r\nb\r\n", "(lines end with CR LF)"), (b"a\r\nb\nc", "(some lines end with CR LF)")],
+)
+def test_other_line_ends_are_said(box, project, data, note):
+    (project / "a.txt").write_bytes(data)
+    assert box.call("read", {"path": "a.txt"}).text == "\n".join([*data.decode().split(), note])
+
+
+def test_a_name_that_is_not_utf_8(box, project):
+    name = b"caf\xe9.txt"
+    try:
+        (project / os.fsdecode(name)).write_text("in it")
+    except OSError:
+        pytest.skip("this disk takes UTF-8 names only")
+    assert box.call("ls", {}).text == "caf\\xe9.txt (5 bytes)"
+    assert box.call("find", {"pattern": "*.txt"}).text == "caf\\xe9.txt"
+    assert box.call("grep", {"pattern": "in"}).text == "caf\\xe9.txt:1: in it"
+    assert box.call("read", {"path": os.fsdecode(name)}).text == "in it"
+
+
+# -- ls ---------------------------------------------------------------------------------
+
+
+def test_a_listing_is_sorted_and_says_what_each_is(box, project):
+    (project / "b.txt").write_text("x" * 1_234)
+    (project / "a").mkdir()
+    (project / "c").symlink_to("b.txt")
+    (project / "new\nline").touch()
+    assert box.call("ls", {}).text == "a/\nb.txt (1,234 bytes)\nc -> b.txt\nnew\\nline (0 bytes)"
+    assert box.call("ls", {"path": "a"}).text == "(empty)"
+
+
+def test_a_long_listing_says_how_many_more(box, project, monkeypatch):
+    for n in range(1_000):
+        (project / f"{n:04} a file with a name that takes some room").touch()
+    text = box.call("ls", {}).text
+    *shown, note = text.split("\n")
+    assert len(text) <= MOST_TEXT
+    assert note == f"(and {1_000 - len(shown)} more; find lists those whose names match a pattern)"
+    monkeypatch.setattr(looking, "_MOST_ENTRIES", 10)
+    assert box.call("ls", {}).text.split("\n")[10:] == [
+        "(and many more; find lists those whose names match a pattern)"
+    ]
+
+
+# -- write ------------------------------------------------------------------------------
+
+
+def test_a_new_file_and_the_folders_on_its_way(box, project):
+    result = box.call("write", {"path": "a/b/c.txt", "content": "ä\r\n"})
+    assert (result.ok, result.text) == (True, "a/b/c.txt is written: 4 bytes (new).")
+    assert (project / "a" / "b" / "c.txt").read_bytes() == "ä\r\n".encode()
+
+
+def test_a_file_that_exists_is_replaced_and_keeps_its_mode(box, project):
+    path = project / "run.sh"
+    path.write_text("old one")
+    path.chmod(0o750)
+    assert (
+        box.call("write", {"path": "run.sh", "content": "new"}).text
+        == "run.sh is written: 3 bytes (7 bytes before)."
+    )
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("new", 0o750)
+    assert [entry.name for entry in project.iterdir()] == ["run.sh"]
+
+
+def test_a_hard_link_is_not_written_through(box, project, tmp_path):
+    (tmp_path / "other.txt").write_text("other")
+    os.link(tmp_path / "other.txt", project / "a.txt")
+    assert box.call("write", {"path": "a.txt", "content": "new"}).ok
+    assert (tmp_path / "other.txt").read_text() == "other"
+
+
+@pytest.mark.parametrize(
+    "content", ["\ud800", "x" * (writing.MOST_BYTES + 1)], ids=["half a pair", "too long"]
+)
+def test_what_cannot_be_written_makes_nothing(box, project, content):
+    assert not box.call("write", {"path": "a/b.txt", "content": content}).ok
+    assert list(project.iterdir()) == []
+
+
+def test_a_path_that_ends_with_a_slash_is_no_file(box, project):
+    assert "ends with a slash" in box.call("write", {"path": "a/", "content": ""}).text
+    assert list(project.iterdir()) == []
+
+
+def test_a_write_protected_file_stays(box, project):
+    (project / "a.txt").write_text("keep")
+    (project / "a.txt").chmod(0o444)
+    for tool, args in {"write": {"content": "x"}, "edit": {"old": "keep", "new": "x"}}.items():
+        assert box.call(tool, {"path": "a.txt", **args}).text == "a.txt is write-protected."
+    assert (project / "a.txt").read_text() == "keep"
+
+
+@pytest.mark.parametrize("tool, args", [("write", {"content": "x"}), ("edit", {"old": "old", "new": "x"})])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=str)
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
+    box, project, monkeypatch, tool, args, error
+):
+    (project / "a.txt").write_text("old")
+
+    def fail(_):
+        raise error
+
+    monkeypatch.setattr(config_files.os, "fsync", fail)
+    if isinstance(error, KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt):
+            box.call(tool, {"path": "a.txt", **args})
+    else:
+        assert (
+            box.call(tool, {"path": "a.txt", **args}).text == "a.txt cannot be used: No space left on device."
+        )
+    assert [(path.name, path.read_text()) for path in project.iterdir()] == [("a.txt", "old")]
+
+
+# -- edit -------------------------------------------------------------------------------
+
+
+def edited(box, project, text: str, old: str, new: str, **more):
+    path = project / "a.txt"
+    path.write_bytes(text.encode())
+    result = box.call("edit", {"path": "a.txt", "old": old, "new": new, **more})
+    return result, path.read_bytes().decode()
+
+
+def test_an_edit_shows_what_changed(box, project):
+    text = "".join(f"{n}\n" for n in range(1, 21))
+    result, now = edited(box, project, text, "10\n11\n", "ten\n")
+    assert now == text.replace("10\n11\n", "ten\n")
+    assert result.text == "a.txt is changed.\n@@ -7,8 +7,7 @@\n 7\n 8\n 9\n-10\n-11\n+ten\n 12\n 13\n 14"
+
+
+@pytest.mark.parametrize(
+    "old, said",
+    [
+        ("x = 1", "old occurs 2 times in a.txt: give more of the lines around"),
+        ("gone", "old does not occur in a.txt: read it again"),
+        ("", "old is empty"),
+        ("aba", "old occurs 2 times"),
+    ],
+)
+def test_old_must_occur_exactly_once(box, project, old, said):
+    text = "x = 1\nx = 1\nababa\n"
+    result, now = edited(box, project, text, old, "y")
+    assert not result.ok
+    assert said in result.text
+    assert now == text
+
+
+def test_all_replaces_it_wherever_it_occurs(box, project):
+    result, now = edited(box, project, "a b a\na\n", "a", "c", all=True)
+    assert (result.ok, now) == (True, "c b c\nc\n")
+    assert result.text.startswith("a.txt is changed in 3 places.\n")
+    assert edited(box, project, "one\n", "one", "two", all=True)[1] == "two\n"
+    assert not edited(box, project, "one\n", "gone", "two", all=True)[0].ok
+
+
+def test_a_change_to_the_same_is_refused(box, project):
+    result, _ = edited(box, project, "a\n", "a", "a")
+    assert (result.ok, result.text) == (False, "old and new are the same: nothing to change.")
+
+
+@pytest.mark.parametrize(
+    "text, old, new, then",
+    [
+        ("a\r\nb\r\nc\r\n", "a\nb", "A\nB\nB", "A\r\nB\r\nB\r\nc\r\n"),
+        ("a\r\nb\r\n", "a\r\nb", "x\r\ny\nz", "x\r\ny\r\nz\r\n"),
+        ("a\r\nb\r\n", "b", "x\ny", "a\r\nx\r\ny\r\n"),
+        ("a\nb\n", "a", "x\r\ny", "x\r\ny\nb\n"),
+        ("a\r\nb\nc\n", "b\nc", "x\ny", "a\r\nx\ny\n"),
+        ("\ufeffa\n", "a", "b", "\ufeffb\n"),
+    ],
+)
+def test_line_ends_are_kept(box, project, text, old, new, then):
+    result, now = edited(box, project, text, old, new)
+    assert result.ok
+    assert now == then
+
+
+LINES = st.lists(st.sampled_from(["a", "b", "ab", ""]), min_size=1, max_size=8)
+FEW = st.lists(st.sampled_from(["a", "b", ""]), min_size=1, max_size=2)
+
+
+@given(lines=LINES, old=FEW, new=LINES, end=st.sampled_from(["\n", "\r\n"]), every=st.booleans())
+def test_an_edit_is_the_replacement_in_the_file_with_other_line_ends(
+    tmp_path_factory, lines, old, new, end, every
+):
+    folder = tmp_path_factory.mktemp("edit")
+    plain, old_text, new_text = "\n".join(["z", *lines, "z"]), "\n".join(old), "\n".join(new)
+    (folder / "a.txt").write_bytes(plain.replace("\n", end).encode())
+    args = {"path": "a.txt", "old": old_text, "new": new_text, "all": every}
+    ok = Toolbox(folder).call("edit", args).ok
+    places = [n for n in range(len(plain)) if old_text and plain.startswith(old_text, n)]
+    assert ok == (old_text != new_text and (len(places) == 1 or (every and len(places) > 1)))
+    wanted = plain.replace(old_text, new_text) if ok else plain
+    assert (folder / "a.txt").read_bytes() == wanted.replace("\n", end).encode()
+
+
+def test_what_is_not_utf_8_is_not_edited(box, project):
+    (project / "a.txt").write_bytes(b"caf\xe9 one")
+    result = box.call("edit", {"path": "a.txt", "old": "one", "new": "two"})
+    assert (result.ok, result.text) == (
+        False,
+        "a.txt is not UTF-8 (byte 3), so it cannot be edited without harm.",
+    )
+    assert (project / "a.txt").read_bytes() == b"caf\xe9 one"
+
+
+def test_a_file_that_is_too_large_is_not_edited(box, project):
+    sparse(project / "a.txt", b"one", 1 << 40)
+    assert "1,099,511,627,776 bytes" in box.call("edit", {"path": "a.txt", "old": "one", "new": "two"}).text
+
+
+def test_an_edit_does_not_make_a_file_too_large(box, project):
+    result, now = edited(box, project, "a" * 10_000, "a", "b" * 1_000, all=True)
+    assert not result.ok
+    assert "more than 8,388,608" in result.text
+    assert now == "a" * 10_000
+
+
+def test_an_edit_makes_no_file_and_no_folder(box, project):
+    assert not box.call("edit", {"path": "new/a.txt", "old": "a", "new": "b"}).ok
+    assert list(project.iterdir()) == []
+
+
+def test_a_large_difference_is_left_out(box, project):
+    result, _ = edited(box, project, "a\n" * 1_000, "a", "b", all=True)
+    assert result.text.endswith("(the difference is left out: 1,001 lines before, 1,001 after)")
+    result, _ = edited(box, project, "a" * 20_000 + "x", "x", "y")
+    assert len(result.text) < 7_000
+    assert result.text.endswith("(the rest of the difference is left out)")
+
+
+def test_a_stop_while_reading(project):
+    """It ends between two lines, not after the last one."""
+
+    class Soon(threading.Event):
+        looks = 0
+
+        def is_set(self):
+            self.looks += 1
+            return self.looks > 3
+
+    (project / "a.txt").write_text("line\n" * 100)
+    stop = Soon()
+    assert Toolbox(project, stop).call("read", {"path": "a.txt"}).text == "The cast was stopped."
+    assert stop.looks < 10
+
+
+@pytest.mark.parametrize(
+    "path", ["a/b/c/../../../../x", "q/" * 101 + "x", "a/b/" + "v" * 256, "kept/a/.git/x", "a/b/.."]
+)
+def test_a_refused_write_leaves_no_directories(box, project, path):
+    (project / "kept").mkdir()
+    before = sorted(project.rglob("*"))
+    assert not box.call("write", {"path": path, "content": "x"}).ok
+    assert sorted(project.rglob("*")) == before
+
+
+def test_directories_that_lead_nowhere_are_not_made(box, project):
+    assert box.call("write", {"path": "a/../b/c/x", "content": "x"}).ok
+    assert [str(one.relative_to(project)) for one in sorted(project.rglob("*"))] == ["b", "b/c", "b/c/x"]
+
+
+@pytest.mark.parametrize("name", ["v" * 255, "ä" * 127])
+def test_a_name_may_be_as_long_as_the_disk_takes(box, project, name):
+    for text in ("one", "two"):
+        assert box.call("write", {"path": name, "content": text}).ok
+    assert [(one.name, one.read_text()) for one in project.iterdir()] == [(name, "two")]

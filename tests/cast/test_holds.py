@@ -1,0 +1,589 @@
+"""Casts whose agents ask for something else than a route: another turn, a person, a detour."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cast_helpers as h
+from materia_nb.agents.interface import Called, ToolCall
+from materia_nb.cast import open_cast, resume_cast
+from materia_nb.cast.views.status import marks_of
+from materia_nb.display.text import graph_text
+from materia_nb.errors import MateriaError
+from materia_nb.handoff.envelope import parse_name
+from materia_nb.store.side_files import step_names
+from protocol_helpers import ASK, asking, block, contract, envelope, report, same_when_opened, start
+
+
+def say(status, recommendation, suggestion=None, **more):
+    routing = {"recommendation": recommendation, "reason": f"because {recommendation}"}
+    if suggestion is not None:
+        routing["next_step_suggestion"] = suggestion
+    return json.dumps(envelope(status=status, routing=routing, **more))
+
+
+def sockets(cast):
+    return [step.socket for step in cast.steps]
+
+
+# -- the envelope --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given, then",
+    [(say("VERIFIED", "CONTINUE"), "Done"), (say("UNVERIFIED", "LOOP"), "Work")],
+)
+def test_a_route_follows_the_edges(tmp_path, given, then):
+    cast = start(tmp_path, "envelope", [given])
+    cast.run(steps=2)
+    assert cast.now.next_socket == then
+    assert "reason" not in cast.state
+    assert cast.state["context"].startswith("[Check M] ")
+    same_when_opened(cast)
+
+
+def test_blocked_holds_the_cast_until_a_person_answers(tmp_path):
+    cast = start(tmp_path, "envelope", [say("BLOCKED", "ESCALATE"), say("VERIFIED", "CONTINUE")])
+    assert cast.run() == "person"
+    assert cast.status == "held"
+    assert (cast.now.held.action, cast.now.held.needs, cast.now.held.reason) == (
+        "pause",
+        "help",
+        "because ESCALATE",
+    )
+    assert "‖ held" in graph_text(cast.graph, marks_of(cast.now))
+    assert "context" not in cast.state, "nothing is applied before a person has spoken"
+    for go_on in (cast.step, cast.run):
+        with pytest.raises(MateriaError, match="held \\(pause\\): because ESCALATE"):
+            go_on()
+    with pytest.raises(MateriaError, match="No socket is waiting"):
+        cast.reply("x")
+    same_when_opened(cast)
+    record = cast.approvals.answer("The key is in the drawer.")
+    assert [turn.mode for turn in record.turns] == ["work", "resume"]
+    assert record.turns[1].prompt.layers[0].text == "The key is in the drawer."
+    assert [message.role for message in cast.now.conversation] == ["user", "assistant"] * 2
+    assert cast.run() == "complete"
+    assert sockets(cast) == ["Work", "Check", "Done"]
+    assert cast.now.engine.visits["Check"] == 1, "it was one visit"
+    same_when_opened(cast)
+
+
+def test_escalation_is_decided_by_a_person(tmp_path):
+    critic = say("UNVERIFIED", "LOOP", routing__can_further_iteration_help=False)
+    for decision, then in [
+        ({"satisfied": True}, "Done"),
+        ({"satisfied": False}, "Work"),
+        ({"target": "Fix"}, "Fix"),
+        ({"target": "end"}, "end"),
+    ]:
+        cast = start(tmp_path / then, "envelope", [critic])
+        cast.run()
+        assert cast.now.held.action == "escalate"
+        assert "would not help" in cast.now.held.reason
+        assert "would not help" in "\n".join(cast.why().lines)
+        cast.approvals.decide(**decision)
+        assert cast.now.next_socket == then
+        assert cast.state["context"].startswith("[Check M] ")
+        assert cast.steps[-1].decision.by == ("person" if "target" in decision else "edge")
+        same_when_opened(cast)
+    with pytest.raises(MateriaError, match="nothing waits for a person"):
+        cast.approvals.decide(satisfied=True)
+    with pytest.raises(MateriaError, match="nothing waits for a person"):
+        cast.approvals.answer("x")
+
+
+def test_a_decision_for_no_socket_is_refused_and_nothing_lost(tmp_path):
+    cast = start(tmp_path, "envelope", [say("UNVERIFIED", "ESCALATE")])
+    cast.run()
+    with pytest.raises(MateriaError, match="no socket 'Donne'"):
+        cast.approvals.decide(target="Donne")
+    assert cast.status == "held"
+    with pytest.raises(MateriaError, match="blank"):
+        cast.approvals.answer("  ")
+    with pytest.raises(MateriaError, match="does not ask for consent"):
+        cast.approvals.approve()
+    with pytest.raises(MateriaError, match="guarded edges only"):
+        cast.approvals.decide()
+    assert cast.status == "held"
+
+
+def test_the_loop_is_capped_by_the_edge(tmp_path):
+    """Envelope rules, section 4: the cap is that of the edge."""
+    cast = start(tmp_path, "envelope", [say("UNVERIFIED", "LOOP")] * 3)
+    cast.run()
+    assert sockets(cast) == ["Work", "Check"] * 3
+    assert cast.now.held.action == "escalate"
+    assert "2 of 2 times" in cast.now.held.reason
+
+
+def test_a_detour_of_finished_work_comes_back_to_the_way_it_would_have_gone(tmp_path):
+    cast = start(tmp_path, "envelope", [say("VERIFIED", "DETOUR", "Fix")])
+    cast.run()
+    assert sockets(cast) == ["Work", "Check", "Fix", "Done"]
+    assert [step.decision.by for step in cast.steps] == ["edge", "detour", "return", "implied end"]
+    assert cast.now.engine.detours == ()
+    assert "wants Fix done first" in "\n".join(cast.why(2).lines)
+    assert "goes back to Done" in "\n".join(cast.why(3).lines)
+    same_when_opened(cast)
+
+
+def test_a_detour_of_unfinished_work_comes_back_to_the_same_socket(tmp_path):
+    cast = start(tmp_path, "envelope", [say("UNVERIFIED", "DETOUR", "Fix"), say("VERIFIED", "CONTINUE")])
+    cast.run()
+    assert sockets(cast) == ["Work", "Check", "Fix", "Check", "Done"]
+    assert cast.now.engine.detours == ()
+    same_when_opened(cast)
+
+
+def test_a_detour_without_end_is_bounded(tmp_path):
+    cast = start(tmp_path, "envelope", [say("UNVERIFIED", "DETOUR", "Fix")] * 30)
+    assert cast.run() == "failed"
+    assert cast.failure.kind == "edge_traversals_exhausted"
+    assert "detour from Check to Fix" in cast.failure.message
+    assert cast.now.engine.counts["detour:Check->Fix", 0] == 26
+    cast.revive()
+    assert cast.now.next_socket in ("Check", "Fix")
+    same_when_opened(cast)
+
+
+def test_a_detour_to_nowhere_escalates(tmp_path):
+    cast = start(tmp_path, "envelope", [say("VERIFIED", "DETOUR", "Nowhere")])
+    cast.run()
+    assert cast.now.held.action == "escalate"
+
+
+def test_three_unusable_envelopes_escalate_and_claim_nothing(tmp_path):
+    """Envelope rules, section 5: three tries, then the fallback."""
+    cast = start(tmp_path, "envelope", ["no", "no {", '{"status": "DONE"}'])
+    cast.run()
+    assert cast.now.held.action == "escalate"
+    assert [turn.mode for turn in cast.steps[-1].turns] == ["work", "repair", "repair"]
+    assert cast.now.held.reading.value["_envelope_source"] == "fallback"
+    same_when_opened(cast)
+    cast.approvals.decide(satisfied=False)
+    assert cast.now.next_socket == "Work"
+    assert cast.now.engine.last_json["_envelope_source"] == "fallback"
+    same_when_opened(cast)
+
+
+def test_the_fallback_names_the_files_that_changed_while_the_agent_worked(tmp_path):
+    """Envelope rules, section 5: evidence from the runtime's own diff, from every turn of the visit."""
+    (tmp_path / "old.txt").write_text("before")
+    made = iter(["made.txt", "old.txt", "later.txt"])
+
+    def agent():
+        (tmp_path / next(made)).write_text("by the agent")
+        return "no envelope"
+
+    cast = start(tmp_path, "envelope", [])
+    cast.agents.set("Check", agent)
+    cast.run()
+    evidence = cast.now.held.reading.value["summary"]["evidence"]
+    assert evidence["artifacts_produced"] == ["made.txt", "old.txt", "later.txt"]
+    same_when_opened(cast)
+
+
+def test_what_a_person_changes_while_the_cast_is_held_is_not_the_agents_evidence(tmp_path):
+    replies = [say("BLOCKED", "ESCALATE"), "no", "no", "no"]
+    cast = start(tmp_path, "envelope", replies)
+    cast.run()
+    (tmp_path / "mine.txt").write_text("by the person")
+    cast.approvals.answer("go on")
+    assert cast.now.held.reading.value["summary"]["evidence"]["artifacts_produced"] == []
+
+
+def test_nobody_looks_for_changes_where_no_protocol_asks(tmp_path, monkeypatch):
+    monkeypatch.setattr("materia_nb.cast.runner.take_snapshot", lambda *_: 1 / 0)
+    assert start(tmp_path, "sparse", ['{"satisfied": true}']).run() == "complete"
+
+
+def test_an_envelope_with_another_meta_is_rejected_and_asked_for_again(tmp_path):
+    wrong = say("VERIFIED", "CONTINUE", meta={"step_id": "elsewhere"})
+    cast = start(tmp_path, "envelope", [wrong, say("VERIFIED", "CONTINUE")])
+    assert cast.run() == "complete"
+    turns = cast.steps[1].turns
+    assert [issue.code for issue in turns[0].reading.issues] == ["META_MISMATCH:step_id"]
+    assert "META_MISMATCH:step_id" in turns[1].prompt.text
+    cast = start(tmp_path / "always", "envelope", [wrong] * 3)
+    cast.run()
+    assert cast.now.held.action == "escalate"
+
+
+def test_an_envelope_may_name_its_socket_by_the_id_that_it_has(tmp_path):
+    named = say("VERIFIED", "CONTINUE", meta={"step_id": "Socket-1"})
+    document = h.one_config(parse="json", handoff="envelope")
+    cast = h.start(tmp_path, document, lambda: named)
+    assert cast.run() == "complete"
+    folder = cast.run_dir / "T" / "handoffs"
+    assert [path.name for path in folder.iterdir()] == ["Socket_1-M.json"]
+    assert json.loads((folder / "Socket_1-M.json").read_text())["meta"]["step_id"] == "Socket-1"
+
+
+def test_ids_that_differ_by_a_hyphen_only_have_files_of_their_own(tmp_path):
+    here = {"parse": "json", "handoff": "envelope"}
+    document = h.config(
+        {"A-1": h.at("M", ("always", "A_1"), **here), "A_1": h.at("M", **here)}, {"M": h.agent()}
+    )
+    cast = h.start(tmp_path, document, lambda: say("VERIFIED", "CONTINUE"))
+    assert cast.run() == "complete"
+    told = {path.name: json.loads(path.read_text())["meta"]["step_id"] for path in cast.run_dir.glob("T/*/*")}
+    assert told == {"A_1-M.json": "A_1", "A_1_2-M.json": "A-1"}
+
+
+@given(st.lists(st.from_regex(r"[A-Za-z][A-Za-z0-9._-]{0,4}", fullmatch=True), unique=True, max_size=6))
+def test_the_file_names_of_steps_are_all_different_and_can_be_read_back(sockets):
+    found = step_names(tuple(sockets))
+    assert len({name.casefold() for name in found.values()}) == len(sockets)
+    assert all(parse_name(f"{name}-M.json").step_id == name for name in found.values())
+
+
+# -- the agent contract --------------------------------------------------------------------
+
+
+def test_work_in_progress_goes_on_in_the_same_conversation_and_is_capped(tmp_path):
+    """Agent contract rules, section 11: a third IN_PROGRESS in a row is refused."""
+    cast = start(tmp_path, "agent-contract", [report("IN_PROGRESS"), report("COMPLETE")])
+    assert cast.run() == "complete"
+    assert [turn.mode for turn in cast.steps[1].turns] == ["work", "resume"]
+    same_when_opened(cast)
+    cast = start(tmp_path / "stall", "agent-contract", [report("IN_PROGRESS")] * 3)
+    cast.run()
+    assert cast.now.held.action == "escalate"
+    assert "3 times in a row" in cast.now.held.reason
+
+
+def test_needs_input_is_answered_and_the_agent_must_report_progress_first(tmp_path):
+    cast = start(
+        tmp_path,
+        "agent-contract",
+        [report("NEEDS_INPUT"), report("COMPLETE"), report("IN_PROGRESS"), report("COMPLETE")],
+    )
+    cast.run()
+    assert (cast.now.held.action, cast.now.held.needs) == ("pause", "question")
+    cast.approvals.answer("The second.")
+    turns = cast.steps[-1].turns
+    assert [issue.code for issue in turns[1].reading.issues] == ["ILLEGAL_TRANSITION:NEEDS_INPUT->COMPLETE"]
+    assert cast.run() == "complete"
+    assert len(turns) == 4
+    same_when_opened(cast)
+
+
+def test_consent_is_for_one_exact_command_in_one_turn(tmp_path):
+    cast, seen = asking(tmp_path, report("IN_PROGRESS"), report("COMPLETE"))
+    approval = cast.approvals.request
+    assert approval.sealed["exact_content"] == "rm -rf build"
+    assert seen[0].grant is None
+    cast.approvals.approve()
+    grant = seen[1].grant
+    assert grant.exact_content == "rm -rf build"
+    assert "rm -rf build" in seen[1].prompt
+    allowed, used = grant.use("rm -rf build", grant.expires_at - 1)
+    assert allowed
+    assert not used.use("rm -rf build", grant.expires_at - 1)[0]
+    assert not grant.use("rm -rf /", grant.expires_at - 1)[0]
+    assert not grant.use("rm -rf build", grant.expires_at)[0]
+    assert seen[2].grant is None, "it ended with the turn"
+    assert cast.run() == "complete"
+    assert cast.approvals.request is None
+    events = [json.loads(line) for line in (cast.run_dir / "events.jsonl").read_text().splitlines()]
+    answered = next(event["data"] for event in events if event["type"] == "approval_answered")
+    assert answered["granted"] is True
+    assert answered["fingerprint"] == approval.fingerprint
+    assert answered["exactContent"] == "rm -rf build"
+    same_when_opened(cast)
+
+
+def cut_off_after_consent(tmp_path):
+    """A cast whose agent fails right after the person consented, and is to be asked once more."""
+
+    def lost(turn):
+        if turn.grant is None:
+            return report("APPROVAL_REQUEST", approval_request=ASK)
+        raise KeyboardInterrupt
+
+    cast = start(tmp_path, "agent-contract", [])
+    cast.agents.set("Check", lost)
+    cast.run()
+    with pytest.raises(KeyboardInterrupt):
+        cast.approvals.approve()
+    cast.close()
+    return cast
+
+
+def test_r44_a_consent_still_stands_in_a_resumed_cast(tmp_path):
+    cast = cut_off_after_consent(tmp_path)
+    seen = []
+    again = resume_cast(cast.run_dir, h.table(lambda turn: seen.append(turn) or report("IN_PROGRESS")))
+    assert again.now.engine == cast.now.engine
+    assert again.approvals.grant == cast.approvals.grant
+    assert "may run this once: rm -rf build" in repr(again)
+    again.step()
+    assert seen[0].grant == cast.approvals.grant
+    assert seen[1].grant is None, "it ended with the turn"
+
+
+def test_r44_a_consent_that_was_used_does_not_come_back(tmp_path):
+    cast = cut_off_after_consent(tmp_path)
+    again = resume_cast(cast.run_dir, h.table(None))
+    call = ToolCall(id="1", tool="bash", args={"command": "rm -rf build"}, result="done")
+
+    def used(turn):
+        turn.tell(Called(call))
+        raise KeyboardInterrupt
+
+    again.agents.set("Check", used)
+    with pytest.raises(KeyboardInterrupt):
+        again.step()
+    assert again.approvals.grant is None
+    again.close()
+    assert resume_cast(cast.run_dir).approvals.grant is None
+
+
+def test_r44_a_consent_expires_and_is_taken_back_by_abort_and_by_a_fork(tmp_path, monkeypatch):
+    cast = resume_cast(cut_off_after_consent(tmp_path).run_dir)
+    assert cast.fork().approvals.grant is None
+    with monkeypatch.context() as later:
+        later.setattr("materia_nb.cast.snapshot.time.time", lambda: cast.steps[-1].started / 1000 + 2 * 3600)
+        assert cast.approvals.grant is None
+    cast.abort()
+    assert cast.now.engine.at.grant is None
+    same_when_opened(cast)
+
+
+@pytest.mark.parametrize("approval_id", ["X", "P-123"])
+def test_r44_a_request_with_a_malformed_id_is_left_by_an_answer(tmp_path, approval_id):
+    asked = report("APPROVAL_REQUEST", approval_request={**ASK, "approval_id": approval_id})
+    cast = start(tmp_path, "agent-contract", [asked, report("IN_PROGRESS"), report("COMPLETE")])
+    cast.run()
+    assert (cast.now.held.needs, cast.approvals.request) == ("direction", None)
+    assert "answer how to go on" in repr(cast)
+    cast.approvals.answer("Leave it.")
+    assert cast.run() == "complete"
+
+
+def test_a_refusal_is_told_with_its_reason(tmp_path):
+    cast, seen = asking(
+        tmp_path, report("IN_PROGRESS"), report("BLOCKED", evidence_report__open_gaps=["no leave"])
+    )
+    cast.approvals.deny("not on a Friday")
+    assert seen[1].grant is None
+    assert "No consent was given" in seen[1].prompt
+    assert "not on a Friday" in seen[1].prompt
+    assert cast.now.held.action == "escalate"
+    assert "no leave" in cast.now.held.reason
+    same_when_opened(cast)
+
+
+def test_consent_after_a_day_is_too_late(tmp_path, monkeypatch):
+    cast, _ = asking(tmp_path)
+    day_later = cast.steps[-1].ended + 24 * 3_600_000
+    monkeypatch.setattr("materia_nb.cast.runner.now", lambda: day_later)
+    with pytest.raises(MateriaError, match="expired"):
+        cast.approvals.approve()
+    assert cast.status == "held"
+
+
+def test_unfinished_work_that_nothing_sends_back_is_run_again(tmp_path):
+    """Agent contract rules, section 14: without a not_satisfied edge the node runs again."""
+    failing = contract(
+        agent_status__plan_status="IN_PROGRESS", evidence_report__verification={"result": "fail"}
+    )
+    cast = start(
+        tmp_path,
+        "agent-contract",
+        [block(failing), report("COMPLETE")],
+        Check=h.at("M", ("satisfied", "Done"), parse="json", handoff="agent-contract"),
+    )
+    assert cast.run() == "complete"
+    assert [turn.mode for turn in cast.steps[1].turns] == ["work", "resume"]
+    cast = start(tmp_path / "back", "agent-contract", [block(failing), report("COMPLETE")])
+    cast.run(steps=2)
+    assert cast.now.next_socket == "Work"
+
+
+# -- what agents are given and keep ----------------------------------------------------------
+
+
+def update(name, payload):
+    return block({**contract(), "update_contracts": [{"contract": name, "payload": payload}]})
+
+
+def informed(tmp_path, reply, **assignment):
+    seen = []
+
+    def agent(turn):
+        seen.append(turn.prompt)
+        return reply
+
+    cast = start(
+        tmp_path,
+        "agent-contract",
+        [],
+        Check=h.at("M", parse="json", handoff="agent-contract", assignment=assignment),
+    )
+    cast.agents.set("Check", agent)
+    return cast, seen
+
+
+def test_the_agent_is_given_its_id_its_task_and_what_is_known(tmp_path):
+    cast, seen = informed(
+        tmp_path,
+        update("stack", {"language": "Python", "tools": ["pytest"]}),
+        goal="Find out",
+        acceptanceCriteria=["all named"],
+        writableSections=["stack"],
+        surfaces=["code"],
+    )
+    cast.run()
+    assert [layer.name for layer in cast.steps[1].prompt.layers] == [
+        "cast",
+        "materia",
+        "assignment",
+        "return",
+    ]
+    told = json.loads(cast.steps[1].prompt.layers[2].text.partition("\n")[2])
+    assert told["agent_contract_handoff"]["goal"] == "Find out"
+    assert told["agent_contract_handoff"]["acceptance_criteria"] == ["all named"]
+    assert told["surface_routing"]["surfaces"] == ["code"]
+    assert told["write_permissions"]["writable_sections"] == ["stack"]
+    assert told["agent_id"].startswith("a")
+    assert told["project_knowledge"] == {}
+    assert told["metadata"]["session_id"] == cast.id
+    assert open_cast(cast.run_dir).steps[1].prompt == cast.steps[1].prompt
+    assert cast.now.engine.knowledge == {"stack": {"language": "Python", "tools": ["pytest"]}}
+    same_when_opened(cast)
+    kept = json.loads((tmp_path / "casts" / "project-context.json").read_text())
+    assert kept == cast.now.engine.knowledge
+
+    later, seen = informed(tmp_path, update("stack", {"tools": ["mypy"]}), writableSections=["stack"])
+    later.run()
+    assert '"language": "Python"' in seen[0]
+    assert later.now.engine.knowledge["stack"]["tools"] == ["mypy", "pytest"]
+    same_when_opened(later)
+    kept = json.loads((tmp_path / "casts" / "project-context.json").read_text())
+    assert kept["stack"] == {"language": "Python", "tools": ["mypy", "pytest"]}
+
+
+def test_a_section_that_may_not_be_written_is_refused_with_a_note(tmp_path):
+    cast, _ = informed(tmp_path, update("secrets", {"a": 1}), writableSections=["stack"])
+    cast.run()
+    assert cast.status == "complete"
+    assert cast.now.engine.knowledge == {}
+    assert not (tmp_path / "casts" / "project-context.json").exists()
+    assert "may not write the contract 'secrets'" in "\n".join(cast.why(2).lines)
+
+
+def test_a_damaged_project_context_is_one_clear_error(tmp_path):
+    (tmp_path / "casts").mkdir()
+    (tmp_path / "casts" / "project-context.json").write_text("[1]")
+    with pytest.raises(MateriaError, match="no JSON object"):
+        informed(tmp_path, "")
+    assert [path.name for path in (tmp_path / "casts").iterdir()] == ["project-context.json"]
+
+
+def test_what_cannot_be_kept_beside_is_told_and_stops_nothing(tmp_path):
+    cast, _ = informed(tmp_path, update("stack", {"a": 1}), writableSections=["stack"])
+    (tmp_path / "casts" / "project-context.json").write_text("{")
+    cast.run()
+    assert cast.status == "complete"
+    assert any("no JSON object" in message for message in cast.runner.messages)
+    assert (tmp_path / "casts" / "project-context.json").read_text() == "{"
+
+
+def test_envelopes_are_files_and_drafts_until_the_socket_is_completed(tmp_path):
+    """Envelope rules, section 6."""
+    cast = start(tmp_path, "envelope", [say("BLOCKED", "ESCALATE"), say("VERIFIED", "CONTINUE")])
+    cast.run()
+    folder = cast.run_dir / "T" / "handoffs"
+    assert [path.name for path in folder.iterdir()] == ["Check-M.draft.json"]
+    draft = json.loads((folder / "Check-M.draft.json").read_text())
+    assert draft["status"] == "BLOCKED"
+    assert draft["meta"]["step_id"] == "Check"
+    assert draft["meta"]["timestamp"].endswith("+00:00")
+    cast.approvals.answer("go on")
+    assert [path.name for path in folder.iterdir()] == ["Check-M.json"]
+    assert json.loads((folder / "Check-M.json").read_text())["status"] == "VERIFIED"
+
+
+# -- what a person can do beside that --------------------------------------------------------
+
+
+def test_a_held_cast_is_resumed_by_another_process(tmp_path):
+    cast = start(tmp_path, "agent-contract", [report("NEEDS_INPUT")])
+    cast.run()
+    path, now = cast.run_dir, cast.now.engine
+    cast.close()
+    other = resume_cast(path, h.table({"M": lambda: "fine", "Check": lambda: report("IN_PROGRESS")}))
+    assert other.now.engine == now
+    other.agents.set("Check", iter_agent(report("IN_PROGRESS"), report("COMPLETE")))
+    other.approvals.answer("Yes.")
+    assert other.run() == "complete"
+    other.close()
+
+
+def iter_agent(*replies):
+    left = iter(replies)
+    return lambda: next(left)
+
+
+def test_the_output_of_a_held_socket_can_be_corrected(tmp_path):
+    cast = start(tmp_path, "envelope", [say("BLOCKED", "ESCALATE")])
+    cast.run()
+    cast.edit.recommit(say("VERIFIED", "CONTINUE"))
+    assert cast.now.next_socket == "Done"
+    same_when_opened(cast)
+    cast.back(1)
+    assert cast.now.held is None
+
+
+def test_a_held_cast_is_aborted_and_asked_anew(tmp_path):
+    cast = start(tmp_path, "envelope", [say("BLOCKED", "ESCALATE"), say("VERIFIED", "CONTINUE")])
+    cast.run()
+    cast.abort()
+    assert cast.status == "aborted"
+    assert cast.now.held is None
+    cast.recast()
+    assert cast.run() == "complete"
+    assert cast.now.engine.visits["Check"] == 1
+    same_when_opened(cast)
+
+
+def test_a_budget_that_stops_a_decision_keeps_the_chosen_target(tmp_path):
+    cast = start(
+        tmp_path, "envelope", [{"text": say("UNVERIFIED", "ESCALATE"), "usage": {"input": 9, "output": 1}}]
+    )
+    cast.edit.budget(5)
+    cast.run()
+    assert cast.status == "held"
+    cast.approvals.decide(target="Fix")
+    assert cast.failure.kind == "budget"
+    cast.edit.budget(None)
+    cast.revive()
+    assert "Fix" in sockets(cast)
+    same_when_opened(cast)
+
+
+def test_the_item_of_a_held_socket_is_kept_and_moves_with_the_list(tmp_path):
+    document = h.loop_config()
+    check = document["loadouts"]["T"]["sockets"]["Socket-3"]
+    check["handoff"] = "envelope"
+    agents = h.loop_agents(2) | {
+        "Check": {"Check": [say("BLOCKED", "ESCALATE"), say("VERIFIED", "CONTINUE")]}
+    }
+    cast = h.start(tmp_path, document, agents)
+    cast.run()
+    first, second = cast.work_items
+    assert cast.status == "held"
+    with pytest.raises(MateriaError, match="cannot be removed now"):
+        cast.edit.items([second])
+    cast.edit.items([{"title": "before", "context": "it"}, first, second])
+    assert cast.now.engine.at.item.key == "WI-2"
+    assert cast.state["workItem"] == first
+    cast.approvals.decide(satisfied=True)
+    assert cast.now.engine.cursors["workItemIndex"] == 2
+    same_when_opened(cast)

@@ -1,0 +1,153 @@
+"""What agents suggest to remember, kept by a person only; and files that an envelope names and nobody made."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.cast import open_cast
+from materia_nb.cast.views.handoff_view import HandoffView
+from materia_nb.errors import MateriaError
+from materia_nb.handoff import protocol
+from materia_nb.store.side_files import change_context, missing_evidence, read_context
+from protocol_helpers import block, contract, envelope, report, same_when_opened, start
+
+ATOM = {"description": "Port", "body": "It listens on 8080.", "type": "atom"}
+
+
+def suggesting(tmp_path, *replies, notes=("The build needs an hour.",)):
+    last = {**contract(), "memorialize_suggestions": [ATOM, {"body": "?"}], "memory_suggestions": list(notes)}
+    cast = start(tmp_path, "agent-contract", [*replies, block(last)])
+    cast.run()
+    return cast
+
+
+def test_suggestions_are_listed_and_nothing_is_kept_by_itself(tmp_path):
+    cast = suggesting(tmp_path)
+    first, second = cast.now.suggestions
+    assert (first.number, first.step, first.kind, first.fields, first.kept) == (1, 2, "memory", ATOM, False)
+    assert (second.kind, second.fields) == ("note", {"text": "The build needs an hour."})
+    assert read_context(cast.run_dir.parent) == {}
+    assert "suggestion_kept" not in h.types_of(cast)
+
+
+def test_what_a_person_keeps_is_stored_once_and_told_to_later_casts(tmp_path):
+    cast = suggesting(tmp_path)
+    change_context(cast.run_dir.parent, lambda _: {"stack": {"a": 1}})
+    assert cast.edit.remember(2).kept
+    assert [one.kept for one in cast.now.suggestions] == [False, True]
+    cast.edit.remember(2)
+    cast.edit.remember(1)
+    kept = {
+        "stack": {"a": 1},
+        "memory": [{"kind": "note", "text": "The build needs an hour."}, {"kind": "memory", **ATOM}],
+    }
+    assert read_context(cast.run_dir.parent) == kept
+    assert h.types_of(cast).count("suggestion_kept") == 2
+    other = same_when_opened(cast)
+    assert other.now.suggestions == cast.now.suggestions
+    with pytest.raises(MateriaError, match="opened to be looked at"):
+        other.edit.remember(1)
+    later = suggesting(tmp_path)
+    assert later.now.engine.knowledge == kept
+    later.edit.remember(2)
+    assert read_context(cast.run_dir.parent) == kept, "the same thing is kept once"
+
+
+def test_a_number_that_is_none_is_told(tmp_path):
+    cast = suggesting(tmp_path)
+    for number in (0, 3, -1, True, "1"):
+        with pytest.raises(MateriaError, match="the cast has 2"):
+            cast.edit.remember(number)
+    assert read_context(cast.run_dir.parent) == {}
+
+
+def test_a_section_that_is_no_list_stays_as_it_is(tmp_path):
+    cast = suggesting(tmp_path)
+    change_context(cast.run_dir.parent, lambda _: {"memory": {"a": 1}})
+    with pytest.raises(MateriaError, match="is no list"):
+        cast.edit.remember(1)
+    assert not cast.now.suggestions[0].kept
+    assert "suggestion_kept" not in h.types_of(cast)
+    assert read_context(cast.run_dir.parent) == {"memory": {"a": 1}}
+
+
+def test_what_is_said_twice_or_refused_counts_once_or_not_at_all(tmp_path):
+    said = {"memory_suggestions": ["The build needs an hour."]}
+    going = block({**contract(agent_status__plan_status="IN_PROGRESS"), **said})
+    refused = block({**contract(agent_status__plan_status="DONE"), "memory_suggestions": ["no"]})
+    cast = suggesting(tmp_path, going, refused)
+    assert [one.fields.get("text", "") for one in cast.now.suggestions] == ["The build needs an hour.", ""]
+    assert start(tmp_path / "none", "envelope", []).now.suggestions == []
+
+
+def test_taking_a_step_back_takes_its_suggestions_back_but_not_what_was_kept(tmp_path):
+    cast = suggesting(tmp_path)
+    cast.edit.remember(1)
+    cast.back(1)
+    assert cast.now.suggestions == []
+    assert len(read_context(cast.run_dir.parent)["memory"]) == 1
+    same_when_opened(cast)
+
+
+# -- files that are not there ----------------------------------------------------------------
+
+
+def claiming(tmp_path, *artifacts, **changes):
+    said = json.dumps(envelope(summary__evidence={"artifacts_produced": list(artifacts)}, **changes))
+    cast = start(tmp_path, "envelope", [said])
+    cast.run()
+    return cast
+
+
+def test_files_that_nobody_made_are_told_and_stop_nothing(tmp_path):
+    (tmp_path / "made.py").write_text("x")
+    cast = claiming(tmp_path, "made.py", "gone.py", "gone.py", "../made.py", "https://example.org/x")
+    assert cast.status == "complete"
+    assert cast.steps[1].missing == ("gone.py", "../made.py")
+    event = next(line["data"] for line in h.lines_of(cast) if line["type"] == "evidence_missing")
+    assert (event["socket"], event["visit"], event["paths"]) == ("Check", 1, ["gone.py", "../made.py"])
+    text = repr(HandoffView(cast.now, cast.steps[1]))
+    assert "not on the disk, though named as made: gone.py" in text
+    assert (
+        "though named as made: gone.py"
+        in HandoffView(cast.now, cast.steps[1])._repr_mimebundle_()["text/html"]
+    )
+    assert same_when_opened(cast).steps[1].missing == cast.steps[1].missing
+    (tmp_path / "gone.py").write_text("x")
+    assert open_cast(cast.run_dir).steps[1].missing == ("gone.py", "../made.py"), "as it was then"
+
+
+def test_nothing_is_told_where_everything_is_there(tmp_path):
+    (tmp_path / "made").mkdir()
+    cast = claiming(tmp_path, "made", str(tmp_path / "made"))
+    assert cast.steps[1].missing == ()
+    assert "evidence_missing" not in h.types_of(cast)
+    cast = start(tmp_path / "contract", "agent-contract", [report("COMPLETE")])
+    cast.run()
+    assert "evidence_missing" not in h.types_of(cast)
+
+
+def test_a_held_cast_says_it_in_its_status(tmp_path):
+    cast = claiming(tmp_path, "<b>", status="BLOCKED")
+    assert cast.status == "held"
+    assert "not on the disk, though named as made: <b>" in repr(cast)
+    assert same_when_opened(cast).status == "held"
+    cast.edit.recommit(json.dumps(envelope(summary__evidence={"commands_run": ["x"]})))
+    assert cast.steps[1].missing == ()
+    same_when_opened(cast)
+
+
+@pytest.mark.parametrize("text", ["\0", "n" * 5000, "\ud800", "/" + "n" * 5000, "x\0y"])
+def test_a_name_that_is_no_path_is_missing(tmp_path, text):
+    cast = claiming(tmp_path, "x")
+    reading = cast.steps[1].reading
+    value = envelope(summary__evidence={"artifacts_produced": [text, "  "]})
+    assert missing_evidence(protocol("envelope"), reading.__class__(value), tmp_path, cast.run_dir) == [text]
+    assert missing_evidence(protocol("envelope"), None, tmp_path, cast.run_dir) == []
+    assert (
+        missing_evidence(protocol("envelope"), reading.__class__(value, "contract"), tmp_path, cast.run_dir)
+        == []
+    )

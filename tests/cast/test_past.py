@@ -1,0 +1,67 @@
+"""The cast as it was after an earlier step, of the present line and of an abandoned one."""
+
+from __future__ import annotations
+
+import pytest
+
+from materia_nb.cast.views.status import loop_progress, marks_of, status_lines
+from materia_nb.errors import MateriaError
+
+
+def sockets(steps):
+    return [(step.number, step.socket, step.item_key) for step in steps]
+
+
+def test_the_past_is_what_the_cast_was(cast):
+    seen = [
+        (
+            cast.now.engine,
+            marks_of(cast.now),
+            status_lines(cast.now),
+            cast.why().title if cast.steps else None,
+        )
+    ]
+    while cast.status != "complete":
+        cast.step()
+        seen.append((cast.now.engine, marks_of(cast.now), status_lines(cast.now), cast.why().title))
+    for number in range(len(cast.steps)):
+        state, marks, lines, why = seen[number]
+        past = cast.at(number)
+        assert past.engine is state
+        assert marks_of(past) == marks
+        assert status_lines(past) == lines
+        assert not past.writable
+        if number:
+            assert past.why().title == why
+    assert loop_progress(cast.now) != loop_progress(cast.at(1))
+
+
+def test_an_abandoned_line_begins_with_what_it_shares(cast):
+    cast.run(steps=4)
+    first = sockets(cast.now.line())
+    cast.back(2)
+    cast.run(steps=3)
+    second = sockets(cast.now.line())
+    cast.back(1)
+    cast.edit.items([{"title": "other", "context": "now"}])
+    cast.run(steps=1)
+    assert sockets(cast.now.line(0)) == first
+    assert sockets(cast.now.line(1)) == second
+    assert sockets(cast.now.line()) == [first[0], (2, "Socket-2", "WI-1")]
+    left = cast.at(4, branch=0)
+    assert left.steps[-1] is cast.now.abandoned[0][-1]
+    assert [one["title"] for one in left.work_items] == ["a", "b", "c"]
+
+
+def test_what_there_is_not_is_refused(cast):
+    cast.run(steps=2)
+    with pytest.raises(MateriaError, match="no step 3"):
+        cast.at(3)
+    with pytest.raises(MateriaError, match="no abandoned branch 0"):
+        cast.at(1, branch=0)
+
+
+def test_the_conversation_of_a_past_step_is_there(bench, cast):
+    cast.run(steps=2)
+    said = [message.role for message in cast.at(2).conversation]
+    assert said == ["user", "assistant"]

@@ -1,0 +1,425 @@
+"""The quest board: the file that holds it, its order, and casts one after another."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from magics_helpers import new_shell
+from materia_nb import Workbench
+from materia_nb.errors import MateriaError
+from materia_nb.magics.complete import candidates
+from materia_nb.store.board import Board, read_board
+from materia_nb.store.files import DiskError
+
+
+@pytest.fixture
+def wb(project):
+    made = Workbench(project)
+    made.use("Ask")
+    made.agent("Answer", lambda turn: f"answered {turn.request}")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def board(wb):
+    return wb.quests
+
+
+def add(board, *requests):
+    return [board.add(request).id for request in requests]
+
+
+def requests(board):
+    return [one.request for one in board.quests]
+
+
+def statuses(board):
+    return [one.status for one in board.quests]
+
+
+# -- the board ----------------------------------------------------------------------------------
+
+
+def test_quests_are_kept_in_order_in_the_file(board, project):
+    assert board.quests == ()
+    assert not board.path.exists()
+    assert add(board, "a", " b ", "c") == ["Q-1", "Q-2", "Q-3"]
+    assert board.path == project / ".pi" / "pi-materia" / "quest-board.json"
+    assert requests(Workbench(project).quests) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "which, to, order",
+    [
+        (3, "top", "cabd"),
+        ("Q-3", "up", "acbd"),
+        ("q-1", "up", "abcd"),
+        (1, "down", "bacd"),
+        (4, "down", "abcd"),
+        (1, "bottom", "bcda"),
+        (4, 2, "adbc"),
+        (1, "99", "bcda"),
+    ],
+)
+def test_moving(board, which, to, order):
+    add(board, *"abcd")
+    board.move(which, to)
+    assert "".join(requests(board)) == order
+
+
+def test_numbers_are_not_used_again(board):
+    add(board, "a", "b")
+    board.remove(2)
+    assert add(board, "c") == ["Q-3"]
+    board.remove(1)
+    board.remove(3)
+    assert add(board, "d") == ["Q-4"]
+
+
+@pytest.mark.parametrize(
+    "act, kind",
+    [
+        (lambda b: b.add("  "), "bad_quest"),
+        (lambda b: b.add(None), "bad_quest"),
+        (lambda b: b.add("x", loadout="Aks"), "unknown_loadout"),
+        (lambda b: b.remove(7), "unknown_quest"),
+        (lambda b: b.move(1, "sideways"), "bad_place"),
+        (lambda b: b.move(1, 0), "bad_place"),
+        (lambda b: b.requeue(""), "unknown_quest"),
+    ],
+)
+def test_what_makes_no_sense_is_one_clear_error_and_changes_nothing(board, act, kind):
+    add(board, "a")
+    before = board.path.read_bytes()
+    with pytest.raises(MateriaError) as caught:
+        act(board)
+    assert caught.value.kind == kind
+    assert caught.value.hint
+    assert board.path.read_bytes() == before
+
+
+# -- the file -----------------------------------------------------------------------------------
+
+QUEST = {"id": "Q-1", "request": "a"}
+
+
+@pytest.mark.parametrize(
+    "content, told",
+    [
+        (b'{"version": 1, "quests": [', "no JSON"),
+        (b"", "no JSON"),
+        (b"\xff\xfe", "no JSON"),
+        (b"[]", "valid dictionary"),
+        (json.dumps({"version": 2}), "version"),
+        (json.dumps({"quests": [{"id": "Q-1"}]}), "quests.0.request"),
+        (json.dumps({"quests": [{**QUEST, "status": "lost"}]}), "quests.0.status"),
+        (json.dumps({"quests": [{**QUEST, "id": "one"}]}), "quests.0.id"),
+        (json.dumps({"quests": [QUEST, QUEST]}), "same id"),
+        (json.dumps({"quests": [{**QUEST, "cast": "../../etc"}]}), "quests.0.cast"),
+        (json.dumps({"next": "4"}), "next"),
+        (b"[" * 100_000, "no JSON"),
+    ],
+)
+def test_a_damaged_file_is_one_clear_error_and_is_not_written_over(board, content, told):
+    board.path.parent.mkdir(parents=True)
+    content = content if isinstance(content, bytes) else content.encode()
+    board.path.write_bytes(content)
+    for act in (
+        lambda: board.quests,
+        lambda: board.add("x"),
+        board.run,
+        lambda: board.move(1, "top"),
+    ):
+        with pytest.raises(MateriaError) as caught:
+            act()
+        assert caught.value.kind == "bad_quests"
+        assert told in caught.value.what
+        assert caught.value.where == str(board.path)
+    assert board.path.read_bytes() == content
+
+
+def test_fields_of_others_are_kept(board):
+    board.path.parent.mkdir(parents=True)
+    other = {"id": "Q-5", "request": "old", "labels": ["x"], "owner": {"name": "é"}}
+    board.path.write_text(json.dumps({"quests": [other], "theme": "dark"}))
+    assert board.add("new").id == "Q-6"
+    board.move(6, "top")
+    board.run()
+    kept = json.loads(board.path.read_text())
+    assert kept["theme"] == "dark"
+    assert kept["quests"][1]["labels"] == ["x"]
+    assert kept["quests"][1]["owner"] == {"name": "é"}
+    assert kept["quests"][1]["status"] == "done"
+
+
+def test_a_disk_that_refuses_leaves_the_old_board(board, monkeypatch):
+    add(board, "a")
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("materia_nb.store.board.replace_file", full)
+    with pytest.raises(DiskError):
+        board.add("b")
+    assert requests(board) == ["a"]
+
+
+ADD = """
+import sys
+from materia_nb import Workbench
+board = Workbench(sys.argv[1]).quests
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(25):
+    board.add(f"{sys.argv[2]} {number}")
+"""
+
+
+def process(code, *words, project):
+    return subprocess.Popen(
+        [sys.executable, "-c", code, str(project), *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+
+def test_two_processes_that_add_at_once_lose_nothing(board, project):
+    both = [process(ADD, name, project=project) for name in ("one", "two")]
+    for one in both:
+        assert one.stdout.readline() == "ready\n"
+    for one in both:
+        one.stdin.write("\n")
+        one.stdin.flush()
+    for one in both:
+        assert one.wait(60) == 0
+        one.stdin.close()
+        one.stdout.close()
+    found = requests(board)
+    assert len(found) == len({quest.id for quest in board.quests}) == 50
+    for name in ("one", "two"):
+        assert [one for one in found if one.startswith(name)] == [f"{name} {n}" for n in range(25)]
+
+
+# -- running ------------------------------------------------------------------------------------
+
+
+def test_quests_are_cast_one_after_another(wb, board):
+    add(board, "a", "b")
+    board.add("c", loadout="Hello-Utility")
+    assert board.run() == "empty"
+    assert statuses(board) == ["done"] * 3
+    casts = [wb.open(quest.cast) for quest in board.quests]
+    assert [cast.now.engine.request for cast in casts] == ["a", "b", "c"]
+    assert [cast.graph.name for cast in casts] == ["Ask", "Ask", "Hello-Utility"]
+    assert casts[0].now.engine.last_output == "answered a"
+    assert sorted(cast.id for cast in casts) == [cast.id for cast in casts]
+    assert [cast.now.writable for cast in casts] == [False, False, False]
+    assert board.run() == "empty"
+
+
+def test_as_many_as_are_asked_for(board):
+    add(board, "a", "b")
+    assert board.run(1) == "count"
+    assert statuses(board) == ["done", "pending"]
+
+
+def test_a_person_is_waited_for_and_then_it_goes_on(wb, board):
+    add(board, "a", "b")
+    wb.agent("Answer", "person")
+    assert board.run() == "person"
+    assert statuses(board) == ["waiting", "pending"]
+    assert board.quests[0].note == "Socket-1 waits for an answer"
+    first = board.quests[0].cast
+    assert wb.current.id == first
+    assert board.run() == "person", "nobody has answered"
+    assert board.quests[0].cast == first
+    wb.current.reply("here you are")
+    wb.agent("Answer", lambda: "done")
+    assert board.run() == "empty"
+    assert statuses(board) == ["done", "done"]
+    assert board.quests[0].cast == first
+
+
+def test_a_failure_stops_the_run_and_running_again_goes_on_with_the_next(wb, board):
+    wb.agent("Answer", lambda turn: 1 / 0 if turn.request == "a" else "fine")
+    add(board, "a", "b")
+    assert board.run() == "failed"
+    assert statuses(board) == ["failed", "pending"]
+    assert "division" in board.quests[0].note
+    failed = wb.current
+    assert board.run() == "empty"
+    assert statuses(board) == ["failed", "done"]
+    wb.agent("Answer", lambda: "better")
+    failed.recast()
+    failed.run()
+    assert statuses(board) == ["done", "done"], "what was mended by hand is found"
+
+
+def test_a_quest_is_queued_again(wb, board):
+    wb.agent("Answer", lambda: 1 / 0)
+    add(board, "a")
+    board.run()
+    first = board.quests[0].cast
+    again = board.requeue(1)
+    assert (again.status, again.cast, again.note) == ("pending", None, None)
+    wb.agent("Answer", lambda: "better")
+    board.run()
+    assert board.quests[0].status == "done"
+    assert board.quests[0].cast != first
+    assert wb.open(first).status == "failed"
+
+
+def test_a_cast_that_cannot_be_started_leaves_the_quest_pending(wb, board):
+    board.add("a", loadout="Hello-Utility")
+    kept = json.loads(board.path.read_text())
+    kept["quests"][0]["loadout"] = "Gone"
+    board.path.write_text(json.dumps(kept))
+    with pytest.raises(MateriaError, match="no loadout 'Gone'"):
+        board.run()
+    assert statuses(board) == ["pending"]
+
+
+def test_one_run_at_a_time_and_what_runs_is_left_alone(wb, board):
+    seen = []
+
+    def nosy():
+        for act in (board.run, lambda: board.remove(1), lambda: board.requeue(1)):
+            with pytest.raises(MateriaError) as caught:
+                act()
+            seen.append(caught.value.kind)
+        board.move(1, "bottom")
+        seen.append(statuses(board))
+        return "ok"
+
+    wb.agent("Answer", nosy)
+    add(board, "a", "b")
+    board.run(1)
+    assert seen == ["busy", "quest_running", "quest_running", ["pending", "running"]]
+
+
+def test_stopping(wb, board):
+    add(board, "a", "b")
+
+    def stop():
+        board.stop()
+        return "last words"
+
+    wb.agent("Answer", stop)
+    assert board.run() == "stopped"
+    assert statuses(board) == ["waiting", "pending"]
+    wb.agent("Answer", lambda: "the second")
+    assert board.run() == "empty"
+    assert [wb.open(quest.cast).now.engine.last_output for quest in board.quests] == [
+        "last words",
+        "the second",
+    ]
+
+
+def test_a_cast_that_is_gone_fails_its_quest(board):
+    add(board, "a")
+    kept = json.loads(board.path.read_text())
+    kept["quests"][0] |= {"status": "running", "cast": "2020-01-01T00-00-00-000Z"}
+    board.path.write_text(json.dumps(kept))
+    assert statuses(board) == ["failed"]
+    assert "cannot be read" in board.quests[0].note
+    assert read_board(board.path).quests[0].status == "failed", "it is written down"
+
+
+RUN = """
+import sys
+from materia_nb import Workbench
+bench = Workbench(sys.argv[1])
+bench.use("Teach-Rework")
+bench.agent("Draft", lambda: "a draft")
+def critique():
+    print("critique", flush=True)
+    sys.stdin.read()
+bench.agent("Critique", critique)
+bench.quests.run()
+"""
+
+
+def test_a_run_whose_kernel_was_killed_is_found_again_and_goes_on(wb, board, project):
+    add(board, "a", "b")
+    other = process(RUN, project=project)
+    assert other.stdout.readline() == "critique\n"
+    assert statuses(board) == ["running", "pending"], "it is being written there"
+    with pytest.raises(MateriaError):
+        board.requeue(1)
+    other.send_signal(signal.SIGKILL)
+    other.wait(60)
+    other.stdin.close()
+    other.stdout.close()
+    assert statuses(board) == ["waiting", "pending"]
+    assert "kernel ended" in board.quests[0].note
+    cast = board.quests[0].cast
+    wb.agent("Critique", lambda: {"satisfied": True})
+    assert board.run() == "empty"
+    assert statuses(board) == ["done", "done"]
+    assert board.quests[0].cast == cast
+    assert [step.socket for step in wb.open(cast).steps] == ["Socket-1", "Socket-2"]
+
+
+# -- the verb -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shell(wb):
+    return new_shell(wb)
+
+
+def line(shell, text):
+    return shell.run_line_magic("materia", text)
+
+
+def test_the_verb(shell, board):
+    assert "no quests yet" in repr(line(shell, "quest list"))
+    line(shell, "quest add first things -- first")
+    shell.run_cell_magic("materia", "quest add --loadout Hello-Utility", "say\nhello")
+    shown = repr(line(shell, "quest add third"))
+    assert "Q-3" in shown
+    assert requests(board) == ["first things -- first", "say\nhello", "third"]
+    line(shell, "quest move 3 top")
+    line(shell, "quest remove Q-1")
+    assert requests(board) == ["third", "say\nhello"]
+    assert "pending" in repr(line(shell, "quest run 1"))
+    assert statuses(board) == ["done", "pending"]
+    line(shell, "quest requeue 3")
+    assert "Nothing is left" in repr(line(shell, "quest run"))
+    assert statuses(board) == ["done", "done"]
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("quest ad x", "did you mean 'add'"),
+        ("quest run many", "no number"),
+        ("quest move", "Which quest"),
+        ("quest move 1", "cannot be moved"),
+        ("quest requeue", "Which quest"),
+        ("quest add", "request is missing"),
+    ],
+)
+def test_a_line_that_cannot_be_understood(shell, board, text, told):
+    add(board, "a")
+    with pytest.raises(MateriaError) as caught:
+        line(shell, text)
+    assert told in str(caught.value)
+
+
+def test_completion_of_actions(wb):
+    assert candidates(lambda: wb, ["quest"])[:6] == ["add", "list", "run", "move", "remove", "requeue"]
+    assert "Ask" in candidates(lambda: wb, ["quest", "--loadout"])
+
+
+def test_an_empty_board_is_the_default():
+    assert Board().quests == ()

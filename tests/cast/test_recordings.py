@@ -1,0 +1,255 @@
+"""Recordings: a cast is answered again from a file, offline and the same way."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import cast_helpers as h
+from materia_nb import Workbench
+from materia_nb.agents.interface import AgentError, Asking, Called, Reply, Spent, ToolCall, Usage
+from materia_nb.cast import open_cast
+from materia_nb.cast.recordings import FORMAT, agent_of, recording_of
+from materia_nb.errors import MateriaError
+
+READ = ToolCall(id="1.1", tool="read", args={"path": "a"}, result="text")
+
+
+class Model:
+    """Repairs its first plan, reads before it builds, and sends the first build back once."""
+
+    name = "model"
+
+    def __init__(self):
+        self.turns = 0
+
+    def answer(self, turn):
+        self.turns += 1
+        usage = Usage(10, 5, 0.25)
+        if turn.materia_id == "Plan":
+            good = json.dumps({"workItems": h.items("a", "b")})
+            return Reply(good if turn.kind == "repair" else "no plan", usage, {"model": "m-1"})
+        if turn.materia_id == "Build" and not turn.calls:
+            turn.tell(Called(READ))
+        return Reply(h.NO if turn.materia_id == "Check" and turn.visit == 1 else h.YES, usage)
+
+
+@pytest.fixture
+def wb(tmp_path):
+    bench = Workbench(tmp_path)
+    bench.load(h.loop_config())
+    yield bench
+    bench.close()
+
+
+def compared(cast):
+    return [
+        (step.socket, step.visit, step.item_key, [(turn.mode, turn.text, turn.calls) for turn in step.turns])
+        for step in cast.steps
+    ]
+
+
+def test_a_recording_answers_a_cast_as_it_was(wb, tmp_path):
+    first = wb.cast("do it", agents={"*": Model()})
+    assert first.run() == "complete"
+    path = first.save_recording(tmp_path / "recordings" / "one.json")
+    again = wb.cast("do it", agents={"*": f"recorded:{path.relative_to(tmp_path)}"})
+    assert again.run() == "complete"
+    assert compared(again) == compared(first)
+    assert again.state == first.state
+    assert again.now.engine.usage == first.now.engine.usage
+    assert again.steps[0].turns[1].meta == {"model": "m-1", "recorded": True}
+    h.assert_same(open_cast(again.run_dir), again)
+
+
+def test_a_cast_on_disk_is_a_recording_too(wb):
+    first = wb.cast("do it", agents={"*": Model()})
+    first.run()
+    again = wb.cast("do it", agents={"*": f"recorded:{first.id}"})
+    assert again.run() == "complete"
+    assert compared(again) == compared(first)
+
+
+def test_a_recording_tells_nothing_of_the_machine(wb, tmp_path):
+    first = wb.cast("do it", agents={"*": Model()})
+    first.run()
+    text = first.save_recording(tmp_path / "one.json").read_text()
+    assert str(tmp_path) not in text
+    assert first.id not in text
+    assert recording_of(first.now)["format"] == FORMAT
+
+
+def test_calls_that_were_allowed_then_are_not_asked_for_again(wb, tmp_path):
+    call = ToolCall(id="1.1", tool="bash", args={"command": "make"})
+
+    class Asks(Model):
+        def answer(self, turn):
+            if turn.materia_id == "Build" and not turn.calls:
+                return Asking((call,))
+            if turn.calls and turn.calls[0].result is None:
+                done = ToolCall(id="1.1", tool="bash", args=call.args, result="made", decided="once")
+                turn.tell(Called(done))
+            return super().answer(turn)
+
+    first = wb.cast("do it", agents={"*": Asks()})
+    while first.run() == "person":
+        first.approvals.approve()
+    again = wb.cast("do it", agents={"*": f"recorded:{first.id}"})
+    assert again.run() == "complete"
+    assert compared(again) == compared(first)
+
+
+class Lines:
+    """Says one line after the other for ten tokens each; None in place of a line fails, which costs three."""
+
+    name = "lines"
+
+    def __init__(self, *lines):
+        self.lines = list(lines)
+
+    def answer(self, turn):
+        line = self.lines.pop(0)
+        if line is None:
+            turn.tell(Spent(Usage(2, 1, 0.5)))
+            raise AgentError("gone", kind="transport")
+        return Reply(line, Usage(10, 0, 0.0))
+
+
+def said(cast):
+    return [(turn.mode, turn.text) for turn in cast.steps[0].turns]
+
+
+def same_again(cast, tmp_path, *, most=None):
+    """Start the cast once more, answered from its recording as it is read from a file."""
+    agent = agent_of(json.loads(json.dumps(recording_of(cast.now))), "recording")
+    again = h.start(tmp_path / "again", cast_config(cast), agent)
+    if most is not None:
+        again.edit.budget(most)
+    return again
+
+
+def cast_config(cast):
+    return json.loads((cast.run_dir / "config.resolved.json").read_text())
+
+
+DONE = '{"context": "done"}'
+HANDED_OVER = {"finalize": True, "parse": "json"}
+
+
+def test_what_was_spent_before_an_answer_is_spent_again(tmp_path):
+    first = h.start(tmp_path, h.chain_config(2), Lines(None, "one", None, "two"))
+    for _ in range(2):
+        assert first.run() == "failed"
+        first.resend()
+    assert first.run() == "complete"
+    assert first.now.engine.usage == (24, 2, 1.0)
+    again = same_again(first, tmp_path)
+    assert again.run() == "complete"
+    assert again.now.engine.usage == first.now.engine.usage
+    assert [turn.spent for step in again.steps for turn in step.turns] == [((2, 1, 0.5),)] * 2
+    over = same_again(first, tmp_path, most=12)
+    assert over.run() == "failed"
+    assert over.failure.kind == "budget"
+    h.assert_same(open_cast(again.run_dir), again)
+
+
+def test_of_a_visit_that_was_recast_only_the_turns_since_are_answered_again(tmp_path):
+    first = h.start(tmp_path, h.one_config(**HANDED_OVER), Lines("work one", None, "work two", DONE))
+    assert first.run() == "failed"
+    first.recast()
+    assert first.run() == "complete"
+    again = same_again(first, tmp_path)
+    assert again.run() == "complete"
+    assert said(again) == [("work", "work two"), ("final", DONE)]
+    assert again.now.engine.usage == first.now.engine.usage, "what the turns before cost is counted"
+    opened = open_cast(first.run_dir)
+    assert recording_of(opened.now) == recording_of(first.now)
+
+
+def test_drafts_from_before_a_recast_are_not_taken_for_the_final_answer(tmp_path):
+    first = h.start(tmp_path, h.one_config(h.agent(multiTurn=True)), Lines("a", "b", "c", "THE FINAL"))
+    first.run()
+    first.abort()
+    first.recast()
+    first.refine("once more")
+    first.finalize()
+    again = same_again(first, tmp_path)
+    again.run()
+    again.refine("once more")
+    again.finalize()
+    assert said(again) == [("draft", "b"), ("draft", "c"), ("final", "THE FINAL")]
+
+
+def test_a_draft_that_is_accepted_earlier_than_then_is_followed_by_the_final_answer(tmp_path):
+    first = h.start(tmp_path, h.one_config(h.agent(multiTurn=True)), Lines("a", "b", "THE FINAL"))
+    first.run()
+    first.refine("once more")
+    first.finalize()
+    again = same_again(first, tmp_path)
+    again.run()
+    again.finalize()
+    assert said(again) == [("draft", "a"), ("final", "THE FINAL")]
+
+
+def test_a_cast_that_is_answered_from_a_recording_can_be_recast(tmp_path):
+    first = h.start(tmp_path, h.one_config(h.agent(multiTurn=True)), Lines("a", "b", "c", "THE FINAL"))
+    first.run()
+    for wish in ("more", "still more"):
+        first.refine(wish)
+    first.finalize()
+    again = same_again(first, tmp_path)
+    again.run()
+    again.abort()
+    again.recast()
+    for wish in ("more", "still more"):
+        again.refine(wish)
+    again.finalize()
+    assert [text for _, text in said(again)] == ["a", "a", "b", "c", "THE FINAL"]
+
+
+def test_a_repair_that_was_granted_once_more_is_found(tmp_path):
+    tries = ["no", "still no", "no again", DONE]
+    config = h.one_config(parse="json")
+    first = h.start(tmp_path, config, Lines(*tries))
+
+    def go_on(cast):
+        cast.run()
+        while cast.status == "failed":
+            cast.revive()
+        cast.run()
+
+    go_on(first)
+    assert [text for _, text in said(first)] == tries
+    again = same_again(first, tmp_path)
+    go_on(again)
+    assert said(again) == said(first)
+
+
+def test_only_what_is_known_to_be_harmless_is_recorded_beside_an_answer(tmp_path):
+    class Tells(Lines):
+        def answer(self, turn):
+            told = {"model": "m", "provider": "p", "finish": "stop"}
+            return Reply("x", None, {**told, "command": ["--api-key", "sk-1"], "cwd": str(tmp_path)})
+
+    cast = h.start(tmp_path, h.one_config(), Tells())
+    cast.run()
+    (turn,) = recording_of(cast.now)["turns"]
+    assert turn["meta"] == {"model": "m", "provider": "p", "finish": "stop"}
+
+
+@pytest.mark.parametrize(
+    "content, told",
+    [
+        (None, "cannot be read"),
+        ("{", "not JSON"),
+        ("[]", "format"),
+        ('{"format": "materia-nb recording 1"}', r"turns\[0\]"),
+        ('{"format": "materia-nb recording 1", "turns": [{"text": "x"}]}', "which visit"),
+    ],
+)
+def test_what_is_no_recording_is_refused(wb, tmp_path, content, told):
+    if content is not None:
+        (tmp_path / "one.json").write_text(content)
+    with pytest.raises(MateriaError, match=told):
+        wb.agent("*", "recorded:one.json")

@@ -1,0 +1,111 @@
+"""A changed definition of a materia is taken into a running cast, as an event, and is there after resuming."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+
+import pytest
+
+from magics_helpers import cell, line, text
+from materia_nb.errors import MateriaError
+from materia_nb.store.journal import Journal
+
+GOOD = [sys.executable, "-c", 'print(\'{"state": {"n": 3}}\')']
+BAD = [sys.executable, "-c", "raise SystemExit(3)"]
+
+
+def loadout(command, **fields):
+    materia = {"Count": {"type": "utility", "command": command, "parse": "json", **fields}}
+    return json.dumps(
+        {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Count"}}, "materia": materia}
+    )
+
+
+@pytest.fixture
+def failed(shell):
+    cell(shell, "loadout L", loadout(BAD))
+    cast = line(shell, "cast x")
+    with pytest.raises(MateriaError):
+        line(shell, "run"), cast.run()
+    return cast
+
+
+def test_a_failed_utility_says_that_the_cast_keeps_its_copy(shell, failed):
+    assert "the cast keeps its copy of the definition until redefine" in failed.failure.hint
+
+
+def test_the_corrected_command_is_run_by_recast(shell, failed):
+    cell(shell, "loadout L", loadout(GOOD))
+    line(shell, "redefine Count")
+    assert "complete" in text(line(shell, "recast")) or failed.run() == "complete"
+    assert failed.state["n"] == 3
+
+
+def test_it_is_in_the_journal_and_there_after_resuming(shell, failed):
+    cell(shell, "loadout L", loadout(GOOD))
+    line(shell, "redefine Count")
+    event = json.loads((failed.run_dir / "events.jsonl").read_text().splitlines()[-1])
+    assert (event["type"], event["data"]["definition"]["command"]) == ("materia_redefined", GOOD)
+    assert event["data"]["previous"]["command"] == BAD
+    failed.close()
+    resumed = line(shell, f"resume {failed.id}")
+    assert resumed is not failed
+    resumed.recast()
+    assert resumed.state["n"] == 3
+
+
+@pytest.mark.parametrize(
+    "changed, told",
+    [
+        ({}, "this very definition of Count already"),
+        ({"parse": "text"}, "differs in parse, which earlier steps"),
+        ({"timeoutMs": "soon"}, "timeoutMs"),
+    ],
+)
+def test_what_cannot_be_taken_changes_nothing(shell, failed, changed, told):
+    before = (
+        (failed.run_dir / "config.resolved.json").read_text(),
+        (failed.run_dir / "events.jsonl").read_text(),
+    )
+    with pytest.raises(MateriaError, match=told):
+        failed.edit.redefine("Count", {"type": "utility", "command": BAD, "parse": "json", **changed})
+    assert before == (
+        (failed.run_dir / "config.resolved.json").read_text(),
+        (failed.run_dir / "events.jsonl").read_text(),
+    )
+
+
+def test_a_materia_that_is_not_there_is_told(shell, failed):
+    with pytest.raises(MateriaError, match="no materia 'Cuont'") as caught:
+        line(shell, "redefine Cuont")
+    assert "Count" in caught.value.hint
+
+
+def test_a_recast_that_fails_again_says_how_often_it_was_tried(shell, failed):
+    failed.recast()
+    failed.recast()
+    assert "tried 3 times" in repr(failed)
+    failed.close()
+    assert "tried 3 times" in repr(line(shell, f"resume {failed.id}"))
+    assert not failed.now.at_limit
+
+
+def test_an_interrupt_leaves_the_journal_and_the_copy_of_the_config_as_one(shell, failed, monkeypatch):
+    append = Journal.append
+
+    def interrupted(journal, lines):
+        append(journal, lines)
+        signal.raise_signal(signal.SIGINT)
+
+    definition = json.loads(loadout(GOOD))["materia"]["Count"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "append", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            failed.edit.redefine("Count", definition)
+    events = [json.loads(one)["type"] for one in (failed.run_dir / "events.jsonl").read_text().splitlines()]
+    kept = json.loads((failed.run_dir / "config.resolved.json").read_text())
+    assert (events[-1], kept["materia"]["Count"]["command"]) == ("materia_redefined", GOOD)
+    failed.recast()
+    assert failed.state["n"] == 3

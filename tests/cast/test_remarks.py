@@ -1,0 +1,194 @@
+"""R45: what is odd about a cast that is complete, as data, in words, in the journal and in the list of casts."""
+
+from __future__ import annotations
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.cast import open_cast
+from materia_nb.cast.listing import casts_view
+from materia_nb.cast.views.status import status_lines
+from materia_nb.cast.views.step_views import cast_page_html
+from materia_nb.store.catalogue import cast_entry
+
+
+def odd(tmp_path, sockets, answers, loops=None, **fields):
+    """Cast agents M, and G which generates, until the end; then its remarks."""
+    materia = {"M": h.agent(), "G": h.agent(generator=True)}
+    cast = h.start(tmp_path, h.config(sockets, materia, loops), scripted(answers), **fields)
+    assert cast.run() == "complete"
+    return cast
+
+
+def scripted(answers):
+    left = iter(answers)
+    return lambda: next(left)
+
+
+def codes(cast):
+    return [(one.code, one.socket, one.step, one.item) for one in cast.now.remarks]
+
+
+def test_r45_a_cast_that_went_well_has_none(tmp_path):
+    cast = h.start(tmp_path, h.loop_config(), scripted([{"workItems": h.items("a")}, "b", h.YES, "told"]))
+    assert (cast.run(), cast.now.remarks) == ("complete", ())
+    assert "remarks" not in h.lines_of(cast)[-1]["data"]
+    assert status_lines(cast.now)[0].startswith("T: complete after 4 steps")
+
+
+def test_r45_an_empty_plan_is_told_with_the_sockets_that_never_ran(tmp_path):
+    cast = h.start(tmp_path, h.loop_config(), scripted([{"workItems": []}]))
+    assert cast.run() == "complete"
+    assert codes(cast) == [("empty-loop", "Socket-2", 1, None)]
+    assert cast.now.remarks[0].sockets == ("Socket-4",)
+    assert cast.status == "complete"
+
+
+def test_r45_an_empty_loop_names_no_socket_that_ran(tmp_path):
+    document = h.loop_config()
+    document["loadouts"]["T"]["loops"]["L"]["exits"][0]["condition"] = "always"
+    cast = h.start(tmp_path, document, scripted([{"workItems": []}, "told"]))
+    cast.run()
+    assert [(one.code, one.step, one.sockets) for one in cast.now.remarks] == [("empty-loop", 2, ())]
+
+
+def test_r45_a_list_that_was_worked_off_before_is_no_empty_loop(tmp_path):
+    document = h.loop_config()
+    document["loadouts"]["T"]["sockets"]["Socket-4"] = h.at("Tell", ("always", "Socket-2"))
+    cast = h.start(tmp_path, document, scripted([{"workItems": h.items("a")}, "b", h.YES, "t"]))
+    assert (cast.run(), cast.now.remarks) == ("complete", ())
+
+
+def walk(*edges, advance, exits):
+    """A generator and one socket that works on its items."""
+    sockets = {
+        "Socket-1": h.at("G", ("always", "Socket-2"), parse="json"),
+        "Socket-2": h.at("M", *edges, parse="json", advance={"when": advance}),
+        "Socket-3": h.at("M"),
+        "Socket-4": h.at("M"),
+    }
+    routes = [
+        {"id": f"e{n}", "from": "Socket-2", "condition": when, "targetSocketId": to}
+        for n, (when, to) in enumerate(exits)
+    ]
+    loop = {"sockets": ["Socket-2"], "consumes": {"from": "Socket-1", "output": "workItems"}, "exits": routes}
+    return sockets, {"L": loop}
+
+
+AGAIN = ("always", "Socket-2")
+PLAN = {"workItems": h.items("a", "b")}
+
+
+def test_r45_a_refused_last_item_is_unanswered_and_no_exit_matches(tmp_path):
+    sockets, loops = walk(AGAIN, advance="always", exits=[("satisfied", "Socket-3")])
+    cast = odd(tmp_path, sockets, [PLAN, h.YES, h.NO], loops)
+    about = ("Socket-2", 3, "WI-2")
+    assert codes(cast) == [("unanswered-verdict", *about), ("exhausted-unmatched", *about)]
+
+
+def test_r45_an_item_that_was_left_unsatisfied_is_told_although_others_went_well(tmp_path):
+    sockets, loops = walk(AGAIN, advance="always", exits=[("always", "Socket-3")])
+    cast = odd(tmp_path, sockets, [PLAN, h.NO, h.YES, "x"], loops)
+    assert codes(cast) == [("unanswered-verdict", "Socket-2", 2, "WI-1")]
+
+
+def test_r45_an_exit_for_it_answers(tmp_path):
+    exits = [("satisfied", "Socket-3"), ("not_satisfied", "Socket-4")]
+    sockets, loops = walk(AGAIN, advance="always", exits=exits)
+    assert odd(tmp_path, sockets, [PLAN, h.YES, h.NO, "x"], loops).now.remarks == ()
+
+
+def test_r45_a_retry_that_works_on_the_next_item_does_not_answer(tmp_path):
+    retry = ("not_satisfied", "Socket-2")
+    sockets, loops = walk(retry, AGAIN, advance="always", exits=[("always", "Socket-3")])
+    cast = odd(tmp_path, sockets, [PLAN, h.NO, h.YES, "x"], loops)
+    assert codes(cast) == [("unanswered-verdict", "Socket-2", 2, "WI-1")]
+
+
+def test_r45_only_the_last_output_of_an_item_counts(tmp_path):
+    retry = ("not_satisfied", "Socket-2")
+    sockets, loops = walk(retry, AGAIN, advance="satisfied", exits=[("always", "Socket-3")])
+    assert odd(tmp_path, sockets, [PLAN, h.NO, h.YES, h.YES, "x"], loops).now.remarks == ()
+
+
+def test_r45_an_item_that_is_left_by_an_ordinary_edge_is_told(tmp_path):
+    sockets, loops = walk(("satisfied", "Socket-2"), ("always", "Socket-4"), advance="satisfied", exits=[])
+    loops["L"]["exits"] = [
+        {"id": "e", "from": "Socket-2", "condition": "satisfied", "targetSocketId": "Socket-3"}
+    ]
+    cast = odd(tmp_path, sockets, [PLAN, h.NO, "x"], loops)
+    assert codes(cast) == [("unanswered-verdict", "Socket-2", 2, "WI-1")]
+
+
+def test_r45_a_new_plan_makes_the_verdicts_on_the_old_items_moot(tmp_path):
+    sockets, loops = walk(("satisfied", "Socket-2"), ("always", "Socket-1"), advance="satisfied", exits=[])
+    loops["L"]["exits"] = [
+        {"id": "e", "from": "Socket-2", "condition": "satisfied", "targetSocketId": "Socket-3"}
+    ]
+    cast = odd(tmp_path, sockets, [PLAN, h.NO, PLAN, h.YES, h.YES, "x"], loops)
+    assert cast.now.remarks == ()
+
+
+def test_r45_one_socket_with_a_guarded_edge_that_does_not_match(tmp_path):
+    sockets = {"Socket-1": h.at("M", ("satisfied", "Socket-2"), parse="json"), "Socket-2": h.at("M")}
+    cast = odd(tmp_path, sockets, [h.NO])
+    about = ("Socket-1", 1, None)
+    assert codes(cast) == [("unanswered-verdict", *about), ("no-edge-matched", *about)]
+
+
+def test_r45_a_verdict_that_others_followed_is_not_the_last_of_the_cast(tmp_path):
+    sockets = {"Socket-1": h.at("M", ("always", "Socket-2"), parse="json"), "Socket-2": h.at("M")}
+    assert odd(tmp_path, sockets, [h.NO, "x"]).now.remarks == ()
+
+
+def test_r45_a_foreach_outside_loops_that_is_worked_off_has_none(tmp_path):
+    sockets = {
+        "Socket-1": h.at("G", ("always", "Socket-2"), parse="json"),
+        "Socket-2": h.at("M", AGAIN, foreach={"items": "state.workItems"}, advance={"when": "always"}),
+    }
+    assert odd(tmp_path, sockets, [PLAN, "x", "y"]).now.remarks == ()
+
+
+@pytest.fixture
+def empty(tmp_path):
+    cast = h.start(tmp_path, h.loop_config(), scripted([{"workItems": []}]))
+    cast.run()
+    return cast
+
+
+def test_r45_every_view_says_so_and_names_them(empty):
+    lines = status_lines(empty.now)
+    assert lines[0].startswith("T: complete, with remarks, after 1 step")
+    assert lines[1].startswith("remark: empty-loop: loop L was passed over")
+    picture = empty._repr_mimebundle_()
+    assert all(word in picture["image/svg+xml"] for word in ("with remarks", "empty-loop"))
+    page = cast_page_html(empty.now)
+    assert all(word in page for word in ("complete, with remarks", "empty-loop", "Socket-4 never ran"))
+
+
+def test_r45_the_journal_and_the_list_of_casts_have_them(empty):
+    end = h.lines_of(empty)[-1]["data"]
+    assert end["ok"] is True
+    assert [(one["code"], one["socket"], one["sockets"]) for one in end["remarks"]] == [
+        ("empty-loop", "Socket-2", ["Socket-4"])
+    ]
+    entry = cast_entry(empty.run_dir)
+    assert (entry.status, entry.remarks) == ("complete", ("empty-loop",))
+    assert "complete, with remarks: empty-loop" in repr(casts_view([entry]))
+
+
+def test_r45_opened_again_they_are_the_same(empty):
+    opened = open_cast(empty.run_dir)
+    assert opened.now.remarks == empty.now.remarks
+    assert opened.now.differences == ()
+
+
+def test_r45_they_go_when_the_cast_goes_on_from_an_earlier_step(empty):
+    empty.back(0)
+    assert empty.now.remarks == ()
+
+
+def test_r45_why_tells_of_the_loop_that_was_passed_over_behind_a_step(empty):
+    told = str(empty.why())
+    assert "Edge 1 to Socket-2 was taken" in told
+    assert "Socket-2 of loop L was passed over: its list is empty; there is no always exit" in told

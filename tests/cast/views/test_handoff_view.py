@@ -1,0 +1,274 @@
+"""What a person sees of an envelope and of an agent contract: text, HTML, links, the way of the status."""
+
+from __future__ import annotations
+
+import json
+import re
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from display_hostile import HOSTILE, harmless
+from materia_nb.cast.views.handoff_view import HandoffView, statuses_of
+from materia_nb.display.sections import (
+    MOST_ROWS,
+    Pointer,
+    Section,
+    contract_sections,
+    envelope_sections,
+    path_svg,
+    path_words,
+    sections_html,
+    sections_text,
+)
+from materia_nb.store.side_files import file_within, find_evidence
+from protocol_helpers import HOSTILE as VALUES
+from protocol_helpers import asking, block, changed, contract, envelope, paths_of, report, start
+
+
+def nothing(_):
+    return None
+
+
+def shown(cast, number=-1):
+    view = HandoffView(cast.now, cast.steps.at(number))
+    return repr(view), view._repr_mimebundle_()["text/html"]
+
+
+# -- the envelope ----------------------------------------------------------------------
+
+
+def judged(tmp_path, **changes):
+    cast = start(tmp_path, "envelope", [json.dumps(envelope(**changes))] * 9)
+    cast.run(steps=2)
+    return cast
+
+
+CONCERNS = [
+    {"severity": "LOW", "description": "slow", "location": "a.py:1", "recommendation": "cache"},
+    {"severity": "HIGH", "description": "wrong", "location": "b.py:7", "recommendation": "mend"},
+    {"severity": "MEDIUM", "description": "odd", "location": "", "recommendation": "ask"},
+]
+
+
+def test_concerns_are_ordered_and_named_by_severity(tmp_path):
+    text, html = shown(judged(tmp_path, concerns=CONCERNS))
+    for where in (text, html):
+        at = [where.index(word) for word in ("!!! HIGH", "!! MEDIUM", "! LOW")]
+        assert at == sorted(at)
+    assert re.search(r"!!! HIGH +wrong +b.py:7 +mend", text)
+
+
+def test_an_envelope_in_words(tmp_path):
+    text, html = shown(judged(tmp_path))
+    for words in ("status      VERIFIED", "done        did it", "recommends  CONTINUE", "measured  n = 3"):
+        assert words in text
+    assert re.search(r"utf-8 +usual +garbled", text)
+    assert re.search(r"flow_key +T", text)
+    for words in ("utf-8", "pytest", "as it was written", "the object"):
+        assert words in html
+
+
+def test_files_that_are_there_become_links_and_no_others(tmp_path):
+    (tmp_path / "a b.py").write_text("x")
+    (tmp_path / "folder").mkdir()
+    artifacts = [
+        "a b.py",
+        "gone.py",
+        "folder",
+        "/etc/hosts",
+        "../../etc/hosts",
+        "javascript:alert(1)",
+        "//x/y",
+    ]
+    cast = judged(tmp_path, summary__evidence={"artifacts_produced": artifacts}, concerns=[
+        {"severity": "LOW", "description": "d", "location": "a b.py:3-4", "recommendation": "r"},
+    ])  # fmt: skip
+    text, html = shown(cast)
+    assert re.findall(r'href="([^"]*)"', html) == ["./a%20b.py"] * 2
+    assert all(name in text for name in artifacts)
+    harmless(html)
+
+
+def test_a_file_whose_name_looks_like_a_scheme_stays_a_file(tmp_path):
+    (tmp_path / "javascript:alert(1)").write_text("x")
+    (tmp_path / '"><img src=x>').write_text("x")
+    artifacts = ["javascript:alert(1)", '"><img src=x>']
+    _, html = shown(judged(tmp_path, summary__evidence={"artifacts_produced": artifacts}))
+    links = re.findall(r'href="([^"]*)"', html)
+    assert links == ["./javascript%3Aalert%281%29", "./%22%3E%3Cimg%20src%3Dx%3E"]
+    harmless(html)
+
+
+def test_links_lead_out_of_no_folder(tmp_path):
+    project = tmp_path / "project"
+    project.mkdir()
+    (tmp_path / "secret").write_text("x")
+    (project / "out").symlink_to(tmp_path / "secret")
+    (project / "loop").symlink_to(project / "loop")
+    run_dir = project / "run"
+    run_dir.mkdir()
+    (run_dir / "kept.md").write_text("x")
+    assert file_within("kept.md", project, run_dir) == "run/kept.md"
+    assert file_within(str(run_dir / "kept.md"), project, run_dir) == "run/kept.md"
+    for text in ("out", "../secret", "loop", "", " ", ".", "x\0y", "n" * 5000, "\ud800", "run"):
+        assert file_within(text, project, run_dir) is None
+    assert find_evidence("run", (project,)) == run_dir.resolve()
+    assert find_evidence("../secret", (project,)) is None
+    assert find_evidence("out", (project,)) is None
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "x.md").write_text("x")
+    assert find_evidence("x.md", (project, elsewhere)) is not None
+    assert file_within("x.md", project, elsewhere) is None, "no link from the project reaches it"
+
+
+def test_a_refused_envelope_says_why_and_remarks_stand_apart(tmp_path):
+    cast = start(
+        tmp_path,
+        "envelope",
+        ['{"status": "DONE"}', json.dumps(envelope(status="VERIFIED", concerns=CONCERNS))],
+    )
+    cast.run(steps=2)
+    text, html = shown(cast)
+    assert "To mend it" in text
+    assert ">issue<" in html
+    assert "remark: It is verified with a concern of severity HIGH." in text
+    assert ">remark<" in html
+    assert "not done yet" not in text
+
+
+# -- the contract ----------------------------------------------------------------------
+
+
+def test_a_contract_in_words_with_the_way_of_its_status(tmp_path):
+    (tmp_path / "seen.py").write_text("x")
+    cast, _ = asking(
+        tmp_path,
+        report("IN_PROGRESS", agent_status__pending_steps=["look", {"then": 1}]),
+        report(
+            "COMPLETE", evidence_report__files_checked=["seen.py", "gone.py"], loop_state={"iteration": 2}
+        ),
+    )
+    text, html = shown(cast)
+    assert "operation      delete" in text
+    cast.approvals.approve()
+    assert statuses_of(cast.steps[-1]) == ["APPROVAL_REQUEST", "IN_PROGRESS", "COMPLETE"]
+    text, html = shown(cast)
+    assert "operation " not in text, "of an earlier turn only the head is told"
+    assert ">operation<" in html
+    assert "APPROVAL_REQUEST → IN_PROGRESS → COMPLETE (may be followed by IN_PROGRESS)" in text
+    assert re.search(r'status +IN_PROGRESS\n +still to do +look\n +still to do +\{"then":1\}', text)
+    assert re.search(r"verification\n +result +pass", text)
+    assert "nothing in: patterns_checked" in text
+    assert re.findall(r'href="([^"]*)"', html) == ["./seen.py"]
+    harmless(html)
+
+
+def test_work_that_says_itself_that_it_is_not_done_is_not_shown_as_refused(tmp_path):
+    undone = {"iteration": 1, "max_iterations": 3, "metric": 0.5, "threshold": 1}
+    cast = start(tmp_path, "agent-contract", [report("COMPLETE", loop_state=undone)])
+    cast.run(steps=2)
+    assert cast.now.next_socket == "Work"
+    text, html = shown(cast)
+    assert "not done yet: " in text
+    assert ">not done yet<" in html
+    assert ">issue<" not in html
+    assert statuses_of(cast.steps[-1]) == [], "it is not recorded as a status"
+    assert "refused" not in "\n".join(cast.why().lines)
+
+
+def test_a_refused_status_is_not_on_the_way(tmp_path):
+    cast = start(
+        tmp_path,
+        "agent-contract",
+        [report("NEEDS_INPUT"), report("COMPLETE"), report("IN_PROGRESS"), report("COMPLETE")],
+    )
+    cast.run()
+    cast.approvals.answer("yes")
+    assert statuses_of(cast.steps[-1]) == ["NEEDS_INPUT", "IN_PROGRESS", "COMPLETE"]
+    cast = start(tmp_path / "stall", "agent-contract", [report("IN_PROGRESS")] * 3)
+    cast.run()
+    assert len(cast.steps[-1].turns) == 3
+    assert statuses_of(cast.steps[-1]) == ["IN_PROGRESS", "IN_PROGRESS"], "the third was one too many"
+
+
+def test_an_update_that_was_not_allowed_is_a_remark(tmp_path):
+    update = {"update_contracts": [{"contract": "secrets", "payload": {"a": 1}}]}
+    cast = start(tmp_path, "agent-contract", [block({**contract(), **update})])
+    cast.run(steps=2)
+    text, html = shown(cast)
+    assert len(re.findall("remark: .*secrets", text)) == 1
+    assert html.count(">remark<") == 1
+
+
+def test_the_diagram_marks_the_way_and_nothing_else():
+    statuses = ["APPROVAL_REQUEST", "IN_PROGRESS", "IN_PROGRESS", "COMPLETE"]
+    root = ET.fromstring(path_svg(statuses))  # noqa: S314 - our own picture
+    space = "{http://www.w3.org/2000/svg}"
+    assert root.get("aria-label") == path_words(statuses)
+    texts = [element.text for element in root.iter(f"{space}text")]
+    assert sorted(texts) == [
+        "1: APPROVAL_REQUEST",
+        "2, 3: IN_PROGRESS",
+        "4: COMPLETE",
+        "BLOCKED",
+        "NEEDS_INPUT",
+    ]
+    thick = [element for element in root.iter(f"{space}path") if element.get("stroke-width") == "3"]
+    dashed = [element for element in root.iter(f"{space}path") if element.get("stroke-dasharray")]
+    assert (len(thick), len(dashed)) == (3, 6)
+    assert path_words([]) == "no status yet"
+    assert "1: " not in path_svg(["<b>"])
+    assert "<b>" not in path_svg(["<b>"])
+
+
+# -- hostile text ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "make, start_from", [(envelope_sections, envelope()), (contract_sections, contract())]
+)
+def test_whatever_a_field_holds_is_shown_and_harmless(make, start_from):
+    for path in paths_of(start_from):
+        for value in [*VALUES, *HOSTILE[:12]]:
+            made = changed(start_from, {path: value})
+            sections = make(made, nothing)
+            harmless(sections_html(sections))
+            assert "\x1b" not in "\n".join(sections_text(sections))
+
+
+@pytest.mark.parametrize("hostile", [text for text in HOSTILE if text.strip() and len(text) < 1000])
+def test_hostile_text_in_every_field_of_a_cast(tmp_path, hostile):
+    try:
+        json.dumps(hostile).encode()
+        hostile.encode()
+    except UnicodeEncodeError:
+        hostile = hostile.encode("utf-8", "replace").decode()
+    concern = dict.fromkeys(("description", "location", "recommendation"), hostile) | {"severity": "HIGH"}
+    cast = judged(
+        tmp_path,
+        concerns=[concern],
+        assumptions=[dict.fromkeys(("assumption", "why", "impact_if_wrong"), hostile)],
+        summary={
+            "what_i_did": f"x {hostile}",
+            "key_decisions": [hostile],
+            "evidence": {
+                "artifacts_produced": [hostile],
+                "commands_run": ["c", hostile],
+                "measurements": {"n": hostile},
+            },
+        },
+        routing__reason=f"x {hostile}",
+    )
+    text, html = shown(cast)
+    harmless(html)
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f]", text)
+
+
+def test_long_sections_are_cut_and_say_so():
+    rows = tuple((Pointer(str(number)), "x") for number in range(MOST_ROWS + 5))
+    section = Section("many", ("n", "x"), rows)
+    assert "… 5 more" in "\n".join(sections_text([section]))
+    assert "… 5 more" in sections_html([section])
+    assert str(MOST_ROWS) not in sections_html([section])

@@ -1,0 +1,176 @@
+"""The vectors through the public API, and the command that runs them."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from materia_nb.conformance.__main__ import main
+from materia_nb.conformance.vector_runner import run_vector
+
+VECTORS = Path(__file__).parents[1] / "vectors"
+FILES = ["agent-contract.jsonl", "cast.jsonl", "envelope.jsonl", "handoff.jsonl", "validate.jsonl"]
+
+
+def read(name):
+    return [json.loads(line) for line in (VECTORS / name).read_text(encoding="utf-8").splitlines() if line]
+
+
+@pytest.mark.parametrize(
+    "vector", [v for name in FILES for v in read(name)], ids=lambda v: f"{v['kind']}-{v['id']}"
+)
+def test_vector(vector):
+    assert run_vector(vector) == []
+
+
+def of(name, identity):
+    return next(copy.deepcopy(v) for v in read(name) if v["id"] == identity)
+
+
+def write(folder, *vectors, name="some.jsonl"):
+    path = folder / name
+    path.write_text("\n".join(v if isinstance(v, str) else json.dumps(v) for v in vectors), encoding="utf-8")
+    return str(path)
+
+
+CAST, HANDOFF = of("cast.jsonl", "loop-retry"), of("handoff.jsonl", "handoff-guarded-missing")
+VALIDATE = read("validate.jsonl")[0]
+
+
+@pytest.mark.parametrize(
+    "vector, field, value",
+    [
+        (CAST, "outcome", "failed"),
+        (CAST, "failure", "budget"),
+        (CAST, "route", []),
+        (CAST, "data", {}),
+        (CAST, "cursors", {"workItemIndex": 9}),
+        (CAST, "visits", {}),
+        (CAST, "edgeTraversals", {}),
+        (CAST, "instructions", [["Socket-1", "x"]]),
+        (CAST, "followUp", [["Socket-1", None, ["x"]]]),
+        (CAST, "unheard of", 1),
+        (HANDOFF, "accepted", True),
+        (HANDOFF, "error", "not_json"),
+        (HANDOFF, "paths", ["$.other"]),
+        (HANDOFF, "parsed", {"other": 1}),
+        (VALIDATE, "ok", not VALIDATE["expect"]["ok"]),
+        (VALIDATE, "problems", [["no-such-code", "nowhere"]]),
+    ],
+)
+def test_a_vector_that_expects_something_else_fails_and_says_what_differs(vector, field, value):
+    broken = {**vector, "expect": {**vector["expect"], field: value}}
+    wrong = run_vector(broken)
+    assert [difference.split(":")[0] for difference in wrong] == [field]
+
+
+PROTOCOL_VECTORS = {v["kind"]: v for name in ("agent-contract.jsonl", "envelope.jsonl") for v in read(name)}
+
+
+@pytest.mark.parametrize(
+    "kind, field", [(kind, field) for kind, v in PROTOCOL_VECTORS.items() for field in v["expect"]]
+)
+@pytest.mark.parametrize("other", ["something else", ["CODE"], {"plan_status": "odd"}, {"satisfied": 1}])
+def test_every_field_that_a_protocol_vector_expects_is_compared(kind, field, other):
+    vector = PROTOCOL_VECTORS[kind]
+    wrong = run_vector({**vector, "expect": {**vector["expect"], field: other}})
+    assert [difference.split(":")[0] for difference in wrong] == [field]
+
+
+def test_codes_are_compared_as_often_as_they_come_and_in_any_order():
+    vector = of("agent-contract.jsonl", "ac-068-open-gaps-twice")
+    vector["expect"]["errors"] = ["OPEN_GAPS"]
+    assert run_vector(vector)
+    several = of("envelope.jsonl", "en-276-many-errors")
+    several["expect"]["errors"].reverse()
+    assert run_vector(several) == []
+
+
+def test_true_is_not_one():
+    vector = of("handoff.jsonl", "handoff-guarded-true")
+    vector["expect"]["parsed"]["satisfied"] = 1
+    assert run_vector(vector)
+
+
+def test_outcomes_of_configs_that_are_refused():
+    refused = next(v for v in read("cast.jsonl") if v["expect"]["outcome"] == "refused")
+    assert run_vector({**refused, "expect": {"outcome": "complete"}})
+    assert run_vector({**CAST, "expect": {"outcome": "refused"}})
+
+
+def test_the_command_gives_a_total_a_kind(tmp_path, capsys):
+    path = write(tmp_path, CAST, "", HANDOFF, of("handoff.jsonl", "handoff-textmode"), VALIDATE)
+    assert main([path]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "cast: 1 passed, 0 failed",
+        "handoff: 2 passed, 0 failed",
+        "validate: 1 passed, 0 failed",
+    ]
+
+
+def test_a_failing_vector_is_named_with_what_differed_and_the_rest_still_runs(tmp_path, capsys):
+    wrong = {**HANDOFF, "expect": {"accepted": True}}
+    first = write(tmp_path, wrong, {**CAST, "kind": "dance"}, name="a.jsonl")
+    second = write(tmp_path, HANDOFF, name="b.jsonl")
+    assert main([first, second]) == 1
+    out = capsys.readouterr().out
+    assert "FAILED handoff handoff-guarded-missing: accepted: expected True" in out
+    assert "FAILED dance loop-retry: kind: 'dance'" in out
+    assert "handoff: 1 passed, 1 failed" in out
+    assert "dance: 0 passed, 1 failed" in out
+
+
+def test_a_vector_that_breaks_the_runner_is_one_failure(tmp_path, capsys):
+    assert main([write(tmp_path, {**CAST, "replies": 3}, HANDOFF)]) == 1
+    assert "handoff: 1 passed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "not json",
+        "[]",
+        "3",
+        "{}",
+        '{"kind": "cast", "id": "x"}',
+        '{"kind": "cast", "id": "x", "expect": {}}',
+        '{"kind": "handoff", "id": "x", "expect": {}, "text": ""}',
+        "[" * 100_000,
+    ],
+)
+def test_unusable_input_is_told_apart_with_its_place(tmp_path, capsys, line):
+    assert main([write(tmp_path, HANDOFF, line)]) == 2
+    error = capsys.readouterr().err
+    assert "some.jsonl:2:" in error
+
+
+def test_unreadable_files_and_no_files(tmp_path, capsys):
+    assert main([str(tmp_path / "none.jsonl")]) == 2
+    assert main([str(tmp_path)]) == 2
+    binary = tmp_path / "binary.jsonl"
+    binary.write_bytes(b"\xff\xfe\x00")
+    assert main([str(binary)]) == 2
+    assert "none.jsonl" in capsys.readouterr().err
+    assert main([]) == 2
+    assert "usage" in capsys.readouterr().err
+    assert main(["--help"]) == 0
+    assert "usage" in capsys.readouterr().out
+
+
+def test_as_a_program_in_a_terminal_without_unicode(tmp_path):
+    vector = {**HANDOFF, "id": "café…", "expect": {"accepted": True}}
+    done = subprocess.run(
+        [sys.executable, "-m", "materia_nb.conformance", write(tmp_path, vector)],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "caf\\xe9" in done.stdout

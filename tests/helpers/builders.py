@@ -1,0 +1,215 @@
+"""Small configs for all tests, and a player for those of the engine: no files, no processes, no agents."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from materia_nb.engine import step as engine
+from materia_nb.engine.prompt import Prompt
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.state import CastState, Usage
+from materia_nb.engine.step import Step
+from materia_nb.handoff import Requirements, requirements
+from materia_nb.loadout import build_graph
+from materia_nb.loadout.graph import Materia
+
+JSONObject = dict[str, Any]
+
+YES, NO = '{"satisfied": true}', '{"satisfied": false}'
+
+
+def resolved_materia(**fields: Any) -> Materia:
+    """A materia as a graph holds it: a utility that runs nothing, but for ``fields``."""
+    given: JSONObject = {
+        "id": "U",
+        "label": "U",
+        "kind": "utility",
+        "prompt": "",
+        "generator": False,
+        "multi_turn": False,
+        "tools": "none",
+        "model": None,
+        "thinking": None,
+        "command": (),
+        "script": None,
+        "params": {},
+        "timeout_ms": 30_000,
+        "owner": None,
+        "raw": {},
+    }
+    return Materia(**{**given, **fields})
+
+
+def agent(prompt: str = "p", **fields: Any) -> JSONObject:
+    return {"type": "agent", "tools": "none", "prompt": prompt, **fields}
+
+
+def utility(**fields: Any) -> JSONObject:
+    return {"type": "utility", "command": ["true"], "parse": "json", **fields}
+
+
+def edge(to: str, when: str = "always", most: int | None = None, **more: Any) -> JSONObject:
+    return {"when": when, "to": to, **more} | ({} if most is None else {"maxTraversals": most})
+
+
+def exit_route(source: str, condition: str, target: str, **more: Any) -> JSONObject:
+    return {
+        "id": f"exit:{source}:{condition}",
+        "from": source,
+        "condition": condition,
+        "targetSocketId": target,
+        **more,
+    }
+
+
+def at(materia: str, *edges: JSONObject | tuple[Any, ...], **fields: Any) -> JSONObject:
+    """A socket; ``edges`` in order, as :func:`edge` makes them or as (when, to) or (when, to, maxTraversals)."""
+    made = [one if isinstance(one, dict) else edge(one[1], one[0], *one[2:]) for one in edges]
+    return {"materia": materia, "edges": made, **fields}
+
+
+def asks(*edges: JSONObject, materia: str = "P", **fields: Any) -> JSONObject:
+    """A socket that answers in JSON."""
+    return at(materia, *edges, parse="json", **fields)
+
+
+def document(
+    sockets: JSONObject,
+    materia: JSONObject,
+    loops: JSONObject | None = None,
+    *,
+    entry: str | None = None,
+    **top: Any,
+) -> JSONObject:
+    """One loadout, T, with the materia that are given and no others."""
+    loadout: JSONObject = {"entry": entry or next(iter(sockets)), "sockets": sockets}
+    if loops is not None:
+        loadout["loops"] = loops
+    return {"activeLoadout": "T", "loadouts": {"T": loadout}, "materia": materia, **top}
+
+
+def config(
+    sockets: JSONObject, loops: JSONObject | None = None, *, materia: JSONObject | None = None, **more: Any
+) -> JSONObject:
+    """One loadout; materia P agent, G generator, U utility, T text utility, UG utility generator, M multi-turn."""
+    known = {
+        "P": agent(),
+        "G": agent(generator=True),
+        "U": utility(),
+        "T": utility(parse="text"),
+        "UG": utility(generator=True),
+        "M": agent(multiTurn=True),
+    }
+    return document(sockets, known | (materia or {}), loops, **more)
+
+
+def loop(
+    *members: str, exits: list[JSONObject] | None = None, source: str = "Plan", **fields: Any
+) -> JSONObject:
+    """A loop over the work items of ``source``."""
+    whole = {"sockets": list(members), "consumes": {"from": source, **fields.pop("consumes", {})}, **fields}
+    return whole | ({} if exits is None else {"exits": exits})
+
+
+def retry_loop(most: int | None = None, exits: list[JSONObject] | None = None, **top: Any) -> JSONObject:
+    """Plan, then Build and Eval for each item; not_satisfied goes back to Build; done is Tell."""
+    exits = exits if exits is not None else [exit_route("Eval", "satisfied", "Tell")]
+    return config(
+        {
+            "Plan": asks(edge("Build"), materia="G"),
+            "Build": at("P", edge("Eval")),
+            "Eval": asks(edge("Build", "not_satisfied", most), edge("Build", "satisfied")),
+            "Tell": at("P"),
+        },
+        {"L": loop("Build", "Eval", exits=exits)},
+        **top,
+    )
+
+
+def say(**fields: Any) -> str:
+    return json.dumps(fields)
+
+
+def items(*titles: str, **fields: Any) -> str:
+    """What a generator answers."""
+    return say(workItems=[{"title": title, "context": f"about {title}"} for title in titles], **fields)
+
+
+def wanted(socket: JSONObject, **materia: Any) -> Requirements:
+    """The requirements of one socket whose materia is as given (an agent by default)."""
+    one = materia.pop("materia", None) or agent(**materia)
+    names = {e["to"] for e in socket.get("edges", []) if e["to"] != "end"} - {"Socket-1"}
+    sockets = {"Socket-1": {"materia": "X", **socket}} | {name: at("P") for name in names}
+    return requirements(build_graph(config(sockets, materia={"X": one})).sockets["Socket-1"])
+
+
+class Play:
+    """A cast on the bare engine: it is always at a socket that owes an output, or over."""
+
+    def __init__(self, document: JSONObject, *answers: Any, request: str = "the request") -> None:
+        self.rules = Rules(build_graph(document))
+        self.state: CastState = engine.begin(self.rules, request)
+        self.route: list[tuple[str, str | None]] = []
+        self.prompt: Prompt | None = None
+        self.last: Step | None = None
+        self.entered: Step | None = None
+        self.enter()
+        self.go(*answers)
+
+    def enter(self) -> Step:
+        step = engine.enter(self.rules, self.state)
+        self.state, self.entered = step.state, step
+        self.prompt = step.prompt
+        if visit := self.visit:
+            self.route.append((visit.socket, visit.item.key if visit.item else None))
+        return step
+
+    def go(self, *answers: Any) -> Play:
+        for answer in answers:
+            self.answer(answer)
+        return self
+
+    def answer(self, given: Any, tokens: int | None = None) -> Step:
+        text = given if isinstance(given, str) else json.dumps(given)
+        usage = None if tokens is None else Usage(tokens, 0)
+        return self.take(engine.output(self.rules, self.state, text, usage, self.prompt))
+
+    def take(self, step: Step) -> Step:
+        """Go on from a transition, entering the next socket when the cast is ready for it."""
+        self.state, self.last = step.state, step
+        self.prompt = step.prompt or self.prompt
+        if self.state.status == "ready":
+            self.enter()
+        return step
+
+    def revive(self) -> Step:
+        return self.take(engine.revive(self.rules, self.state))
+
+    def recast(self) -> Step:
+        return self.take(engine.recast(self.rules, self.state))
+
+    @property
+    def visit(self):
+        return self.state.at if self.state.status == "waiting" else None
+
+    @property
+    def at(self) -> str:
+        """The socket that owes an output, or how the cast ended."""
+        return self.visit.socket if self.visit else self.failure or self.state.status
+
+    @property
+    def failure(self) -> str | None:
+        return self.state.failure.kind if self.state.failure else None
+
+    @property
+    def data(self) -> JSONObject:
+        return dict(self.state.data)
+
+    @property
+    def decision(self):
+        return self.last.decision
+
+    @property
+    def sockets(self) -> list[str]:
+        return [socket for socket, _ in self.route]

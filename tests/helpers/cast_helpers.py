@@ -1,0 +1,192 @@
+"""Loadouts, agents and comparisons for the tests of casts and of what they leave on disk."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import builders
+from builders import at
+from builders import document as config
+from materia_nb.agents import AgentTable
+from materia_nb.agents.interface import Reply, Turn
+from materia_nb.cast import Cast, Plan, start_cast
+from materia_nb.cast.beginning import started
+from materia_nb.cast.runner import Runner
+from materia_nb.jsonvalue import same
+from materia_nb.loadout import build_graph
+
+Json = dict[str, Any]
+
+YES, NO = '{"satisfied": true, "context": "well done"}', '{"satisfied": false, "context": "once more"}'
+
+
+def item(title: str) -> Json:
+    return {"title": title, "context": f"about {title}"}
+
+
+def items(*titles: str) -> list[Json]:
+    return [item(title) for title in titles]
+
+
+def agent(prompt: str = "Do {{request}}", **fields: Any) -> Json:
+    return builders.agent(prompt, **fields)
+
+
+def python(code: str, **fields: Any) -> Json:
+    """A utility that runs ``code`` without looking for site packages, which is fast."""
+    return {"type": "utility", "command": [sys.executable, "-I", "-S", "-c", code], **fields}
+
+
+def loop_config(**top: Any) -> Json:
+    """Plan items; for each: build, then check; when all are done, tell. All are agents."""
+    return config(
+        {
+            "Socket-1": at("Plan", ("always", "Socket-2"), parse="json"),
+            "Socket-2": at("Build", ("always", "Socket-3")),
+            "Socket-3": at(
+                "Check", ("satisfied", "Socket-2"), ("not_satisfied", "Socket-2", 3), parse="json"
+            ),
+            "Socket-4": at("Tell"),
+        },
+        {
+            "Plan": agent("Plan {{request}}", generator=True),
+            "Build": agent("Build {{item.title}}"),
+            "Check": agent("Check {{lastOutput}}"),
+            "Tell": agent("Tell {{state.context}}"),
+        },
+        {
+            "L": {
+                "sockets": ["Socket-2", "Socket-3"],
+                "consumes": {"from": "Socket-1", "output": "workItems"},
+                "exits": [
+                    {"id": "e", "from": "Socket-3", "condition": "satisfied", "targetSocketId": "Socket-4"}
+                ],
+            }
+        },
+        **top,
+    )
+
+
+def one_config(materia: Json | None = None, **socket: Any) -> Json:
+    """A single socket."""
+    return config({"Socket-1": at("M", **socket)}, {"M": materia or agent()})
+
+
+def chain_config(count: int = 3, **socket: Any) -> Json:
+    """Text agents one behind the other."""
+    sockets = {
+        f"Socket-{n}": at("M", *([("always", f"Socket-{n + 1}")] if n < count else []), **socket)
+        for n in range(1, count + 1)
+    }
+    return config(sockets, {"M": agent("{{request}} {{lastOutput}}")})
+
+
+def plan(root: Path, document: Mapping[str, Any], **fields: Any) -> Plan:
+    return Plan(build_graph(document), document, "test", root, root / "casts", **fields)
+
+
+def start(
+    root: Path,
+    document: Mapping[str, Any],
+    agents: Mapping[str, object] | object = None,
+    request: str = "the widget",
+    **fields: Any,
+) -> Cast:
+    return start_cast(plan(root, document, **fields), request, table(agents))
+
+
+class Until:
+    """Answers with these texts, only turns of the kinds named if any are; then a person must answer."""
+
+    name = "until"
+
+    def __init__(self, *texts: str, kinds: Sequence[str] = ()) -> None:
+        self.texts, self.kinds = list(texts), kinds
+
+    def answer(self, turn: Turn) -> Reply | None:
+        asked = not self.kinds or turn.kind in self.kinds
+        return Reply(self.texts.pop(0)) if asked and self.texts else None
+
+
+def table(agents: Mapping[str, object] | object = None) -> AgentTable:
+    """Agents by socket or materia, or one for all."""
+    if not isinstance(agents, Mapping):
+        return AgentTable(agents)
+    made = AgentTable()
+    for name, one in agents.items():
+        made.set(name, one)
+    return made
+
+
+def loop_agents(count: int = 2, refuse: Sequence[int] = (), long: str = "") -> dict[str, Callable[..., str]]:
+    """Agents of :func:`loop_config` that say the same when asked again.
+
+    Args:
+        count: how many items are planned.
+        refuse: the visits of the check that are not satisfied.
+        long: what plan and build say besides, to be too long for the journal.
+    """
+
+    def check(visit: int) -> str:
+        return NO if visit in refuse else YES
+
+    return {
+        "Plan": lambda: json.dumps(
+            {"workItems": items(*[f"Part {n}" for n in range(1, count + 1)])}
+            | ({"context": long} if long else {})
+        ),
+        "Build": lambda prompt, visit: f"built {visit}: {prompt.splitlines()[0]}{long}",
+        "Check": check,
+        "Tell": lambda: "told",
+    }
+
+
+def lines_of(cast: Cast | Path) -> list[Json]:
+    path = cast.run_dir if isinstance(cast, Cast) else cast
+    return [json.loads(line) for line in (path / "events.jsonl").read_bytes().splitlines()]
+
+
+def types_of(cast: Cast | Path) -> list[str]:
+    return [line["type"] for line in lines_of(cast)]
+
+
+def facts(cast: Cast) -> dict[str, Any]:
+    """Everything that a cast knows, but for times."""
+    found = cast.runner.session._asdict()
+    found["steps"] = [step._replace(started=0, ended=step.ended and 0) for step in cast.steps]
+    found["edits"] = [edit._replace(ts=0) for edit in cast.now.edits]
+    return found
+
+
+def assert_same(one: Cast, other: Cast) -> None:
+    """Check that two casts know the same in every field."""
+    found = facts(one)
+    for name, wanted in facts(other).items():
+        assert found[name] == wanted, name
+    assert same(dict(one.state), dict(other.state))
+
+
+class Watched(Cast):
+    """A cast that notes its session after every change: (lines so far, session)."""
+
+    def __init__(self, runner: Runner) -> None:
+        super().__init__(runner)
+        self.seen = [(1, runner.session)]
+        self.watch(lambda cast: self.seen.append((len(lines_of(self)), cast.runner.session)))
+
+
+def watched(root: Path, document: Mapping[str, Any], agents: Mapping[str, object] | object = None) -> Watched:
+    return Watched(started(plan(root, document), "the widget", table(agents)))
+
+
+def prefix(cast_dir: Path, count: int, to: Path) -> Path:
+    """Copy a run directory with only the first ``count`` events."""
+    shutil.copytree(cast_dir, to)
+    kept = (cast_dir / "events.jsonl").read_bytes().splitlines(keepends=True)[:count]
+    (to / "events.jsonl").write_bytes(b"".join(kept))
+    return to

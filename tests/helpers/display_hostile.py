@@ -1,0 +1,87 @@
+"""Text that tries to be more than text, a graph that has it in every field, and HTML that stays harmless."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from display_graphs import graph, socket
+from materia_nb.display.graph_parts import Marks
+from materia_nb.loadout.graph import Advance, Derived, ExitRoute, Graph, Iterator, Loop
+
+HOSTILE = [
+    "<img src=x onerror=alert(1)>",
+    '"]];\nclick n1 call alert(1)',
+    "</svg><script>alert(1)</script>",
+    "]]><!--</title></desc>",
+    "' onload='alert(1)' x='",
+    '" onmouseover="alert(1)',
+    "red;background:url(javascript:alert(1))}</style>",
+    "&lt;b&gt; &#60; #lt; #60;",
+    "%%{init: {'theme':'x'}}%%",
+    "end",
+    "subgraph x; end; style n1 fill:#f00",
+    "1. list - `md` **b** $$x^2$$",
+    "\x00\x01\x1b[31mred\x7f\x9b0m\r\nnext\x0b\x0c",
+    "\ud800 lone \udfff",
+    "\u202egnp.exe \u2066\u2069 \u200f",
+    "עברית ثم العربية",
+    "👩‍👩‍👧‍👦🇩🇪🏳️‍🌈é́́",
+    "漢字かな交じり文",
+    "\ufffe\uffff\ufeff",
+    "x" * 1_000_000,
+    "\u0301" * 5000,
+    " \n\t ",
+    "",
+]
+
+
+def hostile_graph(texts: list[str]) -> Graph:
+    """Put texts into every text field of a graph with two sockets and a loop."""
+
+    def text(number: int) -> str:
+        return texts[number % len(texts)]
+
+    a, b, loop = "a" + text(0), "b" + text(1), "l" + text(2)
+    first = socket(a, text(3), ("satisfied", b), ("always", "end"), generator=True, multi_turn=True)
+    second = socket(b, text(4), ("not_satisfied", b, 2), ("always", a), kind="utility")
+    first = replace(first, advance=Advance(text(5), text(6), "satisfied", derived=True))
+    second = replace(second, iterator=Iterator(text(7), text(8), text(9), None))
+    route = ExitRoute(text(10), loop, b, "not_satisfied", a)
+    region = Loop(loop, (b,), a, text(11), Iterator(text(12), text(13), text(14), loop), (route,))
+    made = graph("n" + text(15), [first, second], [region])
+    return replace(made, derived=(Derived(text(16), text(17)),))
+
+
+def hostile_marks(made: Graph) -> Marks:
+    """Mark everything in a hostile graph."""
+    a, b = made.sockets
+    (loop,) = made.loops.values()
+    return Marks(
+        current=a,
+        waiting=True,
+        failed=b,
+        visits={a: 3, b: 1_000_000},
+        traversals={f"{a}->{b}": 2},
+        last_route=(b, loop.routes[0].edge_id),
+        progress={loop.id: (1, 9)},
+        breakpoints=frozenset({a, b}),
+        budgets={(b, 0): (1, 2)},
+        answers={a: b, b: a},
+        pins={b: a},
+    )
+
+
+TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
+OURS = {
+    "section", "div", "b", "bdi", "table", "caption", "thead", "tbody", "tr", "th", "td", "pre", "details",
+    "summary", "span", "i", "a", "svg", "title", "path", "polygon", "rect", "text",
+}  # fmt: skip
+
+
+def harmless(html):
+    """Only our own elements, no handler, and links that stay inside the project."""
+    assert {name for _, name in TAG.findall(html)} <= OURS
+    attributes = re.findall(r'<[a-z]+((?:\s+[a-z-]+(?:="[^"]*")?)*)', html)
+    assert not any(re.search(r"\son\w+=", text) for text in attributes)
+    assert all(link.startswith("./") for link in re.findall(r'href="([^"]*)"', html))

@@ -1,0 +1,103 @@
+"""Random loadouts that hypothesis draws, and answers that their sockets may give."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from builders import asks, at, config, edge, exit_route, utility
+from materia_nb.engine.rules import Rules
+from materia_nb.loadout import LoadoutError, build_graph
+
+ROWS = 3
+"""The longest list that an answer gives."""
+
+CONDITIONS = ["satisfied", "not_satisfied", "always"]
+most = st.none() | st.integers(1, 3)
+
+
+@st.composite
+def edges(draw, targets):
+    """Edges in an order that is allowed: nothing behind an always edge."""
+    whens = draw(st.lists(st.sampled_from(CONDITIONS[:2]), max_size=2))
+    whens += draw(st.sampled_from([["always"], ["always"], []]))
+    return [edge(draw(st.sampled_from(targets)), when, draw(most)) for when in whens]
+
+
+@st.composite
+def loadouts(draw):
+    """A plan, a loop over its items (a ring and random edges), sockets outside, a foreach, random exits."""
+    members = [f"In{n}" for n in range(draw(st.integers(1, 3)))]
+    outside = [f"Out{n}" for n in range(draw(st.integers(1, 3)))]
+    everywhere = [*members, "Plan", *outside, *members, *outside, "end"]
+    sockets = {
+        "Plan": at("UG" if draw(st.booleans()) else "G", edge(members[0], most=draw(most)), parse="json")
+    }
+    for name, following in zip(members, [*members[1:], members[0]], strict=True):
+        extra = [e for e in draw(edges([*members, *outside])) if e["when"] != "always"]
+        sockets[name] = asks(*extra, edge(following, most=draw(most)), materia=draw(st.sampled_from("PPUM")))
+    for name in outside:
+        materia = draw(st.sampled_from(["P", "P", "U", "T", "M"]))
+        sockets[name] = at(materia, *draw(edges(everywhere)), parse=draw(st.sampled_from(["json", "text"])))
+        if draw(st.booleans()):
+            sockets[name]["assign"] = draw(
+                st.dictionaries(
+                    st.sampled_from(["a", "a.b", "rows"]),
+                    st.sampled_from(["state", "item", "$", "lastOutput"]),
+                )
+            )
+    if draw(st.booleans()):
+        name = draw(st.sampled_from(outside))
+        sockets[name]["foreach"] = {
+            "items": "state.rows",
+            "as": draw(st.sampled_from(["item", "a.row", "workItem"])),
+        }
+        if draw(st.booleans()):
+            sockets[name]["advance"] = {"when": draw(st.sampled_from(CONDITIONS))}
+    routes = draw(
+        st.lists(
+            st.tuples(st.sampled_from(members), st.sampled_from(CONDITIONS)),
+            unique=True,
+            min_size=draw(st.sampled_from([1, 1, 0])),
+            max_size=3,
+        )
+    )
+    exits = [exit_route(source, when, draw(st.sampled_from(everywhere))) for source, when in routes]
+    loops = {"L": {"sockets": members, "consumes": {"from": "Plan"}, "exits": exits}}
+    limits = {
+        "maxEdgeTraversals": draw(st.sampled_from([5, 1, 2, 3, 8])),
+        "maxNoAdvanceCycles": draw(st.integers(1, 3)),
+        "repairAttempts": draw(st.integers(0, 2)),
+    }
+    budget = {"maxTokens": draw(st.integers(0, 200))} if draw(st.integers(0, 9)) == 7 else {}
+    entry = draw(st.sampled_from(["Plan", "Plan", "Plan", outside[0]]))
+    return config(sockets, loops, entry=entry, materia={"U": utility()}, limits=limits, budget=budget)
+
+
+def rules_of(document):
+    try:
+        return Rules(build_graph(document))
+    except LoadoutError:
+        assume(False)
+
+
+def answer(rng, here):
+    """Something a socket might say: mostly fit for it, now and then not."""
+    if rng.random() < 0.03:
+        return rng.choice(
+            ["", "no", "{", '{"a": {"satisfied": true}', "[]", '{"satisfied": 1}', '{"odd": 1}']
+        )
+    value = {}
+    if here.wanted.why_satisfied or rng.random() < 0.5:
+        value["satisfied"] = rng.random() < 0.5
+    if rng.random() < 0.3:
+        value["context"] = rng.choice(["why", "x" * 950, " "])
+    if here.wanted.work_items or rng.random() < 0.05:
+        value["workItems"] = [
+            {"title": f"t{n}", "context": "c"} for n in range(rng.choice([0, 1, 2, ROWS, ROWS]))
+        ]
+    if here.socket.is_utility and rng.random() < 0.4:
+        value["state"] = {"rows": [None] * rng.choice([0, 1, ROWS]), "a": rng.choice([1, [], {"b": 2}])}
+    return json.dumps(value)

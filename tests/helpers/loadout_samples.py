@@ -1,0 +1,153 @@
+"""Configs that the loadout tests start from, and a strategy for valid ones."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from hypothesis import strategies as st
+
+from builders import agent, document, edge, utility
+from builders import exit_route as route
+
+JSONObject = dict[str, Any]
+
+AGENT = agent()
+UTILITY = utility()
+
+
+def config(
+    sockets: JSONObject, *, loops: JSONObject | None = None, entry: str = "Socket-1", **top: Any
+) -> JSONObject:
+    """One loadout T with materia P (agent), G (generator), U (utility) and UG (utility generator)."""
+    known = {"P": AGENT, "G": agent(generator=True), "U": UTILITY, "UG": utility(generator=True)}
+    return copy.deepcopy(document(sockets, top.pop("materia", known), loops, entry=entry, **top))
+
+
+def looped(loop: JSONObject | None = None, **changed: Any) -> JSONObject:
+    """Plan, then build and eval for each item, then tell: with more fields on the loop, and sockets changed."""
+    sockets: JSONObject = {
+        "Socket-1": {"materia": "G", "edges": [edge("Socket-2")]},
+        "Socket-2": {"materia": "P", "edges": [edge("Socket-3")]},
+        "Socket-3": {
+            "materia": "P",
+            "parse": "json",
+            "edges": [edge("Socket-2", "satisfied"), edge("Socket-2", "not_satisfied")],
+        },
+        "Socket-4": {"materia": "P"},
+    }
+    for name, fields in changed.items():
+        sockets[name.replace("_", "-")].update(fields)
+    whole = {"sockets": ["Socket-2", "Socket-3"], "consumes": {"from": "Socket-1"}, **(loop or {})}
+    return config(sockets, loops={"L": whole})
+
+
+_keys = st.sampled_from(
+    [
+        "loadouts",
+        "materia",
+        "T",
+        "P",
+        "entry",
+        "sockets",
+        "Socket-1",
+        "Socket-2",
+        "edges",
+        "when",
+        "to",
+        "loops",
+        "L",
+        "consumes",
+        "from",
+        "output",
+        "exits",
+        "exit",
+        "id",
+        "condition",
+        "targetSocketId",
+        "iterator",
+        "items",
+        "as",
+        "cursor",
+        "foreach",
+        "advance",
+        "assign",
+        "parse",
+        "limits",
+        "budget",
+        "type",
+        "tools",
+        "prompt",
+        "command",
+        "script",
+        "name",
+        "kind",
+        "maxTraversals",
+        "generator",
+        "activeLoadout",
+        "handoff",
+        "layout",
+        "params",
+    ]
+) | st.text(max_size=5)
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from(["always", "end", "Socket-1", "agent", "utility", "$.a[", "$", "state.x", "json", "P"]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_keys, inner, max_size=5),
+    max_leaves=30,
+)
+
+CONDITIONS = ["always", "satisfied", "not_satisfied"]
+
+
+@st.composite
+def valid_configs(draw: st.DrawFn) -> JSONObject:
+    """A chain of stages, each one socket or a generator with its loop; retries and unknown fields at random."""
+    sockets: JSONObject = {}
+    loops: JSONObject = {}
+    stages = draw(st.lists(st.sampled_from(["plain", "loop", "legacy"]), min_size=1, max_size=5))
+    starts: list[str] = []
+    count = 0
+    for stage in stages:
+        starts.append(f"Socket-{count + 1}")
+        count += 1 if stage == "plain" else 1 + draw(st.integers(1, 3))
+    starts.append("end")
+    for place, stage in enumerate(stages):
+        first, after = int(starts[place].split("-")[1]), starts[place + 1]
+        if stage == "plain":
+            sockets[f"Socket-{first}"] = {
+                "materia": draw(st.sampled_from(["P", "U"])),
+                "edges": [edge(after)],
+            }
+            continue
+        last = (int(after.split("-")[1]) if after != "end" else count + 1) - 1
+        members = [f"Socket-{number}" for number in range(first + 1, last + 1)]
+        sockets[f"Socket-{first}"] = {
+            "materia": draw(st.sampled_from(["G", "UG"])),
+            "edges": [edge(members[0])],
+        }
+        for number, member in enumerate(members):
+            to = members[(number + 1) % len(members)]
+            guard = {"maxTraversals": draw(st.integers(1, 9))} if draw(st.booleans()) else {}
+            sockets[member] = {
+                "materia": draw(st.sampled_from(["P", "U"])),
+                "parse": "json",
+                "edges": [edge(members[0], "not_satisfied", **guard), edge(to)],
+                **({"note": draw(json_values)} if draw(st.booleans()) else {}),
+            }
+        when = draw(st.sampled_from(CONDITIONS))
+        loop: JSONObject = {
+            "sockets": members,
+            "consumes": {"from": f"Socket-{first}", "cursor": f"cursor{place}"},
+        }
+        if stage == "legacy":
+            loop["exit"] = {"from": members[-1], "when": when, "to": after}
+        else:
+            loop["exits"] = [route(members[-1], when, after)]
+        loops[f"L{place}"] = loop
+    return config(sockets, loops=loops)

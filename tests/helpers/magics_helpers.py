@@ -1,0 +1,61 @@
+"""Helpers for tests of %materia: a shell, a line, a cell, a whole notebook cell as typed, and the text of a value."""
+
+from __future__ import annotations
+
+import materia_nb
+
+HELLO = {
+    "activeLoadout": "Hello",
+    "loadouts": {"Hello": {"entry": "hello", "sockets": {"hello": {"materia": "hi"}}}},
+    "materia": {
+        "hi": {
+            "type": "utility",
+            "command": ["python3", "-c", 'print(\'{"state": {"greeting": "hi"}}\')'],
+            "parse": "json",
+        }
+    },
+}
+ASK = """
+entry: Socket-1
+sockets:
+  Socket-1: {materia: Judge, parse: json, edges: [{when: satisfied, to: Socket-2}, {when: always, to: end}]}
+  Socket-2: {materia: Teller}
+materia:
+  Judge: {tools: none, prompt: "Judge {{request}}"}
+  Teller: {tools: none, prompt: "Tell {{state.context}}"}
+"""
+
+
+def new_shell(bench=None):
+    """An IPython shell with the magics, without a history in a file; ``bench`` is its workbench."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    made = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
+    materia_nb.load_ipython_extension(made)
+    if bench is not None:
+        made.user_ns["wb"] = bench
+    return made
+
+
+def line(shell, text):
+    """Run a line magic."""
+    return shell.run_line_magic("materia", text)
+
+
+def cell(shell, first, body):
+    """Run a cell magic."""
+    return shell.run_cell_magic("materia", first, body)
+
+
+def run(shell, source):
+    """Run a cell as a person typed it; what it gives, or the error that it ends in."""
+    done = shell.run_cell(source)
+    if done.error_before_exec or done.error_in_exec:
+        raise done.error_before_exec or done.error_in_exec
+    return done.result
+
+
+def text(value):
+    """The plain text of a value."""
+    return value._repr_mimebundle_()["text/plain"]

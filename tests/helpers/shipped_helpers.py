@@ -1,0 +1,106 @@
+"""Running shipped utility scripts and making real Git repositories for their tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from materia_nb.utilities.scripts import PACKAGED
+
+# Nobody's settings but the test's own.
+GIT = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_AUTHOR_NAME": "Test",
+    "GIT_AUTHOR_EMAIL": "test@example.org",
+    "GIT_COMMITTER_NAME": "Test",
+    "GIT_COMMITTER_EMAIL": "test@example.org",
+}
+
+
+class Told(NamedTuple):
+    """How a script ended and what it wrote."""
+
+    code: int
+    answer: Any
+    stderr: str
+
+
+def run_script(name: str, cwd: Path, *, env: dict[str, str] | None = None, **given: Any) -> Told:
+    """Run a shipped script in ``cwd`` as the runner would, with ``given`` added to its input."""
+    document = {"cwd": str(cwd), "params": {}, "state": {}, "item": None, **given}
+    done = subprocess.run(
+        [sys.executable, "-S", str(PACKAGED / name)],  # without site packages: faster, and none may be needed
+        input=json.dumps(document).encode(),
+        cwd=cwd,
+        env={**os.environ, **GIT, **(env or {})},
+        capture_output=True,
+        check=False,
+    )
+    stderr = done.stderr.decode()
+    assert "Traceback" not in stderr, stderr
+    return Told(done.returncode, json.loads(done.stdout) if done.stdout else None, stderr)
+
+
+def git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", *arguments],
+        cwd=folder,
+        env={**os.environ, **GIT},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def repository(folder: Path, *options: str) -> Path:
+    """Make a real Git repository with one commit on the branch ``main`` (none when it is bare)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    git(folder, "init", "--quiet", "--initial-branch=main", *options)
+    if "--bare" not in options:
+        (folder / "README").write_text("here\n")
+        git(folder, "add", "README")
+        git(folder, "commit", "--quiet", "-m", "begin")
+    return folder
+
+
+def ignored(folder: Path, path: str) -> bool:
+    """Ask git itself whether it would leave a path out."""
+    done = subprocess.run(
+        ["git", "check-ignore", "--quiet", path], cwd=folder, env={**os.environ, **GIT}, check=False
+    )
+    return done.returncode == 0
+
+
+class StandIn:
+    """A strict stand-in for jj on PATH, see tests/data/jj_stand_in.py."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._log = folder / "log"
+        program = folder / "jj"
+        source = Path(__file__).parents[1] / "data" / "jj_stand_in.py"
+        program.write_text(f"#!{sys.executable} -IS\n{source.read_text()}")
+        program.chmod(0o755)
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment in which it is found, and nothing but it."""
+        return {"PATH": str(self.folder), "JJ_LOG": str(self._log)}
+
+    def calls(self) -> list[list[str]]:
+        """The calls since the last look."""
+        lines = self._log.read_text().splitlines() if self._log.exists() else []
+        self._log.unlink(missing_ok=True)
+        return [json.loads(line) for line in lines]
+
+    @staticmethod
+    def repo(root: Path) -> Any:
+        """What the repository in ``root`` holds."""
+        return json.loads((root / ".jj" / "store.json").read_text())

@@ -1,0 +1,294 @@
+"""What explore says of a loadout holds: whatever it calls impossible never happens, every witness does what it says."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from builders import asks, at, config, edge, exit_route, loop, retry_loop, utility
+from drawn_loadouts import loadouts, rules_of
+from materia_nb import Workbench
+from materia_nb.errors import MateriaError
+from materia_nb.insight.answers import Answer
+from materia_nb.insight.explore import Exploration, longest, stalling
+from materia_nb.insight.rehearse import rehearse
+from materia_nb.insight.space import Bounds, Node, Space, Way
+from materia_nb.loadout import build_graph
+
+LAPS = int(os.environ.get("MATERIA_NB_EXPLORED", "10"))
+"""How many random loadouts are explored; set the variable for a long run."""
+SMALL = Bounds(1_000)
+
+
+def explored(document, items=range(3)):
+    return Exploration(build_graph(document), items)
+
+
+def bench_of(tmp_path, document):
+    made = Workbench(tmp_path, bundled=False)
+    made.load(document)
+    return made
+
+
+@pytest.fixture
+def wb(project):
+    made = Workbench(project)
+    yield made
+    made.close()
+
+
+def cast_of(wb, witness):
+    cast = wb.cast("as the witness says", agents={"*": witness.answers}, pins=witness.pins)
+    while cast.status in {"ready", "waiting"}:
+        if cast.run() == "person" and cast.status != "held":
+            cast.finalize()
+    return cast
+
+
+def outcome(cast):
+    return cast.failure.kind if cast.failure else cast.status
+
+
+def taken_by(cast):
+    found = set()
+    for step in cast.steps:
+        look = step.decision.chosen if step.decision.by in {"edge", "exit"} else None
+        if look:
+            found.add(look.route or (step.socket, look.place + 1))
+    return found
+
+
+# -- a loadout that is known ----------------------------------------------------------------
+
+
+def test_plan_build_eval_can_end_and_fail_and_takes_every_way(wb):
+    e = wb.explore("Plan-Build-Eval")
+    assert e.can("complete")
+    assert e.can("failed")
+    assert e.can("Socket-5")
+    assert e.never == []
+    assert e.stalls == e.unreached == ()
+    assert set(e.ends) == {"complete", "edge_traversals_exhausted", "no_advance_cycles_exhausted"}
+    assert e.complete_search
+
+
+@pytest.mark.parametrize(
+    "what", ["complete", "failed", "Socket-5", ("Socket-3", 2), "exit:Socket-4:satisfied"]
+)
+def test_a_witness_is_cast_as_it_is(wb, what):
+    witness = wb.explore("Plan-Build-Eval").witness(what)
+    cast = wb.cast("r", loadout="Plan-Build-Eval", agents={"*": witness.answers})
+    cast.run()
+    assert tuple(socket for socket, *_ in cast.route) == witness.route
+    assert outcome(cast) == witness.end
+
+
+def test_what_is_not_there_is_an_error_that_names_what_is_near(wb):
+    with pytest.raises(MateriaError, match="Socket-55") as error:
+        wb.explore("Plan-Build-Eval").can("Socket-55")
+    assert "Socket-5" in error.value.hint
+
+
+# -- never --------------------------------------------------------------------------------
+
+
+def test_an_edge_that_no_answer_takes_is_named_by_its_number():
+    """Text never says satisfied, so its guard never matches (R3)."""
+    e = explored(config({"A": at("P", edge("B", "satisfied"), edge("C")), "B": at("P"), "C": at("P")}))
+    assert e.never == [("A", 1)]
+    assert e.unreached == ("B",)
+    assert e.can("B") is False
+    assert e.can(("A", 2)) is True
+    with pytest.raises(MateriaError, match="No way leads to B"):
+        e.witness("B")
+
+
+def test_an_exit_whose_socket_never_exhausts_the_list_is_named_by_its_id():
+    exits = [exit_route("Eval", "satisfied", "end"), exit_route("Build", "not_satisfied", "end")]
+    assert explored(retry_loop(exits=exits)).never == ["exit:Build:not_satisfied"]
+
+
+def test_the_exit_of_a_loop_that_is_passed_over_is_taken():
+    """An empty list leaves by the first always route (R16)."""
+    document = retry_loop(exits=[exit_route("Eval", "always", "Tell")])
+    e = explored(document, items=(0,))
+    assert e.can("exit:Eval:always")
+    assert e.witness("exit:Eval:always").route == ("Plan", "Tell")
+    assert e.unreached == ("Build", "Eval")
+
+
+# -- how many turns ---------------------------------------------------------------------------
+
+
+def test_the_most_turns_count_every_retry():
+    """One item: Plan, then Build and Eval once and again for each of two retries, then Tell."""
+    e = explored(retry_loop(most=2))
+    assert e.most_turns(items=1) == 1 + 3 * 2 + 1
+    assert e.most_turns(items=0) == 1
+    assert e.most_turns(items=2) == 1 + 2 * 3 * 2 + 1
+
+
+def test_utilities_have_no_turns_and_drafts_have_one():
+    document = config({"A": at("U", edge("B"), parse="json"), "B": at("M")})
+    assert explored(document).most_turns() == 2
+
+
+def test_a_round_through_the_plan_is_bounded_by_its_edge():
+    """Each new plan makes the items new (R17); its edge lies outside items, so maxEdgeTraversals bounds it (R18)."""
+    sockets = {"Plan": asks(edge("In"), materia="G"), "In": asks(edge("In"))}
+    loops = {"L": loop("In", exits=[exit_route("In", "always", "Plan")])}
+    e = explored(config(sockets, loops, limits={"maxEdgeTraversals": 3}), items=(1,))
+    assert e.most_turns() == 3 * 2 + 1
+    assert e.ends == {"edge_traversals_exhausted": ("Plan",)}
+
+
+@pytest.mark.parametrize("turns, most", [(1, None), (0, 1)])
+def test_a_round_has_no_most_unless_no_agent_is_in_it(turns, most):
+    back, on = [Way(to, Answer("x", None, None), used, ()) for to, used in ((0, turns), (1, 1))]
+    assert longest(Space([Node("A"), Node(None, "complete")], [[back, on], []])) == most
+
+
+def test_a_round_that_no_way_leaves_stalls():
+    on, back = [Way(to, Answer("x", None, None), 1, ()) for to in (1, 0)]
+    end = Way(2, Answer("x", None, None), 1, ())
+    nodes = [Node("A"), Node("B"), Node(None, "complete")]
+    assert stalling(Space(nodes, [[on], [back], []])) == ("A", "B")
+    assert stalling(Space(nodes, [[on], [back, end], []])) == ()
+
+
+# -- stopping early ---------------------------------------------------------------------------
+
+
+def test_a_search_that_stopped_early_says_so_and_calls_nothing_impossible():
+    e = Exploration(build_graph(retry_loop()), range(3), Bounds(3))
+    assert not e.complete_search
+    assert e.can("Build") is True
+    assert e.can("failed") is None
+    assert "stopped early" in e.notes[0]
+    with pytest.raises(MateriaError, match="stopped early"):
+        e.most_turns()
+
+
+def test_a_search_stops_when_its_time_is_up():
+    ticks = iter(range(1_000_000))
+    e = Exploration(build_graph(retry_loop()), range(4), Bounds(10**6, 0, lambda: next(ticks)))
+    assert not e.complete_search
+
+
+# -- any loadout --------------------------------------------------------------------------
+
+
+def spoken(document, name):
+    """The same loadout, whose agents speak another protocol."""
+    document["loadouts"]["T"]["handoff"] = name
+    return document
+
+
+protocols = st.sampled_from(["sparse", "sparse", "envelope", "agent-contract"])
+
+
+@settings(max_examples=LAPS)
+@given(loadouts(), protocols, st.integers(0, 2), st.integers())
+def test_what_is_called_impossible_never_happens_in_rehearsals(document, name, items, seed):
+    graph = rules_of(spoken(document, name)).graph
+    e = Exploration(graph, range(3), SMALL)
+    assume(e.complete_search)
+    r = rehearse(graph, 20, 0.6, items, seed)
+    assert {socket for socket, count in r.visits.items() if count}.isdisjoint(e.unreached)
+    assert set(r.taken).isdisjoint(e.never)
+    assert set(r.ends) <= set(e.ends)
+    most = e.most_turns(items)
+    assert most is None or max(r.turns) <= most
+
+
+@settings(max_examples=max(1, LAPS // 2))  # each is cast on a disk, witness by witness
+@given(document=loadouts(), name=protocols)
+def test_every_witness_does_what_it_says(tmp_path_factory, document, name):
+    e = Exploration(rules_of(spoken(document, name)).graph, range(3), SMALL)
+    wb = bench_of(tmp_path_factory.mktemp("cast"), document)
+    edges = [(id_, n + 1) for id_, one in e.graph.sockets.items() for n in range(len(one.edges))]
+    for what in [*e.ends, *(one for one in (*e.graph.sockets, *edges) if e.can(one))]:
+        witness = e.witness(what)
+        cast = cast_of(wb, witness)
+        visited = tuple(socket for socket, *_ in cast.route)
+        assert visited == witness.route
+        assert outcome(cast) == witness.end
+        if isinstance(what, tuple):
+            assert what in taken_by(cast)
+        else:
+            assert what in visited or what == outcome(cast)
+    wb.close()
+
+
+def test_work_that_is_handed_over_in_a_turn_of_its_own_has_two_turns(tmp_path):
+    document = config({"A": asks(edge("A", "not_satisfied", 1), finalize=True)})
+    e = explored(document)
+    assert e.most_turns() == 4
+    assert e.witness("failed").answers == {"A": ["x", '{"satisfied":false}'] * 2}
+    assert outcome(cast_of(bench_of(tmp_path, document), e.witness("failed"))) == "edge_traversals_exhausted"
+
+
+def test_lists_within_items_and_lists_of_utilities_are_tried(tmp_path):
+    """A list is read through the item of another one (R34), and the outer one only a utility can set."""
+    sockets = {
+        "Scan": at("U", edge("Row"), parse="json"),
+        "Row": at("P", edge("Sub"), foreach={"items": "state.rows", "as": "row", "cursor": "r"}),
+        "Sub": asks(
+            edge("Sub", "not_satisfied"),
+            edge("end"),
+            foreach={"items": "state.row.subs", "as": "sub", "cursor": "s"},
+            advance={"when": "not_satisfied"},
+        ),
+    }
+    document = config(sockets, materia={"U": utility()})
+    e = explored(document, items=(2,))
+    witness = e.witness(("Sub", 1))
+    assert cast_of(bench_of(tmp_path, document), witness).steps[2].item_key == "0"
+    assert e.can(("Sub", 1))
+
+
+# -- other protocols ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["envelope", "agent-contract"])
+def test_agents_that_can_hold_the_cast_do_and_say_so_in_their_form(tmp_path, name):
+    """A pause and an escalation hold the cast (handoff protocols); a person's word is left open."""
+    document = spoken(retry_loop(most=2), name)
+    e = explored(document, items=(1,))
+    assert e.can("held") is True
+    assert e.ends["held"] == ("Plan", "Eval")
+    assert e.can("complete") is True
+    bench = bench_of(tmp_path, document)
+    for what in ("held", "complete", ("Eval", 1)):
+        witness = e.witness(what)
+        assert outcome(cast_of(bench, witness)) == witness.end
+    bench.close()
+
+
+def test_the_rounds_of_an_envelope_end_with_a_person_and_not_with_a_failure():
+    """Where the rounds are used up a review escalates (envelope rules), so its edge never is taken once too often."""
+    assert explored(retry_loop(most=2), items=(1,)).can("edge_traversals_exhausted") is True
+    e = explored(spoken(retry_loop(most=2), "envelope"), items=(1,))
+    assert "edge_traversals_exhausted" not in e.ends
+
+
+def test_where_a_detour_could_lead_anywhere_nothing_is_called_impossible():
+    guarded = config({"A": at("P", edge("B", "satisfied"), edge("C")), "B": at("P"), "C": asks()})
+    document = spoken(guarded, "envelope")
+    e = explored(document)
+    assert (e.complete_search, e.certain) == (True, False)
+    assert e.can("B") is None
+    assert "detour" in e.notes[0]
+    with pytest.raises(MateriaError, match="No way was seen"):
+        e.witness("B")
+    assert explored(spoken(guarded, "agent-contract")).can("B") is False
+
+
+def test_a_protocol_whose_answers_cannot_be_made_is_told(monkeypatch):
+    monkeypatch.setattr("materia_nb.insight.answers.FORMS", {})
+    e = explored(spoken(retry_loop(), "agent-contract"))
+    assert e.certain is False
+    assert "as if its agent spoke the sparse protocol" in e.notes[0]

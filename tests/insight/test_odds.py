@@ -1,0 +1,166 @@
+"""Exact odds, and rehearsals that must agree with them."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from math import sqrt
+from statistics import fmean, pstdev
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from builders import asks, at, config, edge, loop, retry_loop
+from drawn_loadouts import loadouts, rules_of
+from materia_nb.errors import MateriaError
+from materia_nb.insight.explore import Exploration
+from materia_nb.insight.odds import DENSE, counted, knots, solve
+from materia_nb.insight.rehearse import rehearse
+from materia_nb.insight.space import Bounds
+from materia_nb.loadout import build_graph
+
+LAPS = int(os.environ.get("MATERIA_NB_EXPLORED", "8"))
+CASTS = int(os.environ.get("MATERIA_NB_REHEARSED", "200"))
+"""How many loadouts are solved, and how many rehearsals each is held against; set them for a long run."""
+ERRORS = 6
+"""How many standard errors may lie between a mean and what it is a mean of: less than one in a hundred million."""
+
+
+def graph_of(document):
+    return build_graph(document)
+
+
+def once(satisfied=0.25):
+    """One check, which may send the work back once."""
+    document = config({"Do": at("P", edge("Check")), "Check": asks(edge("Do", "not_satisfied", 1))})
+    return Exploration(graph_of(document)).odds(satisfied, 0)
+
+
+# -- odds that can be worked out by hand -------------------------------------------------------
+
+
+def test_the_odds_of_one_retry():
+    """Satisfied at once, or after one retry; refused twice it fails (R18)."""
+    o = once(0.25)
+    assert o.ends == pytest.approx({"complete": 0.25 + 0.75 * 0.25, "edge_traversals_exhausted": 0.75**2})
+    assert o.turns == pytest.approx(2 + 0.75 * 2)
+    assert o.visits == pytest.approx({"Do": 1.75, "Check": 1.75})
+
+
+def test_how_the_odds_move_is_their_derivative():
+    """complete = 1 - (1 - p)^2 and turns = 2 + 2 (1 - p)."""
+    moved = once(0.25).moves["Check"]
+    assert (moved.complete, moved.turns) == pytest.approx((2 * 0.75, -2))
+
+
+@pytest.mark.parametrize("chance", [0, 1])
+def test_a_sure_thing_is_sure(chance):
+    assert once(chance).ends == {"complete": chance, "edge_traversals_exhausted": 1 - chance}
+
+
+def test_chances_tokens_and_cost_go_by_socket_or_materia():
+    e = Exploration(graph_of(retry_loop(most=1)), (1,))
+    o = e.odds({"Eval": 1.0}, 1, tokens={"G": 100, "*": 10}, cost={"Tell": 0.5, "*": 0})
+    assert (o.tokens, o.cost) == pytest.approx((100 + 3 * 10, 0.5))
+
+
+@pytest.mark.parametrize("satisfied", [{}, 1.5, {"Evil": 0.5}, {"Eval": -1}])
+def test_a_chance_that_is_none_is_refused(satisfied):
+    with pytest.raises(MateriaError):
+        Exploration(graph_of(retry_loop())).odds(satisfied)
+
+
+def test_chances_are_counted_from_casts(cast):
+    """The first evaluation wants it done again, the other three do not."""
+    cast.run()
+    assert counted(cast.steps) == {"Socket-3": 3 / 4, "Socket-4": 1}
+    assert Exploration(cast.graph, 3).odds(counted(cast.steps)).satisfied["Socket-3"] == 3 / 4
+
+
+# -- solving -------------------------------------------------------------------------------------
+
+
+def ring(size, on=0.9):
+    """A ring in which each step may be the last."""
+    return [{(number + 1) % size: on} for number in range(size)]
+
+
+def test_a_knot_of_states_is_solved():
+    assert solve(ring(5), [1.0] * 5) == pytest.approx([10.0] * 5)
+    assert [sorted(knot) for knot in knots([[1], [0, 2], []])] == [[2], [0, 1]]
+
+
+def test_a_round_that_is_never_left_has_no_mean():
+    with pytest.raises(MateriaError, match="for ever"):
+        solve(ring(3, on=1.0), [1.0] * 3)
+
+
+def test_a_large_knot_is_left_to_scipy():
+    pytest.importorskip("scipy")
+    assert solve(ring(DENSE + 1), [1.0] * (DENSE + 1)) == pytest.approx([10.0] * (DENSE + 1))
+    with pytest.raises(MateriaError, match="for ever"):
+        solve(ring(DENSE + 1, on=1.0), [1.0] * (DENSE + 1))
+
+
+def test_without_scipy_a_large_knot_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "scipy.sparse", None)
+    with pytest.raises(MateriaError, match="scipy") as error:
+        solve(ring(DENSE + 1), [1.0] * (DENSE + 1))
+    assert "materia-nb[insight]" in error.value.hint
+
+
+# -- rehearsals --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_the_numbers_are_the_same_whoever_works_on_them(pool):
+    graph = graph_of(retry_loop(most=2))
+    alone = rehearse(graph, 600, 0.6, 2, seed=7)
+    with pool(2) as executor:
+        assert rehearse(graph, 600, 0.6, 2, seed=7, executor=executor) == alone
+    assert rehearse(graph, 600, 0.6, 2, seed=8) != alone
+
+
+def test_a_rehearsal_counts_every_visit_turn_and_retry():
+    r = rehearse(graph_of(retry_loop(most=2)), 50, 0.0, 3)
+    assert r.ends == {"edge_traversals_exhausted": 50}
+    assert set(r.turns) == {1 + 3 * 2}
+    assert set(r.retries) == {2}
+    assert r.visits == {"Plan": 50, "Build": 150, "Eval": 150, "Tell": 0}
+    assert r.traversals == {"Plan->Build": 50, "Build->Eval": 150, "Eval->Build": 100}
+
+
+def agree(o, r):
+    for end in {*o.ends, *r.ends}:
+        chance, share = o.ends.get(end, 0.0), r.ends.get(end, 0) / r.n
+        assert abs(share - chance) <= ERRORS * sqrt(max(chance * (1 - chance), 1e-4) / r.n) + 1e-9, end
+    error = max(pstdev(r.turns), 0.1) / sqrt(r.n)
+    assert abs(fmean(r.turns) - o.turns) <= ERRORS * error
+
+
+def test_rounds_that_a_bounded_edge_excuses_are_told_from_those_that_count():
+    """A round counts as a cycle only when no edge with maxTraversals was taken in it (R18)."""
+    sockets = {
+        "Plan": asks(edge("Do"), materia="G"),
+        "Do": asks(edge("Look", "not_satisfied", 2), edge("Look", "satisfied")),
+        "Look": at("P", edge("Do")),
+    }
+    graph = graph_of(config(sockets, {"L": loop("Do", "Look")}, limits={"maxNoAdvanceCycles": 2}))
+    o = Exploration(graph, 1).odds(0.5, 1)
+    assert set(o.ends) == {"edge_traversals_exhausted", "no_advance_cycles_exhausted"}
+    assert o.ends["edge_traversals_exhausted"] == pytest.approx(
+        0.5
+    )  # a third of either kind comes first as likely
+    agree(o, rehearse(graph, 500, 0.5, 1))
+
+
+@settings(max_examples=LAPS)
+@given(loadouts(), st.floats(0.05, 0.95), st.integers(0, 2), st.integers())
+def test_exact_odds_and_rehearsals_agree(document, satisfied, items, seed):
+    graph = rules_of(document).graph
+    e = Exploration(graph, (items,), Bounds(1_000))
+    assume(e.complete_search)
+    o = e.odds(satisfied, items)
+    assert sum(o.ends.values()) == pytest.approx(1)
+    agree(o, rehearse(graph, CASTS, satisfied, items, seed))

@@ -1,0 +1,399 @@
+"""Predicting the route: the comparison for every way on, the verb, the panel."""
+
+from __future__ import annotations
+
+import threading
+
+import ipywidgets as ui
+import pytest
+
+import cast_helpers as h
+from builders import NO, YES, Play, asks, at, config, edge, exit_route, items, loop, retry_loop, say
+from magics_helpers import new_shell
+from materia_nb.errors import MateriaError
+from materia_nb.insight.why import STOP, guesses, judge, known_guess, upcoming
+from materia_nb.lessons import Question, predict, question, seal, sealed
+from materia_nb.widgets.base import widgets_in
+from materia_nb.widgets.predict import PredictPanel
+from materia_nb.widgets.runs import runs_of
+
+
+def judged(play, guess):
+    step = play.last
+    return judge(play.rules, guess, "the step", step.decision, step.state)
+
+
+def told(play, guess):
+    return str(judged(play, guess))
+
+
+def branching(*conditions):
+    edges = [edge(f"To{n}", when) for n, when in enumerate(conditions)]
+    return config({"Ask": asks(*edges), **{e["to"]: at("P") for e in edges}})
+
+
+def only_right(play, place):
+    """The places for which a guess is right, of all that can be guessed."""
+    return [guess for guess in guesses(play.rules) if judged(play, guess).right] == [place]
+
+
+# -- every way on ---------------------------------------------------------------------------
+
+
+def test_an_edge_and_what_was_wrong_with_another():
+    play = Play(branching("satisfied", "not_satisfied", "always"), NO)
+    assert only_right(play, "To1")
+    assert "Right: it goes to To1" in told(play, "To1")
+    text = told(play, "To0")
+    assert "Your guess: it goes to To0. What happened: it goes to To1." in text
+    assert "Edge 2 to To1 was taken" in text
+    assert "The edge to To0 was looked at, but the output says satisfied: false" in text
+    assert "There is an edge to To2, but an earlier one matched." in told(play, "To2")
+    assert "No edge and no exit leads from Ask to Ask." in told(play, "Ask")
+    assert "Nothing failed" in told(play, STOP)
+
+
+def test_r16_an_exit_and_an_edge_that_no_longer_counts():
+    play = Play(retry_loop(), items("one", "two"), "built", YES)
+    assert only_right(play, "Build")
+    assert "exits count only in a step that exhausts the list" in told(play, "Tell")
+    play.go("built", YES)
+    assert only_right(play, "Tell")
+    text = told(play, "Build")
+    assert "There is an edge to Build, but the list is exhausted, and then only exits count." in text
+    assert "The exit route to Tell was taken" in text
+
+
+def test_an_exit_that_was_looked_at():
+    routes = [exit_route("Do", "not_satisfied", "Bad"), exit_route("Do", "satisfied", "Good")]
+    sockets = {
+        "Plan": asks(edge("Do"), materia="G"),
+        "Do": asks(edge("Do")),
+        "Bad": at("P"),
+        "Good": at("P"),
+    }
+    play = Play(config(sockets, {"L": loop("Do", exits=routes)}), items("one"), YES)
+    assert only_right(play, "Good")
+    assert "The exit to Bad was looked at, but the output says satisfied: true" in told(play, "Bad")
+
+
+def test_the_end_by_an_edge_by_nothing_that_matches_and_without_edges():
+    for document in (config({"A": at("P", edge("end"))}), branching("satisfied"), config({"A": asks()})):
+        play = Play(document, NO)
+        assert only_right(play, "end")
+        assert "Right: the cast comes to its end." in told(play, "end")
+    assert "The edge to To0 was looked at" in told(Play(branching("satisfied"), NO), "To0")
+
+
+def test_r16_an_empty_loop_is_passed_over_to_where_the_cast_really_goes():
+    sockets = {"Plan": asks(edge("Do"), materia="G"), "Do": at("P", edge("Do")), "Tell": at("P")}
+    play = Play(config(sockets, {"L": loop("Do", exits=[exit_route("Do", "always", "Tell")])}), items())
+    assert only_right(play, "Tell")
+    text = told(play, "Do")
+    assert "Do has no item left, so it is passed over; the loop is left towards Tell." in text
+    assert "No edge" not in text
+
+
+def test_r19_a_refused_output_stays_at_its_socket_and_then_stops():
+    play = Play(branching("always"), say(odd=1))
+    assert only_right(play, "Ask")
+    assert "asked again" in told(play, "To0")
+    play.go(say(odd=1))
+    assert only_right(play, STOP)
+    assert "The cast stopped (repair_exhausted)" in told(play, "To0")
+
+
+def test_a_draft_stays_at_its_socket():
+    assert only_right(Play(config({"Talk": at("M", edge("B")), "B": at("P")}), "x"), "Talk")
+
+
+def test_r18_limits_stop_the_cast_at_the_edge_and_at_the_next_socket():
+    play = Play(retry_loop(1), items("one"), "built", NO)
+    assert only_right(play, "Build")
+    play.go("built", NO)
+    assert only_right(play, STOP)
+    assert "edge_traversals_exhausted" in told(play, "Build")
+    play = Play(retry_loop(limits={"maxNoAdvanceCycles": 1}), items("one"), *["built", NO] * 2)
+    assert only_right(play, STOP)
+    assert "no_advance_cycles_exhausted" in told(play, "Build")
+
+
+def test_r20_the_budget_stops_the_cast():
+    play = Play(retry_loop(budget={"maxTokens": 1}), items("one"), "built")
+    play.answer(YES, 5)
+    assert only_right(play, STOP)
+
+
+def test_a_socket_with_the_name_of_a_guess_is_that_socket():
+    play = Play(config({"A": at("P", edge("stop")), "stop": at("P")}), "x")
+    assert guesses(play.rules) == ("A", "stop", "end")
+    assert judged(play, "stop").right
+
+
+def test_a_guess_is_known_whatever_its_case_and_a_typo_is_told():
+    rules = Play(branching("always")).rules
+    assert known_guess(rules, " to0 ") == "To0"
+    assert known_guess(rules, "END") == "end"
+    with pytest.raises(MateriaError) as raised:
+        known_guess(rules, "Too0")
+    assert raised.value.kind == "unknown_socket"
+    assert "'To0'" in str(raised.value)
+
+
+def test_what_comes_next_passes_over_empty_loops_too():
+    sockets = {"Plan": asks(edge("Do"), materia="G"), "Do": at("P", edge("Do"))}
+    play = Play(config(sockets, {"L": loop("Do", exits=[exit_route("Do", "satisfied", "end")])}), items())
+    assert upcoming(play.rules, play.last.state) == "end"
+
+
+# -- a cast ---------------------------------------------------------------------------------
+
+
+def test_a_guess_moves_nothing_and_can_be_made_again(cast):
+    asked = Question(cast)
+    assert str(asked) == "Socket-1 runs next. Where does the cast go after it?"
+    with pytest.raises(MateriaError):
+        asked.guess("Socket-77")
+    assert [asked.guess(place).right for place in ("Socket-3", "socket-2", "Socket-3")] == [
+        False,
+        True,
+        False,
+    ]
+    assert (cast.steps, cast.status) == ([], "ready")
+    shown = asked.guess(sealed(seal("Socket-1")))._repr_mimebundle_()
+    assert "✗ Not this time" in shown["text/plain"]
+    assert "✗ Not this time" in shown["text/html"]
+
+
+def test_a_question_is_of_its_moment_whatever_the_cast_does_later(cast):
+    asked = Question(cast)
+    cast.run()
+    assert asked.guess("Socket-2").right
+    cast.back(1)
+    cast.agents.set("Build", lambda: "other")
+    assert asked.guess("Socket-3").came == "Socket-2"
+
+
+def test_a_question_keeps_who_answered_when_it_was_asked(bench):
+    bench.agent("Plan", lambda: {"workItems": h.items("a")})
+    asked = Question(bench.cast("x"))
+    bench.agent("Plan", lambda: {"workItems": []})
+    assert asked.guess("Socket-2").right
+
+
+def test_a_guess_asks_the_agent_once_and_leaves_nothing_on_disk(bench):
+    asked_for = []
+    cast = bench.cast(
+        "x", agents={"Plan": lambda turn: asked_for.append(turn) or {"workItems": h.items("a")}}
+    )
+    asked = Question(cast)
+    folder = asked.twin.run_dir
+    assert folder.parent != cast.run_dir.parent
+    assert [asked.guess(place).right for place in ("end", "Socket-2")] == [False, True]
+    assert len(asked_for) == 1
+    assert not folder.parent.exists()
+
+
+def test_where_the_cast_stands_is_told_with_the_question(cast):
+    """The item, the cursor and the edges that are counted: what decides, apart from the output."""
+    cast.run("Socket-3")
+    asked = question(cast)
+    assert asked.standing[:3] == ("Socket-3, visit 1", "item WI-1 (a)", "cursor workItemIndex at 0 of 3")
+    assert "edge 2 to Socket-2 taken 0 of 3 times" in asked.standing
+    assert asked.before.current == "Socket-3"
+    asked.guess("end")
+    assert asked.after.last_route[0] == "Socket-3"
+
+
+def test_a_refused_guess_says_why_with_the_repair_that_happened(bench):
+    answers = iter(["no json", {"workItems": h.items("a")}])
+    cast = bench.cast("x", agents={"Plan": lambda: next(answers)})
+    asked = Question(cast)
+    assert asked.guess("Socket-2").right
+    assert [turn.mode for turn in asked.twin.steps[0].turns] == ["work", "repair"]
+
+
+def test_a_person_decides_nothing_and_the_end_leaves_nothing_to_predict(bench):
+    cast = bench.cast("x", agents={"Plan": "person", "Narrate": lambda: "nothing was to be done"})
+    for _ in range(2):
+        with pytest.raises(MateriaError) as raised:
+            predict(cast, "Socket-2")
+        assert raised.value.kind == "not_decided"
+    cast.reply({"workItems": []})
+    cast.step()
+    with pytest.raises(MateriaError, match="at its end") as raised:
+        predict(cast, "end")
+    assert raised.value.kind == "nothing_to_predict"
+
+
+def test_an_agent_that_fails_stops_the_cast(bench):
+    def broken():
+        raise ValueError("no idea")
+
+    cast = bench.cast("x", agents={"Plan": broken})
+    seen = predict(cast, "stop")
+    assert seen.right
+    assert "no idea" in repr(seen)
+    assert seen.came == "stop"
+    assert cast.status == "ready"
+
+
+def test_at_its_end_a_cast_says_how_to_complete_it(bench):
+    cast = bench.cast("hi", loadout="Hello-Utility")
+    assert predict(cast, "end").right
+    cast.step()
+    with pytest.raises(MateriaError, match="at its end"):
+        predict(cast, "end")
+    assert cast.run() == "complete"
+    with pytest.raises(MateriaError, match="The cast is complete"):
+        question(cast)
+
+
+def test_while_a_step_runs_there_is_no_question(bench):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow():
+        begun.set()
+        go_on.wait(30)
+        return {"workItems": []}
+
+    cast = bench.cast("x", agents={"Plan": slow})
+    runs_of(cast).start("Step", cast.step)
+    assert begun.wait(30)
+    with pytest.raises(MateriaError, match="A step is running") as raised:
+        Question(cast)
+    assert raised.value.kind == "busy"
+    go_on.set()
+    assert runs_of(cast).wait(30)
+
+
+# -- the verb -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shell(bench, monkeypatch):
+    monkeypatch.chdir(bench.project)
+    return new_shell(bench)
+
+
+def test_the_verb_takes_a_socket_a_variable_or_shows_buttons(shell, bench):
+    bench.cast("x")
+    assert shell.run_line_magic("materia", "predict Socket-2").right
+    bench.current.step()
+    shell.user_ns["my_guess"] = sealed(seal("Socket-3"))
+    assert shell.run_line_magic("materia", "predict $my_guess").right
+    bench.current.step()
+    panel = shell.run_line_magic("materia", "predict")
+    assert isinstance(panel, PredictPanel)
+    shown = panel._repr_mimebundle_()
+    assert "Socket-3 runs next." in shown["text/plain"]
+    assert "Socket-5 | end | stop" in shown["text/plain"]
+    assert "<svg" in shown["image/svg+xml"]
+    panel.close()
+
+
+# -- the panel ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def make():
+    made = []
+
+    def one(cast):
+        made.append(PredictPanel(cast))
+        return made[-1]
+
+    yield one
+    for panel in made:
+        panel.close()
+
+
+def click(panel, place):
+    panel.buttons[place].click()
+    assert runs_of(panel.question.twin).wait(30)
+    panel.refresh()
+
+
+def shown(panel):
+    """All that the panel shows, as HTML."""
+    words = (one.value for one in widgets_in(panel.view) if isinstance(one, ui.HTML))
+    return "".join([panel.picture.svg, *words])
+
+
+def test_a_corrected_guess_is_judged_by_the_same_question(cast, make):
+    panel = make(cast)
+    assert list(panel.buttons) == [*cast.graph.sockets, "end", "stop"]
+    for place, told in (("end", "Not this time"), ("Socket-2", "Right"), ("Socket-3", "Not this time")):
+        click(panel, place)
+        assert told in shown(panel)
+        assert "Socket-1 runs next" in shown(panel)
+    assert cast.steps == []
+
+
+def test_a_click_on_a_socket_in_the_picture_is_a_guess(cast, make):
+    panel = make(cast)
+    assert panel.picture.places == list(cast.graph.sockets)
+    before = panel.picture.svg
+    for told in ({"guess": "Socket-77"}, {"guess": ["end"]}, {"guess": "end"}, "Socket-2", None):
+        panel.picture._handle_custom_msg(told, [])
+    assert panel.answer is None, "no such place in the picture"
+    panel.picture._handle_custom_msg({"guess": "Socket-2"}, [])
+    assert runs_of(panel.question.twin).wait(30)
+    panel.refresh()
+    assert panel.answer.right
+    assert panel.picture.svg != before, "the way that was taken is drawn"
+
+
+def test_a_cast_that_has_run_to_its_end_leaves_the_question_open(cast, make):
+    panel = make(cast)
+    cast.run()
+    assert not any(one.disabled for one in panel.buttons.values())
+    click(panel, "Socket-2")
+    assert panel.answer.right
+
+
+def test_a_question_that_cannot_be_asked_has_no_buttons(cast, make):
+    cast.run()
+    panel = make(cast)
+    assert not panel.buttons
+    assert "no step to predict" in shown(panel)
+
+
+def test_the_verdict_is_announced_and_the_picture_shows_where_the_cast_stands(cast, make):
+    panel = make(cast)
+    assert "alert" not in shown(panel)
+    assert "<svg" in shown(panel)
+    assert "Socket-1, visit 1" in shown(panel)
+    click(panel, "Socket-2")
+    assert 'role="alert"' in shown(panel)
+
+
+def test_a_double_click_does_no_harm_and_keeps_the_focus(bench, make):
+    """A button that is disabled would let the focus fall to the page."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow():
+        begun.set()
+        go_on.wait(30)
+        return {"workItems": h.items("a")}
+
+    panel = make(bench.cast("x", agents={"Plan": slow}))
+    panel.buttons["end"].click()
+    assert begun.wait(30)
+    panel.buttons["end"].click()
+    assert not panel.buttons["end"].disabled
+    assert not panel.notice.value
+    go_on.set()
+    assert runs_of(panel.question.twin).wait(30)
+    assert panel.answer.guess == "end"
+
+
+def test_an_error_appears_under_the_panel_and_names_are_escaped(bench, make):
+    hostile = "<img src=x onerror=alert(1)>"
+    panel = make(bench.cast("x", agents={"Plan": lambda: hostile}))
+    click(panel, "end")
+    assert panel.answer.came == "stop"
+    assert "<img" not in shown(panel)
+    panel = make(bench.cast("x", agents={"Plan": "person"}))
+    click(panel, "end")
+    assert "waits for a person" in panel.notice.value

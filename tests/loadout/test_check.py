@@ -1,0 +1,518 @@
+"""Problems of a config: codes and paths of R26 and R27, all at once, whatever the JSON."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from loadout_samples import AGENT, UTILITY, config, edge, json_values, looped, route
+from materia_nb.loadout import LoadoutError, build_graph, check_config, config_fields
+from materia_nb.loadout.check_fields import check_fields
+from materia_nb.loadout.models import MODELS
+from materia_nb.loadout.report import Findings
+
+VECTORS = Path(__file__).parents[1] / "vectors"
+
+
+def read_vectors(name):
+    return [json.loads(line) for line in (VECTORS / name).read_text(encoding="utf-8").splitlines() if line]
+
+
+def found(document, loadout=None):
+    return {(problem.code, problem.source) for problem in check_config(document, loadout).problems}
+
+
+@pytest.mark.parametrize("vector", read_vectors("validate.jsonl"), ids=lambda vector: vector["id"])
+def test_vector(vector):
+    report = check_config(vector["config"])
+    assert report.ok is vector["expect"]["ok"], str(report)
+    wanted = {tuple(pair) for pair in vector["expect"].get("problems") or []}
+    assert wanted <= {(problem.code, problem.source) for problem in report.problems}
+    if report.ok:
+        build_graph(vector["config"])
+    else:
+        with pytest.raises(LoadoutError):
+            build_graph(vector["config"])
+
+
+@given(json_values)
+@example({"loadouts": {"T": {"entry": [], "sockets": {"Socket-1": {"edges": [{"to": {}, "when": []}]}}}}})
+@example(
+    {"loadouts": {"T": {"sockets": {"a": 1}, "loops": {"L": {"sockets": [[], {}], "exit": {"from": []}}}}}}
+)
+@example({"limits": {"maxEdgeTraversals": 10**400}, "budget": {"maxTokens": float("nan")}})
+def test_checking_never_raises_whatever_the_json(document):
+    report = check_config(document)
+    for finding in (*report.problems, *report.hints):
+        assert finding.code
+        assert finding.message
+        assert finding.hint
+        str(finding)
+
+
+@given(json_values, json_values)
+def test_checking_never_raises_whatever_is_inside_a_loadout(socket, loop):
+    document = config(
+        {"Socket-1": socket, "Socket-2": {"materia": "P"}}, loops={"L": loop, "M": {"exits": [loop]}}
+    )
+    document["materia"]["X"] = socket
+    report = check_config(document)
+    if report.ok:
+        build_graph(document)
+    else:
+        with pytest.raises(LoadoutError):
+            build_graph(document, "T", {})
+
+
+def test_all_problems_are_reported_at_once():
+    document = config(
+        {
+            "Socket-1": {
+                "materia": "Nobody",
+                "edges": [{"when": "passed", "to": "Socket-9", "maxTraversals": 0}],
+            },
+            "bad id": {"materia": "P", "parse": "yaml"},
+        },
+        entry="Socket-7",
+        limits={"maxEdgeTraversals": 0},
+    )
+    document["materia"]["P"]["prompt"] = " "
+    assert found(document) >= {
+        ("unknown-endpoint", "entry"),
+        ("unknown-materia", "Socket-1.materia"),
+        ("invalid-edge-condition", "Socket-1.edges[0].when"),
+        ("unknown-endpoint", "Socket-1.edges[0].to"),
+        ("invalid-edge", "Socket-1.edges[0].maxTraversals"),
+        ("invalid-socket-id", "sockets.bad id"),
+        ("invalid-socket", "bad id.parse"),
+        ("invalid-materia", "materia.P.prompt"),
+        ("invalid-config", "limits.maxEdgeTraversals"),
+    }
+
+
+def test_close_matches_are_offered():
+    document = config({"Socket-1": {"materia": "Buidl", "edges": [edge("Socket-11")]}})
+    document["materia"]["Build"] = AGENT
+    hints = {problem.source: problem.hint for problem in check_config(document).problems}
+    assert "'Build'" in hints["Socket-1.materia"]
+    assert "'Socket-1'" in hints["Socket-1.edges[0].to"]
+
+
+@pytest.mark.parametrize(
+    "id_, fine",
+    [
+        ("Socket-1", True),
+        ("hello.World_2", True),
+        ("x" * 64, True),
+        ("x" * 65, False),
+        ("end", False),
+        ("1st", False),
+        ("", False),
+        ("ä", False),
+        ("a/b", False),
+        ("a\n", False),
+    ],
+)
+def test_socket_ids_r26(id_, fine):
+    problems = found(config({id_: {"materia": "P"}}, entry=id_))
+    assert (("invalid-socket-id", f"sockets.{id_}") in problems) is not fine
+    assert bool(problems) is not fine
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, "3", None, True])
+def test_max_traversals_is_a_whole_number_from_one_r18(value):
+    document = config({"Socket-1": {"materia": "P", "edges": [edge("end", maxTraversals=value)]}})
+    assert found(document) == {("invalid-edge", "Socket-1.edges[0].maxTraversals")}
+
+
+def test_a_whole_number_may_be_spelt_with_a_point():
+    graph = build_graph(config({"Socket-1": {"materia": "P", "edges": [edge("end", maxTraversals=3.0)]}}))
+    assert graph.sockets["Socket-1"].edges[0].max_traversals == 3
+
+
+@pytest.mark.parametrize(
+    "limits, fine",
+    [
+        ({"repairAttempts": 0, "maxNoAdvanceCycles": 0, "maxEdgeTraversals": 1}, True),
+        ({"repairAttempts": -1}, False),
+        ({"maxNoAdvanceCycles": 1.5}, False),
+        ({"maxEdgeTraversals": 0}, False),
+        ({"maxEdgeTraversals": None}, False),
+        ({"maxSocketVisits": "whatever"}, True),
+    ],
+)
+def test_limits_r18_r19(limits, fine):
+    assert check_config(config({"Socket-1": {"materia": "P"}}, limits=limits)).ok is fine
+
+
+@pytest.mark.parametrize(
+    "changed, field",
+    [
+        ({"tools": "all"}, "tools"),
+        ({"tools": ["read", ""]}, "tools"),
+        ({"tools": {"type": "custom"}}, "tools.tools"),
+        ({"tools": None}, "tools"),
+        ({"prompt": "  "}, "prompt"),
+        ({"model": 5}, "model"),
+        ({"multiTurn": "yes"}, "multiTurn"),
+        ({"generator": 1}, "generator"),
+        ({"parse": "yaml"}, "parse"),
+        ({"type": "robot"}, "type"),
+    ],
+)
+def test_agents_r26(changed, field):
+    document = config({"Socket-1": {"materia": "P"}})
+    document["materia"]["P"].update(changed)
+    assert found(document) == {("invalid-materia", f"materia.P.{field}")}
+
+
+@pytest.mark.parametrize(
+    "tools", ["none", "readOnly", "coding", [], ["read"], {"type": "custom", "tools": ["read"]}]
+)
+def test_tool_scopes(tools):
+    document = config({"Socket-1": {"materia": "P"}})
+    document["materia"]["P"]["tools"] = tools
+    wanted = tools["tools"] if isinstance(tools, dict) else tools
+    kept = build_graph(document).sockets["Socket-1"].materia.tools
+    assert kept == (wanted if isinstance(wanted, str) else tuple(wanted))
+
+
+@pytest.mark.parametrize(
+    "changed, field",
+    [
+        ({"command": None}, "command"),
+        ({"command": "true"}, "command"),
+        ({"command": []}, "command"),
+        ({"command": ["echo", ""]}, "command[1]"),
+        ({"command": ["echo", 1]}, "command[1]"),
+        ({"timeoutMs": 0}, "timeoutMs"),
+        ({"timeoutMs": True}, "timeoutMs"),
+        ({"params": []}, "params"),
+        ({"assign": {"x": 1}}, "assign.x"),
+        ({"assign": {"x": "$.a["}}, "assign.x"),
+        ({"script": {"kind": "shippedUtility", "name": "../x.py"}}, "script.name"),
+        ({"script": {"kind": "shippedUtility", "name": "a\\b.py"}}, "script.name"),
+        ({"script": {"kind": "other", "name": "x.py"}}, "script.kind"),
+        ({"script": "x.py"}, "script"),
+    ],
+)
+def test_utilities_r25_r26(changed, field):
+    document = config({"Socket-1": {"materia": "U"}})
+    document["materia"]["U"].update(changed)
+    assert found(document) == {("invalid-materia", f"materia.U.{field}")}
+
+
+def test_a_materia_without_type_is_what_it_has():
+    document = config({"Socket-1": {"materia": "A"}, "Socket-2": {"materia": "B"}})
+    document["materia"]["A"] = {"tools": "none", "prompt": "p"}
+    document["materia"]["B"] = {"command": ["true"]}
+    graph = build_graph(document)
+    assert [graph.sockets[id_].materia.kind for id_ in ("Socket-1", "Socket-2")] == ["agent", "utility"]
+
+
+@pytest.mark.parametrize(
+    "runs", [{"command": ["true"]}, {"script": {"kind": "shippedUtility", "name": "detect-vcs.py"}}]
+)
+def test_a_materia_that_could_be_either_must_say_which_it_is_r38(runs):
+    document = config({"Socket-1": {"materia": "A"}})
+    document["materia"]["A"] = {"tools": "none", "prompt": "p", **runs}
+    assert found(document) == {("invalid-materia", "A")}
+    document["materia"]["A"]["type"] = "agent"
+    assert found(document) == set()
+
+
+def test_without_an_entry_a_cast_starts_at_the_first_socket_r36():
+    document = config(
+        {"Socket-2": {"materia": "P", "edges": [edge("Socket-1")]}, "Socket-1": {"materia": "P"}}
+    )
+    del document["loadouts"]["T"]["entry"]
+    assert build_graph(document).entry == "Socket-2"
+    assert ("missing-entry", "entry") in {(hint.code, hint.source) for hint in check_config(document).hints}
+
+
+@pytest.mark.parametrize(
+    "socket, problem",
+    [
+        ({"parse": "text"}, "parse"),
+        ({"assign": {"workItems": "$.tasks"}}, "assign.workItems"),
+        ({"assign": {".workItems.": "$.tasks"}}, "assign..workItems."),
+    ],
+)
+def test_an_agent_generator_is_json_and_hands_on_its_items_r4(socket, problem):
+    agent = config({"Socket-1": {"materia": "G", **socket}})
+    assert found(agent) == {("invalid-generator", f"Socket-1.{problem}")}
+    assert check_config(config({"Socket-1": {"materia": "UG", **socket}})).ok
+
+
+def test_sources_of_an_agent_socket_must_be_jsonpath_r11():
+    for source, fine in [
+        ("$.a.b.0", True),
+        ("$", True),
+        ("$.items[*].title", True),
+        ("$.a[", False),
+        ("state.[", True),
+    ]:
+        document = config({"Socket-1": {"materia": "P", "parse": "json", "assign": {"x": source}}})
+        assert found(document) == (set() if fine else {("invalid-socket", "Socket-1.assign.x")})
+
+
+@pytest.mark.parametrize("field", ["cursor", "items"])
+def test_advance_takes_what_it_lacks_from_an_iterator_r13(field):
+    advance = {"cursor": "workItemIndex", "items": "state.workItems"}
+    del advance[field]
+    alone = config({"Socket-1": {"materia": "P", "advance": advance}})
+    assert found(alone) == {("invalid-socket", f"Socket-1.advance.{field}")}
+    assert check_config(looped(Socket_3={"advance": advance})).ok
+
+
+@pytest.mark.parametrize("when", [None, "$.x", "passed", True])
+def test_advance_knows_the_canonical_conditions_only_r14(when):
+    document = looped(Socket_3={"advance": {"when": when}})
+    assert found(document) == {("invalid-edge-condition", "Socket-3.advance.when")}
+
+
+@pytest.mark.parametrize(
+    "consumes, problem",
+    [
+        ({}, ("missing-endpoint", "loops.L.consumes.from")),
+        ({"from": "G"}, ("unknown-endpoint", "loops.L.consumes.from")),
+        ({"from": "end"}, ("invalid-socket-id", "loops.L.consumes.from")),
+        ({"from": "Socket-4"}, ("invalid-loop", "loops.L.consumes.from")),
+        ({"from": "Socket-2"}, ("invalid-loop", "loops.L.consumes.from")),
+        ({"from": "Socket-1", "output": "tasks"}, ("invalid-loop", "loops.L.consumes.output")),
+        ({"from": "Socket-1", "cursor": 5}, ("invalid-loop", "loops.L.consumes.cursor")),
+        ("Socket-1", ("invalid-loop", "loops.L.consumes")),
+    ],
+)
+def test_what_a_loop_consumes_r27(consumes, problem):
+    assert found(looped({"consumes": consumes})) == {problem}
+
+
+@pytest.mark.parametrize("source", ["G", "Socket-4", "Socket-2"])
+def test_a_wrong_source_is_answered_with_the_right_one_r27(source):
+    problem = check_config(looped({"consumes": {"from": source}})).problems[0]
+    assert "'Socket-1'" in problem.hint
+
+
+def test_exactly_one_edge_of_one_generator_leads_into_a_loop_r27():
+    two_edges = looped(Socket_1={"edges": [edge("Socket-2", "satisfied"), edge("Socket-3")]})
+    assert found(two_edges) == {("invalid-loop", "loops.L.consumes")}
+    other_socket = looped(Socket_4={"edges": [edge("Socket-2")]})
+    assert check_config(other_socket).ok
+    other_generator = looped(Socket_4={"materia": "UG", "edges": [edge("Socket-2")]})
+    assert found(other_generator) == {("invalid-loop", "loops.L.consumes")}
+
+
+def test_a_generator_is_no_member_of_a_loop_over_another_r27():
+    assert found(looped(Socket_3={"materia": "G"})) == {("invalid-loop", "loops.L.sockets[1]")}
+
+
+def test_exit_routes_do_not_close_a_cycle_r27():
+    document = looped(
+        {"exits": [route("Socket-3", "always", "Socket-2")]}, Socket_3={"edges": [edge("Socket-4")]}
+    )
+    assert found(document) == {("invalid-loop", "loops.L.sockets")}
+
+
+def test_loops_over_one_generator_need_their_own_cursors_r27():
+    sockets = {
+        "Socket-1": {"materia": "G", "edges": [edge("Socket-2", "satisfied"), edge("Socket-3")]},
+        "Socket-2": {"materia": "P", "edges": [edge("Socket-2")]},
+        "Socket-3": {"materia": "P", "edges": [edge("Socket-3")]},
+    }
+    loops = {
+        name: {"sockets": [id_], "consumes": {"from": "Socket-1"}}
+        for name, id_ in [("A", "Socket-2"), ("B", "Socket-3")]
+    }
+    assert found(config(sockets, loops=loops)) == {("invalid-loop", "loops.B.consumes.cursor")}
+    loops["B"]["consumes"]["cursor"] = "second"
+    assert check_config(config(sockets, loops=loops)).ok
+
+
+@pytest.mark.parametrize(
+    "legacy, problems",
+    [
+        ({"from": "Socket-3", "when": "satisfied"}, {("missing-endpoint", "loops.L.exit.to")}),
+        ({"when": "satisfied", "to": "end"}, {("missing-endpoint", "loops.L.exit.from")}),
+        ({"from": "Socket-3", "to": "end"}, {("invalid-edge-condition", "loops.L.exit.when")}),
+        ({"from": "Socket-9", "when": "always", "to": "end"}, {("unknown-endpoint", "loops.L.exit.from")}),
+        ([], {("invalid-loop", "loops.L.exit")}),
+    ],
+)
+def test_legacy_exit(legacy, problems):
+    assert found(looped({"exit": legacy})) == problems
+
+
+@pytest.mark.parametrize(
+    "advance, fields",
+    [
+        ({"cursor": "workItemIndex", "items": "state.workItems", "when": "satisfied"}, []),
+        ({"when": "satisfied", "done": "end"}, []),
+        ({}, ["when"]),
+        ({"cursor": "i", "items": "state.rows", "when": "satisfied"}, ["cursor", "items"]),
+    ],
+)
+def test_an_authored_advance_equals_the_one_of_the_legacy_exit_r27(advance, fields):
+    document = looped(
+        {"exit": {"from": "Socket-3", "when": "satisfied", "to": "end"}}, Socket_3={"advance": advance}
+    )
+    assert found(document) == {("invalid-loop", f"Socket-3.advance.{field}") for field in fields}
+
+
+def test_explicit_text_of_a_utility_at_a_guarded_legacy_exit_r15():
+    document = looped(
+        {"exit": {"from": "Socket-3", "when": "satisfied", "to": "end"}}, Socket_3={"materia": "U"}
+    )
+    document["materia"]["U"]["parse"] = "text"
+    assert found(document) == {("invalid-loop", "Socket-3.parse")}
+
+
+@pytest.mark.parametrize(
+    "edges, fine",
+    [
+        ([edge("Socket-2")], True),
+        ([edge("Socket-2", "satisfied"), edge("Socket-2")], True),
+        ([edge("Socket-2", "satisfied"), edge("Socket-4")], False),
+        ([], False),
+    ],
+)
+def test_a_legacy_exit_leaves_a_way_back_r27(edges, fine):
+    document = looped(
+        {"exit": {"from": "Socket-3", "when": "satisfied", "to": "end"}},
+        Socket_2={"edges": [edge("Socket-2", "not_satisfied"), edge("Socket-3")]},
+        Socket_3={"edges": edges},
+    )
+    assert found(document) == (set() if fine else {("invalid-loop", "Socket-3.edges")})
+
+
+def test_one_loadout_is_checked_without_the_others():
+    document = config({"Socket-1": {"materia": "P"}})
+    document["loadouts"]["Broken"] = {"entry": "nowhere"}
+    document["materia"]["Broken"] = {"type": "utility"}
+    assert not check_config(document).ok
+    assert check_config(document, "T").ok
+    assert build_graph(document, "T").name == "T"
+    assert found(document, "Tea") == {("invalid-config", "loadouts")}
+
+
+def test_the_error_counts_the_problems_and_shows_the_first():
+    document = config({f"Socket-{number}": {"materia": "Nobody"} for number in range(1, 9)})
+    with pytest.raises(LoadoutError) as caught:
+        build_graph(document)
+    text = str(caught.value)
+    assert "8 problems" in text
+    assert "Socket-1.materia" in text
+    assert "3 more" in text
+    assert caught.value.kind == "refused"
+    assert len(caught.value.report.problems) == 8
+
+
+def test_a_large_broken_loadout_is_checked_without_endless_comparing():
+    sockets = {
+        f"Socket-{number}": {"materia": "P", "edges": [edge(f"Sockel-{number}")]} for number in range(1, 1001)
+    }
+    start = time.process_time()
+    assert len(check_config(config(sockets)).problems) == 1000
+    assert time.process_time() - start < 10
+
+
+def test_a_command_part_may_be_blank_but_the_program_may_not():
+    document = config({"Socket-1": {"materia": "U"}})
+    document["materia"]["U"] = {**UTILITY, "command": ["printf", " "]}
+    assert check_config(document).ok
+    document["materia"]["U"]["command"] = [" "]
+    assert found(document) == {("invalid-materia", "materia.U.command[0]")}
+
+
+def _places(value, path=()):
+    yield path
+    children = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
+    for key, child in children:
+        yield from _places(child, (*path, key))
+
+
+@given(st.data(), json_values)
+def test_checking_never_raises_on_a_config_with_one_thing_replaced(data, value):
+    vector = data.draw(st.sampled_from(read_vectors("validate.jsonl")))
+    document = vector["config"]
+    *way, last = data.draw(st.sampled_from([path for path in _places(document) if path]))
+    node = document
+    for key in way:
+        node = node[key]
+    node[last] = value
+    if check_config(document).ok:
+        build_graph(document)
+
+
+@pytest.mark.parametrize("source", ['$.a[?(@.b =~ "(a+)+$")]', "$..a..a..a", "$.a.`sub(/(a+)+$/, x)`"])
+def test_expressions_that_an_output_can_keep_busy_for_ever_are_refused(source):
+    document = config({"Socket-1": {"materia": "P", "parse": "json", "assign": {"x": source}}})
+    assert found(document) == {("invalid-socket", "Socket-1.assign.x")}
+    document = config({"Socket-1": {"materia": "U"}})
+    document["materia"]["U"]["assign"] = {"x": source}
+    assert found(document) == {("invalid-materia", "materia.U.assign.x")}
+
+
+@pytest.mark.parametrize("field", ["parallel", "parallelPlanner"])
+def test_a_loadout_that_needs_streams_has_one_problem_that_says_so(field):
+    document = looped(
+        Socket_1={"edges": [edge("Socket-4")]}, Socket_4={"materia": "W", "edges": [edge("Socket-2")]}
+    )
+    document["loadouts"]["T"]["loops"]["L"]["parallel"] = {"maxConcurrency": 2}
+    document["materia"]["G"][field] = True
+    document["materia"]["W"] = {"type": "utility", "utility": "vcs.spawnJjWorkspace", "parallelSafe": True}
+    document["parallelism"] = {"maxConcurrency": 2}
+    assert found(document, "T") == {("parallel-generation", "Socket-1.materia")}
+    assert not [hint for hint in check_config(document, "T").hints if hint.code == "unknown-field"]
+
+
+def test_only_a_generator_is_parallel():
+    document = config({"Socket-1": {"materia": "P"}})
+    document["materia"]["P"]["parallel"] = True
+    assert found(document) == {("invalid-materia", "materia.P.parallel")}
+
+
+@pytest.mark.parametrize(
+    "alias, now",
+    [("vcs.detect", "Detect-VCS"), ("project.ensureIgnored", "Ignore-Artifacts"), ("echo", "command")],
+)
+def test_what_is_built_into_the_reference_is_refused_with_what_to_place_instead(alias, now):
+    document = config({"Socket-1": {"materia": "U"}})
+    document["materia"]["U"] = {"type": "utility", "utility": alias}
+    (problem,) = check_config(document).problems
+    assert problem.source == "materia.U.utility"
+    assert now in problem.hint
+
+
+@pytest.mark.parametrize("old", ["detectVcs", "currentUtilityVcsDetect1a2b"])
+def test_an_id_of_earlier_versions_is_answered_with_the_one_of_now(old):
+    (problem,) = check_config(config({"Socket-1": {"materia": old}})).problems
+    assert problem.hint == "it is called 'Detect-VCS' now"
+
+
+@pytest.mark.parametrize("row", config_fields(), ids=lambda row: f"{row.model}.{row.field}")
+def test_a_problem_of_a_field_names_it_and_says_what_to_write(row):
+    model = next(model for model in MODELS if model.__name__ == row.model)
+    findings = Findings()
+    check_fields(findings, model, {row.field: "\0"}, "here")
+    for problem in findings.found:
+        assert problem.source.startswith("here.")
+        assert problem.hint.startswith(("write ", "name ", "list ", "remove "))
+
+
+def test_half_a_surrogate_pair_in_a_wrong_value_is_a_problem_like_any_other():
+    document = config({"Socket-1": {"materia": "P", "assign": {"a": ["\ud800"]}}})
+    assert found(document) == {("invalid-socket", "Socket-1.assign.a")}
+
+
+def test_each_wrong_part_of_a_command_is_a_problem():
+    document = config({"Socket-1": {"materia": "U"}})
+    document["materia"]["U"]["command"] = ["x", "", 5, "a\0"]
+    assert found(document) == {("invalid-materia", f"materia.U.command[{place}]") for place in (1, 2, 3)}

@@ -1,0 +1,328 @@
+"""Loadouts put one behind the other: nothing of a part changes but where it ends."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
+
+from builders import NO, YES, Play, agent, asks, at, config, edge, exit_route, items, loop, say
+from drawn_loadouts import answer, loadouts, rules_of
+from materia_nb.engine import step as engine
+from materia_nb.engine.rules import Rules
+from materia_nb.errors import MateriaError
+from materia_nb.loadout import LoadoutError, build_graph, check_config, load_layers
+from materia_nb.loadout.compose import compose, find_part
+
+BUNDLED = load_layers(project="/nonexistent", env={"MATERIA_PROFILE_DIR": "/nonexistent"})
+
+
+def both(one, other):
+    """Two configs of :func:`builders.config` as one, with the loadouts A and B."""
+    top = {key: value for key, value in one.items() if key not in ("loadouts", "materia")}
+    return {
+        **top,
+        "loadouts": {"A": one["loadouts"]["T"], "B": other["loadouts"]["T"]},
+        "materia": one["materia"] | other["materia"],
+    }
+
+
+def linked(document, *names):
+    made = compose(document, names or ("A", "B"))
+    found = check_config(made.document, made.name)
+    assert found.ok, str(found)
+    return made
+
+
+def loadout(made):
+    return made.document["loadouts"][made.name]
+
+
+# -- which parts ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", BUNDLED.loadout_names)
+def test_every_bundled_loadout_can_stand_before_every_other(first):
+    for second in BUNDLED.loadout_names:
+        made = compose(BUNDLED.document, [first, second], BUNDLED.owners)
+        found = check_config(made.document, made.name)
+        assert found.ok, str(found)
+        graph = build_graph(made.document, made.name, BUNDLED.owners)
+        alone = [build_graph(BUNDLED.document, name) for name in (first, second)]
+        assert list(graph.sockets) == [
+            f"Socket-{n}" for n in range(1, sum(len(one.sockets) for one in alone) + 1)
+        ]
+        assert len(graph.loops) == sum(len(one.loops) for one in alone)
+
+
+@pytest.mark.parametrize("name", sorted(BUNDLED.document["materia"]))
+def test_every_bundled_materia_is_a_part(name):
+    made = compose(BUNDLED.document, [name, "Full-Auto", name])
+    assert check_config(made.document, made.name).ok
+    assert made.sockets[0] == {"Socket-1": "Socket-1"}
+    assert made.sockets[2] == {"Socket-1": "Socket-9"}
+
+
+def test_a_name_that_means_two_things_is_refused_with_the_choices():
+    document = config({"Socket-1": at("T")}) | {}
+    document["materia"]["Same"] = agent()
+    document["loadouts"]["Same"] = {"entry": "X", "sockets": {"X": at("U")}}
+    with pytest.raises(MateriaError) as caught:
+        compose(document, ["Same"])
+    assert caught.value.kind == "ambiguous_part"
+    assert "loadout:Same" in caught.value.hint
+    assert "materia:Same" in caught.value.hint
+    assert find_part(document, "loadout:Same")[1]["entry"] == "X"
+    assert find_part(document, "materia:Same")[1]["sockets"] == {"Socket-1": {"materia": "Same"}}
+
+
+@pytest.mark.parametrize("name, near", [("Plam", "P"), ("materia:Q", "P"), ("loadout:P", "T"), ("", "")])
+def test_an_unknown_name_is_one_clear_error(name, near):
+    with pytest.raises(MateriaError) as caught:
+        compose(config({"Socket-1": at("P")}), [name])
+    assert caught.value.kind == "unknown_part"
+    assert near in caught.value.hint
+
+
+def test_nothing_to_link_and_a_faulty_part_are_errors():
+    with pytest.raises(MateriaError, match="Nothing to link"):
+        compose(config({"Socket-1": at("P")}), [])
+    faulty = both(config({"X": at("P")}), config({"Y": at("Nobody")}))
+    with pytest.raises(LoadoutError, match="B"):
+        compose(faulty, ["A", "B"])
+
+
+def test_the_config_that_was_given_is_not_changed():
+    before = json.dumps(BUNDLED.document)
+    compose(BUNDLED.document, ["Teach-Exits", "Blackbelt", "Release"])
+    assert json.dumps(BUNDLED.document) == before
+
+
+# -- where the parts end --------------------------------------------------------------------
+
+
+def ends(play):
+    return play.at, play.sockets
+
+
+def test_edges_to_the_end_and_those_that_do_not_match_lead_on():
+    one = config({"X": asks(edge("end", "satisfied"), materia="P"), "Z": at("T")})
+    made = linked(both(one, config({"Y": at("P")})))
+    for said in (YES, NO):
+        assert Play(made.document, said).at == "Socket-3"
+    assert loadout(made)["sockets"]["Socket-2"]["edges"] == [edge("Socket-3")]
+
+
+def test_a_utility_still_owes_what_its_guards_read():
+    """R7: an always edge would free it of that, so it gets the other guard."""
+    one = config({"X": at("U", edge("end", "satisfied"))})
+    made = linked(both(one, config({"Y": at("P")})))
+    assert Play(made.document, NO).at == "Socket-2"
+    assert Play(made.document, "{}").failure == "invalid_output"
+
+
+def retries(exits):
+    return config(
+        {
+            "Plan": asks(edge("Build"), materia="G"),
+            "Build": asks(edge("Build", "not_satisfied", 2), edge("Build", "satisfied")),
+            "Tell": at("P"),
+        },
+        {"L": loop("Build", exits=exits)},
+    )
+
+
+@pytest.mark.parametrize("said", [YES, NO, "no guard"])
+def test_r16_a_list_that_is_exhausted_without_a_fitting_exit_leads_on(said):
+    parsed = "text" if said == "no guard" else "json"
+    one = config(
+        {
+            "Plan": asks(edge("Build"), materia="G"),
+            "Build": at("P", edge("Build"), parse=parsed, advance={"when": "always"}),
+            "Tell": at("P"),
+        },
+        {"L": loop("Build", exits=[exit_route("Build", "satisfied", "Tell")])},
+    )
+    made = linked(both(one, config({"Y": at("P")})))
+    play = Play(made.document, items("a"), said)
+    assert play.at == ("Socket-3" if said == YES else "Socket-4")
+
+
+def test_r16_an_empty_list_leads_on_and_the_advance_stays_what_it_was():
+    exits = [exit_route("Build", "satisfied", "Tell")]
+    made = linked(both(retries(exits), config({"Y": at("P")})))
+    assert ends(Play(made.document, items())) == ("Socket-4", ["Socket-1", "Socket-4"])
+    played = Play(made.document, items("a", "b"), NO, YES, YES, "told")
+    assert played.sockets == ["Socket-1", *["Socket-2"] * 3, "Socket-3", "Socket-4"]
+
+
+def test_a_foreach_leads_on_when_it_is_exhausted_or_empty():
+    one = config({"X": at("U", edge("X"), foreach={"items": "state.rows"}, advance={})}, entry="X")
+    one["loadouts"]["T"]["sockets"]["Seed"] = at("U", edge("X"))
+    one["loadouts"]["T"]["entry"] = "Seed"
+    made = linked(both(one, config({"Y": at("P")})))
+    assert Play(made.document, say(state={"rows": []})).sockets == ["Socket-2", "Socket-3"]
+    rows = Play(made.document, say(state={"rows": [1, 2]}), "{}", "{}")
+    assert rows.sockets == ["Socket-2", "Socket-1", "Socket-1", "Socket-3"]
+
+
+def test_the_older_form_of_an_exit_leads_on_too():
+    one = config(
+        {"Plan": asks(edge("Build"), materia="G"), "Build": asks(edge("Build"))},
+        {"L": loop("Build", exit={"from": "Build", "when": "satisfied", "to": "end"})},
+    )
+    made = linked(both(one, config({"Y": at("P")})))
+    assert Play(made.document, items("a"), YES).at == "Socket-3"
+    assert Play(made.document, items("a"), NO).at == "Socket-2"
+
+
+def test_a_loop_that_nothing_can_be_said_of_is_refused():
+    one = config(
+        {"Plan": asks(edge("Build"), materia="G"), "Build": asks(edge("Build", "satisfied"), edge("end"))},
+        {"L": loop("Build")},
+    )
+    with pytest.raises(MateriaError) as caught:
+        compose(both(one, config({"Y": at("P")})), ["A", "B"])
+    assert (caught.value.kind, caught.value.where) == ("no_way_on", "loops.L")
+    assert check_config(compose(both(one, one), ["A"]).document).ok
+
+
+def test_exits_that_lead_round_through_empty_lists_are_refused():
+    """R16: a cast ends when it comes to an empty list for the second time in a row."""
+    one = retries([exit_route("Build", "always", "Build")])
+    with pytest.raises(MateriaError, match="leads back into empty lists"):
+        compose(both(one, config({"Y": at("P")})), ["A", "B"])
+    linked(both(config({"Y": at("P")}), one))
+
+
+# -- what is kept apart, and what is shared -------------------------------------------------
+
+
+def test_cursors_are_kept_apart_and_prompts_follow():
+    counted = config(
+        {
+            "Plan": asks(edge("Do"), materia="G"),
+            "Do": at("C", edge("Do")),
+        },
+        {"L": loop("Do", exits=[exit_route("Do", "always", "end")])},
+        materia={"C": agent("at {{cursor.workItemIndex}}")},
+    )
+    made = linked(both(counted, counted))
+    play = Play(made.document, items("a", "b"), "1", "2", items("c", "d"), "3")
+    assert play.state.cursors == {"workItemIndex": 2, "workItemIndex-2": 1}
+    assert made.copies == {"C-2": "C"}
+    assert play.prompt.instruction == "at 1"
+
+
+def test_a_list_of_rows_is_gone_through_by_both_parts():
+    """State is shared; a cursor that the first part left at the end would hide the rows from the second."""
+    rows = config(
+        {"X": at("U", edge("X"), foreach={"items": "state.rows", "cursor": "at"}, advance={})}, entry="X"
+    )
+    seed = config({"Seed": at("U", edge("end"))})
+    document = both(seed, rows)
+    made = linked(document, "A", "B", "B")
+    play = Play(made.document, say(state={"rows": [1, 2]}), "{}", "{}", "{}", "{}")
+    assert play.sockets == ["Socket-1", "Socket-2", "Socket-2", "Socket-3", "Socket-3"]
+
+
+def test_handoff_defaults_stay_with_their_loadout():
+    one, other = config({"X": asks()}), config({"Y": asks(), "Z": asks(handoff="sparse")})
+    other["loadouts"]["T"]["handoff"] = "envelope"
+    graph = build_graph(linked(both(one, other)).document)
+    assert [socket.handoff for socket in graph.sockets.values()] == ["sparse", "envelope", "sparse"]
+
+
+def test_what_a_loadout_tells_its_agents_of_the_cast_stays_with_it():
+    one, other = config({"X": at("P")}), config({"Y": at("P"), "Z": at("P", castContext="full")})
+    other["loadouts"]["T"]["castContext"] = "request"
+    graph = build_graph(linked(both(one, other)).document)
+    assert [socket.cast_context for socket in graph.sockets.values()] == ["full", "request", "full"]
+
+
+def test_what_the_first_part_leaves_is_what_the_second_finds():
+    made = linked(
+        both(config({"X": at("U")}), config({"Y": at("R")}, materia={"R": agent("{{state.found}}")}))
+    )
+    assert Play(made.document, say(state={"found": "gold"})).prompt.instruction == "gold"
+
+
+# -- whatever the loadouts ------------------------------------------------------------------
+
+
+def say_for(seed, part, here, visit):
+    rng = random.Random(f"{seed} {part} {here.socket.id} {visit.visit} {visit.turn}")
+    value = answer(rng, here)
+    try:
+        found = json.loads(value)
+    except ValueError:
+        return value
+    if isinstance(found, dict):
+        found.pop("context", None)  # it is kept with the id of its socket
+        return json.dumps(found)
+    return value
+
+
+def walk(rules, seed, parts, data=None):
+    """Run to the end; ``parts`` gives for a socket its part and its rules there. The route and the last state."""
+    state, route, prompt = engine.begin(rules, "r", None, data), [], None
+    while state.status in ("ready", "waiting"):
+        if state.status == "ready":
+            step = engine.enter(rules, state)
+            if visit := step.state.at if step.state.status == "waiting" else None:
+                part, here = parts(visit.socket)
+                route.append((part, here.socket.id, visit.item.position if visit.item else None))
+        elif state.at.mode == "draft" and state.at.drafts:
+            step = engine.finalize(rules, state, prompt)
+        else:
+            part, here = parts(state.at.socket)
+            step = engine.output(rules, state, say_for(seed, part, here, state.at), None, prompt)
+        state, prompt = step.state, step.prompt or prompt
+    return route, state
+
+
+def composed(one, other):
+    """The composition, where there is one."""
+    try:
+        return compose(both(one, other), ["A", "B"])
+    except MateriaError as error:
+        event(f"refused: {error.kind}")
+        if error.kind != "no_way_on" and error.where is not None:
+            raise
+        assume(False)
+
+
+@settings(max_examples=60)
+@given(loadouts(), loadouts(), st.integers(0, 2**32))
+def test_a_composition_visits_what_its_parts_visit(one, other, seed):
+    one = {**one, "budget": {}}
+    alone = [rules_of(one), rules_of({**other, "limits": one["limits"], "budget": {}})]
+    made = composed(one, other)
+    whole = Rules(build_graph(made.document))
+    back = {new: (n, alone[n].sockets[old]) for n, ids in enumerate(made.sockets) for old, new in ids.items()}
+    for lap in range(3):
+        lap_seed = f"{seed} {lap}"
+        first, state = walk(alone[0], lap_seed, lambda id_: (0, alone[0].sockets[id_]))
+        event(f"the first part: {state.failure.kind if state.failure else state.status}")
+        second = []
+        if state.status == "complete":
+            second, state = walk(alone[1], lap_seed, lambda id_: (1, alone[1].sockets[id_]), state.data)
+        route, end = walk(whole, lap_seed, back.__getitem__)
+        assert route == [*first, *second]
+        assert (end.status, end.failure and end.failure.kind) == (
+            state.status,
+            state.failure and state.failure.kind,
+        )
+        assert dict(end.data) == dict(state.data)
+
+
+@pytest.mark.parametrize("text", ["{{cursor." * 100_000, "{{cursor.x" + " " * 1_000_000, "{" * 1_000_000])
+def test_prompts_with_many_braces_are_linked_soon(text):
+    document = {
+        **BUNDLED.document,
+        "materia": {**BUNDLED.document["materia"], "Odd": {"prompt": text, "tools": "none"}},
+    }
+    assert compose(document, ["Odd", "Ask"]).document["materia"]["Odd"]["prompt"] == text

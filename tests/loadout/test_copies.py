@@ -1,0 +1,178 @@
+"""Copying a loadout into the project's config file, where it can be edited."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import cast_helpers as h
+import materia_nb
+from magics_helpers import new_shell
+from materia_nb.errors import MateriaError
+from materia_nb.loadout import read_config
+from materia_nb.loadout.layers import BUNDLED, PROJECT_FILE
+from materia_nb.magics.complete import candidates
+
+
+@pytest.fixture
+def wb(project):
+    made = materia_nb.Workbench(project)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def file(project):
+    return project / PROJECT_FILE
+
+
+def test_a_copy_is_the_same_loadout_under_its_own_name_and_chosen(wb, file):
+    before = BUNDLED.read_bytes()
+    shown = wb.copy_loadout("Full-Auto", "Mine")
+    assert (shown.name, shown.origin) == ("Mine", "project")
+    assert wb.chosen == "Mine"
+    document = read_config(file)
+    assert document == {"loadouts": {"Mine": read_config(BUNDLED)["loadouts"]["Full-Auto"]}}
+    assert not wb.check("Mine").problems
+    assert BUNDLED.read_bytes() == before
+
+
+def test_the_copy_can_be_edited_and_the_bundled_one_stays(wb, file):
+    wb.copy_loadout("Teach-Rework")
+    document = read_config(file)
+    document["loadouts"]["Teach-Rework-Copy"]["sockets"]["Socket-2"]["edges"][1]["maxTraversals"] = 7
+    file.write_text(json.dumps(document))
+    wb.reload()
+    assert wb.graph("Teach-Rework-Copy").sockets["Socket-2"].edges[1].max_traversals == 7
+    assert wb.graph("Teach-Rework").sockets["Socket-2"].edges[1].max_traversals == 2
+
+
+def test_with_its_materia(wb, file):
+    wb.copy_loadout("Release", "Mine", materia=True)
+    bundled = read_config(BUNDLED)["materia"]
+    document = read_config(file)
+    wanted = {"Ignore-Artifacts", "Release-Plan", "Commit-Sigil", "Build", "Auto-Eval", "Commit", "Narrate"}
+    assert document["materia"] == {name: bundled[name] for name in wanted}
+    assert wb.config.origin("materia", "Commit").name == "project"
+
+
+def test_everything_else_in_the_file_stays(wb, file):
+    file.parent.mkdir()
+    theirs = {
+        "comment": "größer",
+        "activeLoadout": "Own",
+        "limits": {"repairAttempts": 2},
+        "loadouts": {"Own": {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Build"}}}},
+        "materia": {"Build": {"tools": "none", "prompt": "mine"}},
+    }
+    file.write_text(json.dumps(theirs))
+    wb.define_materia("Build", {"tools": "none", "prompt": "of a cell"})
+    wb.copy_loadout("Full-Auto", "Mine", materia=True)
+    document = read_config(file)
+    assert document["loadouts"].pop("Mine")
+    added = document["materia"]
+    assert added.pop("Build") == theirs["materia"]["Build"], "what the file defines is not replaced"
+    assert set(added) == {"Ignore-Artifacts", "Detect-VCS", "Auto-Plan", "Auto-Eval", "Maintain", "Narrate"}
+    document["materia"] = theirs["materia"]
+    assert document == theirs
+
+
+@pytest.mark.parametrize("new", ["Ask", "Mine", "Own", "", "1st", "a/b", "x" * 65])
+def test_a_name_that_is_taken_or_cannot_be_one_is_refused(wb, file, new):
+    file.parent.mkdir()
+    file.write_text('{"loadouts": {"Own": null}}')
+    wb.define_loadout("Mine", {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": "Build"}}})
+    before = file.read_bytes()
+    if new:
+        with pytest.raises(MateriaError):
+            wb.copy_loadout("Full-Auto", new)
+        assert file.read_bytes() == before
+    else:
+        assert wb.copy_loadout("Full-Auto", new).name == "Full-Auto-Copy"
+        with pytest.raises(MateriaError, match="already"):
+            wb.copy_loadout("Full-Auto")
+
+
+def test_an_unknown_loadout_is_told_with_the_nearest(wb, file):
+    with pytest.raises(MateriaError, match="Full-Auto"):
+        wb.copy_loadout("Ful-Auto")
+    assert not file.parent.exists()
+
+
+@pytest.mark.parametrize("text", ["{ not json", "[1]", '{"loadouts": []}', '{"materia": 5}'])
+def test_a_faulty_file_is_not_touched(wb, file, text):
+    file.parent.mkdir()
+    file.write_text(text)
+    with pytest.raises(MateriaError) as caught:
+        wb.copy_loadout("Full-Auto", materia=True)
+    assert str(file) in caught.value.where
+    assert file.read_text() == text
+
+
+def test_a_file_that_cannot_be_written_is_told(wb, project):
+    (project / ".pi").write_text("no directory")
+    with pytest.raises(MateriaError):
+        wb.copy_loadout("Full-Auto")
+    assert (project / ".pi").read_text() == "no directory"
+
+
+def test_a_script_beside_the_config_is_found_from_the_copy(wb, project, tmp_path):
+    """R24."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "tell.py").write_text('print(\'{"state": {"told": true}}\')')
+    (elsewhere / "x.json").write_text("{}")
+    utility = {"type": "utility", "command": ["python3", "tell.py", "x.json"], "parse": "json"}
+    (elsewhere / "mine.json").write_text(json.dumps(h.one_config(utility)))
+    wb.load(elsewhere / "mine.json")
+    wb.copy_loadout("T", "Mine", materia=True)
+    copied = read_config(project / PROJECT_FILE)["materia"]["M"]["command"]
+    assert copied == ["python3", "../../elsewhere/tell.py", "x.json"]
+    again = materia_nb.Workbench(project)
+    cast = again.cast("x", loadout="Mine")
+    assert cast.run() == "complete"
+    assert cast.state["told"] is True
+    again.close()
+
+
+# -- the verb -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shell(project, monkeypatch):
+    monkeypatch.chdir(project)
+    made = new_shell()
+    yield made
+    made.user_ns["wb"].close()
+
+
+def test_the_verb_copies_and_completes(shell, file):
+    shown = shell.run_line_magic("materia", "copy Full-Auto My-Auto --materia")
+    assert "My-Auto (from project)" in repr(shown)
+    assert set(read_config(file)["loadouts"]) == {"My-Auto"}
+    assert "Build" in read_config(file)["materia"]
+    shell.run_line_magic("materia", "copy Ask")
+    assert set(read_config(file)["loadouts"]) == {"My-Auto", "Ask-Copy"}
+    assert "Answer" not in read_config(file)["materia"]
+    wb = shell.user_ns["wb"]
+    assert {"Full-Auto", "My-Auto", "--materia"} <= set(candidates(lambda: wb, ["copy"]))
+    assert candidates(lambda: wb, ["copy", "Full-Auto"]) == ["--materia"]
+    assert ".pi/pi-materia.json" in repr(shell.run_line_magic("materia", "help copy"))
+
+
+def test_the_verbs_tell_where_each_field_came_from_r33(shell, project):
+    (project / ".pi").mkdir(exist_ok=True)
+    (project / ".pi/pi-materia.json").write_text(
+        '{"materia": {"Build": {"model": "x"}}, "loadouts": {"Ask": {"label": "A"}}}'
+    )
+    rows = {row[0]: row for row in shell.run_line_magic("materia", "materia Build").rows}
+    assert rows["model"][:2] == ("model", "x")
+    assert rows["model"][2].startswith("project (")
+    assert rows["prompt"][2].startswith("bundled (")
+    assert {row[0]: row[3] for row in shell.run_line_magic("materia", "materia").rows}[
+        "Build"
+    ] == "bundled, project"
+    fields = {row[0]: row[2] for row in shell.run_line_magic("materia", "loadouts Ask").rows}
+    assert fields["label"].startswith("project (")
+    assert fields["sockets"].startswith("bundled (")

@@ -1,0 +1,70 @@
+"""Malformed configs and impossible names: every one ends in a clear error, never in one of a library."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+
+from magics_helpers import new_shell
+from materia_nb import Workbench
+from materia_nb.errors import MateriaError
+
+ODD = [
+    None,
+    5,
+    "x",
+    [],
+    [1],
+    {"a": 5},
+    {"a": {"sockets": [1]}},
+    {"a": {"sockets": 5, "loops": "x"}},
+    {"a": {"sockets": {"b": 5}}},
+]
+VERBS = [
+    "loadouts",
+    "loadouts a",
+    "materia",
+    "materia a",
+    "agent a person",
+    "check",
+    "show",
+    "doctor",
+    "grid",
+]
+
+
+@pytest.fixture
+def shell(bench):
+    return new_shell(bench)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("given", ODD)
+def test_verbs_take_a_config_of_any_shape(shell, bench, verb, given):
+    for group in ("loadouts", "materia"):
+        with suppress(MateriaError):
+            bench.load({group: given})
+        with suppress(MateriaError):
+            repr(shell.run_line_magic("materia", verb))
+
+
+@pytest.mark.parametrize("name", ["a\0b", "~no-such-person/x", "a" * 5000, "\ud800"])
+def test_a_name_that_no_file_can_have_is_a_clear_error(bench, name):
+    for use in (
+        bench.open,
+        bench.resume,
+        bench.load,
+        bench.recorded,
+        lambda name: bench.agent("*", f"recorded:{name}"),
+    ):
+        with pytest.raises(MateriaError) as caught:
+            use(name)
+        str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "~no-such-person/x"])
+def test_a_project_that_no_folder_can_be_is_a_clear_error(name):
+    with pytest.raises(MateriaError) as caught:
+        Workbench(name)
+    assert caught.value.hint

@@ -1,0 +1,85 @@
+"""What stays of a cast in the notebook's file, read without kernel, widgets or trust."""
+
+from __future__ import annotations
+
+import base64
+import sys
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from materia_nb.display.bundle import png_of
+from materia_nb.magics.record import RecordPicture, RecordText
+
+CELLS = {
+    "load": "%load_ext materia_nb",
+    "cast": "%materia cast --loadout Hello-Utility say (hi",
+    "shown": "wb.current",
+    "step": "%materia step",
+    "end": "%materia run",
+    "silent": "1 + 1",
+    "not ended": "%materia cast --loadout Hello-Utility again",
+    "patch": "from materia_nb.magics import progress; progress.SHOW_AFTER_S = 0",
+    "third": "%materia cast --loadout Hello-Utility for long",
+    "run": "print('before')\n%materia run",
+}
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory):
+    """The cells of one notebook, by name, as nbconvert executes them."""
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS.values()])
+    place = {"metadata": {"path": str(tmp_path_factory.mktemp("project"))}}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MATERIA_PROFILE_DIR", str(tmp_path_factory.mktemp("profile")))
+        NotebookClient(book, timeout=60, resources=place).execute()
+    return dict(zip(CELLS, book.cells, strict=True))
+
+
+def texts(cell):
+    return [output["data"]["text/plain"] for output in cell.outputs if "data" in output]
+
+
+def test_a_later_cell_that_runs_the_cast_brings_the_record_up_to_date(executed):
+    panel, record, picture = texts(executed["cast"])
+    assert "below is its record" in panel
+    assert picture.startswith("<picture of cast 20")
+    assert "Hello-Utility: complete after 1 step" in record
+    assert "data-record" in executed["cast"].outputs[2]["data"]["image/svg+xml"]
+    assert "%materia open 20" in record
+
+
+def test_a_cast_that_did_not_end_tells_how_to_go_on(executed):
+    record = texts(executed["not ended"])[1]
+    assert "ready after 0 steps" in record
+    assert "%materia resume 20" in record
+
+
+def test_a_long_run_that_nobody_watches_leaves_no_trace_of_a_progress_bar(executed):
+    assert [output["output_type"] for output in executed["run"].outputs] == ["stream", "execute_result"]
+
+
+def test_a_cast_shown_twice_has_the_same_record_twice(executed):
+    assert texts(executed["cast"])[1] == texts(executed["shown"])[1]
+    assert "after 1 step" in texts(executed["cast"])[1]
+
+
+def test_a_long_cast_tells_its_latest_steps(cast, monkeypatch):
+    monkeypatch.setattr("materia_nb.magics.record.MOST_STEPS", 2)
+    cast.run(steps=5)
+    shown = repr(RecordText(cast))
+    assert "... 3 earlier steps" in shown
+    assert "Socket-1" not in shown
+
+
+def test_the_picture_is_png_too_where_that_can_be_drawn(cast, monkeypatch):
+    pytest.importorskip("resvg_py")
+    shown = RecordPicture(cast)._repr_mimebundle_()
+    assert base64.b64decode(shown["image/png"]).startswith(b"\x89PNG")
+    assert png_of("no picture") is None
+
+
+def test_without_the_renderer_the_picture_is_svg_and_text(cast, monkeypatch):
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    assert set(RecordPicture(cast)._repr_mimebundle_()) == {"image/svg+xml", "text/plain"}

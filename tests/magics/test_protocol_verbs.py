@@ -1,0 +1,90 @@
+"""The verbs about handoffs in other formats and about suggestions, in a real IPython shell."""
+
+from __future__ import annotations
+
+import pytest
+
+from magics_helpers import new_shell
+from materia_nb.errors import MateriaError
+from protocol_helpers import block, contract
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+NOTES = {"memory_suggestions": ["The build needs an hour.", HOSTILE]}
+LOADOUT = """
+entry: Socket-1
+handoff: agent-contract
+sockets:
+  Socket-1: {materia: Do, parse: json}
+materia:
+  Do: {tools: none, prompt: "Do {{request}}"}
+"""
+
+
+@pytest.fixture
+def shell(project, monkeypatch):
+    monkeypatch.chdir(project)
+    made = new_shell()
+    made.run_cell_magic("materia", "loadout Do", LOADOUT)
+    made.user_ns["wb"].agents.set("Do", lambda: block({**contract(), **NOTES}))
+    yield made
+    made.user_ns["wb"].close()
+
+
+def line(shell, text):
+    return shell.run_line_magic("materia", text)
+
+
+def text(value):
+    return value._repr_mimebundle_()["text/plain"]
+
+
+def ran(shell):
+    line(shell, "cast x")
+    line(shell, "run")
+    return shell.user_ns["wb"].current
+
+
+def test_translate_gives_the_object_and_what_is_lost(shell):
+    ran(shell)
+    view = line(shell, "translate sparse 1")
+    assert view.value["satisfied"] is True
+    assert view.name == "sparse"
+    assert "lost: $.agent_status.agent_id" in text(view)
+    assert "Step 1, Socket-1: agent-contract as sparse" in view._repr_mimebundle_()["text/html"]
+    assert line(shell, "translate agent-contract").lost == []
+
+
+def test_handoff_shows_the_contract(shell):
+    ran(shell)
+    shown = text(line(shell, "handoff"))
+    assert "status  COMPLETE" in shown
+    assert "suggests to remember" in shown
+
+
+def test_suggestions_are_listed_and_kept_by_number(shell):
+    assert ran(shell).status == "complete"
+    listed = line(shell, "suggestions")
+    assert len(listed) == 2
+    assert "The build needs an hour." in text(listed)
+    assert "kept" not in text(listed).splitlines()[2]
+    assert HOSTILE not in listed._repr_mimebundle_()["text/html"]
+    assert "kept" in text(line(shell, "remember 1")).splitlines()[2]
+    assert [one.kept for one in shell.user_ns["wb"].current.now.suggestions] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "said, told",
+    [
+        ("translate", "PROTOCOL is missing"),
+        ("translate sprase", "sparse"),
+        ("translate sparse 9", "no step 9"),
+        ("remember", "NUMBER is missing"),
+        ("remember 7", "the cast has 2"),
+        ("remember x", "whole number"),
+    ],
+)
+def test_what_cannot_be_done_says_so(shell, said, told):
+    ran(shell)
+    with pytest.raises(MateriaError) as error:
+        line(shell, said)
+    assert told in str(error.value)

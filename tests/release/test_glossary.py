@@ -1,0 +1,62 @@
+"""The glossary has each word of the lessons once, short and linked."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+ENTRIES = {
+    head.lower(): body.strip()
+    for head, body in re.findall(r"^## (.+)\n((?:(?!## ).*\n?)+)", PAGE, re.MULTILINE)
+}
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]-*.ipynb"))
+ALSO = {"agent-contract": "agent contract", "loop region": "loop"}
+"""Other forms of a word."""
+
+
+def first_page(notebook: Path) -> str:
+    return "".join(json.loads(notebook.read_text(encoding="utf-8"))["cells"][0]["source"])
+
+
+def words_of(text: str) -> set[str]:
+    """What a text sets in italics as a word of its own, in the singular; names of materia have capitals."""
+    found = re.findall(r"\*([a-z][a-z -]*)\*", re.sub(r"\*\*.*?\*\*", "", text))
+    return {ALSO.get(word, word if word in ENTRIES else word.removesuffix("s")) for word in found}
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_words_of_a_lessons_first_page_are_explained(notebook):
+    assert words_of(first_page(notebook)) - set(ENTRIES) == set()
+
+
+def test_there_are_such_words():
+    words = set().union(*(words_of(first_page(path)) for path in NOTEBOOKS))
+    assert {
+        "socket",
+        "edge",
+        "generator",
+        "work item",
+        "loop",
+        "cursor",
+        "exit",
+        "utility",
+        "handoff",
+    } <= words
+
+
+def test_an_entry_is_short_and_leads_on_to_others():
+    for word, text in ENTRIES.items():
+        assert len(re.sub(r"\]\([^)]*\)", "]", text).split()) <= 45, word
+        assert re.search(r"\[more\]\([a-z-]+\.md", text), word
+        assert f"(#{word.replace(' ', '-')})" not in text, word
+
+
+def test_entries_are_in_order_and_each_there_once():
+    heads = re.findall(r"^## (.+)$", PAGE, re.MULTILINE)
+    assert heads == sorted(heads, key=str.lower)
+    assert len(heads) == len(ENTRIES) > 30

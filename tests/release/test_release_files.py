@@ -1,0 +1,147 @@
+"""What stands beside the code for those who package, cite and publish it agrees with pyproject.toml."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+from ruamel.yaml import YAML
+
+import materia_nb
+
+ROOT = Path(__file__).resolve().parents[2]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
+WORKFLOWS = ROOT / ".github" / "workflows"
+PYTHONS = [
+    line.rpartition(" ")[2]
+    for line in PROJECT["classifiers"]
+    if re.fullmatch(r"Programming Language :: Python :: 3\.\d+", line)
+]
+
+
+def read(path: str) -> Any:
+    return YAML(typ="safe", pure=True).load((ROOT / path).read_text(encoding="utf-8"))
+
+
+# -- the recipe for conda --------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def recipe() -> Any:
+    """recipe.yaml with the values of its context in place."""
+
+    def filled(value: Any, names: dict[str, str]) -> Any:
+        if isinstance(value, dict):
+            return {key: filled(one, names) for key, one in value.items()}
+        if isinstance(value, list):
+            return [filled(one, names) for one in value]
+        if isinstance(value, str):
+            return re.sub(r"\$\{\{ (\w+) \}\}", lambda match: names.get(match[1], match[0]), value)
+        return value
+
+    raw = read("recipe/recipe.yaml")
+    return filled(raw, raw["context"])
+
+
+def by_name(lines: list[str]) -> dict[str, SpecifierSet]:
+    """conda writes "name >=1,<2", and packages of the index have the same names there."""
+    asked = [line.partition(" ") for line in lines]
+    return {canonicalize_name(name): SpecifierSet(versions) for name, _, versions in asked}
+
+
+def test_the_recipe_asks_for_what_the_package_asks_for(recipe):
+    run = by_name(recipe["requirements"]["run"])
+    assert run.pop("python") == SpecifierSet(PROJECT["requires-python"])
+    assert run == {
+        canonicalize_name(one.name): one.specifier for one in map(Requirement, PROJECT["dependencies"])
+    }
+
+
+def test_the_recipe_builds_as_the_package_is_built(recipe):
+    host = recipe["requirements"]["host"]
+    backend = [Requirement(line) for line in PYPROJECT["build-system"]["requires"]]
+    wanted = {
+        f"python {recipe['context']['python_min']}.*",
+        "pip",
+        *(f"{b.name} {b.specifier}" for b in backend),
+    }
+    assert set(host) == wanted
+    assert recipe["build"]["noarch"] == "python"
+
+
+def test_the_recipe_says_of_the_package_what_it_says_of_itself(recipe):
+    assert recipe["package"] == {"name": PROJECT["name"], "version": materia_nb.__version__}
+    about, urls = recipe["about"], PROJECT["urls"]
+    assert about["summary"] == PROJECT["description"]
+    assert about["license"] == PROJECT["license"]
+    assert (about["homepage"], about["repository"], about["documentation"]) == (
+        urls["Homepage"],
+        urls["Source"],
+        urls["Documentation"],
+    )
+
+
+# -- the citation ----------------------------------------------------------------------
+
+
+def test_the_citation_names_this_version_and_these_authors():
+    cited = read("CITATION.cff")
+    assert Version(str(cited["version"])) == Version(materia_nb.__version__)
+    assert cited["license"] == PROJECT["license"]
+    assert cited["authors"] == PROJECT["authors"]
+    assert (cited["url"], cited["repository-code"]) == (
+        PROJECT["urls"]["Homepage"],
+        PROJECT["urls"]["Source"],
+    )
+
+
+# -- the workflows ---------------------------------------------------------------------
+
+
+def steps(workflow: str) -> list[dict[str, Any]]:
+    return [
+        step
+        for job in read(f".github/workflows/{workflow}")["jobs"].values()
+        for step in job.get("steps", [])
+    ]
+
+
+def test_every_python_that_is_named_is_tested():
+    jobs = read(".github/workflows/ci.yml")["jobs"]
+    assert PYTHONS == ["3.11", "3.12", "3.13", "3.14"]
+    assert jobs["wheel"]["strategy"]["matrix"]["python"] == PYTHONS
+    whole = jobs["test"]["steps"][1]["with"]["python-version"]
+    assert sorted([whole, *jobs["unit"]["strategy"]["matrix"]["python"]]) == PYTHONS
+    assert all(f"{one}.0" in SpecifierSet(PROJECT["requires-python"]) for one in PYTHONS)
+
+
+def test_what_the_workflows_run_is_there():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    commands = [step["run"] for name in ("ci.yml", "release.yml") for step in steps(name) if "run" in step]
+    made = {match for command in commands for match in re.findall(r"make ([a-z-]+)", command)}
+    assert made <= targets
+    assert {"unit", "wheel-test", "dist"} <= made
+    assert ".ci/run" in commands
+    assert (ROOT / ".ci" / "run").exists()
+
+
+def test_only_the_job_that_publishes_may_ask_for_the_trust_of_the_index():
+    release = read(".github/workflows/release.yml")
+    assert release["on"] == {"push": {"tags": ["v*"]}}
+    asking = {
+        name for name, job in release["jobs"].items() if "write" in (job.get("permissions") or {}).values()
+    }
+    assert asking == {"publish"}
+    assert release["jobs"]["publish"]["permissions"] == {"id-token": "write"}
+    assert [job.get("needs") for job in release["jobs"].values()] == [None, "test", "build"]
+    for name in ("ci.yml", "release.yml"):
+        assert read(f".github/workflows/{name}")["permissions"] == {"contents": "read"}
+        assert "secrets." not in (WORKFLOWS / name).read_text(), "no token is kept"

@@ -1,0 +1,238 @@
+"""Listing casts from the ends of their journals, and finding one by what a person writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.agents.interface import Reply, Usage
+from materia_nb.cast import open_cast
+from materia_nb.errors import MateriaError
+from materia_nb.store import catalogue
+from materia_nb.store.catalogue import find_cast, list_casts
+
+RECORDED = Path(__file__).parents[1] / "data" / "recorded-casts"
+
+
+@pytest.fixture
+def root(tmp_path):
+    return tmp_path / "casts"
+
+
+def only(root: Path) -> catalogue.CastEntry:
+    (entry,) = list_casts(root)
+    return entry
+
+
+def stages(tmp_path):
+    """A cast at every way of standing, with the status that the list must give."""
+    cast = h.start(
+        tmp_path, h.chain_config(2) | {"budget": {"maxTokens": 9}}, lambda: Reply("x", Usage(5, 0))
+    )
+    yield cast, "ready"
+    cast.enter()
+    yield cast, "waiting"
+    cast.step()
+    yield cast, "ready"
+    cast.abort("no")
+    yield cast, "aborted"
+    cast.revive()
+    yield cast, "failed"
+    cast.edit.budget(None)
+    yield cast, "failed"
+    cast.revive()
+    yield cast, "complete"
+
+
+def test_status_and_steps_from_the_journal_alone_and_from_the_manifest(tmp_path, root):
+    for cast, status in stages(tmp_path):
+        assert cast.status == status
+        for derived in (True, False):
+            cast.runner.write_derived() if derived else (cast.run_dir / "manifest.json").unlink()
+            entry = only(root)
+            assert (entry.status, entry.steps) == (status, len(cast.steps)), derived
+
+
+def test_a_manifest_older_than_the_journal_is_not_believed(tmp_path, root):
+    cast = h.start(tmp_path, h.chain_config(3), lambda: "x")
+    cast.run(steps=1)
+    cast.step()
+    os.utime(cast.run_dir / "manifest.json", (2**31, 2**31))  # a copy may give files any time
+    assert only(root).steps == 2
+
+
+def test_what_an_entry_tells(tmp_path, root):
+    cast = h.start(tmp_path, h.chain_config(1), lambda: "x", request="make\n  it " + "long " * 100)
+    entry = only(root)
+    lines = h.lines_of(cast)
+    assert (entry.id, entry.path, entry.loadout, entry.ours) == (cast.id, cast.run_dir, "T", True)
+    assert entry.request.startswith("make / it long long")
+    assert len(entry.request) == 200
+    assert entry.started == entry.last_event == lines[0]["ts"]
+    assert entry.locked_by.startswith("this very kernel")
+    cast.run()
+    cast.close()
+    entry = only(root)
+    assert entry.locked_by is None
+    assert entry.last_event == h.lines_of(cast)[-1]["ts"]
+
+
+def test_newest_first_also_among_recordings_with_other_names(tmp_path, root):
+    root.mkdir()
+    for name in ("loop-retry", "foreach-advance"):
+        shutil.copytree(RECORDED / name, root / name)
+    mine = [h.start(tmp_path, h.chain_config(1), request=str(n)).id for n in range(3)]
+    starts = {name: h.lines_of(root / name)[0]["ts"] for name in ("loop-retry", "foreach-advance", *mine)}
+    assert [entry.id for entry in list_casts(root)] == sorted(
+        starts, key=lambda name: (starts[name], name), reverse=True
+    ), "casts of one millisecond go by their ids"
+
+
+@pytest.mark.parametrize("name", sorted(p.name for p in RECORDED.iterdir() if p.is_dir()))
+def test_recordings_of_the_reference_engine(name):
+    entry = next(one for one in list_casts(RECORDED) if one.id == name)
+    end = h.lines_of(RECORDED / name)[-1]
+    assert entry.status == ("complete" if end["data"]["ok"] else "failed")
+    request = "go" if name.startswith("not-castable") else "ship the widget"
+    assert (entry.ours, entry.loadout, entry.request) == (False, "T", request)
+    assert entry.last_event == end["ts"]
+    assert entry.steps in {None, len(open_cast(RECORDED / name).steps)}
+
+
+def test_only_the_ends_of_a_journal_are_read(tmp_path, root, monkeypatch):
+    cast = h.start(tmp_path, h.chain_config(1), lambda: "x")
+    cast.close()
+    line = '{"ts":5,"type":"note","data":{"text":"' + "n" * 900 + '"}}\n'
+    with (cast.run_dir / "events.jsonl").open("a") as file:
+        file.write(line * 5_000)
+        file.write('{"ts":6,"type":"socket_start","data":{"socket":"Socket-1","step":77}}\n')
+    read = []
+    real = Path.open
+
+    def counting(self, *args, **kwargs):
+        file = real(self, *args, **kwargs)
+
+        class Counted:
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *exc):
+                file.close()
+
+            def read(self, size=-1):
+                content = file.read(size)
+                read.append(len(content))
+                return content
+
+            def __getattr__(self, name):
+                return getattr(file, name)
+
+        return Counted()
+
+    monkeypatch.setattr(Path, "open", counting)
+    entry = only(root)
+    assert (entry.status, entry.steps, entry.last_event) == ("waiting", 77, 6)
+    assert sum(read) < 30_000
+
+
+def test_long_lines_at_both_ends(tmp_path, root):
+    cast = h.start(tmp_path, h.chain_config(1), lambda: "x", request="r" * 50_000)
+    cast.run()
+    with (cast.run_dir / "events.jsonl").open("a") as file:
+        file.write(
+            json.dumps({"ts": 9, "type": "cast_end", "data": {"ok": True, "usage": ["u" * 100_000]}}) + "\n"
+        )
+    entry = only(root)
+    assert (entry.status, entry.last_event, len(entry.request)) == ("complete", 9, 200)
+
+
+BROKEN = {
+    "empty": lambda path: (path / "events.jsonl").write_bytes(b""),
+    "binary": lambda path: (path / "events.jsonl").write_bytes(os.urandom(50_000)),
+    "other": lambda path: (path / "events.jsonl").write_bytes(b'{"type":"socket_start"}\n'),
+    "torn": lambda path: (path / "events.jsonl").write_bytes(b'{"ts":1,"type":"cast_st'),
+    "none": lambda path: None,
+    "folder": lambda path: (path / "events.jsonl").mkdir(),
+    "pipe": lambda path: os.mkfifo(path / "events.jsonl"),
+    "deep": lambda path: (path / "events.jsonl").write_bytes(b"[" * 100_000),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_broken_directories_are_listed_as_such(tmp_path, root, how):
+    broken = root / "2026-01-01T00-00-00-000Z"
+    broken.mkdir(parents=True)
+    BROKEN[how](broken)
+    cast = h.start(tmp_path, h.chain_config(1))
+    mine, other = list_casts(root)
+    assert (mine.id, mine.status) == (cast.id, "ready")
+    assert (other.id, other.status) == (broken.name, "broken")
+    assert other.problem
+    assert find_cast(root, "latest") == cast.run_dir.resolve()
+
+
+def test_hostile_fields_do_not_break_the_list(root):
+    path = root / "2026-01-01T00-00-00-000Z"
+    path.mkdir(parents=True)
+    data = {"request": ["x"], "loadout": {"a": 1}, "engine": None}
+    lines = [
+        {"ts": "soon", "type": "cast_start", "data": data},
+        {"ts": True, "type": "cast_end", "data": [1]},
+        {"ts": None, "type": "socket_start", "data": {"step": "many"}},
+    ]
+    (path / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (path / "manifest.json").write_text('{\n  "status": "great",\n  "steps": 99,\n  "journalBytes": x\n}')
+    entry = only(root)
+    assert (entry.status, entry.steps, entry.request, entry.loadout) == ("waiting", 1, None, None)
+
+
+def test_other_folders_and_files_are_no_casts(root):
+    (root / "notes").mkdir(parents=True)
+    (root / ".hidden").mkdir()
+    (root / ".hidden" / "events.jsonl").write_text("")
+    (root / "2026-01-01T00-00-00-000Z").write_text("a file")
+    assert list_casts(root) == []
+    assert list_casts(root / "nowhere") == []
+
+
+def test_finding_a_cast(tmp_path, root, monkeypatch):
+    casts = [h.start(tmp_path, h.chain_config(1)) for _ in range(3)]
+    paths = [cast.run_dir.resolve() for cast in casts]
+    assert find_cast(root, "latest") == find_cast(root, " -1 ") == paths[2]
+    assert find_cast(root, "-3") == paths[0]
+    assert find_cast(root, casts[1].id) == paths[1]
+    assert find_cast(root, str(casts[1].run_dir)) == paths[1]
+    assert find_cast(root, str(casts[1].run_dir / "events.jsonl")) == paths[1]
+    (root / "zebra").mkdir()
+    (root / "zebra" / "events.jsonl").write_text("")
+    assert find_cast(root, "zeb") == (root / "zebra").resolve()
+    monkeypatch.chdir(root)
+    assert find_cast(tmp_path / "elsewhere", "zebra") == (root / "zebra").resolve()
+    with pytest.raises(MateriaError, match="3 casts begin with '20'") as caught:
+        find_cast(root, "20")
+    assert casts[2].id in caught.value.hint
+    assert caught.value.kind == "ambiguous_cast"
+
+
+@pytest.mark.parametrize(
+    "reference", ["zebr_", "-9", "", "..", "../casts/x", "/etc", "a\0b", "-0", "x" * 5000]
+)
+def test_what_is_not_found_is_said_with_a_way_on(root, reference):
+    (root / "zebra").mkdir(parents=True)
+    (root / "zebra" / "events.jsonl").write_text("")
+    if reference in {"..", "/etc"}:
+        found = find_cast(root, reference)  # a path is a path; opening it says that no cast is there
+        with pytest.raises(MateriaError, match="no readable journal"):
+            open_cast(found)
+        return
+    with pytest.raises(MateriaError) as caught:
+        find_cast(root, reference)
+    assert caught.value.kind == "no_cast"
+    assert caught.value.hint
+    if reference == "zebr_":
+        assert "zebra" in caught.value.hint

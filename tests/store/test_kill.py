@@ -1,0 +1,179 @@
+"""A casting process killed with SIGKILL at any moment: nothing recorded is lost (R29, part 7 of the store).
+
+Each child process is forked from this one, which has everything loaded already; it runs a generator,
+a loop of function agents and a utility that is a real process. The moment of each kill is drawn from
+a seeded generator: when the journal has so many bytes, or a random while after that, so that kills
+also fall between an artifact and its journal line.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.cast import open_cast, resume_cast
+from materia_nb.store.journal import read_journal
+
+KILLS = 50
+ITEMS = 3
+UTILITY = (
+    "import json, os, sys; d = json.load(sys.stdin); n = d['state']['count'] + 1 if 'count' in d['state'] else 1; "
+    "f = os.open('ran.txt', os.O_WRONLY | os.O_APPEND | os.O_CREAT); os.write(f, f'Socket-4 {n}\\n'.encode()); "
+    "print(json.dumps({'state': {'count': n}, 'satisfied': True}))"
+)
+
+
+def document() -> h.Json:
+    """Plan, then for each item: build, check (twice for the second item), count with a real process."""
+    return h.config(
+        {
+            "Socket-1": h.at("Plan", ("always", "Socket-2"), parse="json"),
+            "Socket-2": h.at("Build", ("always", "Socket-3")),
+            "Socket-3": h.at(
+                "Check", ("satisfied", "Socket-4"), ("not_satisfied", "Socket-2", 2), parse="json"
+            ),
+            "Socket-4": h.at("Count", ("always", "Socket-2")),
+            "Socket-5": h.at("Tell"),
+        },
+        {
+            "Plan": h.agent("Plan", generator=True),
+            "Build": h.agent("Build {{item.title}} {{lastOutput}}"),
+            "Check": h.agent("Check"),
+            "Count": h.python(UTILITY, parse="json"),
+            "Tell": h.agent("Tell {{state.count}} {{state.context}}"),
+        },
+        {
+            "L": {
+                "sockets": ["Socket-2", "Socket-3", "Socket-4"],
+                "consumes": {"from": "Socket-1", "output": "workItems"},
+                "exits": [
+                    {"id": "e", "from": "Socket-4", "condition": "always", "targetSocketId": "Socket-5"}
+                ],
+            }
+        },
+    )
+
+
+def agents(project: Path) -> dict[str, object]:
+    """Agents that say the same when asked again, and note each time that they are asked."""
+
+    def noted(turn):
+        handle = os.open(project / "ran.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(handle, f"{turn.socket_id} {turn.visit}\n".encode())
+        os.close(handle)
+        if turn.socket_id == "Socket-1":
+            return {"workItems": h.items(*[f"Part {n}" for n in range(1, ITEMS + 1)])}
+        if turn.socket_id == "Socket-3":
+            return h.NO if turn.visit == 2 else h.YES
+        return f"{turn.prompt.splitlines()[0]} done at visit {turn.visit} " + "." * 2000
+
+    return dict.fromkeys(("Plan", "Build", "Check", "Tell"), noted)
+
+
+def cast_it(project: str, _: object = None) -> None:
+    """What the child process does."""
+    root = Path(project)
+    runs = sorted((root / "casts").iterdir()) if (root / "casts").exists() else []
+    if runs:
+        cast = resume_cast(runs[0], h.table(agents(root)))
+        if cast.status != "complete":
+            cast.run()
+    else:
+        h.start(root, document(), agents(root)).run()
+
+
+def journal_bytes(project: Path) -> int:
+    """How long the journal is; 0 while there is none."""
+    try:
+        return sum(path.stat().st_size for path in (project / "casts").glob("*/events.jsonl"))
+    except FileNotFoundError:
+        return 0
+
+
+def kill_at(project: Path, size: int, spins: int) -> bool:
+    """Run a child until its journal has ``size`` bytes, then kill it; says whether it was still running."""
+    child = multiprocessing.get_context("fork").Process(target=cast_it, args=(str(project),))
+    child.start()
+    try:
+        deadline = time.monotonic() + 60
+        while journal_bytes(project) < size and child.is_alive():
+            assert time.monotonic() < deadline
+        for _ in range(spins):  # a little real work: the child is somewhere behind that byte now
+            journal_bytes(project)
+        child.kill()
+    finally:
+        child.join(60)
+    return child.exitcode == -signal.SIGKILL
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    project = tmp_path_factory.mktemp("whole")
+    cast = h.start(project, document(), agents(project))
+    assert cast.run() == "complete"
+    return cast, Counter((project / "ran.txt").read_text().splitlines())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_fifty_kills_end_where_no_kill_ends(undisturbed, tmp_path):
+    whole, ran = undisturbed
+    chance = random.Random(20)
+    length = (whole.run_dir / "events.jsonl").stat().st_size
+    landed = Counter()
+    for number in range(KILLS):
+        project = tmp_path / str(number)
+        project.mkdir()
+        killed = kill_at(project, chance.randrange(1, length), chance.choice([0, 0, 1, 3, 10, 30, 100]))
+        runs = list((project / "casts").iterdir()) if (project / "casts").exists() else []
+        assert len(runs) == 1, "the size was chosen so that the cast had begun"
+        recorded = read_journal(runs[0] / "events.jsonl")
+        before = open_cast(runs[0])
+        cast = resume_cast(runs[0], h.table(agents(project)))
+        landed[before.status if killed else "too late"] += 1
+        if cast.status != "complete":
+            assert cast.run() == "complete"
+        again = Counter((project / "ran.txt").read_text().splitlines()) - ran
+        # nothing recorded is lost
+        after = read_journal(runs[0] / "events.jsonl")
+        assert after.lines[: len(recorded.lines)] == recorded.lines
+        # the same end, by the same way
+        assert cast.route == whole.route
+        assert cast.now.engine == whole.now.engine
+        assert [step.decision for step in cast.steps] == [step.decision for step in whole.steps]
+        # at most the interrupted socket ran again
+        assert sum(again.values()) <= 1
+        if again:
+            assert before.status == "waiting"
+            visit = before.now.waiting_at
+            assert list(again) == [f"{visit.socket} {visit.visit}"]
+        assert cast.now.messages in ([], [m for m in cast.now.messages if "set aside" in m])
+        cast.close()
+    assert sum(landed.values()) == KILLS
+    assert landed["too late"] < KILLS // 5, landed
+    assert landed["waiting"] > KILLS // 5, landed
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_cast_killed_again_and_again_comes_to_its_end(undisturbed, tmp_path):
+    whole, ran = undisturbed
+    chance = random.Random(5)
+    kills = 0
+    for _ in range(100):
+        grown = journal_bytes(tmp_path) + chance.randrange(1, 700)
+        if not kill_at(tmp_path, grown, chance.randrange(5)):
+            break
+        kills += 1
+    (run,) = (tmp_path / "casts").iterdir()
+    cast = open_cast(run)
+    assert (cast.status, cast.route, cast.now.engine) == ("complete", whole.route, whole.now.engine)
+    again = Counter((tmp_path / "ran.txt").read_text().splitlines()) - ran
+    assert 4 < kills < 100
+    assert sum(again.values()) <= kills

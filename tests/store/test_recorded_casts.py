@@ -1,0 +1,288 @@
+"""Opening run directories that the reference engine wrote: the route is rebuilt, and differences explained."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.cast import Cast, open_cast, resume_cast
+from materia_nb.cast.views.status import CastView, StatusView, steps_view
+from materia_nb.cast.views.step_views import StepView, cast_page_html
+from materia_nb.errors import MateriaError
+from materia_nb.widgets.cast_panel import CastPanel
+
+RECORDED = Path(__file__).parents[1] / "data" / "recorded-casts"
+NAMES = sorted(
+    path.name for path in RECORDED.iterdir() if path.is_dir() and not path.name.startswith("not-castable")
+)
+DIFFER = {"limit-total-thirty-retry"}
+
+
+def starts(path: Path) -> list[tuple]:
+    about = [line["data"] for line in h.lines_of(path) if line["type"] == "socket_start"]
+    return [(d["socket"], d["visit"], d.get("itemKey"), d.get("itemLabel")) for d in about]
+
+
+@pytest.fixture
+def copied(tmp_path):
+    def copy(name: str) -> Path:
+        return Path(shutil.copytree(RECORDED / name, tmp_path / name))
+
+    return copy
+
+
+def edit(path: Path, change) -> None:
+    """Rewrite the journal; ``change`` gets the list of events."""
+    lines = h.lines_of(path)
+    lines = change(lines) or lines
+    (path / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def replace_output(path: Path, text: str) -> None:
+    assert path.exists()
+    path.write_text(text)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_route_state_and_outcome(name):
+    before = {path: path.stat().st_mtime_ns for path in (RECORDED / name).rglob("*")}
+    cast = open_cast(RECORDED / name)
+    assert cast.route == starts(RECORDED / name)
+    end = h.lines_of(RECORDED / name)[-1]["data"]
+    assert cast.status == ("complete" if end["ok"] else "failed")
+    assert bool(cast.now.differences) == (name in DIFFER)
+    assert cast.request == "ship the widget"
+    for step in cast.steps:
+        parsed = RECORDED / name / "sockets" / step.socket / f"{step.visit}.json"
+        if parsed.exists() and step.reading is not None:
+            assert step.reading.value == json.loads(parsed.read_text())
+    with pytest.raises(MateriaError, match="recorded by another engine") as caught:
+        resume_cast(RECORDED / name)
+    assert caught.value.kind == "not_ours"
+    assert {path: path.stat().st_mtime_ns for path in (RECORDED / name).rglob("*")} == before, (
+        "nothing is written"
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recording_of_a_cast_that_is_still_running_is_shown_as_it_stands(name, copied):
+    """Without cast_end, and cut anywhere: the steps so far, and no difference that is not in the whole."""
+    path = copied(name)
+    content = h.lines_of(path)
+    whole = open_cast(RECORDED / name)
+    for count in range(1, len(content)):
+        (path / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in content[:count]))
+        cast = open_cast(path)
+        assert cast.route == starts(path)
+        assert cast.now.differences == ()
+        assert cast.status in {"ready", "waiting", "failed"}
+        # a limit may fail our cast when the socket completes, before the recording says so
+        assert cast.status != "failed" or whole.status == "failed"
+
+
+def test_a_limit_that_the_older_version_counts_otherwise_is_explained():
+    """R18: maxTraversals belongs to an item; the older version counted it over the whole cast."""
+    cast = open_cast(RECORDED / "limit-total-thirty-retry")
+    (difference,) = cast.now.differences
+    assert difference.step == 9
+    assert "Materia edge traversal limit exceeded for Socket-3->Socket-2 (4/2)" in difference.recorded
+    assert difference.ours == "goes on to Socket-2"
+    assert "counts maxTraversals over the whole cast (chosen 4 times by now, 2 allowed)" in difference.why
+    assert "counts it for each item, and for item WI-2 this is time 1 of 2" in difference.why
+    assert cast.failure.message.startswith("Materia edge traversal limit exceeded")
+
+
+def test_drafts_and_the_final_result():
+    cast = open_cast(RECORDED / "mt-json-refine")
+    assert [turn.mode for turn in cast.steps[0].turns] == ["draft", "draft", "final"]
+    assert cast.steps[0].turns[2].reading.accepted
+
+
+def test_a_refused_answer_that_was_not_kept_is_mentioned():
+    cast = open_cast(RECORDED / "parse-repair-then-ok")
+    (message,) = cast.now.messages
+    assert message.startswith(
+        "Step 1: an answer was refused and asked for again; the recording does not keep it"
+    )
+
+
+def test_a_changed_verdict_differs_at_its_step_and_the_rebuilding_goes_on(copied):
+    path = copied("loop-retry")
+    verdicts = [line["data"] for line in h.lines_of(path) if line["type"] == "socket_complete"]
+    third = next(n for n, data in enumerate(verdicts, 1) if data["socket"] == "Socket-3")
+    before = json.loads((path / verdicts[third - 1]["artifact"]).read_text())
+    replace_output(
+        path / verdicts[third - 1]["artifact"], json.dumps({**before, "satisfied": not before["satisfied"]})
+    )
+    cast = open_cast(path)
+    assert cast.route == starts(path)
+    assert cast.status == "complete"
+    assert cast.now.differences[0].step in {third, third + 1}
+    assert cast.now.differences[0].why
+
+
+def test_an_exhausted_loop_that_the_recording_went_on_with(copied):
+    """One output changed in the middle: our list is shorter, so our cast leaves the loop there."""
+    path = copied("loop-three-members")
+    generator = next(line["data"] for line in h.lines_of(path) if line["type"] == "socket_complete")
+    plan = json.loads((path / generator["artifact"]).read_text())
+    replace_output(path / generator["artifact"], json.dumps({"workItems": plan["workItems"][:1]}))
+    cast = open_cast(path)
+    assert cast.route == starts(path)
+    first = cast.now.differences[0]
+    left = [visit[2] for visit in cast.route].index("WI-2")
+    assert first.step == left  # the step that exhausts our list
+    assert "went to" in first.recorded
+
+
+def test_an_output_that_our_engine_refuses_is_told_with_its_issues(copied):
+    path = copied("gen-to-gen-util-passthrough")
+    outputs = [line["data"]["artifact"] for line in h.lines_of(path) if line["type"] == "socket_complete"]
+    replace_output(path / outputs[1], '{"workItems": "none"}')
+    cast = open_cast(path)
+    assert cast.route == starts(path)
+    assert cast.now.differences[0].step == 2
+    assert "workItems" in cast.now.differences[0].why
+    assert cast.status == "complete"
+
+
+def test_a_changed_item_is_realigned(copied):
+    """The recording took its second item again; from there on the engine follows it."""
+    path = copied("foreach-advance")
+
+    def skip(lines):
+        for line in lines:
+            if line["data"].get("itemKey") == "1" and line["type"] == "socket_start":
+                line["data"]["itemKey"] = "2"
+
+    edit(path, skip)
+    cast = open_cast(path)
+    assert cast.route[2][:3] == ("Socket-2", 2, "2")
+    first = cast.now.differences[0]
+    assert (first.step, first.recorded, first.ours) == (3, "took item 2", "takes item 1")
+    assert "cursor" in first.why
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_events_and_fields_of_later_versions_are_passed_over(name, copied):
+    path = copied(name)
+    config = json.loads((path / "config.resolved.json").read_text())
+    config |= {
+        "parallel": {"lanes": 2},
+        "eventing": {"enabled": True},
+        "limits": {**config["limits"], "new": 1},
+    }
+    config["loadouts"] = {"Other": {"entry": "Nowhere", "sockets": {}}, **config["loadouts"], "Bad": []}
+    config["activeLoadout"] = "Other"
+    (path / "config.resolved.json").write_text(json.dumps(config))
+
+    def more(lines):
+        for at in range(len(lines), 0, -1):
+            lines.insert(at, {"ts": 1, "type": "lifecycle_event", "data": {"socket": "Socket-9", "n": at}})
+            lines[at - 1]["extra"] = {"id": at}
+        lines[0]["data"]["socketDetails"] = [{"id": "Socket-1"}]
+
+    edit(path, more)
+    cast = open_cast(path)
+    assert cast.route == starts(path)
+    assert bool(cast.now.differences) == (name in DIFFER)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_config_that_lacks_what_has_a_default(name, copied):
+    path = copied(name)
+    config = json.loads((path / "config.resolved.json").read_text())
+    for field in ("artifactDir", "budget", "limits", "activeLoadout", "compaction"):
+        config.pop(field, None)
+    (path / "config.resolved.json").write_text(json.dumps(config))
+    edit(path, lambda lines: lines[0]["data"].pop("loadout") and None)
+    cast = open_cast(path)
+    assert cast.route == starts(path)
+    assert bool(cast.now.differences) == (name in DIFFER)
+
+
+def test_a_loadout_that_only_the_journal_holds(copied):
+    path = copied("loop-retry")
+    config = json.loads((path / "config.resolved.json").read_text())
+    del config["loadouts"]["T"]
+    (path / "config.resolved.json").write_text(json.dumps(config))
+    cast = open_cast(path)
+    assert (cast.route, cast.now.differences) == (starts(path), ())
+
+
+def test_r39_a_recording_whose_outputs_tell_events_opens_without_a_difference(copied):
+    path = copied("loop-retry")
+    before = len(open_cast(path).now.differences)
+    output = path / "sockets/Socket-3/2-WI-1.md"
+    output.write_text('{"satisfied": true, "event": [{"type": "tests", "severity": "error"}]}')
+    opened = open_cast(path)
+    assert len(opened.now.differences) == before
+    assert [(one.socket, one.visit, one.item_key, one.type) for one in opened.steps.events()] == [
+        ("Socket-3", 2, "WI-1", "tests")
+    ]
+
+
+NOT_CASTABLE = RECORDED / "not-castable-legacy-exit"
+
+
+def test_a_cast_whose_loadout_cannot_be_cast_is_shown_as_recorded():
+    """R41: every recorded step with its output, how it ended, and what is wrong with the loadout."""
+    cast = open_cast(NOT_CASTABLE)
+    assert cast.route == starts(NOT_CASTABLE)
+    assert cast.status == "failed"
+    assert "Socket-9.parse" in cast.now.problems[0]
+    assert any("Socket-9.parse" in message for message in cast.now.messages)
+    output = NOT_CASTABLE / "sockets" / "Socket-3" / "2-WI-2.md"
+    assert cast.steps.at(5).output == output.read_text()
+
+
+@pytest.mark.parametrize(
+    "act",
+    [Cast.step, Cast.fork, Cast.recast, lambda cast: cast.edit.undo(), lambda cast: cast.edit.set("a", 1)],
+    ids=["step", "fork", "recast", "undo", "edit"],
+)
+def test_a_cast_whose_loadout_cannot_be_cast_says_so_instead_of_going_on(act):
+    """R41."""
+    with pytest.raises(MateriaError, match=r"cannot be cast here.*Socket-9\.parse") as caught:
+        act(open_cast(NOT_CASTABLE))
+    assert caught.value.kind == "not_castable"
+
+
+def test_resuming_a_cast_of_our_own_whose_loadout_cannot_be_cast_says_why(tmp_path):
+    """R41: as when its config was changed, or a later version checks more."""
+    cast = h.start(tmp_path, h.one_config(), lambda: "done")
+    cast.run()
+    cast.close()
+    config = cast.run_dir / "config.resolved.json"
+    config.write_text(config.read_text().replace('"prompt"', '"promt"'))
+    with pytest.raises(MateriaError, match="cannot be cast"):
+        resume_cast(cast.run_dir)
+    opened = open_cast(cast.run_dir)
+    assert [step.output for step in opened.steps] == ["done"]
+
+
+def test_every_view_of_a_cast_whose_loadout_cannot_be_cast_can_be_drawn():
+    """R41."""
+    cast = open_cast(NOT_CASTABLE)
+    for view in (CastView(cast.now), StatusView(cast.now), StepView(cast.now), steps_view(cast.now)):
+        assert repr(view)
+        assert view._repr_mimebundle_()
+    assert "Socket-9" in cast_page_html(cast.now)
+    panel = CastPanel(cast)
+    assert not panel.front.surface["notice"]
+    panel.close()
+
+
+@pytest.mark.parametrize("config", ["{}", "[]", '{"loadouts": {"T": {"sockets": [], "loops": {"L": 3}}}}'])
+def test_whatever_the_config_is_the_recorded_steps_are_shown(config, copied):
+    """R41: sockets that only the journal knows are drawn as well."""
+    path = copied("not-castable-legacy-exit")
+    (path / "config.resolved.json").write_text(config)
+    edit(path, lambda lines: [{**line, "data": {**line["data"], "pipeline": None}} for line in lines])
+    cast = open_cast(path)
+    assert cast.route == starts(path)
+    assert repr(CastView(cast.now))

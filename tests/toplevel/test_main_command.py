@@ -1,0 +1,176 @@
+"""``python -m materia_nb``: what it tells, and what it copies out without losing anybody's work."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.sign import NotebookNotary
+
+from materia_nb import __main__ as command
+from materia_nb import __version__
+from materia_nb.magics.registry import VERBS
+
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+LESSONS = command.TO_COPY[0]
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package with a gallery of two files, and what nobody wants to have copied."""
+    place = tmp_path / "package"
+    for name in ("gallery/critic/loadout.json", "gallery/01-critic.ipynb", "gallery/__init__.py"):
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text('{"cells": []}')
+    for name in ("gallery/.pi/x/events.jsonl", "gallery/__pycache__/y.pyc"):
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text("")
+    monkeypatch.setattr(command, "ROOTS", [place])
+    return place
+
+
+def names(folder):
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+# -- what it tells ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [[], ["help"], ["--help"]])
+def test_without_a_command_it_tells_what_there_is_and_where_to_begin(arguments, capsys):
+    assert command.main(arguments) == 0
+    told = capsys.readouterr().out
+    assert __version__ in told
+    assert "lessons DIR" in told
+    assert "00-quickstart    Quickstart\n" in told
+    assert "Plan-Build-Eval" in told
+    assert all(name in told for name in [*VERBS, *command.FORWARDED])
+    assert max(map(len, told.splitlines())) <= command.WIDTH
+
+
+def test_a_command_without_files_is_not_offered(package, capsys):
+    assert [one.command for one in command.offered()] == ["gallery"]
+    (package / "cheatsheet.svg").write_text("<svg/>")
+    (package / "cheatsheet.py").write_text("")
+    assert [one.command for one in command.offered()] == ["gallery", "cheatsheet"]
+    assert list(map(str, command.TO_COPY[2].files())) == ["cheatsheet.svg"]
+    assert command.main(["cheatsheet", str(package.parent / "sheet")]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == ["  cheatsheet.svg"]
+    assert command.main(["lessons", "x"]) == 2
+    assert "no command 'lessons'" in capsys.readouterr().err
+
+
+def test_a_word_that_is_no_command_is_told_what_was_meant(capsys):
+    assert command.main(["lesons"]) == 2
+    assert "did you mean 'lessons'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (["schema", "--help"], "--output FILE"),
+        (["conformance", "--help"], "FILE..."),
+        (["doctor"], "materia-nb"),
+    ],
+)
+def test_programs_of_their_own_are_called_with_their_arguments(arguments, told, project):
+    environment = {**os.environ, "PATH": ""}  # the doctor asks no program for its version
+    program = [sys.executable, "-m", "materia_nb", *arguments]
+    done = subprocess.run(program, cwd=project, env=environment, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert told in done.stdout
+
+
+def test_the_exit_code_is_that_of_the_program(project):
+    program = [sys.executable, "-m", "materia_nb", "conformance", "no-such-file"]
+    done = subprocess.run(program, cwd=project, check=False, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "no-such-file" in done.stderr
+
+
+def test_it_ends_quietly_where_nobody_reads_on():
+    pipe = subprocess.PIPE
+    program = subprocess.Popen([sys.executable, "-m", "materia_nb"], stdout=pipe, stderr=pipe)
+    program.stdout.close()
+    assert program.stderr.read() == b""
+    assert program.wait() == 0
+    program.stderr.close()
+
+
+# -- what it copies --------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def _signatures_of_its_own(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path_factory.mktemp("jupyter")))
+
+
+def test_the_lessons_are_copied_with_all_that_they_load(tmp_path, capsys):
+    folder = tmp_path / "new" / "my lessons"
+    assert command.main(["lessons", str(folder)]) == 0
+    shown = [p for p in NOTEBOOKS.rglob("*") if p.is_file() and ".ipynb_checkpoints" not in p.parts]
+    wanted = {p.relative_to(NOTEBOOKS).as_posix() for p in shown if ".pi" not in p.parts}
+    assert names(folder) == wanted
+    assert "recordings/birthday.json" in wanted
+    assert (folder / "01-edges.ipynb").read_bytes() == (NOTEBOOKS / "01-edges.ipynb").read_bytes()
+    assert f"jupyter lab '{folder}/00-quickstart.ipynb'" in capsys.readouterr().out
+
+
+def test_what_somebody_wrote_is_not_lost_unless_they_say_so(tmp_path, capsys):
+    assert command.main(["lessons", str(tmp_path)]) == 0
+    mine = tmp_path / "01-edges.ipynb"
+    mine.write_text("my answers")
+    (tmp_path / "02-generators.ipynb").unlink()
+    assert command.main(["lessons", str(tmp_path)]) == 1
+    told = capsys.readouterr().err
+    assert "01-edges.ipynb would be lost" in told
+    assert "--force" in told
+    assert not (tmp_path / "02-generators.ipynb").exists(), "nothing is copied in part"
+    assert mine.read_text() == "my answers"
+    assert command.main(["lessons", str(tmp_path), "--force"]) == 0
+    assert "2 files written" in capsys.readouterr().out
+    assert mine.read_bytes() == (NOTEBOOKS / mine.name).read_bytes()
+
+
+def test_copying_twice_changes_nothing(tmp_path, capsys):
+    for _ in range(2):
+        assert command.main(["lessons", str(tmp_path)]) == 0
+    assert f"0 files written to {tmp_path}/ ({len(LESSONS.files())} were there already)" in (
+        capsys.readouterr().out
+    )
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert command.main(["lessons", str(tmp_path / "file")]) == 1
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_data_is_copied_and_programs_casts_and_caches_are_not(package, tmp_path, capsys):
+    assert command.main(["gallery", str(tmp_path / "to")]) == 0
+    assert names(tmp_path / "to") == {"critic/loadout.json", "01-critic.ipynb"}
+    assert "01-critic.ipynb" in capsys.readouterr().out
+
+
+def test_without_a_folder_the_files_are_listed(package, capsys):
+    assert command.main(["gallery"]) == 0
+    assert capsys.readouterr().out.startswith("01-critic.ipynb  01-critic\n")
+
+
+def test_copied_notebooks_are_trusted_so_that_their_tables_are_shown(tmp_path):
+    assert command.main(["lessons", str(tmp_path)]) == 0
+    notary = NotebookNotary()
+    book = nbformat.read(tmp_path / "01-edges.ipynb", as_version=4)
+    assert notary.check_signature(book)
+    book.cells[1].outputs = [nbformat.v4.new_output("display_data", {"text/html": "<b>not ours</b>"})]
+    assert not notary.check_signature(book)
+
+
+def test_where_notebooks_cannot_be_trusted_it_says_how(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "nbformat.sign", None)
+    assert command.main(["lessons", str(tmp_path)]) == 0
+    assert f"jupyter trust {tmp_path}/*.ipynb" in capsys.readouterr().out

@@ -1,0 +1,267 @@
+"""A utility's step: document in, result or failure out (R23)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders import resolved_materia
+from materia_nb.errors import MateriaError
+from materia_nb.loadout.graph import Materia
+from materia_nb.utilities.runner import command_record, run_utility, stdin_document
+
+ARTIFACTS = ("sockets/S/1.command.stdout.txt", "sockets/S/1.command.stderr.txt")
+PLAIN = resolved_materia(label="My utility", timeout_ms=20_000)
+
+
+def python(code: str, **changes: Any) -> Materia:
+    return replace(PLAIN, command=(sys.executable, "-S", "-c", code), **changes)
+
+
+def document(materia: Materia, project: Path, **changes: Any) -> dict[str, Any]:
+    given: dict[str, Any] = {
+        "cwd": project,
+        "run_dir": project / "run",
+        "request": "ship",
+        "cast_id": "C",
+        "socket_id": "S",
+        "state": {},
+    }
+    return stdin_document(materia=materia, **{**given, **changes})
+
+
+def run(materia: Materia, project: Path, stop: threading.Event | None = None, **changes: Any):
+    return run_utility(
+        materia, document(materia, project, **changes), project=project, artifacts=ARTIFACTS, stop=stop
+    )
+
+
+@pytest.fixture
+def real_python(tmp_path, monkeypatch):
+    """Make ``python3`` this interpreter, as written in configs."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "python3").symlink_to(sys.executable)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+
+def test_hello_world_runs_as_written(tmp_path, real_python):
+    code = (
+        "import json,sys; ctx=json.load(sys.stdin); "
+        "print(json.dumps({'state': {'hello': {'ok': True, 'message': ctx['params']['message']}}}))"
+    )
+    hello = replace(PLAIN, command=("python3", "-c", code), params={"message": "HELLO WORLD"})
+    result = run(hello, tmp_path)
+    assert result.ok
+    assert json.loads(result.stdout) == {"state": {"hello": {"ok": True, "message": "HELLO WORLD"}}}
+    assert result.process.argv == ("python3", "-c", code)
+
+
+def test_ensure_ignored_runs_from_beside_its_config(tmp_path, real_python):
+    config, project = tmp_path / "config", tmp_path / "project"
+    (config / "scripts").mkdir(parents=True)
+    project.mkdir()
+    shutil.copy(Path(__file__).parents[1] / "data" / "ensure_ignored.py", config / "scripts")
+    (project / ".gitignore").write_text("*.pyc")
+    materia = replace(
+        PLAIN,
+        command=("python3", "scripts/ensure_ignored.py"),
+        params={"file": ".gitignore", "patterns": [".pi/pi-materia/"]},
+        owner=config,
+    )
+    first, second = (json.loads(run(materia, project).stdout)["state"]["artifactIgnore"] for _ in range(2))
+    target = str(project / ".gitignore")
+    assert first == {"ok": True, "file": target, "changed": True, "added": [".pi/pi-materia/"]}
+    assert second == {"ok": True, "file": target, "changed": False, "added": []}
+    assert (project / ".gitignore").read_text() == "*.pyc\n.pi/pi-materia/\n"
+
+
+def test_shipped_script_is_found_in_the_directories_given(tmp_path):
+    """R25."""
+    (tmp_path / "one.py").write_text("print('shipped')")
+    materia = replace(PLAIN, script={"kind": "shippedUtility", "name": "one.mjs"})
+    result = run_utility(materia, document(materia, tmp_path), project=tmp_path, utilities=[tmp_path])
+    assert result.stdout == "shipped\n"
+
+
+def test_document_has_the_documented_keys_in_order(tmp_path):
+    """R23."""
+    made = document(
+        replace(PLAIN, params={"a": 1}),
+        tmp_path,
+        state={"x": 2},
+        item={"title": "t"},
+        item_key="WI-1",
+        item_label="t",
+        cursor=("workItemIndex", 0),
+        cursors={"workItemIndex": 0},
+    )
+    assert list(made.items()) == [
+        ("cwd", str(tmp_path)),
+        ("runDir", str(tmp_path / "run")),
+        ("request", "ship"),
+        ("castId", "C"),
+        ("socketId", "S"),
+        ("materiaId", "U"),
+        ("materiaLabel", "My utility"),
+        ("params", {"a": 1}),
+        ("state", {"x": 2}),
+        ("item", {"title": "t"}),
+        ("itemKey", "WI-1"),
+        ("itemLabel", "t"),
+        ("cursor", {"name": "workItemIndex", "index": 0}),
+        ("cursors", {"workItemIndex": 0}),
+    ]
+
+
+def test_document_outside_items(tmp_path):
+    made = document(PLAIN, tmp_path)
+    assert [made[key] for key in ("item", "itemKey", "itemLabel", "cursor", "cursors")] == [None] * 4 + [{}]
+
+
+@pytest.mark.parametrize("text", ["naïve 漢字 \U0001f600", "\ud800 alone", 'quotes " and \n'])
+def test_the_document_arrives_as_one_json_line(tmp_path, text):
+    """R23."""
+    code = "import sys; d = sys.stdin.buffer.read(); sys.stdout.buffer.write(d)"
+    result = run(python(code), tmp_path, request=text)
+    assert result.stdout.count("\n") == 1
+    assert result.stdout.endswith("}\n")
+    assert json.loads(result.stdout)["request"] == text
+
+
+@pytest.mark.parametrize("value", [float("nan"), {1, 2}])
+def test_state_that_is_not_json_is_refused(tmp_path, value):
+    with pytest.raises(MateriaError) as caught:
+        run(python("print()"), tmp_path, state={"x": value})
+    assert caught.value.kind == "invalid_document"
+
+
+def test_5_mb_document_that_is_not_read(tmp_path):
+    result = run(python("print('done')"), tmp_path, state={"big": "x" * 5_000_000})
+    assert (result.ok, result.stdout) == (True, "done\n")
+
+
+def test_undecodable_bytes(tmp_path):
+    """R23: they become U+FFFD."""
+    result = run(python(r"import os; os.write(1, b'a\xffb\xc3'); os.write(2, b'\xfe')"), tmp_path)
+    assert (result.stdout, result.stderr) == ("a\ufffdb\ufffd", "\ufffd")
+
+
+def test_stdout_cut_at_1_mib_is_no_failure(tmp_path):
+    """R23."""
+    result = run(python("import sys; sys.stdout.write('a' * 1572864)"), tmp_path)
+    assert (result.ok, len(result.stdout), result.process.stdout_truncated) == (True, 1_048_576, True)
+
+
+def test_exit_code_failure_names_everything(tmp_path):
+    """R23."""
+    code = r"import sys; print('partial'); sys.stderr.write('boom\n  two   lines\n'); sys.exit(3)"
+    result = run(python(code), tmp_path)
+    assert not result.ok
+    assert result.stdout == "partial\n"
+    assert result.failure is not None
+    assert result.failure.kind == "utility_exit"
+    for part in ("of S ended with code 3", sys.executable, "stderr: boom two lines", *ARTIFACTS):
+        assert part in result.failure.message
+
+
+def test_huge_stderr_is_summed_up(tmp_path):
+    """R23: at most 800 characters."""
+    code = "import sys; sys.stderr.write('b' * 3_000_000); sys.exit(1)"
+    result = run(python(code), tmp_path)
+    assert result.failure is not None
+    summary = result.failure.message.split("stderr: ")[1].split("; ")[0]
+    assert len(summary) == 800
+    assert result.process.stderr_truncated
+
+
+def test_empty_stderr_is_said(tmp_path):
+    failure = run(python("import sys; sys.exit(1)"), tmp_path).failure
+    assert failure is not None
+    assert "stderr: (empty)" in failure.message
+
+
+def test_signal_failure_names_it(tmp_path):
+    """R23."""
+    failure = run(python("import os; os.kill(os.getpid(), 9)"), tmp_path).failure
+    assert failure is not None
+    assert failure.kind == "utility_exit"
+    assert "signal SIGKILL" in failure.message
+
+
+def test_timeout_failure(tmp_path):
+    """R23."""
+    result = run(python("import time; time.sleep(60)", timeout_ms=300), tmp_path)
+    assert result.failure is not None
+    assert result.failure.kind == "utility_timeout"
+    assert "300 ms" in result.failure.message
+    assert "SIGTERM" in result.failure.message
+
+
+@pytest.mark.parametrize(
+    "materia, part",
+    [
+        (
+            replace(PLAIN, command=("definitely-not-a-command-xyz", "arg")),
+            "definitely-not-a-command-xyz was not found",
+        ),
+        (
+            replace(PLAIN, script={"kind": "shippedUtility", "name": "gone.py"}),
+            "'gone.py', which does not exist",
+        ),
+        (PLAIN, "neither a command nor a script"),
+    ],
+)
+def test_not_started_failure(tmp_path, materia, part):
+    """R23."""
+    result = run(materia, tmp_path)
+    assert result.failure is not None
+    assert result.failure.kind == "utility_not_started"
+    assert part in result.failure.message
+    assert ARTIFACTS[0] not in result.failure.message
+    assert command_record(materia, result, ARTIFACTS)["startError"] == result.process.start_error
+
+
+def test_stopped_is_not_the_fault_of_the_utility(tmp_path):
+    stop = threading.Event()
+    stop.set()
+    failure = run(python("import time; time.sleep(60)"), tmp_path, stop=stop).failure
+    assert failure is not None
+    assert failure.kind == "interrupted"
+
+
+def test_long_commands_are_cut_in_messages(tmp_path):
+    failure = run(python("import sys\n" + "x = 1\n" * 1000 + "sys.exit(1)"), tmp_path).failure
+    assert failure is not None
+    assert len(failure.message) < 700
+    assert "\n" not in failure.message
+
+
+def test_record_has_the_fields_of_the_reference(tmp_path):
+    """R29."""
+    materia = python("print(1)")
+    record = command_record(materia, run(materia, tmp_path), ARTIFACTS)
+    seconds = record.pop("seconds")
+    assert 0 < seconds < 20
+    assert record == {
+        "materia": "U",
+        "materiaLabel": "My utility",
+        "command": list(materia.command),
+        "code": 0,
+        "signal": None,
+        "timedOut": False,
+        "timeoutMs": 20_000,
+        "stdoutArtifact": ARTIFACTS[0],
+        "stderrArtifact": ARTIFACTS[1],
+        "stdoutTruncated": False,
+        "stderrTruncated": False,
+        "maxBytes": 1_048_576,
+    }
