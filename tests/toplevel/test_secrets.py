@@ -73,8 +73,8 @@ def test_only_a_piece_at_a_cut_is_cut_out():
 @pytest.mark.parametrize("end", ["beginning", "end"])
 @pytest.mark.parametrize("shown", [9, len(KEY) // 2, len(KEY) - 1])
 def test_a_command_whose_output_is_cut_within_a_key(project, shown, end):
-    before = shell._KEPT - shown if end == "beginning" else 3 * shell._KEPT
-    after = 3 * shell._KEPT if end == "beginning" else shell._KEPT - shown
+    before = shell.KEPT - shown if end == "beginning" else 3 * shell.KEPT
+    after = 3 * shell.KEPT if end == "beginning" else shell.KEPT - shown
     code = f"import os; print('x' * {before} + os.environ['OPENAI_API_KEY'] + 'y' * {after}, end='')"
     text = Toolbox(project).call("bash", {"command": f'{sys.executable} -S -c "{code}"'}).text
     assert "bytes left out" in text

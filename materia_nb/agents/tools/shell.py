@@ -17,7 +17,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.secrets import scrubbed_part
 from materia_nb.utilities.process import ProcessResult, run_process
 
-_KEPT: Final = MOST_TEXT // 4 - 100
+KEPT: Final = MOST_TEXT // 4 - 100
 """How much is kept of the beginning and of the end of each output, in bytes."""
 
 
@@ -30,8 +30,8 @@ def bash(work: Work, args: Mapping[str, JSON]) -> ToolResult:
         stdin=b"",
         cwd=work.root.path,
         timeout_s=seconds,
-        keep_bytes=_KEPT,
-        keep_end=_KEPT,
+        keep_bytes=KEPT,
+        keep_end=KEPT,
         stop=work.stop,
     )
     parts = [
