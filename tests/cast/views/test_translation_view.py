@@ -61,10 +61,10 @@ def other_formats(cast, step):
 
 
 def test_the_inspector_has_all_formats_in_a_fold(judged):
-    found = other_formats(judged, judged.steps[-1])
+    found = other_formats(judged.now, judged.steps[-1])
     assert [one.split(" ")[0] for one in found] == ["sparse", "envelope", "agent-contract"]
     assert re.fullmatch(r"agent-contract \(\d+ lost\)", found[2])
-    assert other_formats(judged, judged.steps[0]) == [], "text has no other format"
+    assert other_formats(judged.now, judged.steps[0]) == [], "text has no other format"
 
 
 def test_a_contract_in_all_formats(tmp_path):
