@@ -207,7 +207,7 @@ class StepList(_Listed[StepRecord]):
         return EventsView(told)
 
     def frame(self) -> Any:
-        """Return the steps as a pandas data frame, one a row; :data:`STEP_FIELDS` are its columns.
+        """Return the steps as a pandas data frame, one a row; ``STEP_FIELDS`` of its module are its columns.
 
         ``started`` is a time in UTC, ``seconds`` lasts from entering the socket to its end, waiting for a person
         included; ``input``, ``output`` and ``tokens`` count tokens, and ``cost`` is in the unit that agents give it in.
@@ -268,7 +268,7 @@ class CastList(_Listed[CastEntry]):
         return casts_view(self._all)
 
     def frame(self) -> Any:
-        """Return the casts as a pandas data frame, one a row; :data:`CAST_FIELDS` are its columns.
+        """Return the casts as a pandas data frame, one a row; ``CAST_FIELDS`` of its module are its columns.
 
         ``started`` and ``last_event`` are times in UTC.
 
