@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from materia_nb.engine.transition import Event
+from materia_nb.engine.routing import Event
 from materia_nb.jsonvalue import JSON
 
 Role: TypeAlias = Literal["user", "assistant"]

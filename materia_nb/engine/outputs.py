@@ -10,6 +10,15 @@ from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.entering import first_prompt, turn_facts
 from materia_nb.engine.prompt import Prompt, final_prompt, handoff_prompt, repair_prompt, resume_prompt
 from materia_nb.engine.prompt_layers import cut
+from materia_nb.engine.routing import (
+    CORRECT_THE_UTILITY,
+    Event,
+    Step,
+    about_visit,
+    decision_of,
+    stop_cast,
+    waiting_visit,
+)
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
     CastState,
@@ -19,15 +28,6 @@ from materia_nb.engine.state import (
     Usage,
     View,
     Visit,
-)
-from materia_nb.engine.transition import (
-    CORRECT_THE_UTILITY,
-    Event,
-    Step,
-    about_visit,
-    decision_of,
-    stop_cast,
-    waiting_visit,
 )
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.contract.approval import Grant

@@ -8,7 +8,7 @@ from json.encoder import encode_basestring
 from typing import Final, NamedTuple
 
 from materia_nb.engine.items import lies_in, without_item
-from materia_nb.engine.state import CastState, FollowUp, Item, ItemId, Shown
+from materia_nb.engine.state import FollowUp, Item, ItemId, Shown
 from materia_nb.jsonvalue import JSON, pretty, remove_path, without_points
 from materia_nb.loadout.facts import variables
 from materia_nb.loadout.graph import Socket
@@ -202,20 +202,6 @@ class CastLayer(NamedTuple):
             return []
         source = f"The output of {self.output_of or 'the socket'}, completed just before:"
         return [f"{source}\n{shortened(self.output, most, self.artifact)}"]
-
-
-def cast_layer(here: Placed, state: CastState, item: Item | None) -> CastLayer:
-    """Gather what the layer of a visit tells."""
-    return CastLayer(
-        here,
-        item.key if item else None,
-        state.request,
-        state.data,
-        state.shown,
-        state.last_output,
-        state.last_socket,
-        state.last_artifact,
-    )
 
 
 def shortened(text: str, most: int, artifact: str | None) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from materia_nb.engine.completing import route
 from materia_nb.engine.entering import first_prompt
 from materia_nb.engine.prompt import repair_again, repair_prompt
+from materia_nb.engine.routing import Event, Step, about_visit, stop_cast, waiting_visit
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
     CastState,
@@ -16,7 +17,6 @@ from materia_nb.engine.state import (
     Usage,
     Visit,
 )
-from materia_nb.engine.transition import Event, Step, about_visit, decision_of, stop_cast, waiting_visit
 from materia_nb.errors import MateriaError
 
 
@@ -140,10 +140,9 @@ def _revive_budget(
             hint="raise it first: budget N",
             kind="budget",
         )
-    decision = decision_of(visit, "failure", None)._replace(satisfied=pending.satisfied)
     draft = Draft(state)
     draft.failure = None
-    return route(rules, here, draft, visit, pending, decision, events=(event,))
+    return route(rules, here, draft, visit, pending, events=(event,))
 
 
 def set_budget(state: CastState, max_tokens: int | None) -> CastState:

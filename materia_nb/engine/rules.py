@@ -6,8 +6,9 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Final
 
+from materia_nb.engine.items import Template, template, walk_of
 from materia_nb.engine.prompt_layers import Placed, placed
-from materia_nb.engine.state import Mode
+from materia_nb.engine.state import Mode, Walk
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol, requirements
 from materia_nb.handoff.protocol import (
     HasFile,
@@ -19,7 +20,8 @@ from materia_nb.handoff.protocol import (
     TellsTheTask,
 )
 from materia_nb.jsonvalue import JSON, split_path
-from materia_nb.loadout.graph import ExitRoute, Graph, Socket
+from materia_nb.loadout.graph import Edge, ExitRoute, Graph, Socket
+from materia_nb.loadout.vocabulary import described
 
 ASKED_LATER: Final = "Do the work now, and answer in whatever form suits it. When you have answered, you are asked to hand it over."
 """What an agent is told whose handoff is asked for in a turn of its own."""
@@ -29,6 +31,9 @@ ASKED_LATER: Final = "Do the work now, and answer in whatever form suits it. Whe
 class SocketRules:
     """One socket, what its output must be, what its agent is asked for, and its exit routes in order.
 
+    ``first_mode`` is what the first turn of a visit is for, ``prompt`` the materia's prompt, ready to be filled.
+    ``walk`` is how its items are found, None outside an iterator, and ``edges`` its edges, each with what it needs
+    ``satisfied`` to be, None where that does not matter (R3).
     ``schema`` is what its answer must fit, None where that is no single JSON object. ``teller`` and
     ``learner`` are its protocol, if that hands over tasks and keeps what was learned; ``naming`` and ``filing`` are it
     too, if it names what was made and has files of its own. ``needs_facts`` and
@@ -37,10 +42,14 @@ class SocketRules:
     """
 
     socket: Socket
+    first_mode: Mode
+    prompt: Template
+    walk: Walk | None
     wanted: Requirements
     protocol: HandoffProtocol
     ask: str
     assign: tuple[tuple[str, tuple[str, ...], str], ...]
+    edges: tuple[tuple[Edge, bool | None], ...]
     exits: tuple[ExitRoute, ...]
     consumer_cursors: tuple[str, ...]
     about: dict[str, JSON]
@@ -54,18 +63,13 @@ class SocketRules:
     sees_changes: bool
     placed: Placed | None
 
-    @property
-    def first_mode(self) -> Mode:
-        """What the first turn of a visit is for."""
-        return "draft" if self.socket.materia.multi_turn and not self.socket.is_utility else "work"
-
     def works(self, mode: str) -> bool:
         """Whether the answer of such a turn is work that is kept as it is, the handoff being asked for next."""
         return self.socket.finalize and mode in ("work", "resume")
 
     def any_text(self, mode: str) -> bool:
         """Whether any answer of such a turn will do: a draft, or work that a finalization follows."""
-        return mode == "draft" or self.works(mode)
+        return mode == "draft" or (self.socket.finalize and mode in ("work", "resume"))
 
     def ask_in(self, mode: str) -> str:
         """What such a turn says of the handoff: what must be returned, or that it is asked for later."""
@@ -117,10 +121,14 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
     ]
     return SocketRules(
         socket=socket,
+        first_mode="draft" if socket.materia.multi_turn and not socket.is_utility else "work",
+        prompt=template(socket.materia.prompt),
+        walk=walk_of(socket.iterator) if socket.iterator else None,
         wanted=wanted,
         protocol=spoken,
         ask="" if socket.is_utility else spoken.ask(wanted),
         assign=tuple((target, tuple(split_path(target)), source) for target, source in socket.assign),
+        edges=tuple((edge, described(edge.when).needs) for edge in socket.edges),
         exits=tuple(
             route for loop in socket.loops for route in loops[loop].routes if route.source == socket.id
         ),
