@@ -41,8 +41,9 @@ from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.decide import Outcome
 from materia_nb.engine.entering import learned_from
 from materia_nb.engine.evolve import Answer
-from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Session, What, branch_suffix, output_name, pending
+from materia_nb.engine.routing import waiting_visit
+from materia_nb.engine.rules import Rules, SocketRules
+from materia_nb.engine.session import Pending, Session, branch_suffix, output_name, pending
 from materia_nb.engine.state import CastState, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.interrupts import Stop
@@ -161,7 +162,8 @@ class Runner:
             MateriaError: it was opened to be looked at (``read_only``).
         """
         self._holder = threading.get_ident()
-        refuse_recorded(self.problems, self.files.path)
+        if self.problems:
+            refuse_recorded(self.problems, self.files.path)
         if self.journal is None:
             raise MateriaError(
                 "This cast was opened to be looked at.",
@@ -171,7 +173,8 @@ class Runner:
             )
         if self._astray:
             self._recover()
-        self.flush()
+        if self._unwritten:
+            self.flush()
 
     def refuse_while_running(self) -> None:
         """Raise MateriaError (``busy``) when a step or an edit is being made."""
@@ -282,47 +285,43 @@ class Runner:
 
     def advance(self) -> bool:
         """Run one socket; False when the cast only came to its end."""
-        due = self._next()
-        if due is None or self.session.state.status == "held":
+        if (due := self._next()) is None or self.session.state.status == "held":
             raise over(self.session)
-        if due == "enter":
+        if due.what == "enter":
             entered = decide.enter(self.rules, self.session, now())
             self.keep(entered, later=self._answers_at_once(entered.session))
-        visit = self.session.state.waiting_at
-        if visit is not None:
+            due = self._next()
+        if due is not None and due.visit is not None:
             try:
-                if self._next() == "utility" and self._pinned(visit) is None:
-                    self._run_utility(visit)
+                if due.what == "utility" and self._pinned(due.visit) is None:
+                    self._run_utility(due.visit)
                 else:
-                    self.ask()
+                    self._ask(due)
             finally:
-                self.flush()
+                if self._unwritten:
+                    self.flush()
         if self.session.state.status != "ready":
             self.write_derived()
-        return visit is not None
+        return due is not None
 
-    def _next(self) -> What | None:
+    def _next(self) -> Pending | None:
         """Return what is to be done next; of several things the first, since one at a time is done here."""
         due = pending(self.rules, self.session)
-        return due[0].what if due else None
+        return due[0] if due else None
 
     def _answers_at_once(self, session: Session) -> bool:
         """Whether the waiting visit is answered from what is there, so that one write can tell both."""
-        visit = session.state.waiting_at
-        if visit is None or self.pin_of(visit.socket) is not None:
+        visit = session.state.at
+        if session.state.status != "waiting" or visit is None or session.pins:
             return False
-        if self.rules.sockets[visit.socket].socket.is_utility:
-            return False
-        agent = self.agents.for_turn(visit.socket, self.materia(visit).id)
+        socket = self.rules.sockets[visit.socket].socket
+        agent = None if socket.is_utility else self.agents.for_turn(socket.id, socket.materia.id)
         return getattr(agent, "at_once", False) is True
 
     def pin_of(self, socket: str) -> str | None:
         """Return the name whose pin answers a socket, its own or its materia's; None when none does."""
-        pins = self.session.pins
-        if not pins:
-            return None
         names = (socket, self.rules.sockets[socket].socket.materia.id)
-        return next((name for name in names if name in pins), None)
+        return next((name for name in names if name in self.session.pins), None)
 
     def _pinned(self, visit: Visit) -> PinnedAgent | None:
         """Return who answers a visit in the place of its agent or process, because a person pinned it (R40).
@@ -330,7 +329,7 @@ class Runner:
         Raises:
             MateriaError: it is pinned to a function that is gone (``pin_gone``).
         """
-        name = self.pin_of(visit.socket)
+        name = self.pin_of(visit.socket) if self.session.pins else None
         if name is None:
             return None
         pin = self.session.pins[name]
@@ -407,17 +406,20 @@ class Runner:
         Whatever an agent raises, short of an interrupt, fails the cast: the journal says why,
         and recast asks again.
         """
-        while (visit := self.session.state.waiting_at) is not None and not self.stop.is_set():
-            if self._next() == "person":
-                return
-            if self._seen is None:
+        self._ask(self._next())
+
+    def _ask(self, due: Pending | None) -> None:
+        while due is not None and due.what in ("agent", "utility") and not self.stop.is_set():
+            visit = due.visit
+            assert visit is not None  # noqa: S101 - somebody owes an output
+            here = self.rules.sockets[visit.socket]
+            if self._seen is None and here.sees_changes:
                 self._seen = self._look()
-            drafts = visit.drafts
             pinned = self._pinned(visit)
-            agent: Agent = pinned or self.agents.for_turn(visit.socket, self.materia(visit).id)
+            agent: Agent = pinned or self.agents.for_turn(visit.socket, here.socket.materia.id)
             self.saying = []
             try:
-                answer = agent.answer(self._turn(visit))
+                answer = agent.answer(self._turn(visit, here))
                 if isinstance(answer, Asking):
                     self.do(decide.ask, [without_keys(call) for call in answer.calls])
                     return
@@ -427,7 +429,7 @@ class Runner:
                 if self.stop.is_set() and getattr(error, "kind", None) == "interrupted":
                     return
                 kind, message, hint = agent_failure(agent, visit.socket, error)
-                if self.rules.sockets[visit.socket].socket.is_utility:
+                if here.socket.is_utility:
                     hint = "put it right, pin something else or unpin it, then recast"
                 self._fail(kind, message, hint)
                 return
@@ -437,13 +439,11 @@ class Runner:
             if reply is None:
                 return
             self.arrived(reply, pinned=pinned.name if pinned else None)
-            if (at := self.session.state.waiting_at) is not None and at.drafts > drafts:
-                return  # a draft is for the person to judge
+            due = self._next()
 
-    def _turn(self, visit: Visit) -> Turn:
-        session, materia, item = self.session, self.materia(visit), visit.item
-        here = self.rules.sockets[visit.socket]
-        free = here.any_text(visit.mode)  # anything may be said before the final answer
+    def _turn(self, visit: Visit, here: SocketRules) -> Turn:
+        session, materia, item = self.session, here.socket.materia, visit.item
+        free = visit.mode in here.any_text  # anything may be said before the final answer
         return Turn(
             socket_id=visit.socket,
             materia_id=materia.id,
@@ -451,7 +451,7 @@ class Runner:
             visit=visit.visit,
             kind=turn_kind(visit.mode, first=not visit.drafts),
             prompt=compact(self._document(visit, materia)) if here.socket.is_utility else session.asked,
-            conversation=session.said,
+            conversation=session.said if session.spoken else (),
             item_key=item.key if item else None,
             item_label=item.label if item else None,
             tools=materia.tools,
@@ -495,18 +495,18 @@ class Runner:
 
         ``process`` says how the process of a utility ended (R23), ``pinned`` what it was pinned to, if it was (R40).
         """
-        before, visit = self.session.state, decide.waiting(self.session)
-        files = self._look()
+        before, visit = self.session.state, waiting_visit(self.session.state)
+        here = self.rules.sockets[visit.socket]
+        files = self._look() if here.sees_changes else None
         answer = Answer(
             redacted(reply.text),
             usage=reply.usage,
             meta=scrubbed_json(dict(reply.meta)) if reply.meta else {},
-            changed=changed_files(self._seen, files),
+            changed=changed_files(self._seen, files) if here.sees_changes else (),
             process=process,
             pinned=pinned,
         )
         outcome = decide.answer(self.rules, self.session, answer, now())
-        here = self.rules.sockets[visit.socket]
         if here.naming is not None:
             reading = outcome.session.steps[-1].reading
             missing = missing_evidence(here.naming, reading, self.project, self.files.path)
@@ -519,10 +519,7 @@ class Runner:
         self.keep_beside(visit, before)
 
     def _look(self) -> Files | None:
-        """Look at the files of the project, for a waiting visit whose protocol wants to know what changes."""
-        visit = self.session.state.waiting_at
-        if visit is None or not self.rules.sockets[visit.socket].sees_changes:
-            return None
+        """Look at the files of the project, for a visit whose protocol wants to know what changes."""
         return take_snapshot(self.project, self.files.path.parent)
 
     def keep_beside(self, visit: Visit, before: CastState) -> None:
@@ -581,11 +578,13 @@ class Runner:
 
     def tell(self) -> None:
         """Tell the watchers that something changed."""
-        self._call(self.watchers, "following")
+        if self.watchers:
+            self._call(self.watchers, "following")
 
     def heard(self) -> None:
         """Tell the listeners that more of an answer has come."""
-        self._call(self.listeners, "listening to")
+        if self.listeners:
+            self._call(self.listeners, "listening to")
 
     def _call(self, views: list[Callable[[], None]], what: str) -> None:
         """Call views; one that raises is not called again."""
@@ -622,7 +621,7 @@ def given(answer: str | Mapping[str, JSON]) -> str | dict[str, JSON]:
 
 def redacted(text: str) -> str:
     """Return what an agent or a process said without keys, as UTF-8 can keep it."""
-    return scrubbed(clean(text))
+    return scrubbed(to_bytes(text).decode())
 
 
 def without_keys(call: ToolCall) -> ToolCall:

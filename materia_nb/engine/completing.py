@@ -69,16 +69,17 @@ def complete(
     apply_output(here, draft, text, reading)
     assigned, failure = _assign(here, draft, visit, reading) if here.assign else ((), None)
     told = _told(here, draft, visit, reading) if reading.events else ()
-    about = {**about_visit(here, visit), "visit": visit.visit}
+    about = about_visit(here, visit)
     if failure:
         decision = decision_of(visit, "failure", None, reading, Applied(assigned, None, warnings))
-        refused = Event("socket_refused", about)
+        refused = Event("socket_refused", about, {"visit": visit.visit})
         return stop_cast(draft, failure, visit, reading, decision, first=refused, more=told)
     advanced = fact = None
     if here.socket.advance is not None:
         fact = _advance(here, here.socket.advance, draft, visit.item, reading.satisfied)
         advanced = _advanced(fact, draft, visit.item)
-    completed = Event("socket_complete", {**about, "parsed": here.wanted.parse == "json"})
+    parsed = here.wanted.parse == "json"
+    completed = Event("socket_complete", about, {"visit": visit.visit, "parsed": parsed})
     pending = Pending(
         reading.satisfied,
         draft.last_output or "",
@@ -102,11 +103,11 @@ def complete(
 
 def _told(here: SocketRules, draft: Draft, visit: Visit, reading: Reading) -> tuple[Event, ...]:
     """Number what the output tells beside its handoff (R39)."""
-    about = {**about_visit(here, visit), "visit": visit.visit}
+    about = about_visit(here, visit)
     before = draft.told
     draft.told += len(reading.events)
     return tuple(
-        Event("materia_event", {**about, "sequence": number, "event": dict(event)})
+        Event("materia_event", about, {"visit": visit.visit, "sequence": number, "event": dict(event)})
         for number, event in enumerate(reading.events, start=before + 1)
     )
 
@@ -206,7 +207,7 @@ def _advanced(fact: AdvanceFact, draft: Draft, item: Item | None) -> ItemId | No
 def _check_budget(draft: Draft, visit: Visit, most: int) -> tuple[tuple[Event, ...], Failure | None]:
     """Warn once, and stop at the maximum; the step's own changes are kept (R20)."""
     used = draft.usage.tokens
-    facts = {"tokens": used, "maxTokens": most}
+    facts = {"tokens": used, "max_tokens": most}
     if used >= most:
         failure = Failure(
             "budget",
@@ -214,10 +215,10 @@ def _check_budget(draft: Draft, visit: Visit, most: int) -> tuple[tuple[Event, .
             visit.socket,
             "raise the budget of this cast (budget N), then revive it",
         )
-        return (Event("budget_limit", facts),), failure
+        return (Event("budget_limit", None, facts),), failure
     if not draft.warned and used * 100 >= most * draft.budget.warn_at_percent:
         draft.warned = True
-        return (Event("budget_warning", facts),), None
+        return (Event("budget_warning", None, facts),), None
     return (), None
 
 

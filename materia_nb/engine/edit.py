@@ -182,7 +182,7 @@ def recommit(rules: Rules, before: CastState, latest: CastState, text: str) -> e
     if entered.state.status != "waiting" or visit is None:
         raise MateriaError("The last step cannot be decided again.", kind="recommit")
     here = rules.sockets[visit.socket]
-    mode = "final" if here.any_text(visit.mode) else visit.mode
+    mode = "final" if visit.mode in here.any_text else visit.mode
     waiting = entered.state._replace(
         usage=latest.usage,
         warned=latest.warned,

@@ -168,7 +168,7 @@ def _ended(draft: Draft, passed: list[Passed]) -> Step:
     decision = _passed_over(draft.steps, passed, END) if passed else None
     show_only(draft)
     draft.status, draft.next = "complete", None
-    return Step(draft.done(), (Event("cast_end", {"ok": True}),), decision)
+    return Step(draft.done(), (Event("cast_end", None, {"ok": True}),), decision)
 
 
 def _passed_over(step: int, passed: list[Passed], target: str) -> Decision:
@@ -194,7 +194,7 @@ def _visit(rules: Rules, here: SocketRules, draft: Draft, item: Item | None, pas
     draft.trail = (*draft.trail[-max(TRAIL, len(rules.sockets)) :], socket.id)
     state = draft.done()
     prompt = None if socket.is_utility else first_prompt(rules, here, state, visit)
-    started = Event("socket_start", {**about_visit(here, visit), "visit": number})
+    started = Event("socket_start", about_visit(here, visit), {"visit": number, "step": step})
     return Step(state, (started,), _passed_over(step, passed, socket.id) if passed else None, prompt)
 
 

@@ -74,7 +74,11 @@ def template(text: str) -> Template:
     parts.append(text[done:])
 
     def fill(state: View, item: Item | None) -> str:
-        return "".join([p if isinstance(p, str) else as_text(p(state, item, MISSING)) for p in parts])
+        texts = []
+        for part in parts:
+            value = part if isinstance(part, str) else part(state, item, MISSING)
+            texts.append(value if isinstance(value, str) else as_text(value))
+        return "".join(texts)
 
     return fill
 
@@ -134,7 +138,7 @@ def begin_item(walk: Walk, draft: Draft) -> Item | None:
     The items that its list is read through stay shown (R34); any other that was shown is so no longer.
     """
     iterator = walk.iterator
-    kept = draft.shown[: _outer_count(walk, draft.shown)]
+    kept = draft.shown[: _outer_count(walk, draft.shown)] if draft.shown else ()
     at = draft.at.item if draft.at else None
     cursor = draft.cursors.get(iterator.cursor)
     outer: tuple[Place, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules, SocketRules
@@ -167,10 +167,14 @@ CORRECT_THE_UTILITY: Final = "correct the utility, then recast; the cast keeps i
 
 
 class Event(NamedTuple):
-    """Something that happened, for the journal; names and fields as R29 lists them."""
+    """Something that happened: the type and the fields of one of :mod:`materia_nb.engine.events`, still without a time.
+
+    ``about`` says which visit it is about, None for the cast as a whole.
+    """
 
     type: str
-    data: Mapping[str, JSON]
+    about: Mapping[str, JSON] | None
+    data: Mapping[str, Any]
 
 
 class Step(NamedTuple):
@@ -202,7 +206,7 @@ def stop_cast(
     data: dict[str, JSON] = {"ok": False, "error": failure.message, "kind": failure.kind}
     if failure.socket:
         data["socket"] = failure.socket
-    events = (*((first,) if first else ()), *more, Event("cast_end", data))
+    events = (*((first,) if first else ()), *more, Event("cast_end", None, data))
     return Step(draft.done(), events, decision._replace(failure=failure), None, reading)
 
 

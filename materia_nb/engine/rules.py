@@ -33,7 +33,9 @@ class SocketRules:
 
     ``first_mode`` is what the first turn of a visit is for, ``prompt`` the materia's prompt, ready to be filled.
     ``walk`` is how its items are found, None outside an iterator, and ``edges`` its edges, each with what it needs
-    ``satisfied`` to be, None where that does not matter (R3).
+    ``satisfied`` to be, None where that does not matter (R3). In a turn of the modes ``works`` the answer is work
+    that is kept as it is, the handoff being asked for next; in those of ``any_text`` any answer will do: a draft
+    too.
     ``schema`` is what its answer must fit, None where that is no single JSON object. ``teller`` and
     ``learner`` are its protocol, if that hands over tasks and keeps what was learned; ``naming`` and ``filing`` are it
     too, if it names what was made and has files of its own. ``needs_facts`` and
@@ -43,6 +45,8 @@ class SocketRules:
 
     socket: Socket
     first_mode: Mode
+    works: frozenset[Mode]
+    any_text: frozenset[Mode]
     prompt: Template
     walk: Walk | None
     wanted: Requirements
@@ -63,17 +67,9 @@ class SocketRules:
     sees_changes: bool
     placed: Placed | None
 
-    def works(self, mode: str) -> bool:
-        """Whether the answer of such a turn is work that is kept as it is, the handoff being asked for next."""
-        return self.socket.finalize and mode in ("work", "resume")
-
-    def any_text(self, mode: str) -> bool:
-        """Whether any answer of such a turn will do: a draft, or work that a finalization follows."""
-        return mode == "draft" or (self.socket.finalize and mode in ("work", "resume"))
-
     def ask_in(self, mode: str) -> str:
         """What such a turn says of the handoff: what must be returned, or that it is asked for later."""
-        return ASKED_LATER if self.works(mode) else self.ask
+        return ASKED_LATER if mode in self.works else self.ask
 
 
 class Rules:
@@ -116,12 +112,15 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
     wanted = requirements(socket)
     spoken = protocol("sparse" if socket.is_utility else socket.handoff)
     loops = graph.loops
+    works: frozenset[Mode] = frozenset(("work", "resume") if socket.finalize else ())
     consuming = [
         iterator for loop in graph.consumers.get(socket.id, ()) if (iterator := loops[loop].iterator)
     ]
     return SocketRules(
         socket=socket,
         first_mode="draft" if socket.materia.multi_turn and not socket.is_utility else "work",
+        works=works,
+        any_text=works | {"draft"},
         prompt=template(socket.materia.prompt),
         walk=walk_of(socket.iterator) if socket.iterator else None,
         wanted=wanted,

@@ -143,7 +143,7 @@ def visit(rules: Rules, here: SocketRules, state: CastState, text: str) -> Visit
         if at.mode == "draft" and at.drafts:
             state = engine.finalize(rules, state, engine.prompt_for(rules, state)).state
             continue
-        said.append(WORD if here.any_text(at.mode) else text)
+        said.append(WORD if at.mode in here.any_text else text)
         step = engine.output(rules, state, said[-1])
         _needs_taken(here, step)
         state, decision = step.state, step.decision

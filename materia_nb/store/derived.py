@@ -114,7 +114,7 @@ def manifest(cast_id: str, rules: Rules, session: Session, journal_bytes: int = 
 def _kind(here: SocketRules, mode: str) -> str:
     if mode == "draft":
         return "socket_refinement"
-    return "socket_work" if here.works(mode) else "socket_output"
+    return "socket_work" if mode in here.works else "socket_output"
 
 
 def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:
