@@ -40,7 +40,7 @@ from materia_nb.engine import step as engine
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.decide import Outcome
 from materia_nb.engine.entering import learned_from
-from materia_nb.engine.evolve import Answer
+from materia_nb.engine.evolve import NO_META, Answer
 from materia_nb.engine.routing import waiting_visit
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import Pending, Session, branch_suffix, output_name, pending
@@ -501,7 +501,7 @@ class Runner:
         answer = Answer(
             redacted(reply.text),
             usage=reply.usage,
-            meta=scrubbed_json(dict(reply.meta)) if reply.meta else {},
+            meta=scrubbed_json(dict(reply.meta)) if reply.meta else NO_META,
             changed=changed_files(self._seen, files) if here.sees_changes else (),
             process=process,
             pinned=pinned,

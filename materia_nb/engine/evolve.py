@@ -35,6 +35,10 @@ class Unfit(MateriaError):
         )
 
 
+NO_META: Final[Mapping[str, JSON]] = {}
+"""What an agent gave beside its answer when it gave nothing: one for all."""
+
+
 class Answer(NamedTuple):
     """An output: its text, where it is kept, what it cost, what its agent gave beside it, which files changed.
 
@@ -46,7 +50,7 @@ class Answer(NamedTuple):
     text: str
     artifact: str | None = None
     usage: Usage | None = None
-    meta: Mapping[str, JSON] = {}
+    meta: Mapping[str, JSON] = NO_META
     changed: tuple[str, ...] = ()
     refused: str | None = None
     process: str = ""

@@ -154,11 +154,29 @@ def begin_item(walk: Walk, draft: Draft) -> Item | None:
     if cursor is None:
         cursor = 0
         draft.cursors = {**draft.cursors, iterator.cursor: 0}
-    item = item_at(walk, list_at(iterator.items, draft, at), cursor, outer)
+    items = list_at(iterator.items, draft, at)
+    last = draft.shown[-1] if len(draft.shown) == len(kept) + 1 else None
+    if last is not None and last.walk is walk and _still_shown(draft, last, items, cursor, outer):
+        return last.item  # the socket before worked on it too
+    item = item_at(walk, items, cursor, outer)
     show_only(draft, kept)
     if item is not None:
         show(draft, walk, item)
     return item
+
+
+def _still_shown(draft: Draft, last: Shown, items: list[JSON], index: int, outer: tuple[Place, ...]) -> bool:
+    """Whether the item at an index is the one that was shown last, and nothing has been put in its place."""
+    value, data = last.item.value, draft.data
+    if last.item.position != index or index >= len(items) or items[index] is not value:
+        return False
+    if last.item.outer != outer:
+        return False
+    for path in last.walk.paths:
+        shown = data.get(path[0]) if len(path) == 1 else get_path(data, list(path))
+        if shown is not value:
+            return False
+    return True
 
 
 def item_at(walk: Walk, items: list[JSON], index: int, outer: tuple[Place, ...] = ()) -> Item | None:
@@ -280,8 +298,9 @@ def show(draft: Draft, walk: Walk, item: Item) -> None:
     draft.data, draft.shown = data, (*draft.shown, Shown(walk, item, tuple(made)))
 
 
+@lru_cache(maxsize=1024)
 def walk_of(iterator: Iterator) -> Walk:
-    """Work out how an iterator walks its list (R12, R13)."""
+    """Work out how an iterator walks its list (R12, R13); the sockets of a loop share it."""
     numbered = iterator.numbered_as_work_items
     names = ["item", "currentWorkItem", iterator.alias, *(["workItem"] if numbered else [])]
     paths = [tuple(split_path(name)) for name in names]
