@@ -89,7 +89,11 @@ def _asks(function: Callable[..., Any], name: str) -> tuple[str, ...] | None:
         p for p in parameters if p.default is p.empty and p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD}
     ]
     unknown = [p for p in asked if p.kind not in _NAMED or (p.name != "turn" and p.name not in _FIELDS)]
-    if len(asked) == len(unknown) == 1 and asked[0].kind is not asked[0].KEYWORD_ONLY:
+    if (
+        len(asked) == 1
+        and (unknown or asked[0].name == "turn")
+        and asked[0].kind is not asked[0].KEYWORD_ONLY
+    ):
         return None
     if unknown:
         raise AgentError(

@@ -32,7 +32,6 @@ from materia_nb.agents.interface import (
 )
 from materia_nb.agents.prepared import PinnedAgent
 from materia_nb.agents.table import AgentTable
-from materia_nb.cast.run_files import ArtifactWriter
 from materia_nb.cast.snapshot import Live, Snapshot, Stops, refuse_recorded
 from materia_nb.engine import decide
 from materia_nb.engine import events as ev
@@ -50,6 +49,7 @@ from materia_nb.interrupts import Stop
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.graph import Materia
 from materia_nb.secrets import scrubbed, scrubbed_json
+from materia_nb.store.derived import ArtifactWriter
 from materia_nb.store.files import DiskError, changed_files, take_snapshot, to_bytes
 from materia_nb.store.files import Snapshot as Files
 from materia_nb.store.journal import Journal, Line, lines_of, read_journal
@@ -513,9 +513,10 @@ class Runner:
             if missing:
                 outcome = decide.lacking(self.rules, outcome, tuple(missing))
         self.keep(outcome)
-        at = self.session.state.waiting_at
-        # Unless the same agent goes on at once, what changes next is not its doing.
-        self._seen = files if at is not None and at.drafts == visit.drafts else None
+        if here.sees_changes:
+            at = self.session.state.waiting_at
+            # Unless the same agent goes on at once, what changes next is not its doing.
+            self._seen = files if at is not None and at.drafts == visit.drafts else None
         self.keep_beside(visit, before)
 
     def _look(self) -> Files | None:

@@ -82,7 +82,8 @@ def answer(
         **({"next": target} if target else {}),
     )
     after = to.keep_output(rules, session, step, given._replace(artifact=name), ts)
-    return Outcome(after, (output, *[ev.of_engine(one, ts) for one in step.events[1:]]))
+    rest = [ev.of_engine(one, ts) for one in step.events[1:]] if len(step.events) > 1 else ()
+    return Outcome(after, (output, *rest))
 
 
 def lacking(rules: Rules, outcome: Outcome, paths: tuple[str, ...]) -> Outcome:

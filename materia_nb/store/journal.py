@@ -245,7 +245,7 @@ def encoded(lines: Sequence[Line]) -> bytes:
         }
         forms.append(form if line.label is None else {**form, "label": line.label})
     try:
-        return "".join([f"{_encode(form)}\n" for form in forms]).encode()
+        return "\n".join([*map(_encode, forms), ""]).encode()
     except UnicodeEncodeError:  # half of a surrogate pair, which JSON can only escape
         return b"".join(json_bytes(form) + b"\n" for form in forms)
     except RecursionError as error:
