@@ -244,6 +244,8 @@ def _whole(value: JSON, pad: str, room: int) -> str | None:
         text = pretty(without_points(value))
     else:
         inner, lines, left = f"{pad}  ", [], room - 2 * len(pad) - 4
+        if len(value) * (len(inner) + 3) > left:  # each member takes a line
+            return None
         for head, child in _children(value):
             text_of = _whole(child, inner, left - len(head) - 2)
             if text_of is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from materia_nb.engine.state import Usage
 from materia_nb.engine.step import short
 from materia_nb.jsonvalue import JSON
 from materia_nb.platform import Handle, call_later
-from materia_nb.store.files import DiskError
+from materia_nb.store.files import DiskError, json_bytes
 from materia_nb.store.rundir import RunDir
 
 _SOON_S: Final = 0.5
@@ -66,7 +66,7 @@ def write(files: RunDir, rules: Rules, session: Session, since: int) -> int:
     Returns the index to go on from: that of the first step that may still change.
     """
     since = write_steps(files, rules, session.steps, since)
-    files.replace_json("manifest.json", manifest(files.path.name, rules, session, files.journal_bytes()))
+    files.replace("manifest.json", manifest(files.path.name, rules, session, files.journal_bytes()))
     files.replace_json("usage.json", usage_report(rules, session))
     return since
 
@@ -116,30 +116,10 @@ def _write_step(files: RunDir, rules: Rules, step: StepRecord) -> None:
         )
 
 
-def manifest(cast_id: str, rules: Rules, session: Session, journal_bytes: int = 0) -> dict[str, JSON]:
-    """List what the cast left behind, with how it stood when its journal had ``journal_bytes``."""
+def manifest(cast_id: str, rules: Rules, session: Session, journal_bytes: int = 0) -> bytes:
+    """List what the cast left behind, an artifact a line, with how it stood when its journal had ``journal_bytes``."""
     state = session.state
-    entries: list[JSON] = []
-    for step in session.steps:
-        here = rules.sockets[step.socket]
-        materia = here.socket.materia
-        about: dict[str, JSON] = {"socket": step.socket, "materia": materia.id, "materiaLabel": materia.label}
-        if step.item_key is not None:
-            about |= {"itemKey": step.item_key, "itemLabel": step.item_label}
-        about["visit"] = step.visit
-        if step.prompt is not None:
-            artifact = context_name(step.socket, step.visit, step.item_key, step.branch)
-            entries.append({**about, "kind": "context", "artifact": artifact, "timestamp": step.started})
-        entries += [
-            {
-                **about,
-                "kind": _kind(here, turn.mode),
-                "artifact": turn.artifact,
-                "timestamp": step.ended,
-            }
-            for turn in step.turns
-        ]
-    found: dict[str, JSON] = {
+    head: dict[str, JSON] = {
         "castId": cast_id,
         "request": state.request,
         "loadout": rules.graph.name,
@@ -150,11 +130,28 @@ def manifest(cast_id: str, rules: Rules, session: Session, journal_bytes: int = 
         "cursors": dict(state.cursors),
         "visits": dict(state.visits),
         "edgeTraversals": dict(state.traversals),
-        "entries": entries,
     }
     if state.failure is not None:
-        found["failure"] = {"kind": state.failure.kind, "message": state.failure.message}
-    return found
+        head["failure"] = {"kind": state.failure.kind, "message": state.failure.message}
+    start = json_bytes(head, indent=2).removesuffix(b"\n}")
+    entries = b",\n    ".join(map(json_bytes, _entries(rules, session)))
+    return start + b',\n  "entries": [\n    ' + entries + b"\n  ]\n}\n"
+
+
+def _entries(rules: Rules, session: Session) -> Iterator[dict[str, JSON]]:
+    for step in session.steps:
+        here = rules.sockets[step.socket]
+        materia = here.socket.materia
+        about: dict[str, JSON] = {"socket": step.socket, "materia": materia.id, "materiaLabel": materia.label}
+        if step.item_key is not None:
+            about |= {"itemKey": step.item_key, "itemLabel": step.item_label}
+        about["visit"] = step.visit
+        if step.prompt is not None:
+            artifact = context_name(step.socket, step.visit, step.item_key, step.branch)
+            yield {**about, "kind": "context", "artifact": artifact, "timestamp": step.started}
+        for turn in step.turns:
+            kind = _kind(here, turn.mode)
+            yield {**about, "kind": kind, "artifact": turn.artifact, "timestamp": step.ended}
 
 
 def _kind(here: SocketRules, mode: str) -> str:
