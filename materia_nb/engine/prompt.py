@@ -46,20 +46,22 @@ ISSUE_CHARS: Final = 300
 
 
 class Layer(NamedTuple):
-    """One named part of a prompt: a text, or the cast layer, which is written when it is read."""
+    """One named part of a prompt: a text, or the cast layer or the item, which are written when they are read."""
 
     name: LayerName
-    tells: str | CastLayer
+    tells: str | CastLayer | Item
 
     @property
     def text(self) -> str:
         """What the agent reads."""
-        return self.tells if isinstance(self.tells, str) else self.tells.text
+        if isinstance(self.tells, CastLayer):
+            return self.tells.text
+        return self.tells if isinstance(self.tells, str) else _item_text(self.tells)
 
     @property
     def brief(self) -> str:
         """The text, of the cast layer with less of the state and of the output before."""
-        return self.tells if isinstance(self.tells, str) else self.tells.brief
+        return self.tells.brief if isinstance(self.tells, CastLayer) else self.text
 
     @property
     def heading(self) -> str:
@@ -99,7 +101,7 @@ def work_prompt(
     layers = [Layer("cast", cast)] if cast is not None else []
     layers.append(Layer("materia", instruction))
     if item is not None:
-        layers.append(Layer("work item", _item_text(item)))
+        layers.append(Layer("work item", item))
     entries = shown_to(follow_up, visit.socket, item) if follow_up else ()
     if entries:
         layers.append(Layer("follow-up", _follow_up_text(entries)))
