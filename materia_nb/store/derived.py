@@ -133,9 +133,13 @@ def manifest(cast_id: str, rules: Rules, session: Session, journal_bytes: int = 
     }
     if state.failure is not None:
         head["failure"] = {"kind": state.failure.kind, "message": state.failure.message}
-    start = json_bytes(head, indent=2).removesuffix(b"\n}")
-    entries = b",\n    ".join(map(json_bytes, _entries(rules, session)))
-    return start + b',\n  "entries": [\n    ' + entries + b"\n  ]\n}\n"
+    made = bytearray(json_bytes(head, indent=2).removesuffix(b"\n}") + b',\n  "entries": [')
+    between = b"\n    "
+    for entry in _entries(rules, session):
+        made += between + json_bytes(entry)
+        between = b",\n    "
+    made += b"\n  ]\n}\n"
+    return bytes(made)
 
 
 def _entries(rules: Rules, session: Session) -> Iterator[dict[str, JSON]]:
