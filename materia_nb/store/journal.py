@@ -153,8 +153,10 @@ class Journal:
         self.close()
 
 
-def read_journal(path: Path) -> Contents:
-    """Read every event. A last line that is not whole is returned as ``torn``; blank lines are passed over.
+def read_journal(path: Path, until: str | None = None) -> Contents:
+    """Read every event, or those up to the first of the type ``until``.
+
+    A last line that is not whole is returned as ``torn``; blank lines are passed over.
 
     Raises MateriaError (kind ``damaged_journal``) when a line before the last is not an event.
     """
@@ -174,6 +176,8 @@ def read_journal(path: Path) -> Contents:
         line = _event(raw)
         if line is not None:
             lines.append(line)
+            if line.type == until:
+                break
         elif position == len(content):
             if raw.isspace():
                 return Contents(tuple(lines), start, b"")
