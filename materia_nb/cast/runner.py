@@ -174,7 +174,7 @@ class Runner:
         if self._astray:
             self._recover()
         if self._unwritten:
-            self.flush()
+            self._write([], self.session)
 
     def refuse_while_running(self) -> None:
         """Raise MateriaError (``busy``) when a step or an edit is being made."""
@@ -233,7 +233,7 @@ class Runner:
     def keep(self, outcome: Outcome, *, later: bool = False) -> None:
         """Write the events of an outcome to the journal, then believe it and tell the watchers.
 
-        ``later`` lets them wait for the next write, which follows in the same call (:meth:`flush`).
+        ``later`` lets them wait for the next write, which follows in the same call.
         """
         if outcome.events:
             lines = lines_of(outcome.events, outcome.session, self.files)
@@ -245,11 +245,6 @@ class Runner:
             else:
                 self._write(lines, outcome.session)
         self.tell()
-
-    def flush(self) -> None:
-        """Write what waits to be written."""
-        if self._unwritten:
-            self._write([], self.session)
 
     def _write(self, lines: list[Line], session: Session) -> None:
         """Write what waits and these lines, then believe ``session``; if it cannot be written, go back to what was.
@@ -299,7 +294,7 @@ class Runner:
                     self._ask(due)
             finally:
                 if self._unwritten:
-                    self.flush()
+                    self._write([], self.session)
         if self.session.state.status != "ready":
             self.write_derived()
         return due is not None

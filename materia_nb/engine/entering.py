@@ -235,5 +235,5 @@ def first_prompt(rules: Rules, here: SocketRules, state: CastState, visit: Visit
             state.last_artifact,
         )
     return work_prompt(
-        here.prompt(state, item), here.ask_in(here.first_mode), visit, state.follow_up, given=given, cast=cast
+        here.prompt(state, item), here.ask_at_work, visit, state.follow_up, given=given, cast=cast
     )

@@ -65,7 +65,7 @@ def continued(here: SocketRules, draft: Draft, visit: Visit, reading: Reading, p
         "socket_continued", about_visit(here, visit), {"visit": visit.visit, "reason": reading.reason}
     )
     asked = resume_prompt(
-        prompt, "\n".join([GO_ON, *([reading.reason] if reading.reason else [])]), here.ask_in("resume")
+        prompt, "\n".join([GO_ON, *([reading.reason] if reading.reason else [])]), here.ask_at_work
     )
     return Step(draft.done(), (event,), decision_of(visit, "reissue", visit.socket, reading), asked, reading)
 
@@ -92,7 +92,7 @@ def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, grant: G
     visit, here = _held(rules, state)
     resumed = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, grant=grant)
     after = state._replace(status="waiting", at=resumed, hold=None)
-    return Step(after, (), None, resume_prompt(prompt, text, here.ask_in("resume")))
+    return Step(after, (), None, resume_prompt(prompt, text, here.ask_at_work))
 
 
 def called(state: CastState, call: ToolCall) -> CastState:

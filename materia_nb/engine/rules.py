@@ -29,18 +29,26 @@ ASKED_LATER: Final = "Do the work now, and answer in whatever form suits it. Whe
 
 @dataclass(frozen=True, slots=True)
 class SocketRules:
-    """One socket, what its output must be, what its agent is asked for, and its exit routes in order.
+    """One socket with everything that its visits need, worked out once.
 
-    ``first_mode`` is what the first turn of a visit is for, ``prompt`` the materia's prompt, ready to be filled.
-    ``walk`` is how its items are found, None outside an iterator, and ``edges`` its edges, each with what it needs
-    ``satisfied`` to be, None where that does not matter (R3). In a turn of the modes ``works`` the answer is work
-    that is kept as it is, the handoff being asked for next; in those of ``any_text`` any answer will do: a draft
-    too.
-    ``schema`` is what its answer must fit, None where that is no single JSON object. ``teller`` and
-    ``learner`` are its protocol, if that hands over tasks and keeps what was learned; ``naming`` and ``filing`` are it
-    too, if it names what was made and has files of its own. ``needs_facts`` and
-    ``sees_changes`` say whether it wants to know anything of the turn, and which files changed. ``placed``
-    is what its agent is told of the cast at every visit, None if nothing (R32).
+    Attributes:
+        first_mode: what the first turn of a visit is for.
+        works: the modes in which an answer is work that is kept as it is; the handoff is asked for next.
+        any_text: the modes in which any answer will do: those, and drafts.
+        prompt: the materia's prompt, ready to be filled.
+        walk: how its items are found; None outside an iterator.
+        ask: what must be returned, in words.
+        ask_at_work: the same for a turn of ``works``: what must be returned, or that it is asked for later.
+        assign: target, its segments, and source of each assignment.
+        edges: each edge with what it needs ``satisfied`` to be, None where that does not matter (R3).
+        exits: the loop exits that leave from it, in order.
+        consumer_cursors: the cursors of the loops that walk what it generates.
+        about: the fields that say in an event which socket is meant.
+        schema: what its answer must fit; None where that is no single JSON object.
+        teller, learner, naming, filing: its protocol, if that hands over tasks, keeps what was learned, names what
+            was made, or has files of its own.
+        needs_facts: whether its protocol wants to know anything of the turn; ``sees_changes``, which files changed.
+        placed: what its agent is told of the cast at every visit; None for nothing (R32).
     """
 
     socket: Socket
@@ -52,6 +60,7 @@ class SocketRules:
     wanted: Requirements
     protocol: HandoffProtocol
     ask: str
+    ask_at_work: str
     assign: tuple[tuple[str, tuple[str, ...], str], ...]
     edges: tuple[tuple[Edge, bool | None], ...]
     exits: tuple[ExitRoute, ...]
@@ -66,10 +75,6 @@ class SocketRules:
     needs_facts: bool
     sees_changes: bool
     placed: Placed | None
-
-    def ask_in(self, mode: str) -> str:
-        """What such a turn says of the handoff: what must be returned, or that it is asked for later."""
-        return ASKED_LATER if mode in self.works else self.ask
 
 
 class Rules:
@@ -111,6 +116,7 @@ class Rules:
 def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
     wanted = requirements(socket)
     spoken = protocol("sparse" if socket.is_utility else socket.handoff)
+    ask = "" if socket.is_utility else spoken.ask(wanted)
     loops = graph.loops
     works: frozenset[Mode] = frozenset(("work", "resume") if socket.finalize else ())
     consuming = [
@@ -125,7 +131,8 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         walk=walk_of(socket.iterator) if socket.iterator else None,
         wanted=wanted,
         protocol=spoken,
-        ask="" if socket.is_utility else spoken.ask(wanted),
+        ask=ask,
+        ask_at_work=ASKED_LATER if socket.finalize else ask,
         assign=tuple((target, tuple(split_path(target)), source) for target, source in socket.assign),
         edges=tuple((edge, described(edge.when).needs) for edge in socket.edges),
         exits=tuple(
