@@ -5,11 +5,12 @@ from __future__ import annotations
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import work
 
 from materia_nb.agents import AgentTable, Reply, Turn
-from materia_nb.cast import Plan, start_cast
+from materia_nb.cast import Cast, Plan, resume_cast, start_cast
 from materia_nb.engine import step as engine
 from materia_nb.engine.rules import Rules
 from materia_nb.loadout import build_graph
@@ -72,15 +73,34 @@ def folder() -> Path:
     return Path(tempfile.mkdtemp(dir=_ROOT.name))
 
 
-def durable(items: int) -> tuple[int, float, float, int]:
-    """Run a cast on disk; returns visits, seconds of the run, seconds for derived files, bytes beside outputs.
+class Run(NamedTuple):
+    """A cast that was run on disk, and what it took.
 
-    The run is what must be on disk for a crash to lose nothing; the derived files
-    (prompts, parsed outputs, manifest, usage) are written when the cast ends.
+    Attributes:
+        seconds: of the run: what must be on disk for a crash to lose nothing.
+        derived: seconds for the files that follow (prompts, parsed outputs, manifest, usage), written when it ends.
+        journal: bytes of its journal.
+        beside: bytes on disk beside the outputs themselves.
     """
+
+    path: Path
+    visits: int
+    seconds: float
+    derived: float
+    journal: int
+    beside: int
+
+
+def started(items: int) -> Cast:
+    """Return a cast on disk before its first step."""
     place = folder()
     plan = Plan(build_graph(work.document()), work.document(), "bench", place, place)
-    cast = start_cast(plan, "go", AgentTable(_Worker(items)))
+    return start_cast(plan, "go", AgentTable(_Worker(items)))
+
+
+def durable(items: int) -> Run:
+    """Run a cast on disk."""
+    cast = started(items)
     # What follows from the journal is timed apart, so the cast is kept from writing it by itself.
     runner = cast.runner
     writer, runner._artifacts = runner._artifacts, _Nothing()  # type: ignore[assignment]  # noqa: SLF001
@@ -93,6 +113,32 @@ def durable(items: int) -> tuple[int, float, float, int]:
     if cast.status != "complete":
         raise RuntimeError(f"the benchmark's cast is {cast.status}: {cast.failure}")
     outputs = sum(len(turn.text.encode()) for step in cast.steps for turn in step.turns)
-    on_disk = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
+    files = [path for path in cast.run_dir.rglob("*") if path.is_file()]
+    on_disk = sum(path.stat().st_size for path in files)
+    journal = (cast.run_dir / "events.jsonl").stat().st_size
     cast.close()
-    return len(cast.steps), ran, derived, on_disk - outputs
+    return Run(cast.run_dir, len(cast.steps), ran, derived, journal, on_disk - outputs)
+
+
+def resumed(run: Run) -> float:
+    """Resume a cast that was run; returns seconds."""
+    begin = time.perf_counter()
+    cast = resume_cast(run.path)
+    seconds = time.perf_counter() - begin
+    if len(cast.steps) != run.visits:
+        raise RuntimeError(f"{len(cast.steps)} of {run.visits} visits came back")
+    cast.close()
+    return seconds
+
+
+def peak(items: int) -> tuple[float, float]:
+    """Run a cast as a person does; returns megabytes of this process before it and at most. For a process of its own."""
+    before = _peak()
+    started(items).run()
+    return before, _peak()
+
+
+def _peak() -> float:
+    """Megabytes, from Linux itself: what ``resource`` tells counts the process that started this one."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM"))

@@ -42,6 +42,17 @@ def bare_writes(items: int) -> tuple[int, float]:
     return visits, time.perf_counter() - begin
 
 
+def bare_line(visits: int, size: int) -> float:
+    """Write one flushed line of ``size`` bytes a visit, the floor of any journal; returns seconds."""
+    place, line = folder(), "x" * (size - 1) + "\n"
+    begin = time.perf_counter()
+    with (place / "events.jsonl").open("a", encoding="utf-8") as journal:
+        for _ in range(visits):
+            journal.write(line)
+            journal.flush()
+    return time.perf_counter() - begin
+
+
 class _Desk:
     """The model of the state machine: it answers, reads verdicts and keeps the cursor."""
 

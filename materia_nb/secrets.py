@@ -24,7 +24,7 @@ _PIECE: Final = 8  # so much of a key that was cut in two is cut out as well
 _CUT: Final = "***"
 
 _named: set[str] = set()
-_seen: tuple[object, frozenset[str]] | None = None
+_seen: tuple[object, Sequence[str]] | None = None
 
 
 def holds_key(variable: str) -> None:
@@ -39,7 +39,7 @@ def scrubbed(text: str, *more: str) -> str:
     models read; of other variables that are called a key, token, secret, password or credential
     only values that look like one: ``postgres`` is a word that files have for other reasons.
     """
-    for key in _keys(more):
+    for key in _keys(more) if more else _known_keys():
         text = text.replace(key, _CUT)
     return text
 
@@ -89,13 +89,12 @@ def scrubbed_json(value: JSON) -> JSON:
 
 def _keys(more: Sequence[str]) -> list[str]:
     """Return what is to be cut out, the longest first, since one key may be the beginning of another."""
-    known = _known_keys()
-    found = {*known, *(one for one in more if len(one) >= _SHORTEST)} if more else known
+    found = {*_known_keys(), *(one for one in more if len(one) >= _SHORTEST)}
     return sorted(found, key=len, reverse=True)
 
 
-def _known_keys() -> frozenset[str]:
-    """Return the keys in the environment in all their forms, worked out again only when it has changed.
+def _known_keys() -> Sequence[str]:
+    """Return the keys in the environment in all their forms, the longest first, worked out again when it has changed.
 
     Every text that an agent or a process gives is searched, and comparing what lies under ``os.environ`` takes
     a hundredth of reading it name by name.
@@ -104,8 +103,8 @@ def _known_keys() -> frozenset[str]:
     now = ([*os.environ._data.items()], frozenset(_named))  # type: ignore[attr-defined]  # noqa: SLF001
     if _seen is None or _seen[0] != now:
         values = [value for name, value in os.environ.items() if _is_key(name, value)]
-        forms = frozenset(one for value in values for one in _forms(value) if len(one) >= _SHORTEST)
-        _seen = (now, forms)
+        forms = {one for value in values for one in _forms(value) if len(one) >= _SHORTEST}
+        _seen = (now, sorted(forms, key=len, reverse=True))
     return _seen[1]
 
 

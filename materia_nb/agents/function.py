@@ -57,7 +57,11 @@ class FunctionAgent:
             KeyboardInterrupt: it was interrupted.
         """
         try:
-            value = self._call(turn)
+            if self._asks is None:
+                value = self.function(turn)
+            else:
+                asked = {name: turn if name == "turn" else getattr(turn, name) for name in self._asks}
+                value = self.function(**asked)
             if inspect.isawaitable(value):
                 value = run_awaitable(value, turn.stop)
         except MateriaError:
@@ -70,11 +74,6 @@ class FunctionAgent:
                 hint="put it right, then resend the turn or recast; traceback shows how it came there",
             ) from error
         return reply_from(value, f"Function {self.name}")
-
-    def _call(self, turn: Turn) -> Any:
-        if self._asks is None:
-            return self.function(turn)
-        return self.function(**{name: turn if name == "turn" else getattr(turn, name) for name in self._asks})
 
     def __repr__(self) -> str:
         return f"FunctionAgent({self.name})"
@@ -90,7 +89,11 @@ def _asks(function: Callable[..., Any], name: str) -> tuple[str, ...] | None:
         p for p in parameters if p.default is p.empty and p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD}
     ]
     unknown = [p for p in asked if p.kind not in _NAMED or (p.name != "turn" and p.name not in _FIELDS)]
-    if len(asked) == len(unknown) == 1 and asked[0].kind is not asked[0].KEYWORD_ONLY:
+    if (
+        len(asked) == 1
+        and (unknown or asked[0].name == "turn")
+        and asked[0].kind is not asked[0].KEYWORD_ONLY
+    ):
         return None
     if unknown:
         raise AgentError(

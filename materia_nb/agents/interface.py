@@ -301,7 +301,7 @@ def sound(value: object, who: str) -> SoundReply:
     Raises:
         AgentError: it is no reply, or has parts that cannot be kept.
     """
-    reply = reply_from(value, who)
+    reply = value if isinstance(value, Reply) else reply_from(value, who)
     if not isinstance(reply.text, str):
         raise AgentError(f"{who} returned a reply whose text is a {type(reply.text).__name__}")
     usage = None if reply.usage is None else sound_usage(reply.usage, who)

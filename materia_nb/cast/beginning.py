@@ -227,7 +227,7 @@ def replayed(runner: Runner, replay: Replay) -> Path:
         )
     known = names_of(rules.graph)
     pins = [
-        ev.of_engine("pinned", {"name": name, **pin.as_json()}, when)
+        ev.Pinned(name=name, ts=when, **pin.as_json())
         for name, pin in runner.session.pins.items()
         if name in known
     ]

@@ -32,7 +32,6 @@ from materia_nb.agents.interface import (
 )
 from materia_nb.agents.prepared import PinnedAgent
 from materia_nb.agents.table import AgentTable
-from materia_nb.cast.run_files import ArtifactWriter
 from materia_nb.cast.snapshot import Live, Snapshot, Stops, refuse_recorded
 from materia_nb.engine import decide
 from materia_nb.engine import events as ev
@@ -40,15 +39,17 @@ from materia_nb.engine import step as engine
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.decide import Outcome
 from materia_nb.engine.entering import learned_from
-from materia_nb.engine.evolve import Answer
-from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Session, What, branch_suffix, output_name, pending
+from materia_nb.engine.evolve import NO_META, Answer
+from materia_nb.engine.routing import waiting_visit
+from materia_nb.engine.rules import Rules, SocketRules
+from materia_nb.engine.session import Pending, Session, branch_suffix, output_name, pending
 from materia_nb.engine.state import CastState, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.interrupts import Stop
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.graph import Materia
 from materia_nb.secrets import scrubbed, scrubbed_json
+from materia_nb.store.derived import ArtifactWriter
 from materia_nb.store.files import DiskError, changed_files, take_snapshot, to_bytes
 from materia_nb.store.files import Snapshot as Files
 from materia_nb.store.journal import Journal, Line, lines_of, read_journal
@@ -161,7 +162,8 @@ class Runner:
             MateriaError: it was opened to be looked at (``read_only``).
         """
         self._holder = threading.get_ident()
-        refuse_recorded(self.problems, self.files.path)
+        if self.problems:
+            refuse_recorded(self.problems, self.files.path)
         if self.journal is None:
             raise MateriaError(
                 "This cast was opened to be looked at.",
@@ -171,7 +173,8 @@ class Runner:
             )
         if self._astray:
             self._recover()
-        self.flush()
+        if self._unwritten:
+            self._write([], self.session)
 
     def refuse_while_running(self) -> None:
         """Raise MateriaError (``busy``) when a step or an edit is being made."""
@@ -230,7 +233,7 @@ class Runner:
     def keep(self, outcome: Outcome, *, later: bool = False) -> None:
         """Write the events of an outcome to the journal, then believe it and tell the watchers.
 
-        ``later`` lets them wait for the next write, which follows in the same call (:meth:`flush`).
+        ``later`` lets them wait for the next write, which follows in the same call.
         """
         if outcome.events:
             lines = lines_of(outcome.events, outcome.session, self.files)
@@ -242,11 +245,6 @@ class Runner:
             else:
                 self._write(lines, outcome.session)
         self.tell()
-
-    def flush(self) -> None:
-        """Write what waits to be written."""
-        if self._unwritten:
-            self._write([], self.session)
 
     def _write(self, lines: list[Line], session: Session) -> None:
         """Write what waits and these lines, then believe ``session``; if it cannot be written, go back to what was.
@@ -282,47 +280,43 @@ class Runner:
 
     def advance(self) -> bool:
         """Run one socket; False when the cast only came to its end."""
-        due = self._next()
-        if due is None or self.session.state.status == "held":
+        if (due := self._next()) is None or self.session.state.status == "held":
             raise over(self.session)
-        if due == "enter":
+        if due.what == "enter":
             entered = decide.enter(self.rules, self.session, now())
             self.keep(entered, later=self._answers_at_once(entered.session))
-        visit = self.session.state.waiting_at
-        if visit is not None:
+            due = self._next()
+        if due is not None and due.visit is not None:
             try:
-                if self._next() == "utility" and self._pinned(visit) is None:
-                    self._run_utility(visit)
+                if due.what == "utility" and self._pinned(due.visit) is None:
+                    self._run_utility(due.visit)
                 else:
-                    self.ask()
+                    self._ask(due)
             finally:
-                self.flush()
+                if self._unwritten:
+                    self._write([], self.session)
         if self.session.state.status != "ready":
             self.write_derived()
-        return visit is not None
+        return due is not None
 
-    def _next(self) -> What | None:
+    def _next(self) -> Pending | None:
         """Return what is to be done next; of several things the first, since one at a time is done here."""
         due = pending(self.rules, self.session)
-        return due[0].what if due else None
+        return due[0] if due else None
 
     def _answers_at_once(self, session: Session) -> bool:
         """Whether the waiting visit is answered from what is there, so that one write can tell both."""
-        visit = session.state.waiting_at
-        if visit is None or self.pin_of(visit.socket) is not None:
+        visit = session.state.at
+        if session.state.status != "waiting" or visit is None or session.pins:
             return False
-        if self.rules.sockets[visit.socket].socket.is_utility:
-            return False
-        agent = self.agents.for_turn(visit.socket, self.materia(visit).id)
+        socket = self.rules.sockets[visit.socket].socket
+        agent = None if socket.is_utility else self.agents.for_turn(socket.id, socket.materia.id)
         return getattr(agent, "at_once", False) is True
 
     def pin_of(self, socket: str) -> str | None:
         """Return the name whose pin answers a socket, its own or its materia's; None when none does."""
-        pins = self.session.pins
-        if not pins:
-            return None
         names = (socket, self.rules.sockets[socket].socket.materia.id)
-        return next((name for name in names if name in pins), None)
+        return next((name for name in names if name in self.session.pins), None)
 
     def _pinned(self, visit: Visit) -> PinnedAgent | None:
         """Return who answers a visit in the place of its agent or process, because a person pinned it (R40).
@@ -330,7 +324,7 @@ class Runner:
         Raises:
             MateriaError: it is pinned to a function that is gone (``pin_gone``).
         """
-        name = self.pin_of(visit.socket)
+        name = self.pin_of(visit.socket) if self.session.pins else None
         if name is None:
             return None
         pin = self.session.pins[name]
@@ -407,17 +401,20 @@ class Runner:
         Whatever an agent raises, short of an interrupt, fails the cast: the journal says why,
         and recast asks again.
         """
-        while (visit := self.session.state.waiting_at) is not None and not self.stop.is_set():
-            if self._next() == "person":
-                return
-            if self._seen is None:
+        self._ask(self._next())
+
+    def _ask(self, due: Pending | None) -> None:
+        while due is not None and due.what in ("agent", "utility") and not self.stop.is_set():
+            visit = due.visit
+            assert visit is not None  # noqa: S101 - somebody owes an output
+            here = self.rules.sockets[visit.socket]
+            if self._seen is None and here.sees_changes:
                 self._seen = self._look()
-            drafts = visit.drafts
             pinned = self._pinned(visit)
-            agent: Agent = pinned or self.agents.for_turn(visit.socket, self.materia(visit).id)
+            agent: Agent = pinned or self.agents.for_turn(visit.socket, here.socket.materia.id)
             self.saying = []
             try:
-                answer = agent.answer(self._turn(visit))
+                answer = agent.answer(self._turn(visit, here))
                 if isinstance(answer, Asking):
                     self.do(decide.ask, [without_keys(call) for call in answer.calls])
                     return
@@ -427,7 +424,7 @@ class Runner:
                 if self.stop.is_set() and getattr(error, "kind", None) == "interrupted":
                     return
                 kind, message, hint = agent_failure(agent, visit.socket, error)
-                if self.rules.sockets[visit.socket].socket.is_utility:
+                if here.socket.is_utility:
                     hint = "put it right, pin something else or unpin it, then recast"
                 self._fail(kind, message, hint)
                 return
@@ -437,13 +434,11 @@ class Runner:
             if reply is None:
                 return
             self.arrived(reply, pinned=pinned.name if pinned else None)
-            if (at := self.session.state.waiting_at) is not None and at.drafts > drafts:
-                return  # a draft is for the person to judge
+            due = self._next()
 
-    def _turn(self, visit: Visit) -> Turn:
-        session, materia, item = self.session, self.materia(visit), visit.item
-        here = self.rules.sockets[visit.socket]
-        free = here.any_text(visit.mode)  # anything may be said before the final answer
+    def _turn(self, visit: Visit, here: SocketRules) -> Turn:
+        session, materia, item = self.session, here.socket.materia, visit.item
+        free = visit.mode in here.any_text  # anything may be said before the final answer
         return Turn(
             socket_id=visit.socket,
             materia_id=materia.id,
@@ -451,7 +446,7 @@ class Runner:
             visit=visit.visit,
             kind=turn_kind(visit.mode, first=not visit.drafts),
             prompt=compact(self._document(visit, materia)) if here.socket.is_utility else session.asked,
-            conversation=session.said,
+            conversation=session.said if session.spoken else (),
             item_key=item.key if item else None,
             item_label=item.label if item else None,
             tools=materia.tools,
@@ -495,34 +490,32 @@ class Runner:
 
         ``process`` says how the process of a utility ended (R23), ``pinned`` what it was pinned to, if it was (R40).
         """
-        before, visit = self.session.state, decide.waiting(self.session)
-        files = self._look()
+        before, visit = self.session.state, waiting_visit(self.session.state)
+        here = self.rules.sockets[visit.socket]
+        files = self._look() if here.sees_changes else None
         answer = Answer(
             redacted(reply.text),
             usage=reply.usage,
-            meta=scrubbed_json(dict(reply.meta)) if reply.meta else {},
-            changed=changed_files(self._seen, files),
+            meta=scrubbed_json(dict(reply.meta)) if reply.meta else NO_META,
+            changed=changed_files(self._seen, files) if here.sees_changes else (),
             process=process,
             pinned=pinned,
         )
         outcome = decide.answer(self.rules, self.session, answer, now())
-        here = self.rules.sockets[visit.socket]
         if here.naming is not None:
             reading = outcome.session.steps[-1].reading
             missing = missing_evidence(here.naming, reading, self.project, self.files.path)
             if missing:
                 outcome = decide.lacking(self.rules, outcome, tuple(missing))
         self.keep(outcome)
-        at = self.session.state.waiting_at
-        # Unless the same agent goes on at once, what changes next is not its doing.
-        self._seen = files if at is not None and at.drafts == visit.drafts else None
+        if here.sees_changes:
+            at = self.session.state.waiting_at
+            # Unless the same agent goes on at once, what changes next is not its doing.
+            self._seen = files if at is not None and at.drafts == visit.drafts else None
         self.keep_beside(visit, before)
 
     def _look(self) -> Files | None:
-        """Look at the files of the project, for a waiting visit whose protocol wants to know what changes."""
-        visit = self.session.state.waiting_at
-        if visit is None or not self.rules.sockets[visit.socket].sees_changes:
-            return None
+        """Look at the files of the project, for a visit whose protocol wants to know what changes."""
         return take_snapshot(self.project, self.files.path.parent)
 
     def keep_beside(self, visit: Visit, before: CastState) -> None:
@@ -581,11 +574,13 @@ class Runner:
 
     def tell(self) -> None:
         """Tell the watchers that something changed."""
-        self._call(self.watchers, "following")
+        if self.watchers:
+            self._call(self.watchers, "following")
 
     def heard(self) -> None:
         """Tell the listeners that more of an answer has come."""
-        self._call(self.listeners, "listening to")
+        if self.listeners:
+            self._call(self.listeners, "listening to")
 
     def _call(self, views: list[Callable[[], None]], what: str) -> None:
         """Call views; one that raises is not called again."""
@@ -622,7 +617,7 @@ def given(answer: str | Mapping[str, JSON]) -> str | dict[str, JSON]:
 
 def redacted(text: str) -> str:
     """Return what an agent or a process said without keys, as UTF-8 can keep it."""
-    return scrubbed(clean(text))
+    return scrubbed(to_bytes(text).decode())
 
 
 def without_keys(call: ToolCall) -> ToolCall:

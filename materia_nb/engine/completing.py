@@ -8,15 +8,22 @@ from materia_nb.engine import prompt_layers
 from materia_nb.engine.entering import learned_from
 from materia_nb.engine.items import forget, lies_in, list_at, own_list, source, walked_by
 from materia_nb.engine.routing import (
+    NOTHING_APPLIED,
     AdvanceFact,
+    Applied,
     Assigned,
     Choice,
     Decision,
+    Event,
+    Step,
+    about_visit,
     choose_edge,
     choose_exit,
     count_edge,
     count_exit,
+    decision_of,
     matches,
+    stop_cast,
 )
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
@@ -27,10 +34,9 @@ from materia_nb.engine.state import (
     Pending,
     Visit,
 )
-from materia_nb.engine.transition import Event, Step, about_visit, decision_of, stop_cast
-from materia_nb.handoff.protocol import Reading
+from materia_nb.handoff.protocol import Issue, Reading
 from materia_nb.jsonvalue import JSON, MISSING, set_path
-from materia_nb.loadout.graph import END
+from materia_nb.loadout.graph import END, Advance
 
 
 def complete(
@@ -56,56 +62,52 @@ def complete(
         target: where to go on, whatever the edges say.
         detour: a socket to run first.
     """
-    learned = learned_from(rules, here, draft, reading.value, draft.knowledge)
-    draft.knowledge = learned.knowledge
+    warnings: tuple[Issue, ...] = ()
+    if here.learner is not None:
+        learned = learned_from(rules, here, draft, reading.value, draft.knowledge)
+        draft.knowledge, warnings = learned.knowledge, learned.warnings
     apply_output(here, draft, text, reading)
-    assigned, failure = _assign(here, draft, visit, reading)
-    decision = decision_of(visit, "failure", None, reading, assigned)
-    if learned.warnings:
-        decision = decision._replace(warnings=(*decision.warnings, *learned.warnings))
-    told = _told(here, draft, visit, reading)
+    assigned, failure = _assign(here, draft, visit, reading) if here.assign else ((), None)
+    told = _told(here, draft, visit, reading) if reading.events else ()
+    about = about_visit(here, visit)
     if failure:
-        refused = Event("socket_refused", {**about_visit(here, visit), "visit": visit.visit})
+        decision = decision_of(visit, "failure", None, reading, Applied(assigned, None, warnings))
+        refused = Event("socket_refused", about, {"visit": visit.visit})
         return stop_cast(draft, failure, visit, reading, decision, first=refused, more=told)
-    fact = _advance(here, draft, visit, reading)
+    advanced = fact = None
+    if here.socket.advance is not None:
+        fact = _advance(here, here.socket.advance, draft, visit.item, reading.satisfied)
+        advanced = _advanced(fact, draft, visit.item)
     parsed = here.wanted.parse == "json"
-    completed = Event("socket_complete", {**about_visit(here, visit), "visit": visit.visit, "parsed": parsed})
+    completed = Event("socket_complete", about, {"visit": visit.visit, "parsed": parsed})
     pending = Pending(
         reading.satisfied,
-        text if here.socket.is_utility else text.strip(),
+        draft.last_output or "",
         reading.context,
         fact is not None and fact.exhausted,
-        _advanced(fact, draft, visit.item),
+        advanced,
         target,
         detour,
     )
-    if fact is not None:
-        decision = decision._replace(advance=fact)
-    events, over = _check_budget(draft, visit)
-    if over:
-        draft.pending = pending
-        return stop_cast(
-            draft,
-            over,
-            visit,
-            reading,
-            decision._replace(by="budget"),
-            first=completed,
-            more=(*told, *events),
-        )
-    events = (completed, *told, *events)
-    return route(rules, here, draft, visit, pending, decision, events=events, reading=reading)
+    applied = Applied(assigned, fact, warnings)
+    events: tuple[Event, ...] = (completed, *told)
+    if draft.budget.max_tokens is not None:
+        warned, over = _check_budget(draft, visit, draft.budget.max_tokens)
+        events += warned
+        if over:
+            draft.pending = pending
+            decision = decision_of(visit, "budget", None, reading, applied)
+            return stop_cast(draft, over, visit, reading, decision, more=events)
+    return route(rules, here, draft, visit, pending, events=events, reading=reading, applied=applied)
 
 
 def _told(here: SocketRules, draft: Draft, visit: Visit, reading: Reading) -> tuple[Event, ...]:
     """Number what the output tells beside its handoff (R39)."""
-    if not reading.events:
-        return ()
-    about = {**about_visit(here, visit), "visit": visit.visit}
+    about = about_visit(here, visit)
     before = draft.told
     draft.told += len(reading.events)
     return tuple(
-        Event("materia_event", {**about, "sequence": number, "event": dict(event)})
+        Event("materia_event", about, {"visit": visit.visit, "sequence": number, "event": dict(event)})
         for number, event in enumerate(reading.events, start=before + 1)
     )
 
@@ -171,18 +173,17 @@ def _assign(
     return tuple(done), None
 
 
-def _advance(here: SocketRules, draft: Draft, visit: Visit, reading: Reading) -> AdvanceFact | None:
+def _advance(
+    here: SocketRules, advance: Advance, draft: Draft, item: Item | None, satisfied: bool | None
+) -> AdvanceFact:
     """Move the cursor when the condition holds, and say whether the list is exhausted (R14)."""
-    advance = here.socket.advance
-    if advance is None:
-        return None
     before = draft.cursors.get(advance.cursor, 0)
-    iterator, item = here.socket.iterator, visit.item
+    iterator = here.socket.iterator
     if item is not None and iterator is not None and iterator.items == advance.items:
         length = len(own_list(iterator, draft, item))
     else:
         length = len(list_at(advance.items, draft, item))
-    if not matches(advance.when, reading.satisfied):
+    if not matches(advance.when, satisfied):
         return AdvanceFact(
             advance.when, False, advance.cursor, before, before, length, False, advance.derived
         )
@@ -193,9 +194,9 @@ def _advance(here: SocketRules, draft: Draft, visit: Visit, reading: Reading) ->
     )
 
 
-def _advanced(fact: AdvanceFact | None, draft: Draft, item: Item | None) -> ItemId | None:
+def _advanced(fact: AdvanceFact, draft: Draft, item: Item | None) -> ItemId | None:
     """The item that ``advance`` moved on from: the visit's own, one that it lies within, or of another cursor."""
-    if fact is None or not fact.moved:
+    if not fact.moved:
         return None
     if item is not None and item.cursor == fact.cursor:
         return item.id
@@ -203,12 +204,10 @@ def _advanced(fact: AdvanceFact | None, draft: Draft, item: Item | None) -> Item
     return next(outer, (fact.cursor, fact.before, ()))
 
 
-def _check_budget(draft: Draft, visit: Visit) -> tuple[tuple[Event, ...], Failure | None]:
+def _check_budget(draft: Draft, visit: Visit, most: int) -> tuple[tuple[Event, ...], Failure | None]:
     """Warn once, and stop at the maximum; the step's own changes are kept (R20)."""
-    most, used = draft.budget.max_tokens, draft.usage.tokens
-    if most is None:
-        return (), None
-    facts = {"tokens": used, "maxTokens": most}
+    used = draft.usage.tokens
+    facts = {"tokens": used, "max_tokens": most}
     if used >= most:
         failure = Failure(
             "budget",
@@ -216,10 +215,10 @@ def _check_budget(draft: Draft, visit: Visit) -> tuple[tuple[Event, ...], Failur
             visit.socket,
             "raise the budget of this cast (budget N), then revive it",
         )
-        return (Event("budget_limit", facts),), failure
+        return (Event("budget_limit", None, facts),), failure
     if not draft.warned and used * 100 >= most * draft.budget.warn_at_percent:
         draft.warned = True
-        return (Event("budget_warning", facts),), None
+        return (Event("budget_warning", None, facts),), None
     return (), None
 
 
@@ -229,22 +228,23 @@ def route(
     draft: Draft,
     visit: Visit,
     pending: Pending,
-    decision: Decision,
     *,
     events: tuple[Event, ...],
     reading: Reading | None = None,
+    applied: Applied = NOTHING_APPLIED,
 ) -> Step:
     """Choose the target and keep the books: follow-up, edge counts, the record of an item that is done."""
     item = visit.item
+    item_id = item.id if item else None
     choice = _choose(rules, here, draft, visit, pending)
     reworked = choice.edge is not None and choice.edge.when == "not_satisfied"
     failure = None
     if choice.edge is not None:
-        failure = count_edge(rules, draft, visit, choice.edge)
+        failure = count_edge(rules, draft, visit, choice.edge, choice.used, choice.limit)
     elif choice.route is not None:
         failure = count_exit(rules, draft, visit, choice.route)
     done = pending.advanced
-    if reworked and (item is None or item.id != done):
+    if reworked and (item is None or item_id != done):
         draft.follow_up = prompt_layers.capture(
             draft.follow_up, here.socket, choice.target, item, pending.context, pending.text
         )
@@ -255,13 +255,18 @@ def route(
             draft.follow_up = prompt_layers.without_entries_of(draft.follow_up, done)
         draft.items = {key: record for key, record in draft.items.items() if not lies_in(key, done)}
     draft.pending = None
-    decision = decision._replace(
-        by=choice.by,
-        target=choice.target,
-        looks=choice.looks,
-        done=item is not None and item.id == done,
+    decision = decision_of(
+        visit,
+        choice.by,
+        choice.target,
+        reading,
+        applied,
+        choice.looks,
+        done=item is not None and item_id == done,
         exhausted=pending.exhausted,
     )
+    if reading is None:  # the output came before the budget stopped the cast
+        decision = decision._replace(satisfied=pending.satisfied)
     if failure:
         return stop_cast(draft, failure, visit, reading, decision._replace(by="failure"), more=events)
     if pending.detour is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from materia_nb.engine.transition import Event
+from materia_nb.engine.routing import Event
 from materia_nb.jsonvalue import JSON
 
 Role: TypeAlias = Literal["user", "assistant"]
@@ -84,13 +84,13 @@ def told_events(events: Sequence[Event], step: int, ts: int) -> tuple[MateriaEve
     """Return the ``materia_event`` events among those of a transition, as records."""
     found = []
     for event in events:
-        if event.type == "materia_event":
-            about, told = event.data, event.data["event"]
+        if event.type == "materia_event" and event.about is not None:
+            about, told = event.about, event.data["event"]
             record = MateriaEvent(
-                sequence=about["sequence"],
+                sequence=event.data["sequence"],
                 step=step,
                 socket=about["socket"],
-                visit=about["visit"],
+                visit=event.data["visit"],
                 item_key=about.get("itemKey"),
                 item_label=about.get("itemLabel"),
                 ts=ts,

@@ -17,10 +17,10 @@ from materia_nb.engine import step as engine
 from materia_nb.engine.conversation import Decided, ToolCall
 from materia_nb.engine.labels import Label, LabelKey
 from materia_nb.engine.prompt import reworded
+from materia_nb.engine.routing import waiting_visit
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, name_of_correction, name_of_output, remarks_of
 from materia_nb.engine.state import Failure, Pin, Usage, Visit
-from materia_nb.engine.transition import waiting_visit
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.contract import Approval, Grant, answer_facts, answer_note
 from materia_nb.handoff.protocol import RefusedAnswer
@@ -46,14 +46,15 @@ class Outcome(NamedTuple):
 
 def enter(rules: Rules, session: Session, ts: int) -> Outcome:
     """Enter the next socket, or come to the end."""
-    change = to.entered(rules, session, ts)
-    told = _told(change.step, ts, number=change.step.state.steps)
-    made = [one.as_json() for one in remarks_of(rules, change.session)]
-    if made and isinstance(told[-1], ev.CastEnd):
-        in_all = len(made) if len(made) > MOST_REMARKS else None
-        end = replace(told[-1], remarks=tuple(made[:MOST_REMARKS]), remarks_in_all=in_all)
-        told = (*told[:-1], end)
-    return Outcome(change.session, told)
+    step = engine.enter(rules, session.state)
+    after = to.keep_entry(session, step, ts)
+    if after.state.status == "waiting":
+        return Outcome(after, (ev.of_engine(step.events[0], ts),))
+    made = [one.as_json() for one in remarks_of(rules, after)]
+    remarks = tuple(made[:MOST_REMARKS]) or None
+    in_all = len(made) if len(made) > MOST_REMARKS else None
+    end = ev.of_engine(step.events[-1], ts, step=step.state.steps, remarks=remarks, remarks_in_all=in_all)
+    return Outcome(after, (end,))
 
 
 def answer(
@@ -63,26 +64,26 @@ def answer(
     ts: int,
 ) -> Outcome:
     """Take an output for the socket that waits."""
-    visit = waiting(session)
     step = engine.output(rules, session.state, given.text, given.usage, session.prompt, given.changed)
-    step = engine.telling(step, given.process)
-    first, *rest = step.events
-    name = name_of_output(session, visit, first.type)
-    told = dict(first.data)
-    if first.type == "socket_complete" and step.decision is not None and step.decision.target:
-        told["next"] = step.decision.target
-    given = given._replace(artifact=name)
-    output = replace(
-        ev.of_engine(first.type, told, ts),
-        text=given.text,  # type: ignore[call-arg]
+    if given.process:
+        step = engine.telling(step, given.process)
+    first = step.events[0]
+    name = name_of_output(session, first.type)
+    target = step.decision.target if step.decision and first.type == "socket_complete" else None
+    output = ev.of_engine(
+        first,
+        ts,
+        text=given.text,
         artifact=name,
         usage=given.usage,
         meta=given.meta,
         changed_files=given.changed,
         pinned=given.pinned,
+        **({"next": target} if target else {}),
     )
-    after = to.keep_output(rules, session, step, given, ts)
-    return Outcome(after, (output, *(ev.of_engine(one.type, one.data, ts) for one in rest)))
+    after = to.keep_output(rules, session, step, given._replace(artifact=name), ts)
+    rest = [ev.of_engine(one, ts) for one in step.events[1:]] if len(step.events) > 1 else ()
+    return Outcome(after, (output, *rest))
 
 
 def lacking(rules: Rules, outcome: Outcome, paths: tuple[str, ...]) -> Outcome:
@@ -273,7 +274,9 @@ def _consent(
     rules: Rules, session: Session, approval: Approval, text: str, grant: Grant | None, ts: int
 ) -> Outcome:
     told = {**engine.about(rules, held(session)), **answer_facts(approval, grant), "text": text}
-    return _fold(rules, session, ev.of_engine("approval_answered", told, ts))
+    event = ev.from_json("approval_answered", told, ts)
+    assert event is not None  # noqa: S101 - of a known type
+    return _fold(rules, session, event)
 
 
 def decide_hold(
@@ -284,7 +287,7 @@ def decide_hold(
     about = engine.about(rules, held(session))
     first = ev.HoldDecided(about=about, satisfied=satisfied, target=target, ts=ts)
     more = [one for one in change.step.events if one.type.startswith(("budget_", "cast_"))]
-    return Outcome(change.session, (first, *(ev.of_engine(one.type, one.data, ts) for one in more)))
+    return Outcome(change.session, (first, *[ev.of_engine(one, ts) for one in more]))
 
 
 # -- edits -------------------------------------------------------------------------------
@@ -393,7 +396,7 @@ def recommit(rules: Rules, session: Session, text: str, ts: int) -> Outcome:
     change = to.recommitted(rules, session, text, name, ts)
     first = ev.SocketRecommitted(step=record.number, text=text, artifact=name, ts=ts)
     ends = [one for one in change.step.events if one.type in ("materia_event", "cast_end")]
-    return Outcome(change.session, (first, *(ev.of_engine(one.type, one.data, ts) for one in ends)))
+    return Outcome(change.session, (first, *[ev.of_engine(one, ts) for one in ends]))
 
 
 def back_to(rules: Rules, session: Session, number: int, ts: int) -> Outcome:
@@ -417,7 +420,7 @@ def set_budget(rules: Rules, session: Session, most: int | None, ts: int) -> Out
 
 def pin(rules: Rules, session: Session, name: str, chosen: Pin, ts: int) -> Outcome:
     """Let what a person chose answer a socket or materia (R40)."""
-    return _fold(rules, session, ev.of_engine("pinned", {"name": name, **chosen.as_json()}, ts))
+    return _fold(rules, session, ev.Pinned(name=name, ts=ts, **chosen.as_json()))
 
 
 def unpin(rules: Rules, session: Session, name: str, ts: int) -> Outcome:
@@ -507,16 +510,9 @@ def _fold(rules: Rules, session: Session, *events: ev.Event) -> Outcome:
     return Outcome(session, events)
 
 
-def _told(
-    step: engine.Step, ts: int, *, number: int | None = None, hint: str | None = None
-) -> tuple[ev.Event, ...]:
-    """Return the engine's own events as those of the journal."""
-    events = []
-    for one in step.events:
-        data = dict(one.data)
-        if number is not None:
-            data["step"] = number
-        if hint is not None and one.type == "cast_end":
-            data["hint"] = hint
-        events.append(ev.of_engine(one.type, data, ts))
+def _told(step: engine.Step, ts: int, hint: str | None = None) -> tuple[ev.Event, ...]:
+    """Return the engine's own events as those of the journal; ``hint`` is for the end of the cast."""
+    events = [ev.of_engine(one, ts) for one in step.events]
+    if hint is not None and isinstance(events[-1], ev.CastEnd):
+        events[-1] = replace(events[-1], hint=hint)
     return tuple(events)

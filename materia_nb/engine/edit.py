@@ -131,17 +131,17 @@ def _move_current(draft: Draft, items: list[JSON], origins: Origins) -> None:
     visit = draft.at
     if draft.status not in ("waiting", "held") or visit is None or visit.item is None:
         return
-    if not any(one.iterator.items == WORK_ITEMS for one in draft.shown):
+    if not any(one.walk.iterator.items == WORK_ITEMS for one in draft.shown):
         return
     before = draft.shown
     show_only(draft)
     outer: tuple[Place, ...] = ()
     item = None
     for one in before:
-        iterator, place = one.iterator, one.item.position
+        iterator, place = one.walk.iterator, one.item.position
         if iterator.items == WORK_ITEMS:
             place = list(origins).index(place) if place in origins else len(items)
-        found = item_at(iterator, list_at(iterator.items, draft, item), place, outer)
+        found = item_at(one.walk, list_at(iterator.items, draft, item), place, outer)
         if found is None:
             raise MateriaError(
                 f"{visit.socket} is working on the item {one.item.key}, which cannot be removed now.",
@@ -149,7 +149,7 @@ def _move_current(draft: Draft, items: list[JSON], origins: Origins) -> None:
                 kind="busy",
             )
         item = found
-        show(draft, iterator, item)
+        show(draft, one.walk, item)
         outer = places(item.id)
     draft.at = visit._replace(item=item)
 
@@ -182,7 +182,7 @@ def recommit(rules: Rules, before: CastState, latest: CastState, text: str) -> e
     if entered.state.status != "waiting" or visit is None:
         raise MateriaError("The last step cannot be decided again.", kind="recommit")
     here = rules.sockets[visit.socket]
-    mode = "final" if here.any_text(visit.mode) else visit.mode
+    mode = "final" if visit.mode in here.any_text else visit.mode
     waiting = entered.state._replace(
         usage=latest.usage,
         warned=latest.warned,

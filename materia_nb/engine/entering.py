@@ -8,19 +8,29 @@ from typing import Final
 
 from materia_nb.engine.items import begin_item, show_only
 from materia_nb.engine.prompt import Prompt, work_prompt
-from materia_nb.engine.prompt_layers import cast_layer
-from materia_nb.engine.routing import Decision, Passed, edge_use, enter_path, round_of
+from materia_nb.engine.prompt_layers import CastLayer
+from materia_nb.engine.routing import (
+    Decision,
+    Event,
+    Passed,
+    Step,
+    about_visit,
+    edge_use,
+    enter_path,
+    round_of,
+    stop_cast,
+    waiting_visit,
+)
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
+    NEW_ITEM,
     CastState,
     Draft,
     Failure,
     Item,
-    ItemRecord,
     View,
     Visit,
 )
-from materia_nb.engine.transition import Event, Step, about_visit, stop_cast, waiting_visit
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import Learned, Task, TurnFacts
 from materia_nb.jsonvalue import JSON
@@ -135,16 +145,16 @@ def enter(rules: Rules, state: CastState) -> Step:
     passed: list[Passed] = []
     while True:
         target = draft.next or END
-        if target == END or any(target == one.socket for one in passed):
+        if target == END or (passed and any(target == one.socket for one in passed)):
             return _ended(draft, passed)
         here = rules.sockets[target]
-        iterator = here.socket.iterator
-        if iterator is None:
+        if here.walk is None:
             show_only(draft)
             return _visit(rules, here, draft, None, passed)
-        item = begin_item(iterator, draft)
+        item = begin_item(here.walk, draft)
         if item is not None:
             return _visit(rules, here, draft, item, passed)
+        iterator = here.walk.iterator
         route = None if draft.detours else rules.empty_exit(here.socket)
         if draft.detours:  # there is nothing to do there, so the detour is over
             draft.next, draft.detours = draft.detours[-1], draft.detours[:-1]
@@ -155,15 +165,13 @@ def enter(rules: Rules, state: CastState) -> Step:
 
 
 def _ended(draft: Draft, passed: list[Passed]) -> Step:
-    decision = _passed_over(draft.steps, passed, END)
+    decision = _passed_over(draft.steps, passed, END) if passed else None
     show_only(draft)
     draft.status, draft.next = "complete", None
-    return Step(draft.done(), (Event("cast_end", {"ok": True}),), decision)
+    return Step(draft.done(), (Event("cast_end", None, {"ok": True}),), decision)
 
 
-def _passed_over(step: int, passed: list[Passed], target: str) -> Decision | None:
-    if not passed:
-        return None
+def _passed_over(step: int, passed: list[Passed], target: str) -> Decision:
     return Decision(step, None, None, None, None, "empty loop", target, passed=tuple(passed))
 
 
@@ -171,22 +179,23 @@ def _visit(rules: Rules, here: SocketRules, draft: Draft, item: Item | None, pas
     socket = here.socket
     number, step = draft.visits.get(socket.id, 0) + 1, draft.steps + 1
     if item is not None:
-        record = enter_path(draft, socket.id, draft.items.get(item.id, ItemRecord()), step)
-        limit = rules.graph.limits.max_no_advance_cycles + draft.extra.get(("cycles", item.id), 0)
+        item_id = item.id
+        record = enter_path(draft, socket.id, draft.items.get(item_id, NEW_ITEM), step)
+        limit = rules.graph.limits.max_no_advance_cycles + draft.extra.get(("cycles", item_id), 0)
         if record.cycles > limit:
             stopped = stop_cast(draft, _no_advance(rules, draft, socket.id, item, limit, step))
             if passed and stopped.decision:
                 return stopped._replace(decision=stopped.decision._replace(passed=tuple(passed)))
             return stopped
-        draft.items = {**draft.items, item.id: record}
+        draft.items = {**draft.items, item_id: record}
     visit = Visit(socket.id, number, step, item, here.first_mode)
     draft.visits = {**draft.visits, socket.id: number}
     draft.steps, draft.status, draft.next, draft.at = step, "waiting", None, visit
     draft.trail = (*draft.trail[-max(TRAIL, len(rules.sockets)) :], socket.id)
     state = draft.done()
     prompt = None if socket.is_utility else first_prompt(rules, here, state, visit)
-    started = Event("socket_start", {**about_visit(here, visit), "visit": number})
-    return Step(state, (started,), _passed_over(step, passed, socket.id), prompt)
+    started = Event("socket_start", about_visit(here, visit), {"visit": number, "step": step})
+    return Step(state, (started,), _passed_over(step, passed, socket.id) if passed else None, prompt)
 
 
 def _no_advance(rules: Rules, state: View, socket: str, item: Item, limit: int, step: int) -> Failure:
@@ -210,15 +219,21 @@ def prompt_for(rules: Rules, state: CastState) -> Prompt:
 
 def first_prompt(rules: Rules, here: SocketRules, state: CastState, visit: Visit) -> Prompt:
     """Assemble what the agent of a visit is asked first."""
-    given = given_to(rules, here, state)
-    cast = cast_layer(here.placed, state, visit.item) if here.placed else None
+    item, cast = visit.item, None
+    given: Mapping[str, JSON] = {}
+    if here.teller is not None:
+        given = {"agent_id": agent_id(state.request, visit.socket), **given_to(rules, here, state)}
+    if here.placed is not None:
+        cast = CastLayer(
+            here.placed,
+            item.key if item else None,
+            state.request,
+            state.data,
+            state.shown,
+            state.last_output,
+            state.last_socket,
+            state.last_artifact,
+        )
     return work_prompt(
-        here.socket.materia.prompt,
-        here.ask_in(here.first_mode),
-        visit.socket,
-        state,
-        visit.item,
-        given={"agent_id": agent_id(state.request, visit.socket), **given} if given else {},
-        draft=visit.mode == "draft",
-        cast=cast,
+        here.prompt(state, item), here.ask_at_work, visit, state.follow_up, given=given, cast=cast
     )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
+from materia_nb.engine import routing
 from materia_nb.engine.conversation import Decided, ToolCall, call_from
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError
@@ -711,19 +712,12 @@ def to_json(event: Event) -> dict[str, JSON]:
     return data
 
 
-_NAMES: Final = {event: {one.key: one.name for one in found} for event, found in _FIELDS.items()}
-_ABOUT_KEYS: Final = frozenset(ABOUT)
-
-
-def of_engine(kind: str, data: Mapping[str, JSON], ts: int) -> Event:
-    """Return an event that a transition told; its fields are known to be right."""
-    event = EVENTS[kind]
-    names = _NAMES[event]
-    if event not in _ABOUT:
-        return event(ts=ts, **{names[key]: value for key, value in data.items() if key in names})
-    about = {key: value for key, value in data.items() if key in _ABOUT_KEYS}
-    given: dict[str, Any] = {names[key]: value for key, value in data.items() if key not in about}
-    return event(ts=ts, about=about, **given)  # type: ignore[call-arg]
+def of_engine(told: routing.Event, ts: int, **more: Any) -> Event:
+    """Return an event that a transition told, with its time and ``more`` fields."""
+    event = EVENTS[told.type]
+    if told.about is None:
+        return event(ts=ts, **told.data, **more)
+    return event(ts=ts, about=told.about, **told.data, **more)  # type: ignore[call-arg]
 
 
 def from_json(kind: str, data: Mapping[str, JSON], ts: int = 0, *, lenient: bool = False) -> Event | None:

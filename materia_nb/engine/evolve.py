@@ -35,6 +35,10 @@ class Unfit(MateriaError):
         )
 
 
+NO_META: Final[Mapping[str, JSON]] = {}
+"""What an agent gave beside its answer when it gave nothing: one for all."""
+
+
 class Answer(NamedTuple):
     """An output: its text, where it is kept, what it cost, what its agent gave beside it, which files changed.
 
@@ -46,7 +50,7 @@ class Answer(NamedTuple):
     text: str
     artifact: str | None = None
     usage: Usage | None = None
-    meta: Mapping[str, JSON] = {}
+    meta: Mapping[str, JSON] = NO_META
     changed: tuple[str, ...] = ()
     refused: str | None = None
     process: str = ""
@@ -131,13 +135,15 @@ def answered(rules: Rules, session: Session, answer: Answer, ts: int) -> Change:
         answer.changed,
         refused=answer.refused,
     )
-    step = engine.telling(step, answer.process)
+    if answer.process:
+        step = engine.telling(step, answer.process)
     return Change(keep_output(rules, session, step, answer, ts), step)
 
 
 def keep_output(rules: Rules, session: Session, step: engine.Step, answer: Answer, ts: int) -> Session:
     """Keep an output and what followed from it."""
-    record, prompt = session.steps[-1], session.prompt
+    record, prompt = session.steps.latest, session.prompt
+    assert record is not None  # noqa: S101 - an output answers the latest step
     turn = TurnRecord(
         session.mode,
         prompt,
@@ -149,46 +155,44 @@ def keep_output(rules: Rules, session: Session, step: engine.Step, answer: Answe
         session.calls,
         answer.meta,
         session.spent,
-        told_events(step.events, record.number, ts),
+        told_events(step.events, record.number, ts) if len(step.events) > 1 else (),
         answer.pinned,
     )
-    record = record._replace(turns=(*record.turns, turn), missing=())
     socket = rules.sockets[record.socket].socket
     turns = session.turns
     if not socket.is_utility:
         turns = dict(turns)
         for key in (socket.id, f"materia {socket.materia.id}"):
             turns[key] = turns.get(key, 0) + 1
-    session = session._replace(
-        steps=session.steps.ending_in(record),
-        spoken=(*session.spoken, turn) if prompt is not None else session.spoken,
-        wish=None,
-        calls=(),
-        asking=(),
-        spent=(),
-        turns=turns,
+    spoken = (*session.spoken, turn) if prompt is not None else session.spoken
+    return moved(
+        session, step, ts, turn, spoken=spoken, wish=None, calls=(), asking=(), spent=(), turns=turns
     )
-    return moved(session, step, ts)
 
 
-def moved(session: Session, step: engine.Step, ts: int) -> Session:
-    """Keep a transition of the latest visit."""
-    state = step.state
+def moved(
+    session: Session, step: engine.Step, ts: int, turn: TurnRecord | None = None, **changes: Any
+) -> Session:
+    """Keep a transition of the latest visit, with the ``turn`` that brought it and other changes of the session."""
+    state, record = step.state, session.steps.latest
     waits = state.status == "waiting"
-    changes: dict[str, Any] = {"state": state}
-    if session.steps:
-        record = session.steps[-1]
-        if any(event.type == "socket_complete" for event in step.events):
-            changes["state"] = state = state._replace(last_artifact=record.artifact)
+    if record is not None:
+        turns = record.turns if turn is None else (*record.turns, turn)
+        if step.events and step.events[0].type == "socket_complete":
+            state = state._replace(last_artifact=turns[-1].artifact if turns else None)
         record = record._replace(
-            after=state, decision=step.decision or record.decision, ended=None if waits else ts
+            after=state,
+            decision=step.decision or record.decision,
+            ended=None if waits else ts,
+            turns=turns,
+            missing=record.missing if turn is None else (),
         )
         changes["steps"] = session.steps.ending_in(record)
     if step.prompt is not None:
         changes |= {"prompt": step.prompt, "wish": None, "calls": (), "asking": ()}
     if waits and state.at is not None:
         changes["mode"] = state.at.mode
-    return session._replace(**changes)
+    return session._replace(state=state, **changes)
 
 
 def _forgetting(session: Session) -> Session:
@@ -281,8 +285,7 @@ def recommitted(rules: Rules, session: Session, text: str, artifact: str | None,
     step = edit.recommit(rules, record.before, session.state, text)
     told = told_events(step.events, record.number, ts)
     turn = TurnRecord("correction", None, text, artifact, step.reading, None, events=told)
-    session = _latest(session, turns=(*record.turns, turn), missing=())._replace(ending=None)
-    return Change(moved(session, step, ts), step)
+    return Change(moved(session, step, ts, turn, ending=None), step)
 
 
 def edited(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import TypeAlias
 
-from materia_nb.engine.state import Draft, Item, ItemId, Place, Shown, View
+from materia_nb.engine.state import Draft, Item, ItemId, Place, Shown, View, Walk
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.requirements import reader
 from materia_nb.jsonvalue import (
@@ -54,12 +54,13 @@ def _path(text: str) -> Source:
         return lambda state, _item, _parsed: get_path(state.last_json, segments)
     if text == "lastOutput":
         return lambda state, _item, _parsed: MISSING if state.last_output is None else state.last_output
+    if "." not in text:
+        return lambda state, _item, _parsed: state.data.get(text, MISSING)
     whole = text.split(".")
     return lambda state, _item, _parsed: get_path(state.data, whole)
 
 
 @lru_cache(maxsize=1024)
-@lru_cache(maxsize=1_024)
 def template(text: str) -> Template:
     """Compile a materia prompt; what is put in for a variable is not expanded again (R31)."""
     parts: list[str | Source] = []
@@ -73,7 +74,11 @@ def template(text: str) -> Template:
     parts.append(text[done:])
 
     def fill(state: View, item: Item | None) -> str:
-        return "".join([p if isinstance(p, str) else as_text(p(state, item, MISSING)) for p in parts])
+        texts = []
+        for part in parts:
+            value = part if isinstance(part, str) else part(state, item, MISSING)
+            texts.append(value if isinstance(value, str) else as_text(value))
+        return "".join(texts)
 
     return fill
 
@@ -127,12 +132,13 @@ def own_list(iterator: Iterator, draft: Draft, item: Item) -> list[JSON]:
     return list_at(iterator.items, outside, outside.shown[-1].item)
 
 
-def begin_item(iterator: Iterator, draft: Draft) -> Item | None:
-    """Make the item at the iterator's cursor the current one, None when its list has none there (R1, R12).
+def begin_item(walk: Walk, draft: Draft) -> Item | None:
+    """Make the item at the cursor the current one, None when its list has none there (R1, R12).
 
     The items that its list is read through stay shown (R34); any other that was shown is so no longer.
     """
-    kept = draft.shown[: _outer_count(iterator, draft.shown)]
+    iterator = walk.iterator
+    kept = draft.shown[: _outer_count(walk, draft.shown)] if draft.shown else ()
     at = draft.at.item if draft.at else None
     cursor = draft.cursors.get(iterator.cursor)
     outer: tuple[Place, ...] = ()
@@ -148,20 +154,38 @@ def begin_item(iterator: Iterator, draft: Draft) -> Item | None:
     if cursor is None:
         cursor = 0
         draft.cursors = {**draft.cursors, iterator.cursor: 0}
-    item = item_at(iterator, list_at(iterator.items, draft, at), cursor, outer)
+    items = list_at(iterator.items, draft, at)
+    last = draft.shown[-1] if len(draft.shown) == len(kept) + 1 else None
+    if last is not None and last.walk is walk and _still_shown(draft, last, items, cursor, outer):
+        return last.item  # the socket before worked on it too
+    item = item_at(walk, items, cursor, outer)
     show_only(draft, kept)
     if item is not None:
-        show(draft, iterator, item)
+        show(draft, walk, item)
     return item
 
 
-def item_at(iterator: Iterator, items: list[JSON], index: int, outer: tuple[Place, ...] = ()) -> Item | None:
-    """Return the item at an index of the iterator's list, None when there is none."""
+def _still_shown(draft: Draft, last: Shown, items: list[JSON], index: int, outer: tuple[Place, ...]) -> bool:
+    """Whether the item at an index is the one that was shown last, and nothing has been put in its place."""
+    value, data = last.item.value, draft.data
+    if last.item.position != index or index >= len(items) or items[index] is not value:
+        return False
+    if last.item.outer != outer:
+        return False
+    for path in last.walk.paths:
+        shown = data.get(path[0]) if len(path) == 1 else get_path(data, list(path))
+        if shown is not value:
+            return False
+    return True
+
+
+def item_at(walk: Walk, items: list[JSON], index: int, outer: tuple[Place, ...] = ()) -> Item | None:
+    """Return the item at an index of the list that is walked, None when there is none."""
     if index >= len(items):
         return None
     value = items[index]
-    key = f"WI-{index + 1}" if iterator.numbered_as_work_items else str(index)
-    return Item(value, key, item_label(value, key), index, iterator.cursor, iterator.loop, outer)
+    key = f"WI-{index + 1}" if walk.numbered else str(index)
+    return Item(value, key, item_label(value, key), index, walk.iterator.cursor, walk.iterator.loop, outer)
 
 
 def places(item: ItemId) -> tuple[Place, ...]:
@@ -193,14 +217,14 @@ def forget(draft: Draft, gone: Callable[[ItemId], bool]) -> None:
     draft.follow_up = tuple(entry for entry in draft.follow_up if entry.item is None or not gone(entry.item))
 
 
-def _outer_count(iterator: Iterator, shown: tuple[Shown, ...]) -> int:
+def _outer_count(walk: Walk, shown: tuple[Shown, ...]) -> int:
     """How many of the items shown stay: up to the innermost one of another iterator whose alias leads to the list."""
+    iterator = walk.iterator
     for count in range(len(shown), 0, -1):
-        _, item, paths, _ = shown[count - 1]
+        outer, item, _ = shown[count - 1]
         if item.cursor == iterator.cursor or (item.loop is not None and item.loop == iterator.loop):
             continue
-        path = state_path(iterator.items)
-        if any(path[: len(alias)] == alias for alias in paths):
+        if any(walk.list_path[: len(alias)] == alias for alias in outer.paths):
             return count
     return 0
 
@@ -232,8 +256,8 @@ def show_only(draft: Draft, kept: tuple[Shown, ...] = ()) -> None:
         return
     data = _without(draft.data, gone)
     if kept:  # an inner item has taken over ``item`` and its like
-        _, item, paths, _ = kept[-1]
-        for path in paths:
+        walk, item, _ = kept[-1]
+        for path in walk.paths:
             if get_path(data, list(path)) is MISSING:
                 data = set_path(data, list(path), item.value)
     draft.data, draft.shown = data, kept
@@ -248,8 +272,8 @@ def _without(data: Mapping[str, JSON], gone: tuple[Shown, ...]) -> Mapping[str, 
     if not gone:
         return data
     trimmed = dict(data)
-    for _, _, paths, made in reversed(gone):
-        for path in paths:
+    for walk, _, made in reversed(gone):
+        for path in walk.paths:
             if len(path) == 1:
                 trimmed.pop(path[0], None)
             else:
@@ -260,27 +284,25 @@ def _without(data: Mapping[str, JSON], gone: tuple[Shown, ...]) -> Mapping[str, 
     return trimmed
 
 
-def show(draft: Draft, iterator: Iterator, item: Item) -> None:
+def show(draft: Draft, walk: Walk, item: Item) -> None:
     """Show ``item`` in the data under its names (R12)."""
-    paths = alias_paths(iterator)
     data = dict(draft.data)
     made: list[tuple[str, ...]] = []
-    for path in paths:
+    for path in walk.paths:
         if len(path) == 1:
             data[path[0]] = item.value
             continue
         parents = [path[:length] for length in range(1, len(path))]
         made += [parent for parent in parents if not isinstance(get_path(data, list(parent)), dict)]
         data = set_path(data, list(path), item.value)
-    draft.data, draft.shown = data, (*draft.shown, Shown(iterator, item, paths, tuple(made)))
+    draft.data, draft.shown = data, (*draft.shown, Shown(walk, item, tuple(made)))
 
 
 @lru_cache(maxsize=1024)
-@lru_cache(maxsize=1_024)
-def alias_paths(iterator: Iterator) -> tuple[tuple[str, ...], ...]:
-    """Return the paths in the state that show the current item of an iterator (R12)."""
-    names = ["item", "currentWorkItem", iterator.alias]
-    if iterator.numbered_as_work_items:
-        names.append("workItem")
+def walk_of(iterator: Iterator) -> Walk:
+    """Work out how an iterator walks its list (R12, R13); the sockets of a loop share it."""
+    numbered = iterator.numbered_as_work_items
+    names = ["item", "currentWorkItem", iterator.alias, *(["workItem"] if numbered else [])]
     paths = [tuple(split_path(name)) for name in names]
-    return tuple(dict.fromkeys(path for path in paths if path))
+    shown = tuple(dict.fromkeys(path for path in paths if path))
+    return Walk(iterator, state_path(iterator.items), shown, numbered)

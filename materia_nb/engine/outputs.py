@@ -10,6 +10,15 @@ from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.entering import first_prompt, turn_facts
 from materia_nb.engine.prompt import Prompt, final_prompt, handoff_prompt, repair_prompt, resume_prompt
 from materia_nb.engine.prompt_layers import cut
+from materia_nb.engine.routing import (
+    CORRECT_THE_UTILITY,
+    Event,
+    Step,
+    about_visit,
+    decision_of,
+    stop_cast,
+    waiting_visit,
+)
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
     CastState,
@@ -19,15 +28,6 @@ from materia_nb.engine.state import (
     Usage,
     View,
     Visit,
-)
-from materia_nb.engine.transition import (
-    CORRECT_THE_UTILITY,
-    Event,
-    Step,
-    about_visit,
-    decision_of,
-    stop_cast,
-    waiting_visit,
 )
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.contract.approval import Grant
@@ -46,8 +46,8 @@ def held(here: SocketRules, draft: Draft, visit: Visit, text: str, reading: Read
     draft.hold = Hold(action, reading.reason, reading.needs, text, reading)
     event = Event(
         "socket_held",
+        about_visit(here, visit),
         {
-            **about_visit(here, visit),
             "visit": visit.visit,
             "action": action,
             "reason": reading.reason,
@@ -62,10 +62,10 @@ def continued(here: SocketRules, draft: Draft, visit: Visit, reading: Reading, p
     visit = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, memory=reading.memory)
     draft.at = visit
     event = Event(
-        "socket_continued", {**about_visit(here, visit), "visit": visit.visit, "reason": reading.reason}
+        "socket_continued", about_visit(here, visit), {"visit": visit.visit, "reason": reading.reason}
     )
     asked = resume_prompt(
-        prompt, "\n".join([GO_ON, *([reading.reason] if reading.reason else [])]), here.ask_in("resume")
+        prompt, "\n".join([GO_ON, *([reading.reason] if reading.reason else [])]), here.ask_at_work
     )
     return Step(draft.done(), (event,), decision_of(visit, "reissue", visit.socket, reading), asked, reading)
 
@@ -81,7 +81,8 @@ def detoured(
     decision = decision_of(visit, "detour", target, reading)
     completed = Event(
         "socket_complete",
-        {**about_visit(here, visit), "visit": visit.visit, "parsed": True, "detour": target},
+        about_visit(here, visit),
+        {"visit": visit.visit, "parsed": True, "detour": target},
     )
     return start_detour(rules, draft, visit, visit.socket, decision, events=(completed,), reading=reading)
 
@@ -91,7 +92,7 @@ def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, grant: G
     visit, here = _held(rules, state)
     resumed = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, grant=grant)
     after = state._replace(status="waiting", at=resumed, hold=None)
-    return Step(after, (), None, resume_prompt(prompt, text, here.ask_in("resume")))
+    return Step(after, (), None, resume_prompt(prompt, text, here.ask_at_work))
 
 
 def called(state: CastState, call: ToolCall) -> CastState:
@@ -185,9 +186,11 @@ def output(
     draft.at = visit
     if usage is not None:
         draft.usage = draft.usage.plus(usage)
-    if here.any_text(visit.mode):
+    if visit.mode in here.any_text:
         asked = prompt or first_prompt(rules, here, draft.done(), visit)
-        return _worked(here, draft, visit, asked) if here.works(visit.mode) else _drafted(here, draft, visit)
+        return (
+            _worked(here, draft, visit, asked) if visit.mode in here.works else _drafted(here, draft, visit)
+        )
     reading = _read(rules, here, draft, visit, text)
     if refused is not None and reading.error is None:
         reading = Reading(None, "contract", (Issue("$", refused, "give the whole answer again"),))
@@ -208,7 +211,7 @@ def check_answer(rules: Rules, state: CastState, text: str) -> tuple[Issue, ...]
     """Return why an answer of the waiting visit would be refused, empty when it would be taken (R42)."""
     visit = waiting_visit(state)
     here = rules.sockets[visit.socket]
-    if here.any_text(visit.mode):
+    if visit.mode in here.any_text:
         return ()
     reading = _read(rules, here, state, visit, text)
     return () if reading.error is None else reading.issues
@@ -224,14 +227,15 @@ def _drafted(here: SocketRules, draft: Draft, visit: Visit) -> Step:
     draft.at = visit
     event = Event(
         "socket_refinement",
-        {**about_visit(here, visit), "visit": visit.visit, "refinementTurn": visit.drafts},
+        about_visit(here, visit),
+        {"visit": visit.visit, "refinement_turn": visit.drafts},
     )
     return Step(draft.done(), (event,), decision_of(visit, "draft", visit.socket))
 
 
 def _worked(here: SocketRules, draft: Draft, visit: Visit, prompt: Prompt) -> Step:
     """The work is done; now the same agent is asked to hand it over."""
-    worked = Event("socket_worked", {**about_visit(here, visit), "visit": visit.visit})
+    worked = Event("socket_worked", about_visit(here, visit), {"visit": visit.visit})
     visit = visit._replace(mode="final", turn=visit.turn + 1)
     draft.at = visit
     decision = decision_of(visit, "finalize", visit.socket)
@@ -266,7 +270,7 @@ def _refused(
     prompt: Prompt | None,
 ) -> Step:
     told = "; ".join(cut(f"{issue.path}: {issue.message}", 300) for issue in reading.issues[:8])
-    refused = Event("socket_refused", {**about_visit(here, visit), "visit": visit.visit})
+    refused = Event("socket_refused", about_visit(here, visit), {"visit": visit.visit})
     if here.socket.is_utility:
         failure = Failure(
             "invalid_output",
@@ -288,7 +292,9 @@ def _refused(
             refused=(reading.issues, text),
         )
         exhausted = Event(
-            "same_socket_recovery_exhausted", {**refused.data, "error": told, "attempt": visit.repairs}
+            "same_socket_recovery_exhausted",
+            refused.about,
+            {"visit": visit.visit, "error": told, "attempt": visit.repairs},
         )
         return stop_cast(draft, failure, visit, reading, first=exhausted)
     visit = visit._replace(mode="repair", repairs=visit.repairs + 1, turn=visit.turn + 1)
@@ -296,12 +302,17 @@ def _refused(
     before = prompt or first_prompt(rules, here, draft.done(), visit)
     kind = "json_parse" if reading.error == "not_json" else "handoff_validation"
     most = MOST_REFUSED if asks else allowed
-    facts = {**refused.data, "attempt": visit.repairs, "maxAttempts": most, "validationKind": kind}
+    facts = {
+        "visit": visit.visit,
+        "attempt": visit.repairs,
+        "max_attempts": most,
+        "validation_kind": kind,
+    }
     return Step(
         draft.done(),
         (
-            Event("same_socket_recovery_start", {**facts, "error": told}),
-            Event("same_socket_recovery_retry", facts),
+            Event("same_socket_recovery_start", refused.about, {**facts, "error": told}),
+            Event("same_socket_recovery_retry", refused.about, facts),
         ),
         decision_of(visit, "repair", visit.socket, reading),
         repair_prompt(before, here.ask, reading.issues, text),

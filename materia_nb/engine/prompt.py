@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from materia_nb.engine.items import template
 from materia_nb.engine.prompt_layers import CastLayer, cut, shown_to
-from materia_nb.engine.state import FollowUp, Item, View
+from materia_nb.engine.state import FollowUp, Item, Visit
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.common import WORK_IS_OVER
 from materia_nb.handoff.protocol import Issue
@@ -47,20 +46,22 @@ ISSUE_CHARS: Final = 300
 
 
 class Layer(NamedTuple):
-    """One named part of a prompt: a text, or the cast layer, which is written when it is read."""
+    """One named part of a prompt: a text, or the cast layer or the item, which are written when they are read."""
 
     name: LayerName
-    tells: str | CastLayer
+    tells: str | CastLayer | Item
 
     @property
     def text(self) -> str:
         """What the agent reads."""
-        return self.tells if isinstance(self.tells, str) else self.tells.text
+        if isinstance(self.tells, CastLayer):
+            return self.tells.text
+        return self.tells if isinstance(self.tells, str) else _item_text(self.tells)
 
     @property
     def brief(self) -> str:
         """The text, of the cast layer with less of the state and of the output before."""
-        return self.tells if isinstance(self.tells, str) else self.tells.brief
+        return self.tells.brief if isinstance(self.tells, CastLayer) else self.text
 
     @property
     def heading(self) -> str:
@@ -87,32 +88,30 @@ class Prompt(NamedTuple):
 
 
 def work_prompt(
-    materia: str,
+    instruction: str,
     wanted: str,
-    socket: str,
-    state: View,
-    item: Item | None,
+    visit: Visit,
+    follow_up: tuple[FollowUp, ...],
     *,
-    draft: bool,
     given: Mapping[str, JSON] | None = None,
     cast: CastLayer | None = None,
 ) -> Prompt:
     """Assemble the prompt of a first turn; ``given`` is the envelope that some protocols hand over before it."""
-    instruction = template(materia)(state, item)
+    item = visit.item
     layers = [Layer("cast", cast)] if cast is not None else []
     layers.append(Layer("materia", instruction))
     if item is not None:
-        layers.append(Layer("work item", _item_text(item)))
-    entries = shown_to(state.follow_up, socket, item) if state.follow_up else []
+        layers.append(Layer("work item", item))
+    entries = shown_to(follow_up, visit.socket, item) if follow_up else ()
     if entries:
         layers.append(Layer("follow-up", _follow_up_text(entries)))
     if given:
         layers.append(Layer("assignment", f"What you were given:\n{pretty(without_points(dict(given)))}"))
-    if draft:
+    if visit.mode == "draft":
         layers.append(Layer("multi-turn", DRAFT_TEXT))
     elif wanted:
         layers.append(Layer("return", wanted))
-    return Prompt(tuple(layers), instruction, tuple(entry.reason for entry in entries))
+    return Prompt(tuple(layers), instruction, tuple([entry.reason for entry in entries]) if entries else ())
 
 
 def reworded(prompt: Prompt, name: str, text: str) -> Prompt:
@@ -193,15 +192,11 @@ def _coded(issue: Issue) -> str:
 
 def _item_text(item: Item) -> str:
     value = item.value
-    if _is_work_item(value):
-        return f"The work item ({item.key}): {value['title']}\n{value['context']}"
+    if isinstance(value, dict):
+        title, context = value.get("title"), value.get("context")
+        if isinstance(title, str) and isinstance(context, str):
+            return f"The work item ({item.key}): {title}\n{context}"
     return f"The item ({item.key}):\n{value if isinstance(value, str) else pretty(without_points(value))}"
-
-
-def _is_work_item(value: JSON) -> bool:
-    return isinstance(value, Mapping) and all(
-        isinstance(value.get(name), str) for name in ("title", "context")
-    )
 
 
 def _follow_up_text(entries: Sequence[FollowUp]) -> str:

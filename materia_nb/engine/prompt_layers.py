@@ -8,7 +8,7 @@ from json.encoder import encode_basestring
 from typing import Final, NamedTuple
 
 from materia_nb.engine.items import lies_in, without_item
-from materia_nb.engine.state import CastState, FollowUp, Item, ItemId, Shown
+from materia_nb.engine.state import FollowUp, Item, ItemId, Shown
 from materia_nb.jsonvalue import JSON, pretty, remove_path, without_points
 from materia_nb.loadout.facts import variables
 from materia_nb.loadout.graph import Socket
@@ -204,20 +204,6 @@ class CastLayer(NamedTuple):
         return [f"{source}\n{shortened(self.output, most, self.artifact)}"]
 
 
-def cast_layer(here: Placed, state: CastState, item: Item | None) -> CastLayer:
-    """Gather what the layer of a visit tells."""
-    return CastLayer(
-        here,
-        item.key if item else None,
-        state.request,
-        state.data,
-        state.shown,
-        state.last_output,
-        state.last_socket,
-        state.last_artifact,
-    )
-
-
 def shortened(text: str, most: int, artifact: str | None) -> str:
     """Cut ``text`` to ``most`` characters, saying so, how long it was, and where all of it is."""
     if len(text) <= most:
@@ -258,6 +244,8 @@ def _whole(value: JSON, pad: str, room: int) -> str | None:
         text = pretty(without_points(value))
     else:
         inner, lines, left = f"{pad}  ", [], room - 2 * len(pad) - 4
+        if len(value) * (len(inner) + 3) > left:  # each member takes a line
+            return None
         for head, child in _children(value):
             text_of = _whole(child, inner, left - len(head) - 2)
             if text_of is None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from materia_nb.engine.completing import route
 from materia_nb.engine.entering import first_prompt
 from materia_nb.engine.prompt import repair_again, repair_prompt
+from materia_nb.engine.routing import Event, Step, about_visit, stop_cast, waiting_visit
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
     CastState,
@@ -16,7 +17,6 @@ from materia_nb.engine.state import (
     Usage,
     Visit,
 )
-from materia_nb.engine.transition import Event, Step, about_visit, decision_of, stop_cast, waiting_visit
 from materia_nb.errors import MateriaError
 
 
@@ -36,7 +36,7 @@ def abort(state: CastState, reason: str) -> Step:
     )
     at = state.at and state.at._replace(grant=None)  # consent to a command is taken back with it
     stopped = state._replace(status="aborted", failure=failure, hold=None, at=at)
-    return Step(stopped, (Event("cast_end", {"ok": False, "error": reason, "kind": "aborted"}),))
+    return Step(stopped, (Event("cast_end", None, {"ok": False, "error": reason, "kind": "aborted"}),))
 
 
 def recast(rules: Rules, state: CastState) -> Step:
@@ -52,7 +52,7 @@ def recast(rules: Rules, state: CastState) -> Step:
     visit = visit._replace(
         mode=here.first_mode, turn=visit.turn + 1, repairs=0, drafts=0, memory=None, grant=None, changed=()
     )
-    return waiting_again(rules, here, state, visit, Event("cast_recast", about_visit(here, visit)))
+    return waiting_again(rules, here, state, visit, Event("cast_recast", about_visit(here, visit), {}))
 
 
 def resend(rules: Rules, state: CastState) -> Step:
@@ -70,7 +70,7 @@ def resend(rules: Rules, state: CastState) -> Step:
             hint="recast runs the socket once more, revive grants an exhausted limit",
             kind="nothing_to_send",
         )
-    event = Event("turn_resent", about_visit(here, visit))
+    event = Event("turn_resent", about_visit(here, visit), {})
     return Step(state._replace(status="waiting", failure=None), (event,))
 
 
@@ -91,7 +91,7 @@ def revive(rules: Rules, state: CastState) -> Step:
         )
     kind = failure.kind if failure else "passive"
     here = rules.sockets[visit.socket] if visit else None
-    event = Event("cast_revive", {**(about_visit(here, visit) if here and visit else {}), "kind": kind})
+    event = Event("cast_revive", about_visit(here, visit) if here and visit else {}, {"kind": kind})
     if failure and failure.blocked:
         extra = state.extra
         if failure.allow:
@@ -118,7 +118,7 @@ def revive(rules: Rules, state: CastState) -> Step:
     again = waiting_again(rules, here, state, visit, event)
     if failure and failure.refused and again.prompt:
         ask_again = (
-            repair_prompt if here.any_text(here.first_mode) else repair_again
+            repair_prompt if here.first_mode in here.any_text else repair_again
         )  # what was worked out stays
         return again._replace(prompt=ask_again(again.prompt, here.ask, *failure.refused))
     return again
@@ -140,10 +140,9 @@ def _revive_budget(
             hint="raise it first: budget N",
             kind="budget",
         )
-    decision = decision_of(visit, "failure", None)._replace(satisfied=pending.satisfied)
     draft = Draft(state)
     draft.failure = None
-    return route(rules, here, draft, visit, pending, decision, events=(event,))
+    return route(rules, here, draft, visit, pending, events=(event,))
 
 
 def set_budget(state: CastState, max_tokens: int | None) -> CastState:

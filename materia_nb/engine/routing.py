@@ -1,12 +1,27 @@
-"""Choosing where to go next (R3, R16, R18, R21), and the record of why that every step leaves."""
+"""What every transition gives: the next state, events and the decision; and choosing where to go next (R3, R16, R18, R21)."""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules, SocketRules
-from materia_nb.engine.state import Draft, EdgeId, Failure, ItemId, ItemRecord, View, Visit
-from materia_nb.handoff.protocol import Issue
+from materia_nb.engine.state import (
+    NEW_ITEM,
+    CastState,
+    Draft,
+    EdgeId,
+    Failure,
+    ItemId,
+    ItemRecord,
+    View,
+    Visit,
+)
+from materia_nb.errors import MateriaError
+from materia_nb.handoff.protocol import Issue, Reading
+from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Edge, ExitRoute
 from materia_nb.loadout.vocabulary import GUARDS, described
 
@@ -54,6 +69,17 @@ class Assigned(NamedTuple):
     target: str
     source: str
     found: bool
+
+
+class Applied(NamedTuple):
+    """What an accepted output did before the way on was chosen: assignments, advance; what was odd about what it taught."""
+
+    assigned: tuple[Assigned, ...] = ()
+    advance: AdvanceFact | None = None
+    warnings: tuple[Issue, ...] = ()
+
+
+NOTHING_APPLIED: Final = Applied()
 
 
 class Passed(NamedTuple):
@@ -136,19 +162,159 @@ class Decision(NamedTuple):
         return next((look for look in self.looks if look.matched), None)
 
 
+CORRECT_THE_UTILITY: Final = "correct the utility, then recast; the cast keeps its copy of the definition until redefine takes a changed one"
+"""What to do about a utility that failed."""
+
+
+class Event(NamedTuple):
+    """Something that happened: the type and the fields of one of :mod:`materia_nb.engine.events`, still without a time.
+
+    ``about`` says which visit it is about, None for the cast as a whole.
+    """
+
+    type: str
+    about: Mapping[str, JSON] | None
+    data: Mapping[str, Any]
+
+
+class Step(NamedTuple):
+    """What a transition gives. ``prompt`` is set when an agent is to answer, ``reading`` when an output was read."""
+
+    state: CastState
+    events: tuple[Event, ...] = ()
+    decision: Decision | None = None
+    prompt: Prompt | None = None
+    reading: Reading | None = None
+
+
+_NOTHING_SAID: Final = Reading(None)
+
+
+def stop_cast(
+    draft: Draft,
+    failure: Failure,
+    visit: Visit | None = None,
+    reading: Reading | None = None,
+    decision: Decision | None = None,
+    *,
+    first: Event | None = None,
+    more: tuple[Event, ...] = (),
+) -> Step:
+    """Fail the cast; ``first`` and ``more`` are the events before its end."""
+    decision = decision or decision_of(visit or draft.at, "failure", None, reading)
+    draft.status, draft.failure, draft.next = "failed", failure, None
+    data: dict[str, JSON] = {"ok": False, "error": failure.message, "kind": failure.kind}
+    if failure.socket:
+        data["socket"] = failure.socket
+    events = (*((first,) if first else ()), *more, Event("cast_end", None, data))
+    return Step(draft.done(), events, decision._replace(failure=failure), None, reading)
+
+
+def decision_of(
+    visit: Visit | None,
+    by: By,
+    target: str | None,
+    reading: Reading | None = None,
+    applied: Applied = NOTHING_APPLIED,
+    looks: tuple[Look, ...] = (),
+    *,
+    done: bool = False,
+    exhausted: bool = False,
+) -> Decision:
+    """Record how a visit ended, with what its output said and did."""
+    if visit is None:
+        return Decision(0, None, None, None, None, by, target)
+    item, said = visit.item, reading or _NOTHING_SAID
+    return Decision(
+        visit.step,
+        visit.socket,
+        visit.visit,
+        item.key if item else None,
+        item.label if item else None,
+        by,
+        target,
+        said.satisfied,
+        said.notes,
+        said.issues,
+        applied.assigned,
+        applied.advance,
+        looks,
+        (),
+        said.reason,
+        said.warnings + applied.warnings,
+        None,
+        item.id if item else None,
+        done,
+        exhausted,
+    )
+
+
+def about(rules: Rules, visit: Visit) -> dict[str, JSON]:
+    """The fields that say which visit an event is about, as the reference names them."""
+    return about_visit(rules.sockets[visit.socket], visit)
+
+
+def about_visit(here: SocketRules, visit: Visit) -> dict[str, JSON]:
+    """The same for whoever has the rules of the socket."""
+    item = visit.item
+    if item is None:
+        return here.about
+    return {**here.about, "itemKey": item.key, "itemLabel": item.label, "itemLabelShort": short(item.label)}
+
+
+@lru_cache(maxsize=4096)
+def short(label: str, most: int = 60) -> str:
+    """A label on one line, at most ``most`` characters."""
+    line = " ".join(label.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def waiting_visit(state: CastState) -> Visit:
+    """Return the visit that owes an output, or raise MateriaError (``not_waiting``)."""
+    visit = state.at
+    if visit is None or state.status != "waiting":
+        raise MateriaError(
+            f"No socket is waiting for an answer; the cast is {state.status}.",
+            hint="step first",
+            kind="not_waiting",
+        )
+    return visit
+
+
+def telling(step: Step, process: str) -> Step:
+    """Add to the failure of a refused output how the process of its utility ended (R23)."""
+    failure = step.state.failure
+    if not process or failure is None or failure.kind != "invalid_output":
+        return step
+    message = f"{failure.message} {process}"
+    added: dict[str, dict[str, JSON]] = {
+        "cast_end": {"error": message},
+        "socket_refused": {"process": process},
+    }
+    return step._replace(
+        state=step.state._replace(failure=failure._replace(message=message)),
+        events=tuple(
+            event._replace(data={**event.data, **added.get(event.type, {})}) for event in step.events
+        ),
+    )
+
+
 class Choice(NamedTuple):
-    """The target, what chose it, everything that was looked at, and the edge if it was one."""
+    """The target, what chose it, everything that was looked at, and the edge if it was one, with its use and limit."""
 
     target: str
     by: By
     looks: tuple[Look, ...]
     edge: Edge | None = None
     route: ExitRoute | None = None
+    used: int = 0
+    limit: int | None = None
 
 
 def matches(when: str, satisfied: Said) -> bool:
     """Whether a canonical condition holds for what the output said (R3)."""
-    return described(when).holds(satisfied)
+    needs = described(when).needs
+    return needs is None or satisfied is needs
 
 
 def choose_exit(routes: tuple[ExitRoute, ...], satisfied: Said) -> Choice:
@@ -167,12 +333,12 @@ def choose_exit(routes: tuple[ExitRoute, ...], satisfied: Said) -> Choice:
 def choose_edge(rules: Rules, here: SocketRules, state: View, visit: Visit, satisfied: Said) -> Choice:
     """Take the first edge that matches, else the implied end (R3)."""
     looks: list[Look] = []
-    for edge in here.socket.edges:
-        taken = matches(edge.when, satisfied)
+    for edge, needs in here.edges:
+        taken = needs is None or satisfied is needs
         used, limit = edge_use(rules, state, visit, edge)
         looks.append(Look("edge", edge.when, edge.to, taken, edge.place, None, used, limit))
         if taken:
-            return Choice(edge.to, "edge", tuple(looks), edge)
+            return Choice(edge.to, "edge", tuple(looks), edge, used=used, limit=limit)
     return Choice(END, "implied end", tuple(looks))
 
 
@@ -198,11 +364,12 @@ def edge_use(rules: Rules, state: View, visit: Visit, edge: Edge) -> tuple[int, 
     return used, limit
 
 
-def count_edge(rules: Rules, draft: Draft, visit: Visit, edge: Edge) -> Failure | None:
+def count_edge(
+    rules: Rules, draft: Draft, visit: Visit, edge: Edge, used: int, limit: int | None
+) -> Failure | None:
     """Count a chosen edge, also when that goes over its limit, which fails the cast (R18, R21)."""
     pair = f"{visit.socket}->{edge.to}"
     draft.traversals = {**draft.traversals, pair: draft.traversals.get(pair, 0) + 1}
-    used, limit = edge_use(rules, draft, visit, edge)
     if limit is None:
         return None
     edge_id: EdgeId = (visit.socket, edge.place)
@@ -211,7 +378,7 @@ def count_edge(rules: Rules, draft: Draft, visit: Visit, edge: Edge) -> Failure 
     if visit.item is None:
         draft.counts = {**draft.counts, edge_id: used + 1}
     else:
-        record = draft.items.get(visit.item.id, ItemRecord())
+        record = draft.items.get(visit.item.id, NEW_ITEM)
         record = record._replace(used={**record.used, edge_id: used + 1})
         draft.items = {**draft.items, visit.item.id: record}
     return None if used < limit else _over(rules, draft.trail, visit, edge, limit)
@@ -283,5 +450,5 @@ def enter_path(state: View, socket: str, record: ItemRecord, visit_step: int) ->
     for place, (seen, step) in enumerate(path):
         if seen == socket:
             counted = state.bounded_at < step
-            return record._replace(path=(*path[:place], (socket, visit_step)), cycles=record.cycles + counted)
-    return record._replace(path=(*path, (socket, visit_step)))
+            return ItemRecord(record.used, (*path[:place], (socket, visit_step)), record.cycles + counted)
+    return ItemRecord(record.used, (*path, (socket, visit_step)), record.cycles)

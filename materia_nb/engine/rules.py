@@ -6,8 +6,9 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Final
 
+from materia_nb.engine.items import Template, template, walk_of
 from materia_nb.engine.prompt_layers import Placed, placed
-from materia_nb.engine.state import Mode
+from materia_nb.engine.state import Mode, Walk
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol, requirements
 from materia_nb.handoff.protocol import (
     HasFile,
@@ -19,7 +20,8 @@ from materia_nb.handoff.protocol import (
     TellsTheTask,
 )
 from materia_nb.jsonvalue import JSON, split_path
-from materia_nb.loadout.graph import ExitRoute, Graph, Socket
+from materia_nb.loadout.graph import Edge, ExitRoute, Graph, Socket
+from materia_nb.loadout.vocabulary import described
 
 ASKED_LATER: Final = "Do the work now, and answer in whatever form suits it. When you have answered, you are asked to hand it over."
 """What an agent is told whose handoff is asked for in a turn of its own."""
@@ -27,20 +29,40 @@ ASKED_LATER: Final = "Do the work now, and answer in whatever form suits it. Whe
 
 @dataclass(frozen=True, slots=True)
 class SocketRules:
-    """One socket, what its output must be, what its agent is asked for, and its exit routes in order.
+    """One socket with everything that its visits need, worked out once.
 
-    ``schema`` is what its answer must fit, None where that is no single JSON object. ``teller`` and
-    ``learner`` are its protocol, if that hands over tasks and keeps what was learned; ``naming`` and ``filing`` are it
-    too, if it names what was made and has files of its own. ``needs_facts`` and
-    ``sees_changes`` say whether it wants to know anything of the turn, and which files changed. ``placed``
-    is what its agent is told of the cast at every visit, None if nothing (R32).
+    Attributes:
+        first_mode: what the first turn of a visit is for.
+        works: the modes in which an answer is work that is kept as it is; the handoff is asked for next.
+        any_text: the modes in which any answer will do: those, and drafts.
+        prompt: the materia's prompt, ready to be filled.
+        walk: how its items are found; None outside an iterator.
+        ask: what must be returned, in words.
+        ask_at_work: the same for a turn of ``works``: what must be returned, or that it is asked for later.
+        assign: target, its segments, and source of each assignment.
+        edges: each edge with what it needs ``satisfied`` to be, None where that does not matter (R3).
+        exits: the loop exits that leave from it, in order.
+        consumer_cursors: the cursors of the loops that walk what it generates.
+        about: the fields that say in an event which socket is meant.
+        schema: what its answer must fit; None where that is no single JSON object.
+        teller, learner, naming, filing: its protocol, if that hands over tasks, keeps what was learned, names what
+            was made, or has files of its own.
+        needs_facts: whether its protocol wants to know anything of the turn; ``sees_changes``, which files changed.
+        placed: what its agent is told of the cast at every visit; None for nothing (R32).
     """
 
     socket: Socket
+    first_mode: Mode
+    works: frozenset[Mode]
+    any_text: frozenset[Mode]
+    prompt: Template
+    walk: Walk | None
     wanted: Requirements
     protocol: HandoffProtocol
     ask: str
+    ask_at_work: str
     assign: tuple[tuple[str, tuple[str, ...], str], ...]
+    edges: tuple[tuple[Edge, bool | None], ...]
     exits: tuple[ExitRoute, ...]
     consumer_cursors: tuple[str, ...]
     about: dict[str, JSON]
@@ -53,23 +75,6 @@ class SocketRules:
     needs_facts: bool
     sees_changes: bool
     placed: Placed | None
-
-    @property
-    def first_mode(self) -> Mode:
-        """What the first turn of a visit is for."""
-        return "draft" if self.socket.materia.multi_turn and not self.socket.is_utility else "work"
-
-    def works(self, mode: str) -> bool:
-        """Whether the answer of such a turn is work that is kept as it is, the handoff being asked for next."""
-        return self.socket.finalize and mode in ("work", "resume")
-
-    def any_text(self, mode: str) -> bool:
-        """Whether any answer of such a turn will do: a draft, or work that a finalization follows."""
-        return mode == "draft" or self.works(mode)
-
-    def ask_in(self, mode: str) -> str:
-        """What such a turn says of the handoff: what must be returned, or that it is asked for later."""
-        return ASKED_LATER if self.works(mode) else self.ask
 
 
 class Rules:
@@ -111,16 +116,25 @@ class Rules:
 def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
     wanted = requirements(socket)
     spoken = protocol("sparse" if socket.is_utility else socket.handoff)
+    ask = "" if socket.is_utility else spoken.ask(wanted)
     loops = graph.loops
+    works: frozenset[Mode] = frozenset(("work", "resume") if socket.finalize else ())
     consuming = [
         iterator for loop in graph.consumers.get(socket.id, ()) if (iterator := loops[loop].iterator)
     ]
     return SocketRules(
         socket=socket,
+        first_mode="draft" if socket.materia.multi_turn and not socket.is_utility else "work",
+        works=works,
+        any_text=works | {"draft"},
+        prompt=template(socket.materia.prompt),
+        walk=walk_of(socket.iterator) if socket.iterator else None,
         wanted=wanted,
         protocol=spoken,
-        ask="" if socket.is_utility else spoken.ask(wanted),
+        ask=ask,
+        ask_at_work=ASKED_LATER if socket.finalize else ask,
         assign=tuple((target, tuple(split_path(target)), source) for target, source in socket.assign),
+        edges=tuple((edge, described(edge.when).needs) for edge in socket.edges),
         exits=tuple(
             route for loop in socket.loops for route in loops[loop].routes if route.source == socket.id
         ),

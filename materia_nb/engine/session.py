@@ -122,31 +122,29 @@ class Edit(NamedTuple):
 
 
 class Steps(Sequence[StepRecord]):
-    """The steps so far, immutable; a longer one shares the list of the shorter one.
+    """The steps so far, immutable; a longer one shares the list of the shorter one. ``latest`` is the last, if any.
 
     The list only ever grows at its end, and each value remembers how much of it is its own. So adding
     a step costs the same however many there are, and an earlier value never sees a later step.
     """
 
-    __slots__ = ("_closed", "_count", "_latest")
+    __slots__ = ("_closed", "_count", "latest")
 
     def __init__(
         self, closed: list[StepRecord] | None = None, count: int = 0, latest: StepRecord | None = None
     ) -> None:
         self._closed = [] if closed is None else closed
         self._count = count
-        self._latest = latest
+        self.latest = latest
 
     def __len__(self) -> int:
-        return self._count + (self._latest is not None)
+        return self._count + (self.latest is not None)
 
     @overload
     def __getitem__(self, index: int) -> StepRecord: ...
     @overload
     def __getitem__(self, index: slice) -> Sequence[StepRecord]: ...
     def __getitem__(self, index: int | slice) -> StepRecord | Sequence[StepRecord]:
-        if index == -1 and self._latest is not None:
-            return self._latest
         if isinstance(index, slice):
             return tuple(self._at(place) for place in range(*index.indices(len(self))))
         length = len(self)
@@ -158,8 +156,8 @@ class Steps(Sequence[StepRecord]):
     def _at(self, place: int) -> StepRecord:
         if place < self._count:
             return self._closed[place]
-        assert self._latest is not None  # noqa: S101 - the callers check the length
-        return self._latest
+        assert self.latest is not None  # noqa: S101 - the callers check the length
+        return self.latest
 
     def __iter__(self) -> Iterator[StepRecord]:
         return (self._at(place) for place in range(len(self)))
@@ -176,12 +174,12 @@ class Steps(Sequence[StepRecord]):
 
     def adding(self, step: StepRecord) -> Steps:
         """Return these steps and another one."""
-        if self._latest is None:
+        if self.latest is None:
             return Steps(self._closed[: self._count], self._count, step)
         if len(self._closed) == self._count:
-            self._closed.append(self._latest)
+            self._closed.append(self.latest)
             return Steps(self._closed, self._count + 1, step)
-        return Steps([*self._closed[: self._count], self._latest], self._count + 1, step)
+        return Steps([*self._closed[: self._count], self.latest], self._count + 1, step)
 
     def ending_in(self, step: StepRecord) -> Steps:
         """Return these steps with another record of the latest one."""
@@ -318,23 +316,18 @@ class Pending(NamedTuple):
 
 def pending(rules: Rules, session: Session) -> tuple[Pending, ...]:
     """Return what is to be done next; nothing when the cast is over. Several things could go on side by side."""
-    state = session.state
+    state, visit = session.state, session.state.at
     if state.status == "ready":
         return (Pending("enter"),)
     if state.status == "held":
-        return (Pending("person", state.at),)
-    if state.status != "waiting" or state.at is None:
+        return (Pending("person", visit),)
+    if state.status != "waiting" or visit is None:
         return ()
-    if rules.sockets[state.at.socket].socket.is_utility:
-        return (Pending("utility", state.at),)
-    return (Pending("person" if _waits_for_a_person(session, state.at) else "agent", state.at),)
-
-
-def _waits_for_a_person(session: Session, visit: Visit) -> bool:
-    """Whether a person decides before the agent is asked: about tool calls, or about a draft."""
-    if any(call.decided is None for call in session.asking):
-        return True
-    return bool(visit.drafts) and visit.mode == "draft" and session.wish is None
+    if rules.sockets[visit.socket].socket.is_utility:
+        return (Pending("utility", visit),)
+    decides = session.asking and any(call.decided is None for call in session.asking)
+    judges = visit.drafts and visit.mode == "draft" and session.wish is None
+    return (Pending("person" if decides or judges else "agent", visit),)
 
 
 _WORDS: Final = {
@@ -346,11 +339,6 @@ _WORDS: Final = {
 """What the artifact of an output is called that did not complete its socket, by its event; else ``refused``."""
 
 
-def visit_name(visit: int, item_key: str | None) -> str:
-    """``<visit>`` or ``<visit>-<itemKey>``, as output artifacts are named."""
-    return str(visit) if item_key is None else f"{visit}-{item_key}"
-
-
 def branch_suffix(branch: int) -> str:
     """What is put behind names once a cast was taken back, so that nothing of an abandoned branch is lost."""
     return f".branch-{branch}" if branch else ""
@@ -358,7 +346,8 @@ def branch_suffix(branch: int) -> str:
 
 def output_name(socket: str, visit: int, item_key: str | None, suffix: str = ".md") -> str:
     """Where the output of a visit stands."""
-    return f"sockets/{socket}/{visit_name(visit, item_key)}{suffix}"
+    item = "" if item_key is None else f"-{item_key}"
+    return f"sockets/{socket}/{visit}{item}{suffix}"
 
 
 def context_name(socket: str, visit: int, item_key: str | None, branch: int = 0) -> str:
@@ -367,15 +356,15 @@ def context_name(socket: str, visit: int, item_key: str | None, branch: int = 0)
     return f"contexts/{middle}{branch_suffix(branch)}.md"
 
 
-def name_of_output(session: Session, visit: Visit, kind: str) -> str:
-    """Return where the output belongs that an event of type ``kind`` is about to tell."""
-    branch = branch_suffix(len(session.abandoned))
-    key = visit.item.key if visit.item else None
-    if kind == "socket_complete":
-        return output_name(visit.socket, visit.visit, key, f"{branch}.md")
-    # Numbered by the turns of the visit, so that no recast or revival writes over an earlier one.
-    number = len(session.steps[-1].turns) + 1
-    return output_name(visit.socket, visit.visit, key, f"{branch}.{_WORDS.get(kind, 'refused')}-{number}.md")
+def name_of_output(session: Session, kind: str) -> str:
+    """Return where the output of the latest step belongs that an event of type ``kind`` is about to tell."""
+    step = session.steps.latest
+    assert step is not None  # noqa: S101 - an output answers a step
+    suffix = f"{branch_suffix(step.branch)}.md" if step.branch else ".md"
+    if kind != "socket_complete":
+        # Numbered by the turns of the visit, so that no recast or revival writes over an earlier one.
+        suffix = f".{_WORDS.get(kind, 'refused')}-{len(step.turns) + 1}{suffix}"
+    return output_name(step.socket, step.visit, step.item_key, suffix)
 
 
 def name_of_correction(session: Session) -> str:

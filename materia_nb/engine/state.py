@@ -50,12 +50,23 @@ class Item(NamedTuple):
         return (self.cursor, self.position, self.outer)
 
 
-class Shown(NamedTuple):
-    """An item that the data shows: under which paths, and which objects were made to hold these (R12)."""
+class Walk(NamedTuple):
+    """How a socket walks its list, worked out once: the path in the state of the list, and those that show its item (R12).
+
+    ``numbered`` says that the keys of its items are ``WI-<n>`` rather than ``<index>`` (R13).
+    """
 
     iterator: Iterator
-    item: Item
+    list_path: tuple[str, ...]
     paths: tuple[tuple[str, ...], ...]
+    numbered: bool
+
+
+class Shown(NamedTuple):
+    """An item that the data shows, and which objects were made to hold its paths (R12)."""
+
+    walk: Walk
+    item: Item
     made: tuple[tuple[str, ...], ...] = ()
 
 
@@ -65,6 +76,10 @@ class ItemRecord(NamedTuple):
     used: Mapping[EdgeId, int] = {}
     path: tuple[tuple[str, int], ...] = ()
     cycles: int = 0
+
+
+NEW_ITEM: Final = ItemRecord()
+"""The record of an item that nothing was done with yet."""
 
 
 class Visit(NamedTuple):
@@ -301,7 +316,7 @@ class Draft:
 
     def done(self) -> CastState:
         """Return the finished state."""
-        return CastState._make(_in_order(self))
+        return tuple.__new__(CastState, _in_order(self))
 
 
 _in_order = attrgetter(*CastState._fields)

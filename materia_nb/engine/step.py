@@ -7,7 +7,7 @@ way on was decided, the decision. Nothing here touches files, clocks or processe
 from materia_nb.engine.entering import begin, enter, prompt_for
 from materia_nb.engine.outputs import answered, called, check_answer, decided, finalize, output
 from materia_nb.engine.recovery import abort, fail, recast, resend, revive, set_budget, spend
-from materia_nb.engine.transition import CORRECT_THE_UTILITY, Event, Step, about, short, telling
+from materia_nb.engine.routing import CORRECT_THE_UTILITY, Event, Step, about, short, telling
 
 __all__ = [
     "CORRECT_THE_UTILITY",

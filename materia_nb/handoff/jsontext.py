@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from operator import is_
 from typing import Final, Literal, NoReturn, TypeAlias
 
@@ -55,16 +56,25 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def _pairs(duplicates: list[str]) -> Callable[[list[tuple[str, JSON]]], dict[str, JSON]]:
+class _GivenTwice(Exception):
+    """An object gives a key twice."""
+
+
+def _once(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise _GivenTwice
+    return made
+
+
+def _telling(duplicates: list[str]) -> Callable[[list[tuple[str, JSON]]], dict[str, JSON]]:
     def build(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
-        made = dict(pairs)
-        if len(made) != len(pairs):
-            seen: set[str] = set()
-            for key, _ in pairs:
-                if key in seen:
-                    duplicates.append(key)
-                seen.add(key)
-        return made
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                duplicates.append(key)
+            seen.add(key)
+        return dict(pairs)
 
     return build
 
@@ -97,7 +107,7 @@ def strict_json(text: str) -> tuple[JSON, tuple[str, ...]]:
     Raises NotJson for anything else: NaN, comments, trailing commas, infinite numbers,
     more than ``MAX_DEPTH`` levels.
     """
-    return _parse(text, _finite, _whole)
+    return _parse(text, _STRICT, _STRICT_READY)
 
 
 def wide_json(text: str) -> tuple[JSON, tuple[str, ...]]:
@@ -106,7 +116,7 @@ def wide_json(text: str) -> tuple[JSON, tuple[str, ...]]:
     ``1e400`` becomes an infinite float, which is no JSON value: :func:`without_infinities`
     makes it one. Whole numbers have at most :data:`MAX_DIGITS` digits.
     """
-    return _parse(text, float, _long)
+    return _parse(text, _WIDE, _WIDE_READY)
 
 
 def without_infinities(value: JSON) -> JSON:
@@ -122,18 +132,24 @@ def without_infinities(value: JSON) -> JSON:
     return value
 
 
-def _parse(
-    text: str, parse_float: Callable[[str], float], parse_int: Callable[[str], int]
-) -> tuple[JSON, tuple[str, ...]]:
+_Maker: TypeAlias = Callable[..., json.JSONDecoder]
+_STRICT: Final[_Maker] = partial(
+    json.JSONDecoder, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_whole
+)
+_WIDE: Final[_Maker] = partial(
+    json.JSONDecoder, parse_constant=_refuse_constant, parse_float=float, parse_int=_long
+)
+_STRICT_READY: Final = _STRICT(object_pairs_hook=_once)
+_WIDE_READY: Final = _WIDE(object_pairs_hook=_once)
+
+
+def _parse(text: str, decoder: _Maker, ready: json.JSONDecoder) -> tuple[JSON, tuple[str, ...]]:
     duplicates: list[str] = []
-    decoder = json.JSONDecoder(
-        parse_constant=_refuse_constant,
-        parse_float=parse_float,
-        parse_int=parse_int,
-        object_pairs_hook=_pairs(duplicates),
-    )
     try:
-        value = decoder.decode(text)
+        try:
+            value = ready.decode(text)
+        except _GivenTwice:
+            value = decoder(object_pairs_hook=_telling(duplicates)).decode(text)
     except NotJson:
         raise
     except RecursionError:

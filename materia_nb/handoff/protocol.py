@@ -82,8 +82,7 @@ class Issue:
     code: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """What a protocol made of an output.
 
     Attributes:
@@ -114,7 +113,7 @@ class Reading:
     work_items: JSON = None
     action: Action = "route"
     target: str | None = None
-    warnings: tuple[Issue, ...] = field(default=())
+    warnings: tuple[Issue, ...] = ()
     reason: str = ""
     needs: Needs | None = None
     memory: JSON = None

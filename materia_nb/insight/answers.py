@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from materia_nb.engine import step as engine
 from materia_nb.engine.entering import agent_id, given_to
-from materia_nb.engine.items import alias_paths, state_path
+from materia_nb.engine.items import state_path, walk_of
 from materia_nb.engine.routing import Said
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.errors import MateriaError
@@ -355,7 +355,7 @@ def _lists(graph: Graph) -> tuple[frozenset[Path], dict[Path, tuple[Path, ...]]]
     for socket in graph.sockets.values():
         if socket.iterator is not None and (path := state_path(socket.iterator.items)):
             paths.add(path)
-            aliases[path] = tuple(dict.fromkeys((*aliases.get(path, ()), *alias_paths(socket.iterator))))
+            aliases[path] = tuple(dict.fromkeys((*aliases.get(path, ()), *walk_of(socket.iterator).paths)))
         if socket.advance is not None and (path := state_path(socket.advance.items)):
             paths.add(path)
     return frozenset(paths), aliases

@@ -230,7 +230,7 @@ def _rule(step: StepRecord, segments: list[str], now: JSON) -> tuple[Rule, str |
     if segments[:1] == ["context"] and get_path(value, ["context"]) is not MISSING:
         return "R10", "$.context"  # what it says is added to what was there
     for shown in (*step.after.shown, *step.before.shown):
-        if any(segments[: len(path)] == list(path) for path in shown.paths):
+        if any(segments[: len(path)] == list(path) for path in shown.walk.paths):
             return "R12", None
     return ("R12", None) if step.decision is None else ("R10", None)
 

@@ -143,7 +143,7 @@ def visit(rules: Rules, here: SocketRules, state: CastState, text: str) -> Visit
         if at.mode == "draft" and at.drafts:
             state = engine.finalize(rules, state, engine.prompt_for(rules, state)).state
             continue
-        said.append(WORD if here.any_text(at.mode) else text)
+        said.append(WORD if at.mode in here.any_text else text)
         step = engine.output(rules, state, said[-1])
         _needs_taken(here, step)
         state, decision = step.state, step.decision
@@ -178,8 +178,8 @@ def _node(state: CastState) -> Node:
 def _place(state: CastState) -> str:
     if not state.shown or state.at is None or state.at.item is None:
         return ""
-    iterator, item, *_ = state.shown[-1]
-    last = item.position + 1 >= len(list_at(iterator.items, state, item))
+    walk, item, _ = state.shown[-1]
+    last = item.position + 1 >= len(list_at(walk.iterator.items, state, item))
     return ("only" if last else "first") if item.position == 0 else "last" if last else "middle"
 
 
@@ -227,7 +227,7 @@ class Key:
             tuple(sorted((name, min(at, self._longest)) for name, at in state.cursors.items())),
             tuple(sorted((edge, n) for edge, n in state.counts.items() if edge in self._counted)),
             frozenset(_records(state)),
-            tuple((one.iterator.cursor, one.item.id) for one in state.shown),
+            tuple((one.walk.iterator.cursor, one.item.id) for one in state.shown),
             tuple(sorted(state.within.items())),
             state.detours,
             repr(state.last_json) if self._last_json else None,

@@ -1,17 +1,63 @@
-"""Files that follow from the journal: prompts, parsed outputs, manifest and usage (R29, R30)."""
+"""Files that follow from the journal: prompts, parsed outputs, manifest and usage, written beside the way of the steps (R29, R30, R43)."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
 
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import Session, StepRecord, branch_suffix, context_name, output_name
 from materia_nb.engine.state import Usage
 from materia_nb.engine.step import short
 from materia_nb.jsonvalue import JSON
+from materia_nb.platform import Handle, call_later
+from materia_nb.store.files import DiskError, json_bytes
 from materia_nb.store.rundir import RunDir
+
+_SOON_S: Final = 0.5
+
+
+class ArtifactWriter:
+    """Writes the artifacts of one cast: all when it pauses, those of finished steps soon after them.
+
+    A session is a frozen value, so a thread of its own can write what follows from it while the cast goes on.
+    """
+
+    def __init__(self, files: RunDir, rules: Rules) -> None:
+        self._files, self._rules = files, rules
+        self._lock = threading.Lock()
+        self._since = 0
+        self._session: Session | None = None
+        self._timer: Handle | None = None
+
+    def soon(self, session: Session) -> None:
+        """Write the steps of ``session`` within a second."""
+        self._session = session
+        if self._timer is None:
+            self._timer = call_later(_SOON_S, self._write_steps)
+
+    def now(self, session: Session) -> None:
+        """Write everything that follows from ``session``, manifest and usage too."""
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+        with self._lock:
+            self._since = write(self._files, self._rules, session, self._since)
+
+    def _write_steps(self) -> None:
+        self._timer, session = None, self._session
+        if session is not None:
+            # A disk that refuses is told when the cast pauses, and everything is written then.
+            with self._lock, suppress(DiskError):
+                self._since = write_steps(self._files, self._rules, session.steps, self._since)
+
+    def stop(self) -> None:
+        """Write nothing more."""
+        if self._timer is not None:
+            self._timer.cancel()
 
 
 def write(files: RunDir, rules: Rules, session: Session, since: int) -> int:
@@ -20,7 +66,7 @@ def write(files: RunDir, rules: Rules, session: Session, since: int) -> int:
     Returns the index to go on from: that of the first step that may still change.
     """
     since = write_steps(files, rules, session.steps, since)
-    files.replace_json("manifest.json", manifest(files.path.name, rules, session, files.journal_bytes()))
+    files.replace("manifest.json", manifest(files.path.name, rules, session, files.journal_bytes()))
     files.replace_json("usage.json", usage_report(rules, session))
     return since
 
@@ -35,7 +81,8 @@ def write_steps(files: RunDir, rules: Rules, steps: Sequence[StepRecord], since:
 def is_current(files: RunDir, session: Session) -> bool:
     """Whether the files were written when the journal was as long as it is now."""
     try:
-        found = json.loads((files.path / "manifest.json").read_bytes())
+        head, entries, _ = (files.path / "manifest.json").read_bytes().partition(b',\n  "entries"')
+        found = json.loads(head + b"\n}" if entries else head)
     except (OSError, ValueError, RecursionError):
         return False
     if not isinstance(found, dict) or found.get("journalBytes") != files.journal_bytes():
@@ -70,30 +117,10 @@ def _write_step(files: RunDir, rules: Rules, step: StepRecord) -> None:
         )
 
 
-def manifest(cast_id: str, rules: Rules, session: Session, journal_bytes: int = 0) -> dict[str, JSON]:
-    """List what the cast left behind, with how it stood when its journal had ``journal_bytes``."""
+def manifest(cast_id: str, rules: Rules, session: Session, journal_bytes: int = 0) -> bytes:
+    """List what the cast left behind, an artifact a line, with how it stood when its journal had ``journal_bytes``."""
     state = session.state
-    entries: list[JSON] = []
-    for step in session.steps:
-        here = rules.sockets[step.socket]
-        materia = here.socket.materia
-        about: dict[str, JSON] = {"socket": step.socket, "materia": materia.id, "materiaLabel": materia.label}
-        if step.item_key is not None:
-            about |= {"itemKey": step.item_key, "itemLabel": step.item_label}
-        about["visit"] = step.visit
-        if step.prompt is not None:
-            artifact = context_name(step.socket, step.visit, step.item_key, step.branch)
-            entries.append({**about, "kind": "context", "artifact": artifact, "timestamp": step.started})
-        entries += [
-            {
-                **about,
-                "kind": _kind(here, turn.mode),
-                "artifact": turn.artifact,
-                "timestamp": step.ended,
-            }
-            for turn in step.turns
-        ]
-    found: dict[str, JSON] = {
+    head: dict[str, JSON] = {
         "castId": cast_id,
         "request": state.request,
         "loadout": rules.graph.name,
@@ -104,17 +131,38 @@ def manifest(cast_id: str, rules: Rules, session: Session, journal_bytes: int = 
         "cursors": dict(state.cursors),
         "visits": dict(state.visits),
         "edgeTraversals": dict(state.traversals),
-        "entries": entries,
     }
     if state.failure is not None:
-        found["failure"] = {"kind": state.failure.kind, "message": state.failure.message}
-    return found
+        head["failure"] = {"kind": state.failure.kind, "message": state.failure.message}
+    made = bytearray(json_bytes(head, indent=2).removesuffix(b"\n}") + b',\n  "entries": [')
+    between = b"\n    "
+    for entry in _entries(rules, session):
+        made += between + json_bytes(entry)
+        between = b",\n    "
+    made += b"\n  ]\n}\n"
+    return bytes(made)
+
+
+def _entries(rules: Rules, session: Session) -> Iterator[dict[str, JSON]]:
+    for step in session.steps:
+        here = rules.sockets[step.socket]
+        materia = here.socket.materia
+        about: dict[str, JSON] = {"socket": step.socket, "materia": materia.id, "materiaLabel": materia.label}
+        if step.item_key is not None:
+            about |= {"itemKey": step.item_key, "itemLabel": step.item_label}
+        about["visit"] = step.visit
+        if step.prompt is not None:
+            artifact = context_name(step.socket, step.visit, step.item_key, step.branch)
+            yield {**about, "kind": "context", "artifact": artifact, "timestamp": step.started}
+        for turn in step.turns:
+            kind = _kind(here, turn.mode)
+            yield {**about, "kind": kind, "artifact": turn.artifact, "timestamp": step.ended}
 
 
 def _kind(here: SocketRules, mode: str) -> str:
     if mode == "draft":
         return "socket_refinement"
-    return "socket_work" if here.works(mode) else "socket_output"
+    return "socket_work" if mode in here.works else "socket_output"
 
 
 def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:

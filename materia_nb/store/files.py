@@ -24,10 +24,7 @@ class DiskError(MateriaError):
 
 
 class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
-    """Turns an OSError of a ``with`` block into a DiskError that names the path and what was being done.
-
-    A class of its own, since every step goes through here several times.
-    """
+    """Turns an OSError of a ``with`` block into a DiskError that names the path and what was being done."""
 
     __slots__ = ("doing", "path")
 
@@ -44,12 +41,17 @@ class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
                 f"Could not {self.doing}: this is no file name.", where=repr(str(self.path)), kind="disk"
             )
         if isinstance(error, OSError):
-            raise DiskError(
-                f"Could not {self.doing}: {error.strerror or error}.",
-                where=str(self.path),
-                hint="make room or make the directory writable, then resume; everything recorded so far is kept",
-                kind="disk",
-            ) from error
+            raise disk_error(self.path, self.doing, error) from error
+
+
+def disk_error(path: Path | str, doing: str, error: OSError) -> DiskError:
+    """Return the error for what the disk refused while ``doing`` something with ``path``."""
+    return DiskError(
+        f"Could not {doing}: {error.strerror or error}.",
+        where=str(path),
+        hint="make room or make the directory writable, then resume; everything recorded so far is kept",
+        kind="disk",
+    )
 
 
 def to_bytes(text: str) -> bytes:

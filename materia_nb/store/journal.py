@@ -19,6 +19,7 @@ from materia_nb.jsonvalue import JSON, too_deep_to_write
 from materia_nb.store.files import (
     DiskError,
     disk,
+    disk_error,
     json_bytes,
     open_plain,
     read_plain,
@@ -89,12 +90,12 @@ class Journal:
                 the next append cuts it before it writes.
         """
         block = encoded(lines)
-        with HeldInterrupts(), disk(self.path, "write the journal"):
-            if self._unsure:
-                self._cut()
-            self._check_alone()
-            self._unsure = True
+        with HeldInterrupts():
             try:
+                if self._unsure:
+                    self._cut()
+                self._check_alone()
+                self._unsure = True
                 written = os.write(self._handle, block)
                 while written < len(block):
                     written += os.write(self._handle, block[written:])
@@ -102,9 +103,12 @@ class Journal:
                     os.fsync(self._handle)
                 self._end += len(block)
                 self._unsure = False
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    self._cut()
+            except BaseException as error:
+                if self._unsure:
+                    with contextlib.suppress(OSError):
+                        self._cut()
+                if isinstance(error, OSError):
+                    raise disk_error(self.path, "write the journal", error) from error
                 raise
 
     def _check_alone(self) -> None:
@@ -149,8 +153,10 @@ class Journal:
         self.close()
 
 
-def read_journal(path: Path) -> Contents:
-    """Read every event. A last line that is not whole is returned as ``torn``; blank lines are passed over.
+def read_journal(path: Path, until: str | None = None) -> Contents:
+    """Read every event, or those up to the first of the type ``until``.
+
+    A last line that is not whole is returned as ``torn``; blank lines are passed over.
 
     Raises MateriaError (kind ``damaged_journal``) when a line before the last is not an event.
     """
@@ -170,6 +176,8 @@ def read_journal(path: Path) -> Contents:
         line = _event(raw)
         if line is not None:
             lines.append(line)
+            if line.type == until:
+                break
         elif position == len(content):
             if raw.isspace():
                 return Contents(tuple(lines), start, b"")
@@ -229,28 +237,27 @@ def _event(raw: bytes) -> Line | None:
 
 def encoded(lines: Sequence[Line]) -> bytes:
     """Return lines as they stand in a journal."""
+    forms = []
+    for line in lines:
+        form = {
+            "ts": line.ts,
+            "type": line.type,
+            "v": line.version,
+            "status": line.status,
+            "steps": line.steps,
+            "data": line.data,
+        }
+        forms.append(form if line.label is None else {**form, "label": line.label})
     try:
-        return "".join([f"{_encode(_form(line))}\n" for line in lines]).encode()
+        return "\n".join([*map(_encode, forms), ""]).encode()
     except UnicodeEncodeError:  # half of a surrogate pair, which JSON can only escape
-        return b"".join(json_bytes(_form(line)) + b"\n" for line in lines)
+        return b"".join(json_bytes(form) + b"\n" for form in forms)
     except RecursionError as error:
         raise too_deep_to_write() from error
     except (TypeError, ValueError) as error:
         raise MateriaError(
             f"This is not JSON: {error}.", hint="use text, numbers, lists and dicts", kind="not_json"
         ) from error
-
-
-def _form(line: Line) -> dict[str, JSON]:
-    form = {
-        "ts": line.ts,
-        "type": line.type,
-        "v": line.version,
-        "status": line.status,
-        "steps": line.steps,
-        "data": line.data,
-    }
-    return form if line.label is None else {**form, "label": line.label}
 
 
 def lines_of(events: Sequence[Event], session: Session, files: RunDir) -> list[Line]:

@@ -166,8 +166,11 @@ class Recorded:
     problems: tuple[str, ...] = ()
 
 
-def read_contents(files: RunDir) -> Contents:
-    """Read the journal of a run directory; raises MateriaError when there is none or it is damaged."""
+def read_contents(files: RunDir, until: str | None = None) -> Contents:
+    """Read the journal of a run directory, at most up to the first event of the type ``until``.
+
+    Raises MateriaError when there is none or it is damaged.
+    """
     if not files.path.is_dir():
         raise MateriaError(
             "There is no such run directory.",
@@ -175,7 +178,7 @@ def read_contents(files: RunDir) -> Contents:
             hint="list the casts of this project (casts), or give the path of a run directory",
             kind="no_cast",
         )
-    return read_journal(files.journal)
+    return read_journal(files.journal, until)
 
 
 def cast_start(contents: Contents) -> Mapping[str, JSON] | None:
@@ -195,7 +198,7 @@ def check_resumable(files: RunDir) -> None:
     Raises:
         MateriaError: kinds ``not_begun`` and ``not_ours``, and those of :func:`read_contents`.
     """
-    start = cast_start(read_contents(files))
+    start = cast_start(read_contents(files, "cast_start"))
     if start is None:
         raise MateriaError(
             "Nothing of this cast was recorded: its journal does not say how it began.",

@@ -236,7 +236,7 @@ class _Reader:
     def _finalize(self, event: ev.Event) -> None:
         state = self.session.state
         visit = state.waiting_at
-        if visit is not None and self.rules.sockets[visit.socket].any_text(visit.mode):
+        if visit is not None and visit.mode in self.rules.sockets[visit.socket].any_text:
             step = forced_final(self.rules, state, self.session.prompt)
             self.session = to.moved(self.session, step, event.ts)
 
@@ -330,7 +330,7 @@ class _Reader:
         """
         state = self.session.state
         visit = state.at
-        if visit is None or self.rules.sockets[visit.socket].any_text(visit.mode):
+        if visit is None or visit.mode in self.rules.sockets[visit.socket].any_text:
             return False
         if self.command and self._kind() != "invalid_output":
             return False

@@ -213,7 +213,7 @@ def form_state(cast: Cast, visit: Visit) -> dict[str, Any]:
     """What an answer must be, whether two buttons will do for it, and where each answer leads."""
     here = cast.now.rules.sockets[visit.socket]
     draft = visit.mode == "draft"
-    any_text = draft or here.works(visit.mode) or here.wanted.parse == "text"
+    any_text = draft or visit.mode in here.works or here.wanted.parse == "text"
     wanted = list(here.wanted.describe().items())
     name = names_of(cast.graph)[visit.socket]
     who = cast.now.answered_by(visit.socket)

@@ -86,7 +86,7 @@ def test_r19_the_events_of_a_repair():
     play = Play(config(CHAIN))
     step = play.answer("bad")
     assert event_types(step) == ["same_socket_recovery_start", "same_socket_recovery_retry"]
-    assert step.events[0].data["validationKind"] == "json_parse"
+    assert step.events[0].data["validation_kind"] == "json_parse"
     step = play.answer(say(odd=1))
     assert event_types(step) == ["same_socket_recovery_exhausted", "cast_end"]
     assert step.events[1].data["kind"] == "repair_exhausted"
