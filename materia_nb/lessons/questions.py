@@ -202,9 +202,10 @@ class Question:
             self._judged = self._run()
         title, decision, entry = self._judged
         found = judge(self.twin.now.rules, expected, title, decision, self.twin.now.engine, entry)
-        if not self.told:  # what comes later is no guess
-            keep(self.twin.graph.name, f"predict: {title}", expected, right=found.right, sure=sure)
-            self._count(found)
+        if self.told:  # so this is no guess any more
+            return PredictionView(found)
+        keep(self.twin.graph.name, f"predict: {title}", expected, right=found.right, sure=sure)
+        self._count(found)
         return PredictionView(found, told=self.told, sure=sure)
 
     def walk(self, route: Sequence[object], *, sure: bool | None = None) -> RouteView:

@@ -179,6 +179,7 @@ def test_a_first_wrong_guess_is_told_why_and_not_what_is_right(bench):
     assert (second.right, second.told) == (False, True)
     assert "What happened: it goes to Socket-5" in repr(second)
     assert "You were sure of it" in repr(second)
+    assert "You were sure" not in repr(asked.guess("Socket-3", sure=True))
     assert "Right" in repr(asked.guess("Socket-5"))
     assert asked.points == [0], "what comes after the answer is no guess"
 
