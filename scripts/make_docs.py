@@ -211,13 +211,9 @@ def argument_words(argument: Argument) -> str:
 
 
 def cheatsheet() -> dict[Path, str]:
-    """The page for the documentation, and both forms of it for the package."""
+    """Both forms of the page; they stand in the package, and the documentation shows the one there."""
     drawn, printed = sheet(RULES_IN_SHORT.read_text(encoding="utf-8"))
-    return {
-        IMAGES / "cheatsheet.svg": drawn,
-        CHEATSHEET / "cheatsheet.svg": drawn,
-        CHEATSHEET / "cheatsheet.pdf": printed,
-    }
+    return {CHEATSHEET / "cheatsheet.svg": drawn, CHEATSHEET / "cheatsheet.pdf": printed}
 
 
 # -- the gallery ----------------------------------------------------------------------
