@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from materia_nb import __version__
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, counted, did_you_mean
 
 PROGRAM: Final = "python -m materia_nb"
 WIDTH: Final = 88
@@ -265,8 +265,7 @@ def _few(names: Sequence[str]) -> str:
 def _told(bundle: Bundle, folder: Path, written: Sequence[Path], *, trusted: bool) -> Iterator[str]:
     there = len(bundle.files())
     known = f" ({there - len(written)} were there already)" if len(written) < there else ""
-    files = "1 file" if len(written) == 1 else f"{len(written)} files"
-    yield f"{files} written to {folder}{os.sep}{known}"
+    yield f"{counted(len(written), 'file')} written to {folder}{os.sep}{known}"
     notebooks = list(bundle.notebooks())
     if not notebooks:
         yield from (f"  {name}" for name in dict.fromkeys(place.parts[0] for place in bundle.files()))

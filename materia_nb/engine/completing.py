@@ -28,6 +28,7 @@ from materia_nb.engine.state import (
     Visit,
 )
 from materia_nb.engine.transition import Event, Step, about_visit, decision_of, stop_cast
+from materia_nb.errors import counted
 from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON, MISSING, set_path
 from materia_nb.loadout.graph import END
@@ -308,7 +309,7 @@ def start_detour(
     if used >= limit:
         failure = Failure(
             "edge_traversals_exhausted",
-            f"The detour from {visit.socket} to {target} may be taken {limit} times "
+            f"The detour from {visit.socket} to {target} may be taken {counted(limit, 'time')} "
             "(limits.maxEdgeTraversals) and was asked for once more.",
             visit.socket,
             "look at why it keeps being asked for (why), then revive to allow it again",

@@ -9,7 +9,7 @@ from materia_nb.engine.entering import enter
 from materia_nb.engine.routing import AdvanceFact, Decision, Look, Passed, Said, choose_exit, matches
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import CastState, Failure
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.loadout.graph import END
 
 HEADERS = ("kind", "when", "to", "taken", "reason", "used")
@@ -155,7 +155,7 @@ def _way(rules: Rules, decision: Decision) -> list[str]:  # noqa: PLR0911 - one 
     lines = [f"{what} to {chosen.to} was taken: {chosen.reason(decision.satisfied)}."]
     if chosen.limit is not None and chosen.used is not None:
         place = f"for {decision.item_key}" if decision.item_key is not None else "here"
-        lines.append(f"It has been used {chosen.used + 1} of {chosen.limit} times {place}.")
+        lines.append(f"It has been used {chosen.used + 1} of {counted(chosen.limit, 'time')} {place}.")
     return lines + _otherwise(rules, decision)
 
 

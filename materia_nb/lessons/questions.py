@@ -225,7 +225,9 @@ class Question:
             self.go_on()
             steps.append(self.guess(route[len(steps)], sure=sure))
         left = len(route) - len(steps) if steps[-1].right else 0
-        return RouteView(steps, left, upcoming(self.twin.now.rules, self.twin.now.engine) if self.leads_on else "")
+        return RouteView(
+            steps, left, upcoming(self.twin.now.rules, self.twin.now.engine) if self.leads_on else ""
+        )
 
     def _count(self, found: Prediction) -> None:
         if not found.right:
