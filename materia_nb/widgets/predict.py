@@ -85,7 +85,7 @@ class PredictPanel(Panel):
             *([self.sure] if places else []),
             row(*self.buttons.values()),
             self._told,
-            self.next,
+            row(self.next),
         )
         if self.question:
             self.at_close(self.question.close)

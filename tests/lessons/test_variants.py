@@ -147,6 +147,7 @@ def test_who_was_sure_of_something_wrong_is_told_to_the_teacher(cast):
     (found,) = scores(kept)
     assert (found.tries, found.points, found.misled) == (2, 0.5, True)
     assert class_table([found]).rows[0][-2:] == ("0.5", "1")
+    assert not any(one.misled for said in (False, None) for one in scores([kept[0]._replace(sure=said)]))
 
 
 def test_a_guess_is_kept_as_text_and_bounded():
