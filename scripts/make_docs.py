@@ -35,6 +35,7 @@ FORMAT = Path("docs/loadout-format.md")
 MAGICS = Path("docs/magics.md")
 RUN_DIRECTORY = Path("docs/run-directory.md")
 GALLERY = Path("docs/gallery.md")
+CARDS = Path("materia_nb/gallery")
 IMAGES = Path("docs/images")
 CHEATSHEET = Path("materia_nb/cheatsheet")
 RULES_IN_SHORT = ROOT / SOURCE
@@ -271,9 +272,7 @@ def gallery_tests() -> dict[Path, str]:
             place = Path(folder, card.name)
             explored = ExploreView(card.graph, range(4), document=card.document)
             for path in explored.save_tests(place, follows=place.parent / f"{card.name}.json"):
-                found[card.folder.relative_to(ROOT) / card.name / path.name] = path.read_text(
-                    encoding="utf-8"
-                )
+                found[CARDS / card.folder.name / card.name / path.name] = path.read_text(encoding="utf-8")
     return found
 
 
