@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from materia_nb import __version__
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, counted, did_you_mean
 
 PROGRAM: Final = "python -m materia_nb"
 WIDTH: Final = 88
@@ -137,8 +137,9 @@ def offered() -> list[Bundle]:
 def overview() -> str:
     """Everything that comes with the package, and where to begin."""
     from materia_nb.loadout.layers import BUNDLED
-    from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
-    from materia_nb.magics.registry import VERBS
+
+    import_module("materia_nb.magics.verbs")  # registers the verbs
+    verbs = import_module("materia_nb.magics.registry").VERBS
 
     commands = [(f"{one.command} [DIR]", one.about) for one in offered()]
     commands += [(f"{name} {more}".strip(), about) for name, (more, about, _) in FORWARDED.items()]
@@ -155,7 +156,7 @@ def overview() -> str:
         _section(f"Commands ({PROGRAM} COMMAND)", _columns(commands)),
         _section("Notebooks", _columns(notebooks)),
         _section("Loadouts that come with it (%materia grid NAME draws one)", _wrapped(loadouts)),
-        _section("Verbs of %materia (%materia help VERB explains one)", _wrapped(VERBS)),
+        _section("Verbs of %materia (%materia help VERB explains one)", _wrapped(verbs)),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -265,8 +266,7 @@ def _few(names: Sequence[str]) -> str:
 def _told(bundle: Bundle, folder: Path, written: Sequence[Path], *, trusted: bool) -> Iterator[str]:
     there = len(bundle.files())
     known = f" ({there - len(written)} were there already)" if len(written) < there else ""
-    files = "1 file" if len(written) == 1 else f"{len(written)} files"
-    yield f"{files} written to {folder}{os.sep}{known}"
+    yield f"{counted(len(written), 'file')} written to {folder}{os.sep}{known}"
     notebooks = list(bundle.notebooks())
     if not notebooks:
         yield from (f"  {name}" for name in dict.fromkeys(place.parts[0] for place in bundle.files()))

@@ -23,7 +23,7 @@ from materia_nb.agents.tools import choose_tools
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.table import Table
 from materia_nb.display.text import table
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, counted
 from materia_nb.interrupts import Stop
 from materia_nb.loadout.graph import Graph, Materia, Socket
 from materia_nb.loadout.layers import Layer, pi_profile_directory, profile_directory
@@ -34,8 +34,9 @@ from materia_nb.utilities.process import ProcessResult, run_process, summarize
 __all__ = ["Checkup", "Finding", "Status", "checkup"]
 
 
-Status: TypeAlias = Literal["ok", "missing", "hint"]
-"""``missing``: something is not there that may be needed; ``hint``: it is there, and yet something should be known."""
+Status: TypeAlias = Literal["ok", "missing", "hint", "optional"]
+"""``missing``: something is not there that is needed; ``hint``: it is there, and yet something should be known;
+``optional``: it is not there, and only some want it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ _PACKAGES: Final = (
     ("anywidget", "pip install anywidget"),
     ("pydantic-ai-slim", 'for language models: pip install "materia-nb[models]"'),
 )
+_OPTIONAL: Final = frozenset({"pydantic-ai-slim"})
 _VERSION_CONTROL: Final = (
     ("git", "install git; some loadouts commit with it or with jj"),
     ("jj", "install Jujutsu (jj), where loadouts are to use it"),
@@ -96,7 +98,8 @@ def packages() -> Iterator[Finding]:
         try:
             yield Finding("software", name, "ok", version(name))
         except PackageNotFoundError:
-            yield Finding("software", name, "missing", "not installed", todo)
+            status: Status = "optional" if name in _OPTIONAL else "missing"
+            yield Finding("software", name, status, "not installed", todo)
 
 
 def keys(environment: Mapping[str, str]) -> Finding:
@@ -130,7 +133,7 @@ def programs(project: Path) -> list[Finding]:
             "agents' programs",
             f"{PREFIX}{preset.name}",
             preset.version,
-            f"if you want it: {preset.about}, by {preset.project}",
+            f"{preset.about}, by {preset.project}",
         )
         for preset in PRESETS.values()
     ]
@@ -165,7 +168,7 @@ def _version(argv: Sequence[str], project: Path, stop: threading.Event) -> Proce
 
 def _program(area: str, what: str, result: ProcessResult | None, todo: str) -> Finding:
     if result is None:
-        return Finding(area, what, "missing", "not installed", todo)
+        return Finding(area, what, "optional", "not installed", todo)
     if result.ok:
         return Finding(area, what, "ok", _told(result))
     if not result.started:
@@ -242,7 +245,7 @@ def config(wb: Workbench) -> Iterator[Finding]:
         return
     hints = len(wb.check(name).hints)
     sockets = len(graph.sockets)
-    found = f"{sockets} socket{'s' if sockets > 1 else ''}" + (f", {hints} hints" if hints else "")
+    found = counted(sockets, "socket") + (f", {counted(hints, 'hint')}" if hints else "")
     yield Finding("config", f"loadout {name}", "ok", found, "%materia check shows the hints" if hints else "")
     yield from agents(wb, graph)
 
@@ -253,7 +256,7 @@ def _layer(layer: Layer) -> Finding:
             "config", str(layer), "missing", f"left out: {layer.fault.what}", layer.fault.hint or ""
         )
     return Finding(
-        "config", str(layer), "ok", f"{len(layer.loadouts)} loadouts, {len(layer.materia)} materia"
+        "config", str(layer), "ok", f"{counted(len(layer.loadouts), 'loadout')}, {len(layer.materia)} materia"
     )
 
 
@@ -287,17 +290,30 @@ _HEADERS = ("", "about", "what", "found", "what to do")
 
 
 class Checkup(Table):
-    """The findings as a table; ``findings`` are the values to work with."""
+    """The findings as a table, all that is optional and not there in one row; ``findings`` are the values to work with."""
 
     def __init__(self, findings: list[Finding]) -> None:
         self.findings = findings
-        super().__init__(_HEADERS, [(f.status, f.area, f.what, f.found, f.todo) for f in findings])
+        self._shown = [one for one in findings if one.status != "optional"]
+        if absent := [one for one in findings if one.status == "optional"]:
+            self._shown.append(_together(absent))
+        super().__init__(_HEADERS, [(f.status, f.area, f.what, f.found, f.todo) for f in self._shown])
 
     def __repr__(self) -> str:
         """Write the table with what is to be done below it, since advice is long."""
         rows = [row[:-1] for row in self.rows]
-        advice = [f"{f.what}: {f.todo}" for f in self.findings if f.todo]
+        advice = [f"{f.what}: {f.todo}" for f in self._shown if f.todo]
         return "\n".join([table(rows, self.headers[:-1]), *(["", *advice] if advice else [])])
+
+
+def _together(absent: Sequence[Finding]) -> Finding:
+    """One finding of those that are not there and that only some want."""
+    names = ", ".join(one.what for one in absent)
+    todo = (
+        "nothing, unless you want one: git and jj are for loadouts that commit, the others answer as agents "
+        '(%materia help agent; pip install "materia-nb[models]" for language models)'
+    )
+    return Finding("more", "not installed", "optional", names, todo)
 
 
 def checkup(wb: Workbench) -> Checkup:

@@ -50,6 +50,11 @@ class MateriaError(Exception):
         ]
 
 
+def counted(count: int, one: str, more: str | None = None) -> str:
+    """Say how many of something: ``1 time``, ``3 times``; ``more`` is the plural where it is not ``one`` with an s."""
+    return f"{count} {one if count == 1 else more or f'{one}s'}"
+
+
 def close_match(name: str, known: Iterable[str]) -> str | None:
     """Return the known name nearest to ``name``, or None when nothing is near.
 

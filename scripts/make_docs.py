@@ -1,7 +1,8 @@
 """Write the parts of the documentation that follow from the code: ``python scripts/make_docs.py``.
 
 Generated are docs/magics.md, the tables between markers in docs/loadout-format.md and docs/run-directory.md, the picture of the
-README, those of the bundled loadouts, docs/gallery.md with its pictures, and the cheat sheet. ``--check`` writes nothing and fails when one of them is out of date.
+README, those of the bundled loadouts, docs/gallery.md with its pictures, the tests that explore writes for the
+cards, and the cheat sheet. ``--check`` writes nothing and fails when one of them is out of date.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 from make_cheatsheet import SOURCE, sheet
 from materia_nb import Workbench
 from materia_nb.agents import Turn
+from materia_nb.cast.views.insight_views import ExploreView
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.graph_parts import Marks
 from materia_nb.display.svg import graph_svg
@@ -33,6 +35,7 @@ FORMAT = Path("docs/loadout-format.md")
 MAGICS = Path("docs/magics.md")
 RUN_DIRECTORY = Path("docs/run-directory.md")
 GALLERY = Path("docs/gallery.md")
+CARDS = Path("materia_nb/gallery")
 IMAGES = Path("docs/images")
 CHEATSHEET = Path("materia_nb/cheatsheet")
 RULES_IN_SHORT = ROOT / SOURCE
@@ -103,6 +106,7 @@ def generated() -> dict[Path, str]:
         RUN_DIRECTORY: with_events((ROOT / RUN_DIRECTORY).read_text(encoding="utf-8")),
         **loadout_pictures(),
         **gallery_pages(),
+        **gallery_tests(),
         **cheatsheet(),
         PICTURE: picture(),
     }
@@ -208,13 +212,9 @@ def argument_words(argument: Argument) -> str:
 
 
 def cheatsheet() -> dict[Path, str]:
-    """The page for the documentation, and both forms of it for the package."""
+    """Both forms of the page; they stand in the package, and the documentation shows the one there."""
     drawn, printed = sheet(RULES_IN_SHORT.read_text(encoding="utf-8"))
-    return {
-        IMAGES / "cheatsheet.svg": drawn,
-        CHEATSHEET / "cheatsheet.svg": drawn,
-        CHEATSHEET / "cheatsheet.pdf": printed,
-    }
+    return {CHEATSHEET / "cheatsheet.svg": drawn, CHEATSHEET / "cheatsheet.pdf": printed}
 
 
 # -- the gallery ----------------------------------------------------------------------
@@ -246,9 +246,9 @@ assert cast.run() == "complete"
 assert len(wb.gallery().of("mistake")) == 10
 ```
 
-`card.cases` are the files of its tests: one for each way in which it can end, as [exploring](insight.md#explore) finds them;
-of a mistake one for the cast that goes wrong and one for the same answers after it was mended.
-`pytest --pyargs materia_nb.gallery` runs all of them.
+`card.cases` are the files of its tests: one for the cast above, and one for each way in which it can end, as
+[exploring](insight.md#explore) writes them; of a mistake also one for the same answers after it was mended.
+`pytest --pyargs materia_nb.gallery` runs all of them, and the notebook of a card writes them anew.
 """
 
 
@@ -260,6 +260,20 @@ def gallery_pages() -> dict[Path, str]:
     graphs = {IMAGES / f"gallery-{card.name}.svg": card.graph for card in cards.values()}
     pictures = {path: graph_svg(graph, Marks()) + "\n" for path, graph in graphs.items() if graph is not None}
     return {GALLERY: "\n".join(parts), **pictures}
+
+
+def gallery_tests() -> dict[Path, str]:
+    """What explore writes for each card: a case for each way in which it can end."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for card in gallery().values():
+            if card.graph is None:
+                continue
+            place = Path(folder, card.name)
+            explored = ExploreView(card.graph, range(4), document=card.document)
+            for path in explored.save_tests(place, follows=place.parent / f"{card.name}.json"):
+                found[CARDS / card.folder.name / card.name / path.name] = path.read_text(encoding="utf-8")
+    return found
 
 
 def pattern_section(card: Card) -> str:

@@ -16,7 +16,7 @@ from materia_nb.engine import step as engine
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord
 from materia_nb.engine.state import CastState, Usage
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, counted
 from materia_nb.insight import sides
 from materia_nb.insight.changes import changes, shown
 from materia_nb.insight.compare import Comparison
@@ -102,7 +102,7 @@ def _route(wanted: list[JSON], found: list[JSON]) -> list[str]:
         if one != other:
             return [f"Step {number} should be {_words(one)}. It is {_words(other)}."]
     if len(wanted) != len(found):
-        return [f"It should take {len(wanted)} steps. It takes {len(found)}."]
+        return [f"It should take {counted(len(wanted), 'step')}. It takes {len(found)}."]
     return []
 
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 from materia_nb.display.escape import part
+from materia_nb.errors import counted
 from materia_nb.loadout.graph import END, Advance, Edge, Graph, Loop, Socket
 from materia_nb.loadout.vocabulary import GUARDS, Condition, described
 
@@ -331,6 +332,6 @@ def reachable(entry: str, found: Iterable[Link]) -> set[str]:
 def summary(graph: Graph, marks: Marks | None = None) -> str:
     """One line about a loadout: its name, entry, how many sockets and loops it has, and whether a cast has remarks."""
     sockets, loops = len(graph.sockets), len(graph.loops)
-    words = f"loadout {part(graph.name, 120)} · entry {part(graph.entry)} · {sockets} socket{'s' if sockets != 1 else ''}"
-    words += f" · {loops} loop{'s' if loops != 1 else ''}" if loops else ""
+    words = f"loadout {part(graph.name, 120)} · entry {part(graph.entry)} · {counted(sockets, 'socket')}"
+    words += f" · {counted(loops, 'loop')}" if loops else ""
     return words + (" · complete, with remarks" if marks is not None and marks.remarks else "")

@@ -84,8 +84,3 @@ def bounded(text: str) -> str:
     if len(text) <= SHOWN_CHARS:
         return text
     return f"{text[:SHOWN_CHARS]}… ({len(text)} characters in all; the artifact holds the whole)"
-
-
-def counted(number: int, noun: str) -> str:
-    """Say how many there are: ``1 step``, ``2 steps``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

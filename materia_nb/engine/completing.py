@@ -34,6 +34,7 @@ from materia_nb.engine.state import (
     Pending,
     Visit,
 )
+from materia_nb.errors import counted
 from materia_nb.handoff.protocol import Issue, Reading
 from materia_nb.jsonvalue import JSON, MISSING, set_path
 from materia_nb.loadout.graph import END, Advance
@@ -313,7 +314,7 @@ def start_detour(
     if used >= limit:
         failure = Failure(
             "edge_traversals_exhausted",
-            f"The detour from {visit.socket} to {target} may be taken {limit} times "
+            f"The detour from {visit.socket} to {target} may be taken {counted(limit, 'time')} "
             "(limits.maxEdgeTraversals) and was asked for once more.",
             visit.socket,
             "look at why it keeps being asked for (why), then revive to allow it again",

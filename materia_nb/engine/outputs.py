@@ -29,7 +29,7 @@ from materia_nb.engine.state import (
     View,
     Visit,
 )
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.handoff.contract.approval import Grant
 from materia_nb.handoff.protocol import UNKNOWN, Issue, Reading
 from materia_nb.jsonvalue import JSON
@@ -286,7 +286,7 @@ def _refused(
     if visit.repairs >= allowed and not asks:
         failure = Failure(
             "repair_exhausted",
-            f"{visit.socket} gave an unusable answer {visit.repairs + 1} times. {told}",
+            f"{visit.socket} gave an unusable answer {counted(visit.repairs + 1, 'time')}. {told}",
             visit.socket,
             "recast to ask again, revive for another repair turn, or correct the answer yourself",
             refused=(reading.issues, text),

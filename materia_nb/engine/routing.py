@@ -19,7 +19,7 @@ from materia_nb.engine.state import (
     View,
     Visit,
 )
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.protocol import Issue, Reading
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Edge, ExitRoute
@@ -400,7 +400,7 @@ def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Fa
         return None
     return Failure(
         "edge_traversals_exhausted",
-        f"The exit route {route.id} of {visit.socket} to {route.target} may be taken {limit} times outside "
+        f"The exit route {route.id} of {visit.socket} to {route.target} may be taken {counted(limit, 'time')} outside "
         f"items (limits.maxEdgeTraversals) and was chosen once more{_in_round(draft.trail, route.target)}.",
         visit.socket,
         "look at why it keeps coming back (why), then revive to allow it again, or raise the limit in the loadout",
@@ -415,7 +415,7 @@ def _over(rules: Rules, trail: tuple[str, ...], visit: Visit, edge: Edge, limit:
     bound = "maxTraversals" if edge.max_traversals is not None else "limits.maxEdgeTraversals"
     return Failure(
         "edge_traversals_exhausted",
-        f"The edge {visit.socket} -> {edge.to} ({edge.when}) may be taken {limit} times{where} ({bound}) "
+        f"The edge {visit.socket} -> {edge.to} ({edge.when}) may be taken {counted(limit, 'time')}{where} ({bound}) "
         f"and was chosen once more{_in_round(trail, edge.to)}.",
         visit.socket,
         "look at why it keeps coming back (why), then revive to allow it again, or raise the limit in the loadout",

@@ -99,9 +99,19 @@ class Card(Shown):
         return made
 
     @property
+    def folder(self) -> Path:
+        """Where its files are."""
+        return FOLDER / _FOLDERS[self.kind]
+
+    @property
     def cases(self) -> tuple[Path, ...]:
-        """The files of its tests, which ``materia_nb.cast.cases`` reads and pytest runs."""
-        return tuple(sorted((FOLDER / _FOLDERS[self.kind]).glob(f"{self.name}.*{CASES}")))
+        """The files of its tests, which ``materia_nb.cast.cases`` reads and pytest runs.
+
+        Those of its own casts come first, then those in a folder of its name: what ``explore(...).save_tests`` writes
+        for it, one for each way in which it can end.
+        """
+        own, explored = self.folder.glob(f"{self.name}.*{CASES}"), (self.folder / self.name).glob(f"*{CASES}")
+        return (*sorted(own), *sorted(explored))
 
     def __repr__(self) -> str:
         drawn = "it cannot be cast" if self.graph is None else graph_text(self.graph, Marks())

@@ -109,12 +109,7 @@ def _pattern(card: Card) -> Iterable[dict[str, JSON]]:
     yield _code("%materia why 1")
     yield _words("## All that it can do", "Nobody is asked for this: every answer is tried.")
     yield _code(f"%materia explore {card.loadout}")
-    yield _words(
-        "## Kept as a test",
-        "`pytest` runs the file that the next cell writes, and says what went another way once the loadout was "
-        "changed.",
-    )
-    yield _code(f'print(cast.save_test("{card.name}").name)')
+    yield from _tests("cast", card.name, card.loadout)
 
 
 def _mistake(card: Card) -> Iterable[dict[str, JSON]]:
@@ -144,6 +139,22 @@ def _mistake(card: Card) -> Iterable[dict[str, JSON]]:
     yield _code(_cast("mended", card, mended))
     if castable:
         yield _code("wb.compare(cast, mended)")
+    yield from _tests("mended", card.name, mended)
+
+
+def _tests(cast: str, name: str, loadout: str) -> Iterable[dict[str, JSON]]:
+    yield _words(
+        "## Kept as tests",
+        "One for this cast, and one for each way in which the loadout can end, as explore finds it. `pytest` runs the "
+        "files, and says what goes another way once the loadout was changed.",
+    )
+    yield _code(
+        _lines(
+            f'tests = [{cast}.save_test("{name}-tests/cast")]',
+            f'tests += wb.explore("{loadout}").save_tests("{name}-tests")',
+            'print(*(path.name for path in tests), sep="\\n")',
+        )
+    )
 
 
 def _cast(variable: str, card: Card, loadout: str) -> str:

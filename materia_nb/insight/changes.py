@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 from functools import cached_property
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
+from materia_nb.errors import counted
 from materia_nb.jsonvalue import JSON, MISSING, compact, same
 from materia_nb.loadout.graph import Budget, Edge, ExitRoute, Graph, Limits, Loop, Materia, Socket
 
@@ -180,7 +181,7 @@ def _materia(graph: Graph) -> dict[str, Materia]:
 
 
 def _edge(edge: Edge) -> str:
-    most = "" if edge.max_traversals is None else f", at most {edge.max_traversals} times"
+    most = "" if edge.max_traversals is None else f", at most {counted(edge.max_traversals, 'time')}"
     return f"{edge.when} to {edge.to}{most}"
 
 

@@ -13,7 +13,7 @@ from materia_nb.engine.events import Event
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord
 from materia_nb.engine.state import Status
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, counted
 from materia_nb.insight import sides
 from materia_nb.insight.compare import Comparison
 from materia_nb.insight.sides import Difference, Side
@@ -271,7 +271,7 @@ def _never(visit: StepRecord, times: int) -> str:
     item = f" for {visit.item_key} ({visit.item_label})" if visit.item_key else ""
     if times == 1:
         return f"{visit.socket} never answered{item}"
-    return f"{visit.socket} answered{item} only {times - 1} time{'s' if times > 2 else ''}"
+    return f"{visit.socket} answered{item} only {counted(times - 1, 'time')}"
 
 
 def _fits(edit: Edit, session: Session) -> bool:

@@ -9,7 +9,7 @@ from materia_nb.engine.entering import enter
 from materia_nb.engine.routing import AdvanceFact, Decision, Look, Passed, Said, choose_exit, matches
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import CastState, Failure
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.loadout.graph import END
 
 HEADERS = ("kind", "when", "to", "taken", "reason", "used")
@@ -155,7 +155,7 @@ def _way(rules: Rules, decision: Decision) -> list[str]:  # noqa: PLR0911 - one 
     lines = [f"{what} to {chosen.to} was taken: {chosen.reason(decision.satisfied)}."]
     if chosen.limit is not None and chosen.used is not None:
         place = f"for {decision.item_key}" if decision.item_key is not None else "here"
-        lines.append(f"It has been used {chosen.used + 1} of {chosen.limit} times {place}.")
+        lines.append(f"It has been used {chosen.used + 1} of {counted(chosen.limit, 'time')} {place}.")
     return lines + _otherwise(rules, decision)
 
 
@@ -236,12 +236,14 @@ class Prediction:
         came: the one that it was.
         title: which visit it is about, in words.
         lines: whether the guess was right and why, in sentences.
+        first: the same for whoever may guess once more: why it is not the guess, and not what it is.
     """
 
     guess: str
     came: str
     title: str
     lines: tuple[str, ...]
+    first: tuple[str, ...]
 
     @property
     def right(self) -> bool:
@@ -298,9 +300,11 @@ def judge(
     if onward is not None and onward.passed_over:
         names = ", ".join(onward.passed_over)
         lines.append(f"{names} has no item left, so it is passed over; the loop is left towards {came}.")
-    if guess != came:
-        lines.append(_about_the_guess(rules, decision, came, guess))
-    return Prediction(guess, came, title, tuple(line for line in lines if line))
+    if guess == came:
+        return Prediction(guess, came, title, tuple(filter(None, lines)), tuple(lines[:1]))
+    about = _about_the_guess(rules, decision, came, guess)
+    first = (f"Not this time. Your guess: {_words(guess)}.", about)
+    return Prediction(guess, came, title, tuple(filter(None, [*lines, about])), tuple(filter(None, first)))
 
 
 def _came(rules: Rules, decision: Decision, after: CastState) -> tuple[str, Decision | None]:

@@ -8,7 +8,13 @@ so that nobody reads them by accident. ``exercise`` draws a loadout and question
 from materia_nb.lessons.checks import Sealed, check, seal, sealed
 from materia_nb.lessons.clinic import Patient, clinic
 from materia_nb.lessons.guessbook import progress
-from materia_nb.lessons.questions import PredictionView, Question, predict, question
+from materia_nb.lessons.questions import (
+    PredictionView,
+    Question,
+    RouteView,
+    predict,
+    question,
+)
 from materia_nb.lessons.variants import Exercise, exercise
 
 __all__ = [
@@ -16,6 +22,7 @@ __all__ = [
     "Patient",
     "PredictionView",
     "Question",
+    "RouteView",
     "Sealed",
     "check",
     "clinic",

@@ -24,6 +24,7 @@ _KINDS: Final = (
     (int, "a whole number"),
     (str, "text in quotes, such as 'Socket-1'"),
     (list, "a list, such as ['Socket-1', 'end']"),
+    (dict, "an object, such as {'a': 1}"),
 )
 
 
@@ -161,6 +162,8 @@ def _same(answer: object, truth: JSON) -> bool:
 
 
 def _kind(truth: JSON) -> str:
+    if isinstance(truth, list) and all(isinstance(one, bool) for one in truth):
+        return "a list, such as [True, False]"
     return next((words for kind, words in _KINDS if isinstance(truth, kind)), "a value")
 
 

@@ -41,6 +41,7 @@ class Guess(NamedTuple):
     seed: str = ""
     at: str = ""
     who: str = ""
+    sure: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class Score:
         question: what was asked.
         tries: how many different answers were given, up to the right one.
         right: whether the right one was among them.
+        misled: whether the learner was sure of a wrong one.
     """
 
     who: str
@@ -60,6 +62,17 @@ class Score:
     question: str
     tries: int
     right: bool
+    misled: bool
+
+    @property
+    def points(self) -> float:
+        """What it counts: see :func:`worth`."""
+        return worth(self.tries) if self.right else 0
+
+
+def worth(tries: int) -> float:
+    """What a right answer counts: 1 at the first try, a half at the second, nothing later."""
+    return {1: 1, 2: 0.5}.get(tries, 0)
 
 
 def guesses_file() -> Path:
@@ -68,7 +81,9 @@ def guesses_file() -> Path:
     return Path(named) if named else Path.cwd() / DEFAULT_ARTIFACT_DIR / NAME
 
 
-def keep(lesson: str, question: str, guess: object, *, right: bool, seed: str = "") -> None:
+def keep(
+    lesson: str, question: str, guess: object, *, right: bool, seed: str = "", sure: bool | None = None
+) -> None:
     """Add a line. A disk that refuses it is no reason to stop a lesson."""
     line = Guess(
         lesson,
@@ -78,6 +93,7 @@ def keep(lesson: str, question: str, guess: object, *, right: bool, seed: str = 
         seed,
         datetime.now(UTC).isoformat(timespec="seconds"),
         os.environ.get(LEARNER, ""),
+        sure,
     )
     with suppress(OSError):
         path = guesses_file()
@@ -112,9 +128,11 @@ def read_guesses(path: Path, who: str = "") -> list[Guess]:
 
 
 def _guess(given: dict[str, JSON], who: str) -> Guess:
-    words = {name: shorten(str(given.get(name) or ""), _SHOWN) for name in Guess._fields if name != "right"}
+    flags = {"right", "sure"}
+    words = {name: shorten(str(given.get(name) or ""), _SHOWN) for name in Guess._fields if name not in flags}
     words["who"] = words["who"] or who
-    return Guess(**words, right=given.get("right") is True)
+    sure = given.get("sure")
+    return Guess(**words, right=given.get("right") is True, sure=sure if isinstance(sure, bool) else None)
 
 
 def scores(guesses: Iterable[Guess]) -> list[Score]:
@@ -127,17 +145,27 @@ def scores(guesses: Iterable[Guess]) -> list[Score]:
         if not known and not any(other.right for other in before):
             before.append(one)
     return [
-        Score(who, lesson, question, len(all_), any(one.right for one in all_))
+        Score(
+            who,
+            lesson,
+            question,
+            len(all_),
+            any(one.right for one in all_),
+            any(one.sure and not one.right for one in all_),
+        )
         for (who, lesson, question), all_ in tried.items()
     ]
 
 
 def progress(path: Path | None = None) -> Table:
-    """Return a table of the learner's own questions: how many tries, and whether it is right by now."""
+    """Return a table of the learner's own questions: how many tries, whether it is right by now, what it counts."""
     path = path or guesses_file()
     found = scores(read_guesses(path)) if path.exists() else []
-    rows = [(one.lesson, one.question, str(one.tries), "✓" if one.right else "✗") for one in found]
-    return Table(("lesson", "question", "tries", "right"), rows, "nothing was answered yet")
+    rows = [
+        (one.lesson, one.question, str(one.tries), "✓" if one.right else "✗", f"{one.points:g}")
+        for one in found
+    ]
+    return Table(("lesson", "question", "tries", "right", "points"), rows, "nothing was answered yet")
 
 
 def merge(paths: Sequence[Path]) -> list[Score]:
@@ -180,7 +208,7 @@ def as_csv(found: Sequence[Score]) -> str:
     """Return scores as CSV, which a spreadsheet reads; no cell begins as a formula does."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("who", "lesson", "question", "tries", "right"))
+    writer.writerow(("who", "lesson", "question", "tries", "right", "points", "sure but wrong"))
     for one in found:
         words = (one.who, one.lesson, one.question)
         writer.writerow(
@@ -188,18 +216,32 @@ def as_csv(found: Sequence[Score]) -> str:
                 *("'" + word if word[:1] in "=+-@\t" and word else word for word in words),
                 one.tries,
                 int(one.right),
+                f"{one.points:g}",
+                int(one.misled),
             ]
         )
     return out.getvalue()
 
 
 def class_table(found: Sequence[Score]) -> Table:
-    """Return a table of a class: for each learner and lesson, how much is right, and in how many tries."""
+    """Return a table of a class: for each learner and lesson, how much is right, in how many tries, what it counts.
+
+    The last column is how often the learner was sure of a wrong answer: what a teacher comes back to.
+    """
     groups: dict[tuple[str, str], list[Score]] = {}
     for one in found:
         groups.setdefault((one.who, one.lesson), []).append(one)
     rows = [
-        (who, lesson, f"{sum(one.right for one in all_)} of {len(all_)}", str(sum(one.tries for one in all_)))
+        (
+            who,
+            lesson,
+            f"{sum(one.right for one in all_)} of {len(all_)}",
+            str(sum(one.tries for one in all_)),
+            f"{sum(one.points for one in all_):g}",
+            str(sum(one.misled for one in all_)),
+        )
         for (who, lesson), all_ in sorted(groups.items())
     ]
-    return Table(("who", "lesson", "right", "tries"), rows, "nothing was answered yet")
+    return Table(
+        ("who", "lesson", "right", "tries", "points", "sure but wrong"), rows, "nothing was answered yet"
+    )

@@ -214,4 +214,66 @@ MISREADINGS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
             ANY: "Which exit does the mended loop have, and when is the list exhausted?",
         },
     },
+    "14-make-it-happen": {
+        "closed": {
+            "[True]": "Solve is asked as well, so one verdict is too few.",
+            "[True, False]": "Solve is not satisfied there, so it goes back to Triage.",
+            ANY: "Which sockets lead to Close, and what has to be said in each of them?",
+        },
+        "asked_twice": {
+            "[True, False, True, True]": "It does, but there is a shorter way to an end, after Triage was asked again.",
+            ANY: "What leads back to Triage? And from there, which is the shortest way to an end?",
+        },
+        "failed": {
+            "[True, False]": "The way back may be taken once: that is the first time.",
+            ANY: "Which edge has a limit? Take it once more than it may be taken.",
+        },
+        "forms_taken": {
+            "2": "One of the two has a field that nobody knows, and that is refused as well.",
+            "3": "One of them leaves out what the edges wait for.",
+            "0": "One of them has all that is asked for, in the right form.",
+            ANY: "Go through the four: is satisfied there, is it true without quotes, and is there anything else?",
+        },
+        "after_ask_back": {
+            "socket-2": "Look at the socket: does it read its output as JSON?",
+            ANY: "A socket without parse: json has a text for its output, whatever the text looks like.",
+        },
+    },
+    "15-by-hand": {
+        "how_it_ends": {
+            "failed": "There are three refusals, and max 1. But what does it count for?",
+            ANY: "Either complete or failed: is the edge back ever used up?",
+        },
+        "reasons_for_the_pie": {
+            "3": "Those of the soup and the salad were done with when these were done.",
+            "2": "How often was the pie itself refused before?",
+            ANY: "Reasons belong to an item. How often was this one refused?",
+        },
+        "dish_after_a_new_menu": {
+            "salad": "That would be so if the cursor had stayed where it was; but the list is a new one.",
+            "pie": "The salad was refused, so nothing moved on; and the list is a new one.",
+            ANY: "A generator has answered again: where does the cursor stand?",
+        },
+        "stove": {
+            "{'gas': 3, 'lamp': 'on', 'oven': 180}": "The merge is not deep: stove is one key.",
+            "{'gas': 3, 'lamp': 'on'}": "That is what the first visit wrote.",
+            ANY: "What is the latest that was written under the key stove?",
+        },
+        "times_scrubbed": {
+            "1": "Its edge leads back to it, and its cursor moves on.",
+            "4": "After the last pan the list is exhausted, and then no edge counts.",
+            ANY: "Once for each of what foreach goes over.",
+        },
+        "has_items": {
+            ANY: "Heat writes them, but who may make work items?",
+        },
+    },
+    "16-on-duty": {
+        "decisions": {
+            ANY: "Read the command of the first that is wrong, letter by letter: which files go?",
+        },
+        "covered": {
+            ANY: "What was consented to is one command, exactly as it was shown.",
+        },
+    },
 }

@@ -6,6 +6,8 @@ import dataclasses
 import shutil
 import tempfile
 import weakref
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +15,15 @@ from materia_nb.cast.views.status import marks_of
 from materia_nb.display.bundle import Shown, bundle
 from materia_nb.display.escape import plain
 from materia_nb.display.graph_parts import Marks
-from materia_nb.display.html import Html, html_join, html_panel, html_text
+from materia_nb.display.html import Html, html_join, html_lines, html_panel, html_text
 from materia_nb.engine.entering import enter
 from materia_nb.engine.items import list_at
 from materia_nb.engine.routing import edge_use
 from materia_nb.engine.step import short
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.why import Prediction, guesses, judge, known_guess, upcoming
 from materia_nb.lessons.checks import Sealed
-from materia_nb.lessons.guessbook import keep
+from materia_nb.lessons.guessbook import keep, worth
 from materia_nb.loadout.graph import END
 
 if TYPE_CHECKING:
@@ -30,24 +32,84 @@ if TYPE_CHECKING:
 
 
 class PredictionView(Shown):
-    """Whether a guess was right and why; ``right`` and ``came`` are the values to work with."""
+    """Whether a guess was right and why; ``right``, ``guess`` and ``came`` are the values to work with.
 
-    def __init__(self, prediction: Prediction) -> None:
+    Attributes:
+        told: whether the answer is out. While it is not, what is shown says only why it is not what was guessed.
+    """
+
+    def __init__(self, prediction: Prediction, *, told: bool = True, sure: bool | None = None) -> None:
         self.prediction = prediction
         self.right, self.guess, self.came = prediction.right, prediction.guess, prediction.came
+        self.told, self._sure = told, sure
 
     @property
-    def _marked(self) -> list[str]:
+    def lines(self) -> list[str]:
+        """What is said, the first line marked as right or wrong."""
         mark = "\u2713" if self.right else "\u2717"
-        first, *rest = self.prediction.lines
-        return [f"{mark} {first}", *rest]
+        first, *rest = self.prediction.lines if self.told else self.prediction.first
+        marked = [f"{mark} {first}", *rest]
+        if not self.told:
+            return [*marked, "Guess once more: it counts half."]
+        if self._sure is not None and self._sure != self.right:
+            marked.append(
+                "You were sure of it, so this is what to remember."
+                if self._sure
+                else "A lucky guess: read why."
+            )
+        return marked
 
     def __repr__(self) -> str:
-        return plain("\n".join([self.prediction.title, *(f"  {line}" for line in self._marked)]))
+        return plain("\n".join([self.prediction.title, *(f"  {line}" for line in self.lines)]))
 
     def _show(self) -> dict[str, Any]:
-        lines = html_join(Html(f"<div>{html_text(line)}</div>") for line in self._marked)
+        lines = html_join(Html(f"<div>{html_text(line)}</div>") for line in self.lines)
         return bundle(repr(self), html=html_panel(self.prediction.title, lines))
+
+
+class RouteView(Shown):
+    """How far a predicted route is right.
+
+    Attributes:
+        steps: the guesses that were judged, up to the first wrong one.
+        left: how many guesses stand behind the end of the route.
+        onward: the socket that runs after the last of them; empty where the route is at its end.
+    """
+
+    def __init__(self, steps: Sequence[PredictionView], left: int, onward: str) -> None:
+        self.steps, self.left, self.onward = tuple(steps), left, onward
+
+    @property
+    def right(self) -> bool:
+        """Whether every guess was right, and no one is left over."""
+        return self.left == 0 and all(one.right for one in self.steps)
+
+    @property
+    def _said(self) -> list[str]:
+        *before, last = self.steps
+        said = [f"{one.prediction.title}: {one.lines[0]}" for one in before]
+        said += [f"{last.prediction.title}: {last.lines[0]}", *last.lines[1:]]
+        if not last.right:
+            return said
+        if self.left:
+            return [
+                *said,
+                f"\u2717 The route is at its end here: {counted(self.left, 'guess', 'guesses')} too many.",
+            ]
+        return [
+            *said,
+            f"Right so far. {self.onward} runs next." if self.onward else "That is the whole route.",
+        ]
+
+    @property
+    def _title(self) -> str:
+        return f"{counted(sum(one.right for one in self.steps), 'step')} right"
+
+    def __repr__(self) -> str:
+        return plain("\n".join([self._title, *(f"  {line}" for line in self._said)]))
+
+    def _show(self) -> dict[str, Any]:
+        return bundle(repr(self), html=html_panel(self._title, html_lines(self._said)))
 
 
 class Question:
@@ -55,9 +117,11 @@ class Question:
 
     It is about a twin: a fork of the cast in a temporary folder, made together with the question. The first guess
     runs one step of the twin, and every guess is judged by that step, so one can guess as often as one likes.
+    :meth:`go_on` asks about the twin's step after it, so that a whole route can be walked.
 
     Args:
         cast: which; it stays as it is.
+        tries: how many wrong guesses there may be until the answer is told.
 
     Attributes:
         socket: the socket that runs next.
@@ -65,6 +129,8 @@ class Question:
         standing: where the cast stands: the item, the cursors, how often edges were taken.
         places: what can be guessed: every socket, ``end`` and ``stop``.
         before: what to lay over the picture of the graph while the question is asked.
+        told: whether the answer is out: it was guessed, or the tries are used up.
+        points: what each step is worth so far: 1 when the first guess was right, a half when it was the second.
         twin: the fork.
 
     Raises:
@@ -72,22 +138,29 @@ class Question:
             be looked at (``read_only``).
     """
 
-    def __init__(self, cast: Cast) -> None:
+    def __init__(self, cast: Cast, tries: int = 1) -> None:
         if cast.runner.busy():
             raise MateriaError(
                 "A step is running, so it is not settled yet what comes next.",
                 hint="wait for its end, or pause",
                 kind="busy",
             )
-        self.socket = _asked(cast)
-        self.text = f"{self.socket} runs next. Where does the cast go after it?"
-        self.standing = _standing(cast)
         self.places = guesses(cast.now.rules)
-        self.before = dataclasses.replace(marks_of(cast.now), current=self.socket)
+        self.points: list[float] = []
+        self._tries = tries
+        self._ask(cast)
         folder = tempfile.mkdtemp(prefix="materia-twin-")
         self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self.twin = cast.fork(root=Path(folder))
         self.twin.runner.agents = cast.agents.copy()  # another cell may let somebody else answer
+
+    def _ask(self, cast: Cast) -> None:
+        self.socket = _asked(cast)
+        self.text = f"{self.socket} runs next. Where does the cast go after it?"
+        self.standing = _standing(cast)
+        self.before = dataclasses.replace(marks_of(cast.now), current=self.socket)
+        self.told = False
+        self._wrong: set[str] = set()
         self._judged: tuple[str, Decision, Decision | None] | None = None
 
     def __str__(self) -> str:
@@ -95,14 +168,30 @@ class Question:
 
     @property
     def after(self) -> Marks:
-        """What to lay over the picture of the graph once a guess was made: the route that was taken."""
+        """What to lay over the picture of the graph once the answer is out: the route that was taken."""
         return marks_of(self.twin.now)
 
-    def guess(self, guess: object) -> PredictionView:
+    @property
+    def leads_on(self) -> bool:
+        """Whether the answer is out and another socket runs after it, so that one can :meth:`go_on`."""
+        return self.told and upcoming(self.twin.now.rules, self.twin.now.engine) in self.twin.graph.sockets
+
+    def go_on(self) -> None:
+        """Ask about the step after the one that was guessed.
+
+        Raises:
+            MateriaError: the answer is not out yet (``not_yet``), or no socket runs next (``nothing_to_predict``).
+        """
+        if not self.told:
+            raise MateriaError("Where this step leads is not told yet.", hint="guess first", kind="not_yet")
+        self._ask(self.twin)
+
+    def guess(self, guess: object, *, sure: bool | None = None) -> PredictionView:
         """Say whether a guess is right, and why; it is kept in the learner's file of guesses.
 
         Args:
             guess: a socket, ``end``, or ``stop`` (it fails, or needs a person); also a sealed answer.
+            sure: whether the learner is sure of it; None when that was not said.
 
         Raises:
             MateriaError: the guess is none of these (``unknown_socket``), or a person must answer (``not_decided``).
@@ -111,13 +200,41 @@ class Question:
         expected = known_guess(self.twin.now.rules, str(opened))
         if self._judged is None:
             self._judged = self._run()
-            self.close()
         title, decision, entry = self._judged
-        seen = PredictionView(
-            judge(self.twin.now.rules, expected, title, decision, self.twin.now.engine, entry)
+        found = judge(self.twin.now.rules, expected, title, decision, self.twin.now.engine, entry)
+        if self.told:  # so this is no guess any more
+            return PredictionView(found)
+        keep(self.twin.graph.name, f"predict: {title}", expected, right=found.right, sure=sure)
+        self._count(found)
+        return PredictionView(found, told=self.told, sure=sure)
+
+    def walk(self, route: Sequence[object], *, sure: bool | None = None) -> RouteView:
+        """Say how far a route is right, step by step up to the first wrong guess.
+
+        Args:
+            route: where each step leads, from this one on.
+            sure: as :meth:`guess`.
+
+        Raises:
+            MateriaError: as :meth:`guess`, or the route is empty (``no_guess``).
+        """
+        if not route:
+            raise MateriaError("No route was given.", hint="say where each step leads", kind="no_guess")
+        steps = [self.guess(route[0], sure=sure)]
+        while steps[-1].right and len(steps) < len(route) and self.leads_on:
+            self.go_on()
+            steps.append(self.guess(route[len(steps)], sure=sure))
+        left = len(route) - len(steps) if steps[-1].right else 0
+        return RouteView(
+            steps, left, upcoming(self.twin.now.rules, self.twin.now.engine) if self.leads_on else ""
         )
-        keep(self.twin.graph.name, f"predict: {title}", expected, right=seen.right)
-        return seen
+
+    def _count(self, found: Prediction) -> None:
+        if not found.right:
+            self._wrong.add(found.guess)
+        self.told = found.right or len(self._wrong) >= self._tries
+        if self.told:
+            self.points.append(worth(len(self._wrong) + 1) if found.right else 0)
 
     def _run(self) -> tuple[str, Decision, Decision | None]:
         twin, before = self.twin, _outputs(self.twin)
@@ -138,26 +255,24 @@ class Question:
         self._remove()
 
 
-def question(cast: Cast) -> Question:
+def question(cast: Cast, tries: int = 1) -> Question:
     """Ask where the next step of a cast leads; see :class:`Question`."""
-    return Question(cast)
+    return Question(cast, tries)
 
 
-def predict(cast: Cast, guess: object) -> PredictionView:
+def predict(cast: Cast, guess: object, *, sure: bool | None = None) -> PredictionView:
     """Say whether the next step leads where the guess says, and why. The cast does not move.
 
     Args:
         cast: which; its next socket must be answered by a function, a script or a process.
         guess: a socket, ``end``, or ``stop`` (it fails, or needs a person); also a sealed answer.
+        sure: whether the learner is sure of it; None when that was not said.
 
     Raises:
         MateriaError: as :class:`Question` and :meth:`Question.guess`.
     """
-    asked = Question(cast)
-    try:
-        return asked.guess(guess)
-    finally:
-        asked.close()
+    with closing(Question(cast)) as asked:
+        return asked.guess(guess, sure=sure)
 
 
 def _outputs(cast: Cast) -> int:
@@ -202,5 +317,5 @@ def _standing(cast: Cast) -> tuple[str, ...]:
     for edge in cast.graph.sockets[visit.socket].edges:
         used, limit = edge_use(cast.now.rules, state, visit, edge)
         if limit is not None and edge.max_traversals is not None:
-            lines.append(f"edge {edge.place + 1} to {edge.to} taken {used} of {limit} times")
+            lines.append(f"edge {edge.place + 1} to {edge.to} taken {used} of {counted(limit, 'time')}")
     return tuple(lines)

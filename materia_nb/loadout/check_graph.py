@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from materia_nb.errors import counted
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import (
     WORK_ITEMS_SOURCE,
@@ -31,7 +32,6 @@ from materia_nb.loadout.report import (
     UNKNOWN_MATERIA,
     UNREACHABLE_EDGE,
     Findings,
-    counted,
     shown,
 )
 from materia_nb.loadout.vocabulary import source_fault

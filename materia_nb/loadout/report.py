@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.jsonvalue import JSON, compact
 
 MISSING_ENDPOINT: Final = "missing-endpoint"
@@ -121,11 +121,6 @@ class Findings:
         if self.matches > _CLOSE_MATCHES:
             return "choose one that exists"
         return did_you_mean(name, known)
-
-
-def counted(number: int, noun: str) -> str:
-    """Write a number with its noun, in the plural unless it is one."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def shown(value: JSON, limit: int = 60) -> str:

@@ -56,7 +56,7 @@ class Argument:
             text = f"{self.name} {self.key.upper()}"
         if self.kind in ("words", "rest"):
             text += "..."
-        if self.kind == "words":
+        if self.kind == "words" and self.required:
             return f"{text} --"
         return text if self.required else f"[{text}]"
 

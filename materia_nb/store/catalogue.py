@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from materia_nb.engine.labels import as_listed
 from materia_nb.engine.step import short
-from materia_nb.errors import MateriaError, close_match
+from materia_nb.errors import MateriaError, close_match, counted
 from materia_nb.jsonvalue import JSON
 from materia_nb.store.files import disk
 from materia_nb.store.lock import CastLock, lock_owner
@@ -232,7 +232,11 @@ def _counted(root: Path, back: int) -> Path:
     whole = [entry for entry in list_casts(root) if entry.status != "broken"]
     if back <= len(whole):
         return whole[back - 1].path.resolve()
-    what = "There is no cast yet." if not whole else f"There are only {len(whole)} casts."
+    what = (
+        "There is no cast yet."
+        if not whole
+        else f"There {'is' if len(whole) == 1 else 'are'} only {counted(len(whole), 'cast')}."
+    )
     raise MateriaError(
         what,
         where=str(root),

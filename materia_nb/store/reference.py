@@ -12,7 +12,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
 from materia_nb.engine.state import CastState, Item, Visit
 from materia_nb.engine.step import Step
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, counted
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Iterator
 
@@ -97,13 +97,13 @@ def _traversals(state: CastState, decision: Decision, chosen: Look) -> str | Non
     total = state.traversals.get(f"{decision.socket}->{chosen.to}", 0)
     if chosen.limit is None:
         return (
-            f"the recording bounds this edge over the whole cast (chosen {total} times by now); this engine "
+            f"the recording bounds this edge over the whole cast (chosen {counted(total, 'time')} by now); this engine "
             "bounds edges inside an item only where they have maxTraversals, and rounds without advance otherwise"
         )
     if decision.item_key is None:
         return f"it is chosen for time {(chosen.used or 0) + 1} of {chosen.limit} by this engine's count"
     return (
-        f"the recording counts maxTraversals over the whole cast (chosen {total} times by now, {chosen.limit} "
+        f"the recording counts maxTraversals over the whole cast (chosen {counted(total, 'time')} by now, {chosen.limit} "
         f"allowed); this engine counts it for each item, and for item {decision.item_key} this is "
         f"time {(chosen.used or 0) + 1} of {chosen.limit}"
     )

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.display.escape import part, shorten
+from materia_nb.errors import counted
 from materia_nb.insight.explore import Exploration
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.design import Design
@@ -13,7 +14,7 @@ from materia_nb.loadout.facts import (
     as_object,
     is_text,
 )
-from materia_nb.loadout.report import Problem, counted
+from materia_nb.loadout.report import Problem
 from materia_nb.widgets.design_parts import edge_pick, exit_pick, owner_of
 from materia_nb.widgets.design_session import LIKELY
 

@@ -9,7 +9,7 @@ from materia_nb.display.escape import part, shorten
 from materia_nb.engine.entering import first_prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Item, Visit
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, counted
 from materia_nb.jsonvalue import JSON, pretty
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.design import sockets as operations
@@ -28,7 +28,7 @@ from materia_nb.loadout.fields import Model
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.models import Consumes, Iterator, Loadout
 from materia_nb.loadout.models_graph import Edge, ExitRoute, Loop, Socket
-from materia_nb.loadout.report import counted, shown
+from materia_nb.loadout.report import shown
 from materia_nb.loadout.vocabulary import CONDITIONS, protocol_names
 from materia_nb.widgets.design_parts import edge_pick, exit_pick, owner_of
 

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.display.escape import shorten
-from materia_nb.errors import MateriaError, close_match
+from materia_nb.errors import MateriaError, close_match, counted
 from materia_nb.insight.explore import Exploration
 from materia_nb.insight.space import Bounds
 from materia_nb.jsonvalue import JSON
@@ -300,8 +300,11 @@ class DesignSession(Ways):
     def _do_explore(self, _: Mapping[str, Any]) -> str:
         report = self.design.report
         if not report.ok:
+            verb = "stands" if len(report.problems) == 1 else "stand"
             raise refused(
-                f"{len(report.problems)} problems stand in the way", "what can happen", "mend them first"
+                f"{counted(len(report.problems), 'problem')} {verb} in the way",
+                "what can happen",
+                "mend them first",
             )
         self.explored = self.design.now, Exploration(self.design.graph(), range(4), _EXPLORED)
         self.route, self.odds = (), {}

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import ipywidgets as ui
 
 from materia_nb.cast.views.status import marks_of
-from materia_nb.display.html import Html, html_text
+from materia_nb.display.html import Html, html_join, html_text
 from materia_nb.display.svg import graph_svg
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, counted
 from materia_nb.lessons import PredictionView, Question
 from materia_nb.widgets.base import Panel, css, show_html, show_panel
 from materia_nb.widgets.controls import button, lines_html, row
@@ -32,10 +32,15 @@ _LEGEND: Final = (
 _RULES: Final = ".mnb-legend{opacity:0.75;font-size:0.88em}"
 
 
+TRIES: Final = 2
+"""Guesses until the answer is told."""
+
+
 class PredictPanel(Panel):
     """A question, the graph, and a button for each place that the next step could lead to; a click is a guess.
 
-    A click on a socket in the picture is one, too.
+    A click on a socket in the picture is one, too. A wrong guess is told why it is not so; after the second one the
+    answer is told as well. Then a button asks about the step after it, so that a whole route can be walked.
 
     The question is the one of the moment when the panel was made. A guess moves nothing but the question's own
     twin of the cast, so another guess, or the same one twice, does no harm.
@@ -46,6 +51,7 @@ class PredictPanel(Panel):
     Attributes:
         question: what is asked; None when nothing can be.
         answer: what came of the latest guess; None before the first.
+        sure: whether the learner is sure of the next guess; None until that is said.
         picture: the graph, in which sockets can be clicked.
     """
 
@@ -64,7 +70,23 @@ class PredictPanel(Panel):
             place: button(place, _WORDS.get(place, f"it goes to {place}"), self._guess(place))
             for place in places
         }
-        self.put(css(_RULES), self.picture, legend, self._words, row(*self.buttons.values()), self._told)
+        self.sure = ui.ToggleButtons(
+            options=[("I am sure", True), ("I am guessing", False)],
+            value=None,
+            tooltips=["say so before you guess", "say so before you guess"],
+            style={"button_width": "auto"},
+        )
+        self.next = button("Next step", "predict the step after this one", self.guarded(self._go_on))
+        self.put(
+            css(_RULES),
+            self.picture,
+            legend,
+            self._words,
+            *([self.sure] if places else []),
+            row(*self.buttons.values()),
+            self._told,
+            row(self.next),
+        )
         if self.question:
             self.at_close(self.question.close)
             self.at_close(runs_of(self.question.twin).watch(self._ran))
@@ -81,7 +103,7 @@ class PredictPanel(Panel):
     def _guess(self, place: str) -> Callable[[Any], None]:
         def run() -> None:
             assert self.question is not None  # noqa: S101 - without one there are no buttons
-            self.answer = self.question.guess(place)
+            self.answer = self.question.guess(place, sure=self.sure.value)
 
         def guess(_: Any) -> None:
             assert self.question is not None  # noqa: S101 - as above
@@ -90,6 +112,12 @@ class PredictPanel(Panel):
                 runs.start("Predict", run)
 
         return self.guarded(guess)
+
+    def _go_on(self, _: Any) -> None:
+        assert self.question is not None  # noqa: S101 - without one the button is not shown
+        self.question.go_on()
+        self.answer, self._asked, self.sure.value = None, self.question.text, None
+        self.refresh()
 
     def _ran(self, runs: Runs) -> None:
         if runs.error is not None:
@@ -106,21 +134,28 @@ class PredictPanel(Panel):
         self.picture.svg = self._svg()
         standing = " · ".join(self.question.standing) if self.question else ""
         show_html(self._words, lines_html([line for line in (standing, self._asked) if line]))
-        told = self.answer
-        if told is not None:
-            verdict = told._repr_mimebundle_()["text/html"]
-            show_html(self._told, Html(f'<div role="alert">{verdict}</div>'))
+        verdict = Html() if self.answer is None else Html(self.answer._repr_mimebundle_()["text/html"])
+        alert = Html(f'<div role="alert">{verdict}</div>') if verdict else verdict
+        show_html(self._told, html_join([alert, lines_html(self._score())]))
+        # Once it is there it stays: a button that goes would lose the focus of the keyboard.
+        self.next.layout.display = None if self.question and self.question.points else "none"
+
+    def _score(self) -> list[str]:
+        points = self.question.points if self.question else []
+        return (
+            [f"{counted(len(points), 'step')} predicted, {sum(points):g} points"] if len(points) > 1 else []
+        )
 
     def _svg(self) -> str:
         if self.question is None:
             return graph_svg(self.cast.graph, marks_of(self.cast.now))
-        marks = self.question.before if self.answer is None else self.question.after
+        marks = self.question.after if self.question.told else self.question.before
         return graph_svg(self.cast.graph, marks)
 
 
 def _ask(cast: Cast) -> tuple[Question | None, str]:
     try:
-        asked = Question(cast)
+        asked = Question(cast, TRIES)
     except MateriaError as error:
         return None, error.what
     return asked, asked.text

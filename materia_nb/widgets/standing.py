@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from materia_nb.display.calls import call_words
 from materia_nb.display.escape import part, plain
+from materia_nb.errors import counted
 from materia_nb.handoff.contract import request_of
 from materia_nb.loadout.graph import END, Graph
 
@@ -182,7 +183,7 @@ def _why_not(cast: Cast, *, busy: bool) -> str:
 
 def _counts(cast: Cast) -> str:
     steps = len(cast.steps)
-    words = f"{steps} step" if steps == 1 else f"{steps} steps"
+    words = counted(steps, "step")
     took = sum((step.ended or step.started) - step.started for step in cast.steps)
     return f"{words} · {_clock(took)}" if steps else words
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from materia_nb.cast.listing import way_words
 from materia_nb.display.escape import part, plain, shorten
+from materia_nb.errors import counted
 from materia_nb.handoff.sparse import SEVERITIES
 from materia_nb.insight.sides import used
 from materia_nb.loadout.graph import END
@@ -102,7 +103,9 @@ def _output_words(step: StepRecord) -> str:
         return shorten(plain(reading.context or ""), _OUTPUT_CHARS)
     if reading is not None and isinstance(reading.work_items, list):
         titles = [str(one.get("title", "")) for one in reading.work_items if isinstance(one, dict)]
-        return shorten(f"{len(reading.work_items)} items: {', '.join(map(plain, titles))}", _OUTPUT_CHARS)
+        return shorten(
+            f"{counted(len(reading.work_items), 'item')}: {', '.join(map(plain, titles))}", _OUTPUT_CHARS
+        )
     return shorten(plain(step.output), _OUTPUT_CHARS) if step.output is not None else ""
 
 

@@ -456,9 +456,7 @@ def test_a_call_that_changes_something_waits_for_leave_and_the_others_run(tmp_pa
     assert (tmp_path / "made").exists()
     assert reply.text == "done"
     assert reply.usage == Usage(10, 5, None), "what was told as spent does not count twice"
-    assert [(one.tool, one.decided, one.ok, one.round) for one in again.calls] == [
-        ("bash", "once", True, 1)
-    ]
+    assert [(one.tool, one.decided, one.ok, one.round) for one in again.calls] == [("bash", "once", True, 1)]
     told = server.messages()
     assert [one["role"] for one in told] == ["user", "assistant", "tool", "tool"]
     assert told[1]["content"] == "Both."

@@ -10,6 +10,7 @@ import pytest
 from magics_helpers import line
 from materia_nb import Workbench
 from materia_nb.cast.cases import read_case
+from materia_nb.cast.views.insight_views import ExploreView
 from materia_nb.errors import MateriaError
 from materia_nb.gallery import gallery
 from materia_nb.gallery.opening import notebook_of, open_card
@@ -63,10 +64,23 @@ def test_a_mistake_is_what_its_diagnosis_says_and_is_mended_by_its_mend(card, pr
 
 @each(CARDS)
 def test_the_tests_of_a_card_hold(card):
-    names = {path.name.split(".")[1] for path in card.cases}
-    assert names >= ({"complete"} if card.kind == "pattern" else {"mended"})
+    own = {path.name.split(".")[1] for path in card.cases if path.parent == card.folder}
+    assert own >= ({"cast"} if card.kind == "pattern" else {"mended"})
     for path in card.cases:
         assert read_case(path).check() == []
+
+
+@each([card for card in CARDS if card.graph is not None])
+def test_what_explore_writes_for_a_card_is_stored(card, tmp_path):
+    """The same ways to end, no more and no fewer; a loadout that is changed is to be explored anew (make_docs.py)."""
+    written = ExploreView(card.graph, range(4), document=card.document).save_tests(tmp_path)
+    stored = [path for path in card.cases if path.parent != card.folder]
+    assert [path.name for path in stored] == sorted(path.name for path in written)
+    assert stored
+    for path in stored:
+        kept, anew = (read_case(place / path.name).given for place in (path.parent, tmp_path))
+        assert kept["follows"] == f"../{card.name}.json"
+        assert {**anew, "follows": kept["follows"]} == kept
 
 
 def test_a_case_tells_when_the_loadout_of_its_card_goes_another_way(tmp_path):
@@ -89,8 +103,10 @@ def test_the_notebook_of_a_card_runs_in_order(card, shell, monkeypatch):
             assert done.success, cell.source
     if card.graph is not None:
         assert shell.user_ns["cast"].graph.name == card.loadout
-    if card.kind == "pattern":
-        assert len(list(shell.user_ns["wb"].project.glob("*.materia-case.json"))) == 1
+    written = list(shell.user_ns["wb"].project.glob(f"{card.name}-tests/*.materia-case.json"))
+    assert len(written) > 1
+    for path in written:
+        assert read_case(path).check() == []
 
 
 def test_a_card_is_written_once_and_what_is_there_stays(bench):

@@ -13,6 +13,7 @@ from magics_helpers import new_shell
 from materia_nb.errors import MateriaError
 from materia_nb.insight.why import STOP, guesses, judge, known_guess, upcoming
 from materia_nb.lessons import Question, predict, question, seal, sealed
+from materia_nb.lessons.guessbook import guesses_file, read_guesses
 from materia_nb.widgets.base import widgets_in
 from materia_nb.widgets.predict import PredictPanel
 from materia_nb.widgets.runs import runs_of
@@ -165,6 +166,68 @@ def test_a_guess_moves_nothing_and_can_be_made_again(cast):
     assert "✗ Not this time" in shown["text/html"]
 
 
+def test_a_first_wrong_guess_is_told_why_and_not_what_is_right(bench):
+    cast = bench.cast("x", agents={"Plan": lambda: {"workItems": []}, "Narrate": lambda: "nothing"})
+    asked = Question(cast, tries=2)
+    first = asked.guess("end", sure=True)
+    assert (first.right, first.told) == (False, False)
+    assert "No edge and no exit leads from Socket-1 to end." in repr(first)
+    assert "counts half" in repr(first)
+    assert "Socket-5" not in str(first._repr_mimebundle_())
+    assert asked.guess("end").told is False, "the same guess again is no second one"
+    second = asked.guess("Socket-2", sure=True)
+    assert (second.right, second.told) == (False, True)
+    assert "What happened: it goes to Socket-5" in repr(second)
+    assert "You were sure of it" in repr(second)
+    assert "You were sure" not in repr(asked.guess("Socket-3", sure=True))
+    assert "Right" in repr(asked.guess("Socket-5"))
+    assert asked.points == [0], "what comes after the answer is no guess"
+
+
+def test_a_second_guess_counts_half_and_a_lucky_one_is_told_to_read_on(cast):
+    asked = Question(cast, tries=2)
+    asked.guess("end")
+    assert "A lucky guess" in repr(asked.guess("Socket-2", sure=False))
+    asked.go_on()
+    assert "A lucky guess" not in repr(asked.guess("Socket-3", sure=True))
+    assert asked.points == [0.5, 1]
+
+
+def test_a_whole_route_is_walked_on_the_twin(cast):
+    asked = Question(cast)
+    with pytest.raises(MateriaError, match="not told yet"):
+        asked.go_on()
+    for socket, guess in (("Socket-1", "Socket-2"), ("Socket-2", "Socket-3"), ("Socket-3", "end")):
+        assert asked.socket == socket
+        asked.guess(guess)
+        assert asked.leads_on
+        asked.go_on()
+    assert asked.points == [1, 1, 0]
+    assert asked.standing[0].startswith(f"{asked.socket}, visit")
+    assert cast.steps == []
+
+
+def test_a_route_is_judged_up_to_the_first_wrong_guess(bench):
+    def route(*guesses):
+        return question(bench.cast("x", loadout="Plan-Build-Eval", agents=agents)).walk(guesses)
+
+    agents = {"Plan": lambda: {"workItems": h.items("a")}, "Build": lambda: "built"}
+    agents |= {"Eval": lambda: YES, "Maintain": lambda: YES, "Narrate": lambda: "told"}
+    whole = route("Socket-2", "Socket-3", "Socket-4", "Socket-5", "end")
+    assert whole.right
+    assert "5 steps right" in repr(whole)
+    assert "That is the whole route." in repr(whole)
+    assert "Right so far. Socket-2 runs next." in repr(route("Socket-2"))
+    wrong = route("Socket-2", "Socket-4", "Socket-5")
+    assert (wrong.right, len(wrong.steps)) == (False, 2)
+    assert "No edge and no exit leads from Socket-2 to Socket-4." in repr(wrong)
+    over = route("Socket-2", "Socket-3", "Socket-4", "Socket-5", "end", "end")
+    assert not over.right
+    assert "1 guess too many" in over._repr_mimebundle_()["text/html"]
+    with pytest.raises(MateriaError, match="No route"):
+        route()
+
+
 def test_a_question_is_of_its_moment_whatever_the_cast_does_later(cast):
     asked = Question(cast)
     cast.run()
@@ -191,7 +254,9 @@ def test_a_guess_asks_the_agent_once_and_leaves_nothing_on_disk(bench):
     assert folder.parent != cast.run_dir.parent
     assert [asked.guess(place).right for place in ("end", "Socket-2")] == [False, True]
     assert len(asked_for) == 1
+    asked.close()
     assert not folder.parent.exists()
+    assert asked.guess("end").came == "Socket-2", "what was judged can still be asked for"
 
 
 def test_where_the_cast_stands_is_told_with_the_question(cast):
@@ -283,6 +348,7 @@ def test_the_verb_takes_a_socket_a_variable_or_shows_buttons(shell, bench):
     shell.user_ns["my_guess"] = sealed(seal("Socket-3"))
     assert shell.run_line_magic("materia", "predict $my_guess").right
     bench.current.step()
+    assert "1 step right" in repr(shell.run_line_magic("materia", "predict --sure Socket-2 end"))
     panel = shell.run_line_magic("materia", "predict")
     assert isinstance(panel, PredictPanel)
     shown = panel._repr_mimebundle_()
@@ -342,6 +408,30 @@ def test_a_click_on_a_socket_in_the_picture_is_a_guess(cast, make):
     panel.refresh()
     assert panel.answer.right
     assert panel.picture.svg != before, "the way that was taken is drawn"
+
+
+def test_the_panel_walks_on_with_a_second_guess_and_how_sure_one_is(cast, make):
+    panel = make(cast)
+    assert panel.next.layout.display == "none"
+    before = panel.picture.svg
+    panel.sure.value = True
+    click(panel, "end")
+    assert "counts half" in shown(panel)
+    assert "What happened" not in shown(panel)
+    assert panel.picture.svg == before, "the picture tells no answer either"
+    click(panel, "Socket-2")
+    assert panel.next.layout.display is None
+    panel.next.click()
+    assert "Socket-2 runs next" in shown(panel)
+    assert (panel.sure.value, panel.answer) == (None, None)
+    assert "alert" not in shown(panel)
+    click(panel, "Socket-3")
+    assert "2 steps predicted, 1.5 points" in shown(panel)
+    assert [one.sure for one in read_guesses(guesses_file())] == [True, True, None]
+    panel.next.click()
+    panel.next.click()
+    assert "not told yet" in panel.notice.value
+    assert cast.steps == []
 
 
 def test_a_cast_that_has_run_to_its_end_leaves_the_question_open(cast, make):

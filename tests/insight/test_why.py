@@ -101,7 +101,7 @@ def test_rows_name_every_edge_also_those_that_were_not_reached():
 
 def test_budgets_failures_and_hints():
     play = Play(retry_loop(1), items("one"), "built", NO)
-    assert "used 1 of 1 times" in told(play)
+    assert "used 1 of 1 time " in told(play)
     play.go("built", NO)
     assert "The cast stopped (edge_traversals_exhausted)" in told(play)
     assert "To go on:" in told(play)

@@ -10,8 +10,8 @@ import pytest
 from magics_helpers import line
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
-from materia_nb.lessons import check, exercise, predict
-from materia_nb.lessons.guessbook import as_csv, class_table, guesses_file, merge, read_guesses
+from materia_nb.lessons import Question, check, exercise, predict
+from materia_nb.lessons.guessbook import as_csv, class_table, guesses_file, merge, read_guesses, scores
 from materia_nb.lessons.variants import TOPICS
 
 topics = pytest.mark.parametrize("topic", list(TOPICS))
@@ -90,11 +90,15 @@ def test_answers_and_predictions_are_kept_and_counted(cast, shell):
     predict(cast, "end")
     with pytest.raises(MateriaError):
         exercise("edges", "Ada").check(route=["Socket-1"])
+    with suppress(MateriaError):
+        check("05-utilities", runs=(1, 2))
+    check("05-utilities", runs=(2, 2))
     rows = line(shell, "progress").rows
-    assert rows[0] == ("03-loops", "visits", "1", "✓")
-    assert rows[1] == ("04-rework", "drafts", "3", "✗")
+    assert rows[0] == ("03-loops", "visits", "1", "✓", "1")
+    assert rows[1] == ("04-rework", "drafts", "3", "✗", "0")
     assert rows[2][:1] == ("Plan-Build-Eval",)
-    assert rows[3] == ("edges (Ada)", "route", "1", "✗")
+    assert rows[3] == ("edges (Ada)", "route", "1", "✗", "0")
+    assert rows[4] == ("05-utilities", "runs", "2", "✓", "0.5"), "the second try counts half"
     kept = read_guesses(guesses_file())
     assert {one.who for one in kept} == {""}, "no name that was not given"
 
@@ -124,14 +128,26 @@ def test_the_files_of_a_class_become_one_table(tmp_path, monkeypatch, capsys):
         ("ben", "", False),
     ]
     assert "'=Benjamin" in as_csv(found), "no formula for a spreadsheet"
-    assert ("ada", "03-loops", "1 of 1", "1") in class_table(found).rows
+    assert ("ada", "03-loops", "1 of 1", "1", "1", "0") in class_table(found).rows
     assert main(["progress", str(tmp_path / "class"), "--csv"]) == 0
-    assert capsys.readouterr().out.splitlines()[1] == "ada,03-loops,visits,1,1"
+    assert capsys.readouterr().out.splitlines()[1] == "ada,03-loops,visits,1,1,1,0"
     assert main(["progress", str(tmp_path / "nowhere")]) == 1
     assert main(["progress", str(tmp_path)]) == 0, "folders within folders"
     (tmp_path / "empty").mkdir()
     assert main(["progress", str(tmp_path / "empty")]) == 1
     assert "no file of guesses" in capsys.readouterr().err
+
+
+def test_who_was_sure_of_something_wrong_is_told_to_the_teacher(cast):
+    asked = Question(cast, tries=2)
+    for place, sure in (("end", True), ("Socket-2", False), ("Socket-3", True)):
+        asked.guess(place, sure=sure)
+    kept = read_guesses(guesses_file())
+    assert [(one.guess, one.sure) for one in kept] == [("end", True), ("Socket-2", False)]
+    (found,) = scores(kept)
+    assert (found.tries, found.points, found.misled) == (2, 0.5, True)
+    assert class_table([found]).rows[0][-2:] == ("0.5", "1")
+    assert not any(one.misled for said in (False, None) for one in scores([kept[0]._replace(sure=said)]))
 
 
 def test_a_guess_is_kept_as_text_and_bounded():

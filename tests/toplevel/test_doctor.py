@@ -58,7 +58,7 @@ def test_programs_are_told_with_their_versions(programs, wb):
     assert one(found, "git") == Finding("version control", "git", "ok", "git version 9.8.7")
     assert one(found, "command:claude").found == "1.2.3 (Claude Code)"
     missing = one(found, "command:codex")
-    assert (missing.status, missing.found) == ("missing", "not installed")
+    assert (missing.status, missing.found) == ("optional", "not installed")
     assert "OpenAI" in missing.todo
 
 
@@ -144,7 +144,7 @@ def test_packages_are_told_with_their_versions_or_how_to_get_them(monkeypatch):
     monkeypatch.setattr(doctor, "version", version)
     found = {one.what: one for one in doctor.packages()}
     assert found["ipywidgets"].found == real("ipywidgets")
-    assert found["pydantic-ai-slim"].status == "missing"
+    assert found["pydantic-ai-slim"].status == "optional"
     assert 'pip install "materia-nb[models]"' in found["pydantic-ai-slim"].todo
 
 
@@ -254,7 +254,7 @@ def test_a_config_that_cannot_be_read_stops_nothing_else(programs, wb, monkeypat
     monkeypatch.setenv("MATERIA_CONFIG", "gone.json")
     found = checkup(Workbench(wb.project))
     assert one(found, "the layers").status == "missing"
-    assert one(found, "git").status == "missing"
+    assert one(found, "git").status == "optional"
 
 
 def test_a_loadout_with_problems_is_told(programs, wb):
@@ -268,8 +268,11 @@ def test_the_verb_shows_it_as_text_and_as_a_table(programs, project, monkeypatch
     shell = new_shell()
     shown = shell.run_line_magic("materia", "doctor")
     bundle = shown._repr_mimebundle_()
-    assert "command:claude: if you want it" in bundle["text/plain"]
     assert "<table" in bundle["text/html"]
+    (line,) = [row for row in shown.rows if row[0] == "optional"]
+    assert {"git", "command:claude", "command:pi"} <= set(line[3].split(", "))
+    assert "missing" not in [row[0] for row in shown.rows], "a newcomer lacks nothing"
+    assert bundle["text/plain"].count("unless you want") == 1
     shell.user_ns["wb"].close()
 
 

@@ -336,7 +336,7 @@ def test_what_can_happen_is_told_with_a_witness_and_grows_stale(session):
         "pick": ["socket", "Socket-6"],
     } in rows
     do(session, "delete", what=["socket", "Socket-1"])
-    assert "stand in the way" in refused(session, "explore")
+    assert "in the way" in refused(session, "explore")
 
 
 def test_saving_with_problems_asks_first(wb, session):

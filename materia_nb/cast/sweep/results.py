@@ -25,7 +25,7 @@ from materia_nb.display.html import (
 )
 from materia_nb.display.table import Table
 from materia_nb.display.text import table
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, counted, did_you_mean
 
 AXES: Final = ("loadout", "request", "agents", "repeat")
 NUMBERS: Final = ("complete", "steps", "turns", "tokens", "cost", "seconds")
@@ -194,7 +194,7 @@ class Sweep(Shown, Sequence[Row]):
 
     def _lines(self) -> list[str]:
         made = f"{self.fresh} made now, {len(self) - self.fresh} were there"
-        casts = "1 cast" if len(self) == 1 else f"{len(self)} casts"
+        casts = counted(len(self), "cast")
         lines = [f"{casts}, {made}; {self.tokens:,} tokens{f', {self.cost:.4f} USD' if self.cost else ''}"]
         if lost := sum(one.ends == "lost" for one in self):
             lines.append(f"{lost} lost their worker: run the sweep again")

@@ -13,7 +13,7 @@ from materia_nb.display.svg import graph_svg
 from materia_nb.display.table import Table
 from materia_nb.display.text import table
 from materia_nb.engine.session import StepRecord
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, counted
 from materia_nb.insight import sides
 from materia_nb.insight.changes import Change, LoadoutComparison, shown
 from materia_nb.insight.compare import Comparison, Pair, StepComparison
@@ -59,9 +59,7 @@ class CompareView(Shown, Comparison):
         lines = [f"A has {_steps(counts[0])}, B {_steps(counts[1])}. They first differ in step {first.step}."]
         lines += [f"  {line}" for line in first.lines]
         if found := self.loadouts.differences:
-            lines.append(
-                f"Their loadouts differ in {len(found)} thing{'s' if len(found) > 1 else ''} (.loadouts)."
-            )
+            lines.append(f"Their loadouts differ in {counted(len(found), 'thing')} (.loadouts).")
         if self.parted is not None and self.parted > first.step:
             lines.append(f"Their routes are the same up to step {self.parted}.")
         return lines

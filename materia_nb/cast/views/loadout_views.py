@@ -15,9 +15,9 @@ from materia_nb.display.html import (
     html_table,
 )
 from materia_nb.display.svg import graph_svg
-from materia_nb.display.table import Table, counted
+from materia_nb.display.table import Table
 from materia_nb.display.text import graph_text
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, counted
 from materia_nb.jsonvalue import pretty
 from materia_nb.loadout.facts import as_object, materia_group, materia_kind
 from materia_nb.loadout.graph import Graph

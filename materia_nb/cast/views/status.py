@@ -21,12 +21,13 @@ from materia_nb.display.html import (
     html_table,
 )
 from materia_nb.display.svg import graph_svg
-from materia_nb.display.table import SHOWN_CHARS, Table, bounded, counted, heading_html, lines_html
+from materia_nb.display.table import SHOWN_CHARS, Table, bounded, heading_html, lines_html
 from materia_nb.engine.items import list_at
 from materia_nb.engine.outcome import Remark
 from materia_nb.engine.routing import edge_use
 from materia_nb.engine.state import Hold
 from materia_nb.engine.step import short
+from materia_nb.errors import counted
 from materia_nb.handoff.contract import request_of
 from materia_nb.loadout.graph import END
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.envelope.envelope_check import META, Envelope
 from materia_nb.handoff.jsontext import NotJson, too_deep, wide_json
 from materia_nb.handoff.protocol import Issue, TurnFacts
@@ -104,7 +104,7 @@ def fallback(facts: TurnFacts, issues: Sequence[Issue]) -> dict[str, JSON]:
             "status": "UNVERIFIED",
             "summary": {
                 "what_i_did": None,
-                "what_i_found": f"No valid envelope was given in {facts.refused + 1} tries: {codes}.",
+                "what_i_found": f"No valid envelope was given in {counted(facts.refused + 1, 'try', 'tries')}: {codes}.",
                 "key_decisions": [],
                 "evidence": {
                     "artifacts_produced": list(facts.changed_files),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from materia_nb.errors import counted
 from materia_nb.handoff.common import WORK_IS_OVER, listed, missing_sources
 from materia_nb.handoff.envelope.envelope_check import Channel, Profile, envelope_of, validate
 from materia_nb.handoff.envelope.envelope_files import (
@@ -135,7 +136,7 @@ def _refused(
         return Reading(value, error, issues, action="reissue", warnings=warnings, reason=reason)
     failed = Issue(
         "$",
-        f"No valid envelope in {facts.refused + 1} tries; the last one: "
+        f"No valid envelope in {counted(facts.refused + 1, 'try', 'tries')}; the last one: "
         + ", ".join(issue.code or issue.path for issue in issues[:8]),
         "look at what was done, then answer in the agent's place or run the step again",
         "FINALIZATION_FAILED",

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.check_graph import ID_FORM
 from materia_nb.loadout.facts import Object, is_condition, is_object, is_socket_id
@@ -173,7 +173,7 @@ def free_name(wanted: str, used: Iterable[JSON]) -> str:
 
 def counted_words(*counts: tuple[int, str]) -> str:
     """Put what goes with something into words: ``, with 2 edges and 1 exit``; empty when nothing does."""
-    found = [f"{count} {noun}{'s' if count != 1 else ''}" for count, noun in counts if count]
+    found = [counted(count, noun) for count, noun in counts if count]
     if not found:
         return ""
     return f", with {' and '.join([', '.join(found[:-1]), found[-1]] if len(found) > 1 else found)}"

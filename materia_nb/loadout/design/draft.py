@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Concatenate, Final, ParamSpec
 
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, counted
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout.design import loops, sockets
 from materia_nb.loadout.design.change import KIND, Change, as_json, refused, written
@@ -310,5 +310,5 @@ class Design:
 
     def __repr__(self) -> str:
         found = self.report
-        state = f"{len(found.problems)} problems, {len(found.hints)} hints"
-        return f"<Design {self.name!r}: {len(self.steps)} steps, {state}, {'not saved' if self.changed else 'saved'}>"
+        state = f"{counted(len(found.problems), 'problem')}, {counted(len(found.hints), 'hint')}"
+        return f"<Design {self.name!r}: {counted(len(self.steps), 'step')}, {state}, {'not saved' if self.changed else 'saved'}>"

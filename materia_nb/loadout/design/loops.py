@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
-from materia_nb.errors import did_you_mean
+from materia_nb.errors import counted, did_you_mean
 from materia_nb.jsonvalue import JSON, MISSING
 from materia_nb.loadout.design.change import (
     Change,
@@ -26,7 +26,7 @@ from materia_nb.loadout.design.change import (
 )
 from materia_nb.loadout.design.sockets import add_edge, edge_in, remove_edge
 from materia_nb.loadout.facts import WORK_ITEMS, Object, as_list, as_object, is_object, is_text
-from materia_nb.loadout.report import counted, shown
+from materia_nb.loadout.report import shown
 
 Source = Literal["consumes", "iterator"]
 SOURCES: Final[tuple[Source, ...]] = ("consumes", "iterator")

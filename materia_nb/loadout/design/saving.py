@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, counted
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import ENDINGS, dumps, expanded, read_text, text_of, write_text
 from materia_nb.loadout.design.change import KIND, written
@@ -14,7 +14,7 @@ from materia_nb.loadout.design.draft import NOTEBOOK, Design, Home
 from materia_nb.loadout.design.rewriting import lost_comments, rewrite_json, rewrite_yaml
 from materia_nb.loadout.facts import Object, as_object, is_object
 from materia_nb.loadout.layers import PROJECT_FILE, LayeredConfig, LayerName, whole_over
-from materia_nb.loadout.report import counted, shown
+from materia_nb.loadout.report import shown
 
 _WRITTEN: Final = ("given", "environment", "project")
 """The layers whose files a person edits; what comes from others is saved as a copy in the project's file."""

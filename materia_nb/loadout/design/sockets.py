@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from materia_nb.errors import did_you_mean
+from materia_nb.errors import counted, did_you_mean
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design.change import (
     Change,
@@ -112,7 +112,7 @@ def limit_edge(document: Object, source: str, place: int, max_traversals: int | 
     edge, here = edge_in(document, source, place), f"{source}.edges[{place}].maxTraversals"
     most = None if max_traversals is None else _limit(max_traversals, here)
     changed = _with_edge(document, source, place, with_field(edge, "maxTraversals", most))
-    limit = "has no limit of its own" if most is None else f"may be taken {most} times"
+    limit = "has no limit of its own" if most is None else f"may be taken {counted(most, 'time')}"
     return Change(changed, f"edge {place + 1} of {source} {limit}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 from materia_nb import lessons
@@ -188,26 +189,26 @@ def doctor(call: Call) -> Any:
 
 @verb(
     "predict",
+    Argument("--sure", "you are sure of it", "flag"),
+    Argument("--unsure", "you are guessing", "flag"),
     Argument(
         "socket",
-        "where the next step leads: a socket, end, or stop; or a $variable",
+        "where the next step leads, and the steps after it: sockets, end, or stop; or $variables",
+        "words",
         completes="socket",
     ),
     example="%materia predict Socket-2",
 )
 def predict(call: Call) -> Any:
     """Guess where the next step leads, and be told whether that is so, and why; the cast stays. Alone: with buttons."""
-    current, guess = call.bench.current, call.get("socket")
-    if guess is None:
+    current, route = call.bench.current, call.get("socket")
+    if route is None:
         from materia_nb.widgets.predict import show
 
         return show(current)
-    asked = lessons.question(current)
-    try:
-        with running(asked.twin):
-            return asked.guess(guess)
-    finally:
-        asked.close()
+    sure = True if call.get("sure") else False if call.get("unsure") else None
+    with closing(lessons.question(current)) as asked, running(asked.twin):
+        return asked.guess(route[0], sure=sure) if len(route) == 1 else asked.walk(route, sure=sure)
 
 
 @verb("progress")

@@ -70,6 +70,6 @@ def test_the_inspector_has_all_formats_in_a_fold(judged):
 def test_a_contract_in_all_formats(tmp_path):
     cast = start(tmp_path, "agent-contract", [report("COMPLETE")])
     cast.run(steps=2)
-    assert len(other_formats(cast, cast.steps[-1])) == 3
-    titles = [one["text"] for one in handoff_blocks(cast, cast.steps[-1]) if one["is"] == "head"]
+    assert len(other_formats(cast.now, cast.steps[-1])) == 3
+    titles = [one["text"] for one in handoff_blocks(cast.now, cast.steps[-1]) if one["is"] == "head"]
     assert "status" in " ".join(titles).lower(), "it is laid out as its protocol means it"
