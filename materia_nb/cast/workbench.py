@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import keyword
-import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, overload
 
 from materia_nb.agents.interface import Agent
 from materia_nb.agents.prepared import RecordedAgent, ScriptedAgent
 from materia_nb.agents.table import AgentTable
 from materia_nb.cast import Breakpoints, Cast, Plan, Prepared, open_cast, resume_cast, start_cast
+from materia_nb.cast.library import Library, check_name, copy_scripts, spoken, utility_folder
 from materia_nb.cast.listing import CastList
 from materia_nb.cast.pins import Chosen, choose, names_of, needs_name, needs_pinned
 from materia_nb.cast.recordings import agent_of, read_recording, recording_of
@@ -35,7 +34,6 @@ from materia_nb.engine.outcome import PREVIOUS, told_to_the_next
 from materia_nb.engine.state import Pin
 from materia_nb.engine.step import short
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.handoff import protocol
 from materia_nb.insight.odds import PerSocket
 from materia_nb.insight.queries import Found, query_of
 from materia_nb.insight.rehearse import rehearse
@@ -46,20 +44,10 @@ from materia_nb.loadout import (
     LayeredConfig,
     Report,
     build_graph,
-    load_layers,
-    read_text,
 )
 from materia_nb.loadout.compose import Composition, compose
-from materia_nb.loadout.config_files import expanded, is_there, resolved
+from materia_nb.loadout.config_files import expanded, resolved
 from materia_nb.loadout.facts import as_object, materia_kind
-from materia_nb.loadout.layers import (
-    PROJECT_FILE,
-    add_definitions,
-    placed_materia,
-    profile_directory,
-    whole_over,
-)
-from materia_nb.loadout.report import MISSING_COMMAND, Problem
 from materia_nb.platform import place_to_record
 from materia_nb.sharing import Progress
 from materia_nb.store.catalogue import (
@@ -72,8 +60,6 @@ from materia_nb.store.catalogue import (
     list_casts,
 )
 from materia_nb.store.files import disk, replace_file
-from materia_nb.utilities import scripts
-from materia_nb.utilities.command import lacking, moved
 
 if TYPE_CHECKING:
     from materia_nb.cast.quests import QuestBoard
@@ -112,17 +98,12 @@ class Workbench:
 
     def __init__(self, project: str | Path = ".", *, sync: bool = False, bundled: bool = True) -> None:
         self.project = resolved(project)
+        self.library = Library(self.project, bundled=bundled)
         self.sync = sync
         self.agents = AgentTable()
         self.pins: dict[str, BenchPin] = {}
         self.cast_: Cast | None = None
-        self._bundled = bundled
-        self._given: str | Path | Mapping[str, JSON] | None = None
-        self._notebook: dict[str, dict[str, JSON]] = {"loadouts": {}, "materia": {}}
-        self._chosen: str | None = None
         self._stops: dict[str, Breakpoints] = {}  # by loadout
-        self._gone: dict[str, str] = {}  # loadouts of files loaded earlier, and the file
-        self._config: LayeredConfig | None = None
         self._open: dict[Path, Cast] = {}
         self._quests: QuestBoard | None = None
 
@@ -131,13 +112,7 @@ class Workbench:
     @property
     def config(self) -> LayeredConfig:
         """The config of all layers, merged; read on first use and again by :meth:`load` and :meth:`reload`."""
-        if self._config is None:
-            self._config = self._read(self._given)
-        return self._config
-
-    def _read(self, given: str | Path | Mapping[str, JSON] | None) -> LayeredConfig:
-        notebook = self._notebook if any(self._notebook.values()) else None
-        return load_layers(given, project=self.project, bundled=self._bundled, notebook=notebook)
+        return self.library.config
 
     def load(self, path: str | Path | Mapping[str, JSON]) -> LoadoutView:
         """Load a config file on top of the other layers and take its active loadout.
@@ -149,92 +124,40 @@ class Workbench:
         Raises:
             MateriaError: the file cannot be read; what was loaded before stays.
         """
-        given = path if isinstance(path, Mapping) else self._find(Path(path))
-        config = self._read(given)
-        before = self._given, self._config, self._chosen
-        gone = {} if self._config is None else _gone(self._config, config)
-        self._given, self._config, self._chosen = given, config, config.active
-        try:
-            taken = self._taken()
-        except MateriaError:  # there is no loadout in it, nor below
-            self._given, self._config, self._chosen = before
-            raise
-        self._gone = {
-            name: label for name, label in {**self._gone, **gone}.items() if name not in config.loadout_names
-        }
-        return taken.noting(
-            *(f"{name} of {label} is no longer loaded: one file at a time is" for name, label in gone.items())
-        )
+        return self.library.load(path)
 
     def reload(self) -> LoadoutView:
         """Read every layer again, after a file was changed. A cast keeps the loadout that it started with."""
-        self._config = self._read(self._given)
-        return self._taken()
-
-    def _taken(self) -> LoadoutView:
-        """Show the chosen loadout, with its shipped scripts copied to the profile."""
-        shown = self.loadout()
-        if shown.graph is not None:
-            _copy_scripts(shown.graph)
-        return shown
-
-    def _find(self, path: Path) -> Path:
-        path = expanded(path)
-        inside = self.project / path
-        return inside if is_there(inside) or not is_there(path) else resolved(path)
+        return self.library.reload()
 
     @property
     def loadouts(self) -> Mapping[str, str]:
         """The name of every loadout and the layer that it comes from."""
-        return {name: self.config.origin("loadout", name).name for name in self.config.loadout_names}
+        return self.library.loadouts
 
     @property
     def chosen(self) -> str | None:
         """The loadout that :meth:`cast` runs when it is not told another."""
-        if self._chosen in self.config.loadout_names:
-            return self._chosen
-        return self.config.active
+        return self.library.chosen
 
     def use(self, name: str) -> LoadoutView:
         """Choose the loadout to cast."""
-        self._needs_loadout(name)
-        self._chosen = name
-        return self._taken()
+        return self.library.use(name)
 
     def loadout(self, name: str | None = None) -> LoadoutView:
         """Show a loadout, the chosen one by default, with its problems if it has some."""
-        name = self._needs_loadout(name or self.chosen)
-        report = self.check(name)
-        graph = None if report.problems else self.graph(name)
-        return LoadoutView(name, self.config.origin("loadout", name).name, graph, report)
+        return self.library.loadout(name)
 
     def check(self, name: str | None = None) -> Report:
         """Return all problems and, apart from them, hints, of a loadout or of the chosen one.
 
         Other than ``wb.config.check`` it knows the machine, and hints at programs and scripts that are not there.
         """
-        name = self._needs_loadout(name or self.chosen)
-        report = self.config.check(name)
-        return Report(report.problems, (*report.hints, *self._missing_commands(name)))
-
-    def _missing_commands(self, name: str) -> Iterator[Problem]:
-        for id_, definition in placed_materia(self.config, name).items():
-            missing = None
-            if materia_kind(definition) == "utility":
-                missing = lacking(definition, self.config.owners.get(id_), self.project)
-            if missing is not None:
-                yield Problem(
-                    MISSING_COMMAND,
-                    f"materia.{id_}.command",
-                    f"there is no {missing!r} on this machine, so the utility cannot start",
-                    "install it, put it beside the config file, or pin the utility to what it would say",
-                    name,
-                    "hint",
-                )
+        return self.library.check(name)
 
     def graph(self, name: str | None = None) -> Graph:
         """Resolve a loadout; raises MateriaError when it has problems or a handoff protocol is unknown."""
-        return _spoken(self.config.graph(self._needs_loadout(name or self.chosen)))
+        return self.library.graph(name)
 
     def define_loadout(self, name: str, body: str | Mapping[str, JSON]) -> LoadoutView:
         """Define a loadout in this notebook, from a mapping or from JSON or YAML text.
@@ -242,25 +165,7 @@ class Workbench:
         The body is a loadout (``entry``, ``sockets``, ``loops``); beside these it may hold
         ``materia``, which are then defined in this notebook too. It is chosen, unless it has problems.
         """
-        _check_name(name, "loadout")
-        document = read_text(body, where=name) if isinstance(body, str) else dict(body)
-        if not isinstance(document, dict):
-            raise MateriaError("A loadout is an object.", where=name, hint="give it entry and sockets")
-        materia = document.pop("materia", {})
-        if not isinstance(materia, dict):
-            raise MateriaError("materia must be an object of definitions.", where=f"{name}.materia")
-        if "sockets" in document:  # a loadout of its own, not a change of the one below
-            document = self._whole("loadout", name, document)
-        self._notebook["loadouts"][name] = document
-        self._notebook["materia"].update(materia)
-        before, self._config = self.chosen, None
-        shown = self.loadout(name)
-        if not shown.report.problems:
-            self._chosen = name
-            return shown
-        self._chosen = before if before != name else None
-        stays = f"; {self.chosen} stays chosen" if self.chosen not in (None, name) else ""
-        return shown.noting(f"{name} is kept but cannot be cast, so it is not chosen{stays}")
+        return self.library.define_loadout(name, body)
 
     def design(self, name: str | None = None, *, new: bool = False) -> Design:
         """Begin to edit a loadout, the chosen one by default, as its file has it now.
@@ -274,19 +179,7 @@ class Workbench:
         Raises:
             MateriaError: there is no such loadout, or with ``new`` there is one, or a file cannot be read.
         """
-        from materia_nb.loadout.design.saving import new_design, open_design
-
-        self._config = self._read(self._given)
-        if new:
-            _check_name(name or "", "loadout")
-            return new_design(self.config, name or "", self.project)
-        if name is not None and name not in self.config.loadout_names:
-            raise MateriaError(
-                f"There is no loadout {name!r}.",
-                hint=f"{did_you_mean(name, self.config.loadout_names)}; design --new {name} begins one",
-                kind="unknown_loadout",
-            )
-        return open_design(self.config, self._needs_loadout(name or self.chosen), self.project)
+        return self.library.design(name, new=new)
 
     def save_design(self, design: Design, to: str | Path | None = None, *, anyway: bool = False) -> str:
         """Save a design where it belongs: in its file, in this notebook, or in the project's config file.
@@ -302,41 +195,11 @@ class Workbench:
         Raises:
             MateriaError: it has problems, its file was changed meanwhile, or it cannot be written.
         """
-        from materia_nb.loadout.design.saving import left_behind, refuse_problems, save
-
-        if to == "notebook" or (to is None and design.home.path is None):
-            refuse_problems(design, anyway=anyway)
-            _check_name(design.name, "loadout")
-            for id_, raw in design.changed_materia.items():
-                _check_name(id_, "materia")
-                self._notebook["materia"][id_] = None if raw is None else self._whole("materia", id_, raw)
-            self._notebook["loadouts"][design.name] = self._whole("loadout", design.name, design.document)
-            self._config, self._chosen = None, design.name
-            design.saved()
-            return "saved in this notebook"
-        is_new = design.name not in self.config.loadout_names
-        chosen = design.name if is_new else self.chosen
-        path = save(design, None if to is None else self._find(Path(to)), anyway=anyway)
-        self._config = self._read(self._given)
-        self._chosen = chosen
-        words = f"saved in {path}"
-        if design.name not in self.config.loadout_names:
-            words += "; load it to cast it"
-        elif (layer := self.config.origin("loadout", design.name)).path != path:
-            words += f"; the one of {layer.name} goes before it"
-        elif is_new:
-            words += f"; {design.name} is what is cast now"
-        elif design.name != chosen:
-            words += f"; to cast it: use {design.name}"
-        if behind := left_behind(self.config, design):
-            words += f"; no file holds the materia {', '.join(behind)}"
-        return words
+        return self.library.save_design(design, to, anyway=anyway)
 
     def define_materia(self, name: str, definition: Mapping[str, JSON]) -> None:
         """Define a materia in this notebook; of one that other layers have, the fields given here are changed (R33)."""
-        _check_name(name, "materia")
-        self._notebook["materia"][name] = dict(definition)
-        self._config = None
+        self.library.define_materia(name, definition)
 
     def define_utility(
         self, name: str, script: str, *, parse: str = "json", generator: bool = False, **fields: JSON
@@ -345,7 +208,7 @@ class Workbench:
 
         The script reads one JSON object on stdin and writes its result to stdout. Returns its path.
         """
-        _check_name(name, "utility")
+        check_name(name, "utility")
         if parse not in ("json", "text"):
             raise MateriaError(f"parse must be json or text, not {parse!r}.", where=name, kind="bad_utility")
         try:
@@ -375,13 +238,8 @@ class Workbench:
         }
         if generator:
             definition["generator"] = True
-        self.define_materia(name, self._whole("materia", name, {**definition, **fields}))
+        self.define_materia(name, self.library.whole("materia", name, {**definition, **fields}))
         return path
-
-    def _whole(
-        self, kind: Literal["loadout", "materia"], name: str, definition: Mapping[str, JSON]
-    ) -> dict[str, JSON]:
-        return whole_over(definition, self.config.below(kind, name, "notebook"))
 
     def copy_loadout(self, name: str, new: str | None = None, *, materia: bool = False) -> LoadoutView:
         """Copy a loadout into the project's ``.pi/pi-materia.json``, to be edited there, and choose it.
@@ -398,20 +256,7 @@ class Workbench:
         Raises:
             MateriaError: there is no such loadout, there is one of the new name, or the file cannot be written.
         """
-        name, new = self._needs_loadout(name), new or f"{name}-Copy"
-        _check_name(new, "loadout")
-        if new in self.loadouts:
-            raise MateriaError(
-                f"There is a loadout {new!r} already, from the layer {self.loadouts[new]}.",
-                hint="choose another name",
-                kind="bad_name",
-            )
-        path, config = self.project / PROJECT_FILE, self.config
-        placed = placed_materia(config, name) if materia else {}
-        definitions = {id_: moved(raw, config.owners.get(id_), path.parent) for id_, raw in placed.items()}
-        add_definitions(path, {new: config.document["loadouts"][name]}, definitions)
-        self._config, self._chosen = None, new
-        return self.loadout()
+        return self.library.copy_loadout(name, new, materia=materia)
 
     # -- who answers ----------------------------------------------------------------
 
@@ -610,8 +455,8 @@ class Workbench:
 
     def _to_cast(self, loadout: str | Design | None) -> Graph:
         if isinstance(loadout, str) or loadout is None:
-            return self.graph(self._needs_loadout(loadout or self.chosen))
-        return _spoken(build_graph(loadout.whole, loadout.name, self.config.owners))
+            return self.graph(self.library.needs(loadout or self.chosen))
+        return spoken(build_graph(loadout.whole, loadout.name, self.config.owners))
 
     def _prepared(
         self,
@@ -622,7 +467,7 @@ class Workbench:
         """Everything that a cast of a loadout is started from, but for the request."""
         table = self._who_answers(graph, agents)
         _refuse_agents_of_utilities(graph, table)
-        _copy_scripts(graph)
+        copy_scripts(graph)
         return Prepared(self._plan(graph), table, self._chosen_pins(graph, pins))
 
     def _who_answers(self, graph: Graph, agents: Mapping[str, object] | None) -> AgentTable:
@@ -674,7 +519,7 @@ class Workbench:
         Raises:
             MateriaError: the loadout has problems, or a socket takes no scripted answer (``no_answer``).
         """
-        name = self._needs_loadout(loadout or self.chosen)
+        name = self.library.needs(loadout or self.chosen)
         graph = self.graph(name)
         return ExploreView(graph, items, Bounds(states, seconds, monotonic), graph.document)
 
@@ -706,7 +551,7 @@ class Workbench:
         Raises:
             MateriaError: the loadout has problems, or a chance is missing or none (``bad_chance``).
         """
-        graph = self.graph(self._needs_loadout(loadout or self.chosen))
+        graph = self.graph(self.library.needs(loadout or self.chosen))
         return RehearsalView.of(rehearse(graph, n, satisfied, items, seed, executor, progress=progress))
 
     @overload
@@ -745,7 +590,7 @@ class Workbench:
         _check_request(request)
         config = self.config
         made = compose(config.document, names, config.owners)
-        graph = _spoken(build_graph(made.document, made.name, config.owners))
+        graph = spoken(build_graph(made.document, made.name, config.owners))
         data = {} if from_cast is None else {PREVIOUS: self._told_by(from_cast)}
         table = self._agents_of(made)
         _refuse_agents_of_utilities(graph, table)
@@ -790,7 +635,7 @@ class Workbench:
             " < ".join(layer.label for layer in self.config.layers),
             self.project,
             self.artifact_root,
-            utilities=(_utility_folder(),),
+            utilities=(utility_folder(),),
             sync=self.sync,
             data=data or {},
         )
@@ -846,7 +691,7 @@ class Workbench:
         from materia_nb.cast.sweep.verdicts import named_checks
 
         names = (
-            [loadouts] if isinstance(loadouts, str) else list(loadouts or [self._needs_loadout(self.chosen)])
+            [loadouts] if isinstance(loadouts, str) else list(loadouts or [self.library.needs(self.chosen)])
         )
         folder = self.artifact_root / "sweep" if dir is None else self.project / expanded(Path(dir))
         grid = Grid(names, requests, agents, repeat, tuple(allow), self._is_answerer)
@@ -866,8 +711,7 @@ class Workbench:
         Raises:
             MateriaError: there is no such materia (``unknown_materia``), or as ``cast.edit.redefine``.
         """
-        self._config = self._read(self._given)
-        known = self.config.document.get("materia", {})
+        known = self.library.reread().document.get("materia", {})
         if materia not in known:
             raise MateriaError(
                 f"There is no materia {materia!r}.",
@@ -1054,7 +898,7 @@ class Workbench:
         path = find_cast(self.artifact_root, str(reference))
         if (cast := self._open_here(path)) is not None:
             return self.take(cast)
-        return self.take(resume_cast(path, self.agents, utilities=(_utility_folder(),), sync=self.sync))
+        return self.take(resume_cast(path, self.agents, utilities=(utility_folder(),), sync=self.sync))
 
     def _open_here(self, path: Path) -> Cast | None:
         """The cast in a directory, if it is open for writing here."""
@@ -1075,7 +919,7 @@ class Workbench:
     def take(self, cast: Cast) -> Cast:
         """Make a cast the one that verbs are about; it stops where casts of its loadout were told to stop."""
         if cast.now.writable:
-            _copy_scripts(cast.graph)
+            copy_scripts(cast.graph)
         cast.breakpoints.share(self._stops.setdefault(cast.graph.name, Breakpoints()))
         self.cast_ = cast
         self._open[cast.run_dir.resolve()] = cast
@@ -1086,23 +930,6 @@ class Workbench:
         for cast in self._open.values():
             cast.close()
         self._open.clear()
-
-    def _needs_loadout(self, name: str | None) -> str:
-        names = self.config.loadout_names
-        if name is None:
-            raise MateriaError("No loadout is loaded.", hint="load a file", kind="no_loadout")
-        if name in self._gone and name not in names:
-            label = self._gone[name]
-            raise MateriaError(
-                f"The loadout {name!r} of {label} is no longer loaded.",
-                hint=f"load {label} again; one file at a time is loaded",
-                kind="unknown_loadout",
-            )
-        if name not in names:
-            raise MateriaError(
-                f"There is no loadout {name!r}.", hint=did_you_mean(name, names), kind="unknown_loadout"
-            )
-        return name
 
 
 def _no_agent(name: str, what: str) -> MateriaError:
@@ -1127,45 +954,9 @@ def _refuse_agents_of_utilities(graph: Graph, agents: AgentTable) -> None:
         raise _no_agent(name, name)
 
 
-def _gone(before: LayeredConfig, now: LayeredConfig) -> dict[str, str]:
-    """The loadouts that the loaded file had and that are there no more, each with its file's name."""
-    lost = {name: before.origin("loadout", name) for name in before.loadout_names}
-    return {
-        name: layer.path.name if layer.path else layer.label
-        for name, layer in lost.items()
-        if name not in now.loadout_names
-    }
-
-
-def _spoken(graph: Graph) -> Graph:
-    """Return the graph if every protocol that it names is known; raises MateriaError otherwise."""
-    for socket in graph.sockets.values():
-        protocol(socket.handoff)
-    return graph
-
-
 def _check_request(request: object) -> None:
     if not isinstance(request, str):
         raise MateriaError(
             f"The request must be text, not {type(request).__name__}.",
             hint="say what is asked for in words",
-        )
-
-
-def _copy_scripts(graph: Graph) -> None:
-    if any(socket.materia.script for socket in graph.sockets.values()):
-        scripts.synchronize(_utility_folder())
-
-
-def _utility_folder() -> Path:
-    """Where the profile's copies of the shipped utility scripts are."""
-    return profile_directory(os.environ) / scripts.FOLDER
-
-
-def _check_name(name: str, what: str) -> None:
-    if not _NAME.fullmatch(name) or keyword.iskeyword(name):
-        raise MateriaError(
-            f"{name!r} cannot be the name of a {what}.",
-            hint="a letter, then letters, digits, spaces, dots, dashes or underscores, at most 64",
-            kind="bad_name",
         )

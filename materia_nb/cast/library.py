@@ -1,0 +1,316 @@
+"""The loadouts of a workbench: the layers that they are read from, what a notebook defines, and which is chosen."""
+
+from __future__ import annotations
+
+import keyword
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from materia_nb.cast.views.loadout_views import LoadoutView
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.handoff import protocol
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout import (
+    Graph,
+    LayeredConfig,
+    Report,
+    load_layers,
+    read_text,
+)
+from materia_nb.loadout.config_files import expanded, is_there, resolved
+from materia_nb.loadout.facts import materia_kind
+from materia_nb.loadout.layers import (
+    PROJECT_FILE,
+    add_definitions,
+    placed_materia,
+    profile_directory,
+    whole_over,
+)
+from materia_nb.loadout.report import MISSING_COMMAND, Problem
+from materia_nb.utilities import scripts
+from materia_nb.utilities.command import lacking, moved
+
+if TYPE_CHECKING:
+    from materia_nb.loadout.design import Design
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
+
+
+class Library:
+    """Which loadouts and materia there are, and what is done with them; the methods are those of :class:`Workbench`.
+
+    Args:
+        project: the directory whose config file is read, and where copies and new loadouts are kept.
+        bundled: whether the loadouts that come with the package are there too.
+    """
+
+    def __init__(self, project: Path, *, bundled: bool = True) -> None:
+        self.project = project
+        self._bundled = bundled
+        self._given: str | Path | Mapping[str, JSON] | None = None
+        self._notebook: dict[str, dict[str, JSON]] = {"loadouts": {}, "materia": {}}
+        self._chosen: str | None = None
+        self._gone: dict[str, str] = {}  # loadouts of files loaded earlier, and the file
+        self._config: LayeredConfig | None = None
+
+    def reread(self) -> LayeredConfig:
+        """Read every layer again."""
+        self._config = self.read(self._given)
+        return self._config
+
+    @property
+    def config(self) -> LayeredConfig:
+        """The config of all layers, merged; read on first use and again by :meth:`load` and :meth:`reload`."""
+        if self._config is None:
+            self._config = self.read(self._given)
+        return self._config
+
+    def read(self, given: str | Path | Mapping[str, JSON] | None) -> LayeredConfig:
+        """Read the layers with this file, or these definitions, on top."""
+        notebook = self._notebook if any(self._notebook.values()) else None
+        return load_layers(given, project=self.project, bundled=self._bundled, notebook=notebook)
+
+    def load(self, path: str | Path | Mapping[str, JSON]) -> LoadoutView:
+        """Load a config file on top of the other layers and take its active loadout. See :meth:`Workbench.load`."""
+        given = path if isinstance(path, Mapping) else self.find(Path(path))
+        config = self.read(given)
+        before = self._given, self._config, self._chosen
+        gone = {} if self._config is None else _gone(self._config, config)
+        self._given, self._config, self._chosen = given, config, config.active
+        try:
+            taken = self._taken()
+        except MateriaError:  # there is no loadout in it, nor below
+            self._given, self._config, self._chosen = before
+            raise
+        self._gone = {
+            name: label for name, label in {**self._gone, **gone}.items() if name not in config.loadout_names
+        }
+        return taken.noting(
+            *(f"{name} of {label} is no longer loaded: one file at a time is" for name, label in gone.items())
+        )
+
+    def reload(self) -> LoadoutView:
+        """Read every layer again, after a file was changed. A cast keeps the loadout that it started with."""
+        self._config = self.read(self._given)
+        return self._taken()
+
+    def _taken(self) -> LoadoutView:
+        """Show the chosen loadout, with its shipped scripts copied to the profile."""
+        shown = self.loadout()
+        if shown.graph is not None:
+            copy_scripts(shown.graph)
+        return shown
+
+    def find(self, path: Path) -> Path:
+        """Return where a file that a person named is: in the project, else where they are."""
+        path = expanded(path)
+        inside = self.project / path
+        return inside if is_there(inside) or not is_there(path) else resolved(path)
+
+    @property
+    def loadouts(self) -> Mapping[str, str]:
+        """The name of every loadout and the layer that it comes from."""
+        return {name: self.config.origin("loadout", name).name for name in self.config.loadout_names}
+
+    @property
+    def chosen(self) -> str | None:
+        """The loadout that :meth:`cast` runs when it is not told another."""
+        if self._chosen in self.config.loadout_names:
+            return self._chosen
+        return self.config.active
+
+    def use(self, name: str) -> LoadoutView:
+        """Choose the loadout to cast."""
+        self.needs(name)
+        self._chosen = name
+        return self._taken()
+
+    def loadout(self, name: str | None = None) -> LoadoutView:
+        """Show a loadout, the chosen one by default, with its problems if it has some."""
+        name = self.needs(name or self.chosen)
+        report = self.check(name)
+        graph = None if report.problems else self.graph(name)
+        return LoadoutView(name, self.config.origin("loadout", name).name, graph, report)
+
+    def check(self, name: str | None = None) -> Report:
+        """Return all problems and, apart from them, hints, of a loadout or of the chosen one. See :meth:`Workbench.check`."""
+        name = self.needs(name or self.chosen)
+        report = self.config.check(name)
+        return Report(report.problems, (*report.hints, *self._missing_commands(name)))
+
+    def _missing_commands(self, name: str) -> Iterator[Problem]:
+        for id_, definition in placed_materia(self.config, name).items():
+            missing = None
+            if materia_kind(definition) == "utility":
+                missing = lacking(definition, self.config.owners.get(id_), self.project)
+            if missing is not None:
+                yield Problem(
+                    MISSING_COMMAND,
+                    f"materia.{id_}.command",
+                    f"there is no {missing!r} on this machine, so the utility cannot start",
+                    "install it, put it beside the config file, or pin the utility to what it would say",
+                    name,
+                    "hint",
+                )
+
+    def graph(self, name: str | None = None) -> Graph:
+        """Resolve a loadout; raises MateriaError when it has problems or a handoff protocol is unknown."""
+        return spoken(self.config.graph(self.needs(name or self.chosen)))
+
+    def define_loadout(self, name: str, body: str | Mapping[str, JSON]) -> LoadoutView:
+        """Define a loadout in this notebook, from a mapping or from JSON or YAML text. See :meth:`Workbench.define_loadout`."""
+        check_name(name, "loadout")
+        document = read_text(body, where=name) if isinstance(body, str) else dict(body)
+        if not isinstance(document, dict):
+            raise MateriaError("A loadout is an object.", where=name, hint="give it entry and sockets")
+        materia = document.pop("materia", {})
+        if not isinstance(materia, dict):
+            raise MateriaError("materia must be an object of definitions.", where=f"{name}.materia")
+        if "sockets" in document:  # a loadout of its own, not a change of the one below
+            document = self.whole("loadout", name, document)
+        self._notebook["loadouts"][name] = document
+        self._notebook["materia"].update(materia)
+        before, self._config = self.chosen, None
+        shown = self.loadout(name)
+        if not shown.report.problems:
+            self._chosen = name
+            return shown
+        self._chosen = before if before != name else None
+        stays = f"; {self.chosen} stays chosen" if self.chosen not in (None, name) else ""
+        return shown.noting(f"{name} is kept but cannot be cast, so it is not chosen{stays}")
+
+    def design(self, name: str | None = None, *, new: bool = False) -> Design:
+        """Begin to edit a loadout, the chosen one by default, as its file has it now. See :meth:`Workbench.design`."""
+        from materia_nb.loadout.design.saving import new_design, open_design
+
+        self._config = self.read(self._given)
+        if new:
+            check_name(name or "", "loadout")
+            return new_design(self.config, name or "", self.project)
+        if name is not None and name not in self.config.loadout_names:
+            raise MateriaError(
+                f"There is no loadout {name!r}.",
+                hint=f"{did_you_mean(name, self.config.loadout_names)}; design --new {name} begins one",
+                kind="unknown_loadout",
+            )
+        return open_design(self.config, self.needs(name or self.chosen), self.project)
+
+    def save_design(self, design: Design, to: str | Path | None = None, *, anyway: bool = False) -> str:
+        """Save a design where it belongs: in its file, in this notebook, or in the project's config file. See :meth:`Workbench.save_design`."""
+        from materia_nb.loadout.design.saving import left_behind, refuse_problems, save
+
+        if to == "notebook" or (to is None and design.home.path is None):
+            refuse_problems(design, anyway=anyway)
+            check_name(design.name, "loadout")
+            for id_, raw in design.changed_materia.items():
+                check_name(id_, "materia")
+                self._notebook["materia"][id_] = None if raw is None else self.whole("materia", id_, raw)
+            self._notebook["loadouts"][design.name] = self.whole("loadout", design.name, design.document)
+            self._config, self._chosen = None, design.name
+            design.saved()
+            return "saved in this notebook"
+        is_new = design.name not in self.config.loadout_names
+        chosen = design.name if is_new else self.chosen
+        path = save(design, None if to is None else self.find(Path(to)), anyway=anyway)
+        self._config = self.read(self._given)
+        self._chosen = chosen
+        words = f"saved in {path}"
+        if design.name not in self.config.loadout_names:
+            words += "; load it to cast it"
+        elif (layer := self.config.origin("loadout", design.name)).path != path:
+            words += f"; the one of {layer.name} goes before it"
+        elif is_new:
+            words += f"; {design.name} is what is cast now"
+        elif design.name != chosen:
+            words += f"; to cast it: use {design.name}"
+        if behind := left_behind(self.config, design):
+            words += f"; no file holds the materia {', '.join(behind)}"
+        return words
+
+    def define_materia(self, name: str, definition: Mapping[str, JSON]) -> None:
+        """Define a materia in this notebook; of one that other layers have, the fields given here are changed (R33)."""
+        check_name(name, "materia")
+        self._notebook["materia"][name] = dict(definition)
+        self._config = None
+
+    def whole(
+        self, kind: Literal["loadout", "materia"], name: str, definition: Mapping[str, JSON]
+    ) -> dict[str, JSON]:
+        """Return a definition that stands by itself, whatever lower layers have under its name."""
+        return whole_over(definition, self.config.below(kind, name, "notebook"))
+
+    def copy_loadout(self, name: str, new: str | None = None, *, materia: bool = False) -> LoadoutView:
+        """Copy a loadout into the project's ``.pi/pi-materia.json``, to be edited there, and choose it. See :meth:`Workbench.copy_loadout`."""
+        name, new = self.needs(name), new or f"{name}-Copy"
+        check_name(new, "loadout")
+        if new in self.loadouts:
+            raise MateriaError(
+                f"There is a loadout {new!r} already, from the layer {self.loadouts[new]}.",
+                hint="choose another name",
+                kind="bad_name",
+            )
+        path, config = self.project / PROJECT_FILE, self.config
+        placed = placed_materia(config, name) if materia else {}
+        definitions = {id_: moved(raw, config.owners.get(id_), path.parent) for id_, raw in placed.items()}
+        add_definitions(path, {new: config.document["loadouts"][name]}, definitions)
+        self._config, self._chosen = None, new
+        return self.loadout()
+
+    def needs(self, name: str | None) -> str:
+        """Return the name of a loadout that there is; raises MateriaError (``no_loadout``, ``unknown_loadout``)."""
+        names = self.config.loadout_names
+        if name is None:
+            raise MateriaError("No loadout is loaded.", hint="load a file", kind="no_loadout")
+        if name in self._gone and name not in names:
+            label = self._gone[name]
+            raise MateriaError(
+                f"The loadout {name!r} of {label} is no longer loaded.",
+                hint=f"load {label} again; one file at a time is loaded",
+                kind="unknown_loadout",
+            )
+        if name not in names:
+            raise MateriaError(
+                f"There is no loadout {name!r}.", hint=did_you_mean(name, names), kind="unknown_loadout"
+            )
+        return name
+
+
+def _gone(before: LayeredConfig, now: LayeredConfig) -> dict[str, str]:
+    """The loadouts that the loaded file had and that are there no more, each with its file's name."""
+    lost = {name: before.origin("loadout", name) for name in before.loadout_names}
+    return {
+        name: layer.path.name if layer.path else layer.label
+        for name, layer in lost.items()
+        if name not in now.loadout_names
+    }
+
+
+def spoken(graph: Graph) -> Graph:
+    """Return the graph if every protocol that it names is known; raises MateriaError otherwise."""
+    for socket in graph.sockets.values():
+        protocol(socket.handoff)
+    return graph
+
+
+def copy_scripts(graph: Graph) -> None:
+    """Bring the shipped scripts that a loadout runs into the profile."""
+    if any(socket.materia.script for socket in graph.sockets.values()):
+        scripts.synchronize(utility_folder())
+
+
+def utility_folder() -> Path:
+    """Where the profile's copies of the shipped utility scripts are."""
+    return profile_directory(os.environ) / scripts.FOLDER
+
+
+def check_name(name: str, what: str) -> None:
+    """Raise MateriaError (``bad_name``) unless something can be called so."""
+    if not _NAME.fullmatch(name) or keyword.iskeyword(name):
+        raise MateriaError(
+            f"{name!r} cannot be the name of a {what}.",
+            hint="a letter, then letters, digits, spaces, dots, dashes or underscores, at most 64",
+            kind="bad_name",
+        )
