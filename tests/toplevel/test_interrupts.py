@@ -96,9 +96,10 @@ def test_casts_that_are_interrupted_at_random_moments_can_be_gone_on_with(tmp_pa
     before, pick = handles(), random.Random(1)
     for _ in range(COUNT):
         cast = h.start(tmp_path, document, agents)
-        with HeldInterrupts():
-            hitter = subprocess.Popen(["sh", "-c", f"sleep {pick.uniform(0, 0.05)}; kill -INT {os.getpid()}"])
-        with suppress(KeyboardInterrupt):
+        hit = f"sleep {pick.uniform(0, 0.05)}; kill -INT {os.getpid()}"
+        with suppress(KeyboardInterrupt):  # it may come while the one who sends it is still being started
+            with HeldInterrupts():
+                hitter = subprocess.Popen(["sh", "-c", hit])
             while cast.run() != "complete":
                 pass
             hitter.wait(30)
