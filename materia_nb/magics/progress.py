@@ -1,10 +1,10 @@
-"""A progress bar while a cast is running, gone when it stops."""
+"""A progress bar while a cast runs, or many are rehearsed; gone when they stop."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,14 +26,34 @@ def running(cast: Cast) -> Iterator[None]:
     if not _watched():
         yield
         return
-    bar = _Bar(cast)
-    ends = (cast.watch(bar.update), cast.runner.listen(lambda: bar.update(cast)))
+    bar = _Bar(lambda: _told_of(cast))
+    ends = (cast.watch(lambda _: bar.update()), cast.runner.listen(bar.update))
     try:
         yield
     finally:
         for end in ends:
             end()
         bar.close()
+
+
+@contextmanager
+def counting(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show how many of ``what`` are done while the block runs; it calls what it is given with the done and the total."""
+    counts = [0, 0]
+    bar = (
+        _Bar(lambda: (counts[0], counts[1], f"{counts[0]:,} of {counts[1]:,} {what}")) if _watched() else None
+    )
+
+    def told(done: int, total: int) -> None:
+        counts[:] = done, total
+        if bar is not None:
+            bar.update()
+
+    try:
+        yield told
+    finally:
+        if bar is not None:
+            bar.close()
 
 
 def _watched() -> bool:
@@ -56,8 +76,9 @@ def _watched() -> bool:
 class _Bar:
     """The bar and the words beside it, made when the run has taken long enough, from whichever thread."""
 
-    def __init__(self, cast: Cast) -> None:
-        self._cast = cast
+    def __init__(self, told: Callable[[], tuple[int, int, str]]) -> None:
+        """``told`` returns how many are done, of how many, and the words beside the bar."""
+        self._told = told
         self._last = 0.0
         self._widgets: Any = None
         self._shown: Any = None
@@ -66,7 +87,7 @@ class _Bar:
         # A step may take long by itself, and nothing is told of it before its end.
         self._timer = call_later(SHOW_AFTER_S, self._show)
 
-    def update(self, _: Cast) -> None:
+    def update(self) -> None:
         """Bring the bar up to date, if it is there and was not drawn just now."""
         with self._drawing:
             if self._widgets is not None and time.monotonic() - self._last >= REDRAW_S:
@@ -92,14 +113,20 @@ class _Bar:
 
     def _draw(self) -> None:
         self._last = time.monotonic()
-        cast, (bar, label) = self._cast, self._widgets.children
-        done, total = progress_of(cast)
+        bar, label = self._widgets.children
+        done, total, label.value = self._told()
         bar.max, bar.value = max(total, 1), done
-        items = f"{done}/{total} items, " if total else ""
-        where = f"{items}{cast.now.next_socket or cast.status}, step {len(cast.steps)}"
-        saying = cast.now.saying
-        cut = ELLIPSIS if len(saying) > _SAID else ""
-        label.value = f"{where}: {cut}{part(saying[-_SAID:], _SAID)}" if saying else where
+
+
+def _told_of(cast: Cast) -> tuple[int, int, str]:
+    """Work items done and how many there are, and where the cast is, with the last words of who is asked."""
+    now = cast.now
+    done, total = progress_of(cast)
+    items = f"{done}/{total} items, " if total else ""
+    where = f"{items}{now.next_socket or now.status}, step {len(now.steps)}"
+    saying = now.saying
+    cut = ELLIPSIS if len(saying) > _SAID else ""
+    return done, total, f"{where}: {cut}{part(saying[-_SAID:], _SAID)}" if saying else where
 
 
 def _make() -> tuple[Any, Any]:

@@ -43,3 +43,23 @@ def test_a_long_run_shows_how_far_it_is(lab: Lab):
     assert lab.cell(1).locator(".widget-hprogress").count() == 0
     assert "complete after 11 steps" in lab.cell_text(1)
     assert lab.cell_text(1).startswith("before")
+
+
+COUNTING = """
+import pathlib, threading
+from materia_nb.magics.progress import counting
+with counting("casts") as told:
+    told(3, 1000)
+    while not pathlib.Path("go_on").exists():
+        threading.Event().wait(0.01)
+"""
+
+
+def test_many_rehearsals_show_how_many_are_done(lab: Lab):
+    lab.open(lab.notebook(COUNTING))
+    lab.start_cell(0)
+    lab.cell(0).get_by_text("3 of 1,000 casts").wait_for()
+    assert lab.cell(0).locator(".widget-hprogress").count() == 1
+    (lab.folder / "go_on").touch()
+    lab.wait_idle()
+    assert lab.cell(0).locator(".widget-hprogress").count() == 0

@@ -119,6 +119,15 @@ def test_things_of_two_kinds_are_refused(bench, cast_of):
         bench.compare(cast_of(), "Ask")
 
 
+def test_casts_of_two_loadouts_are_shown_on_the_graph_of_each(bench, cast_of):
+    other = bench.cast("a page on rain", loadout="Hello-Utility")
+    other.run()
+    one, two = bench.compare(cast_of(), other).pictures
+    assert (one.graph.name, two.graph.name) == ("Plan-Build-Eval", "Hello-Utility")
+    assert "B: Hello-Utility" in bench.compare(cast_of(), other)._repr_mimebundle_()["text/html"]
+    assert len(bench.compare(cast_of(), cast_of(1)).pictures) == 1
+
+
 def test_tables_fit_and_what_models_wrote_is_escaped(bench, cast_of):
     d = bench.compare(cast_of(), cast_of(build="<script>alert(1)</script>" * 9))
     assert max(map(len, repr(d).splitlines()[2:])) <= 88

@@ -51,6 +51,13 @@ class CompareView(Shown, Comparison):
             self.a.rules.graph, Marks(only=_only(self.sockets), only_routes=_only(self.routes))
         )
 
+    @property
+    def pictures(self) -> tuple[GraphPicture, ...]:
+        """The graph with what only one of them took; of casts of different loadouts, the graph of each."""
+        if not self.loadouts.differences:
+            return (self.picture,)
+        return self.picture, GraphPicture(self.b.rules.graph, self.picture.marks)
+
     def _lines(self) -> list[str]:
         counts = [len(side.session.steps) for side in (self.a, self.b)]
         first = self.first
@@ -84,8 +91,10 @@ class CompareView(Shown, Comparison):
             both = StepCompareView(steps.a, steps.b, steps.names)
             parts += [html_heading(f"step {steps.a.number}"), html_table(_SPENT_COLUMNS, both.rows())]
         parts += [html_heading("in all"), html_table(_SPENT_COLUMNS, self._spent(time=True))]
-        picture = self.picture
-        parts.append(Html(graph_svg(picture.graph, picture.marks)))
+        for name, one in zip("AB", self.pictures, strict=False):
+            if len(self.pictures) > 1:
+                parts.append(html_heading(f"{name}: {one.graph.name}"))
+            parts.append(Html(graph_svg(one.graph, one.marks)))
         return bundle(repr(self), html=html_panel("compare", html_join(parts)))
 
 

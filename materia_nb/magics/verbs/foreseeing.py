@@ -7,6 +7,7 @@ from typing import Any, Final
 from materia_nb.cast.views.status import StatusView
 from materia_nb.errors import MateriaError
 from materia_nb.insight.odds import PerSocket
+from materia_nb.magics.progress import counting
 from materia_nb.magics.registry import Argument, Call, verb
 
 _LOADOUT: Final = Argument("loadout", "the loadout; the chosen one if left out", completes="loadout")
@@ -48,13 +49,15 @@ def odds(call: Call) -> Any:
 def rehearse(call: Call) -> Any:
     """Cast a loadout many times in memory, answered by chance, and show how the casts end."""
     n, seed = call.get("n"), call.get("seed")
-    return call.bench.rehearse(
-        call.get("loadout"),
-        1000 if n is None else n,
-        _chances(call.get("satisfied")),
-        _items(call),
-        1 if seed is None else seed,
-    )
+    with counting("casts") as told:
+        return call.bench.rehearse(
+            call.get("loadout"),
+            1000 if n is None else n,
+            _chances(call.get("satisfied")),
+            _items(call),
+            1 if seed is None else seed,
+            progress=told,
+        )
 
 
 def _items(call: Call) -> int:
