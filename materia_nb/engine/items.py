@@ -175,7 +175,7 @@ def _still_shown(draft: Draft, last: Shown, items: list[JSON], index: int, outer
     if last.item.outer != outer:
         return False
     for path in last.walk.paths:
-        shown = data.get(path[0]) if len(path) == 1 else get_path(data, list(path))
+        shown = data.get(path[0], MISSING) if len(path) == 1 else get_path(data, list(path))
         if shown is not value:
             return False
     return True
