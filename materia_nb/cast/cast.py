@@ -316,7 +316,7 @@ class Cast:
             return self._advance()
 
     def _advance(self) -> StepRecord | None:
-        return self.steps[-1] if self.runner.advance() else None
+        return self.runner.session.steps.latest if self.runner.advance() else None
 
     def enter(self) -> StepRecord | None:
         """Enter the next socket without running it: its prompt can then be read, and edited, before it is asked.

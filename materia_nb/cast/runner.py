@@ -40,7 +40,6 @@ from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.decide import Outcome
 from materia_nb.engine.entering import learned_from
 from materia_nb.engine.evolve import NO_META, Answer
-from materia_nb.engine.routing import waiting_visit
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import Pending, Session, branch_suffix, output_name, pending
 from materia_nb.engine.state import CastState, Visit
@@ -244,7 +243,8 @@ class Runner:
                 self._astray = False
             else:
                 self._write(lines, outcome.session)
-        self.tell()
+        if self.watchers:
+            self.tell()
 
     def _write(self, lines: list[Line], session: Session) -> None:
         """Write what waits and these lines, then believe ``session``; if it cannot be written, go back to what was.
@@ -280,16 +280,18 @@ class Runner:
 
     def advance(self) -> bool:
         """Run one socket; False when the cast only came to its end."""
-        if (due := self._next()) is None or self.session.state.status == "held":
+        due = pending(self.rules, self.session)
+        if not due or self.session.state.status == "held":
             raise over(self.session)
-        if due.what == "enter":
+        if due[0].what == "enter":
             entered = decide.enter(self.rules, self.session, now())
             self.keep(entered, later=self._answers_at_once(entered.session))
-            due = self._next()
-        if due is not None and due.visit is not None:
+            due = pending(self.rules, self.session)
+        if due:
             try:
-                if due.what == "utility" and self._pinned(due.visit) is None:
-                    self._run_utility(due.visit)
+                visit = due[0].visit
+                if due[0].what == "utility" and visit is not None and self._pinned(visit) is None:
+                    self._run_utility(visit)
                 else:
                     self._ask(due)
             finally:
@@ -297,12 +299,7 @@ class Runner:
                     self._write([], self.session)
         if self.session.state.status != "ready":
             self.write_derived()
-        return due is not None
-
-    def _next(self) -> Pending | None:
-        """Return what is to be done next; of several things the first, since one at a time is done here."""
-        due = pending(self.rules, self.session)
-        return due[0] if due else None
+        return bool(due)
 
     def _answers_at_once(self, session: Session) -> bool:
         """Whether the waiting visit is answered from what is there, so that one write can tell both."""
@@ -324,7 +321,7 @@ class Runner:
         Raises:
             MateriaError: it is pinned to a function that is gone (``pin_gone``).
         """
-        name = self.pin_of(visit.socket) if self.session.pins else None
+        name = self.pin_of(visit.socket)
         if name is None:
             return None
         pin = self.session.pins[name]
@@ -401,16 +398,17 @@ class Runner:
         Whatever an agent raises, short of an interrupt, fails the cast: the journal says why,
         and recast asks again.
         """
-        self._ask(self._next())
+        self._ask(pending(self.rules, self.session))
 
-    def _ask(self, due: Pending | None) -> None:
-        while due is not None and due.what in ("agent", "utility") and not self.stop.is_set():
-            visit = due.visit
+    def _ask(self, due: tuple[Pending, ...]) -> None:
+        """Ask for what is due; of several things for the first, since one at a time is done here."""
+        while due and due[0].what in ("agent", "utility") and not self.stop.is_set():
+            visit = due[0].visit
             assert visit is not None  # noqa: S101 - somebody owes an output
             here = self.rules.sockets[visit.socket]
             if self._seen is None and here.sees_changes:
                 self._seen = self._look()
-            pinned = self._pinned(visit)
+            pinned = self._pinned(visit) if self.session.pins else None
             agent: Agent = pinned or self.agents.for_turn(visit.socket, here.socket.materia.id)
             self.saying = []
             try:
@@ -430,11 +428,12 @@ class Runner:
                 return
             finally:
                 self.saying = []
-                self.heard()
+                if self.listeners:
+                    self.heard()
             if reply is None:
                 return
             self.arrived(reply, pinned=pinned.name if pinned else None)
-            due = self._next()
+            due = pending(self.rules, self.session)
 
     def _turn(self, visit: Visit, here: SocketRules) -> Turn:
         session, materia, item = self.session, here.socket.materia, visit.item
@@ -490,7 +489,8 @@ class Runner:
 
         ``process`` says how the process of a utility ended (R23), ``pinned`` what it was pinned to, if it was (R40).
         """
-        before, visit = self.session.state, waiting_visit(self.session.state)
+        before, visit = self.session.state, self.session.state.at
+        assert visit is not None  # noqa: S101 - what is answered was entered
         here = self.rules.sockets[visit.socket]
         files = self._look() if here.sees_changes else None
         answer = Answer(
@@ -512,7 +512,8 @@ class Runner:
             at = self.session.state.waiting_at
             # Unless the same agent goes on at once, what changes next is not its doing.
             self._seen = files if at is not None and at.drafts == visit.drafts else None
-        self.keep_beside(visit, before)
+        if here.learner is not None or here.filing is not None:
+            self.keep_beside(visit, before)
 
     def _look(self) -> Files | None:
         """Look at the files of the project, for a visit whose protocol wants to know what changes."""
@@ -524,8 +525,6 @@ class Runner:
         The journal has it already, so a disk that refuses is told and stops nothing.
         """
         here = self.rules.sockets[visit.socket]
-        if here.learner is None and here.filing is None:
-            return
         record = self.session.steps[-1]
         done = self.session.state.at != visit or self.session.state.status in ("ready", "complete")
         reading = record.reading or (before.hold.reading if before.hold else None)
@@ -574,13 +573,11 @@ class Runner:
 
     def tell(self) -> None:
         """Tell the watchers that something changed."""
-        if self.watchers:
-            self._call(self.watchers, "following")
+        self._call(self.watchers, "following")
 
     def heard(self) -> None:
         """Tell the listeners that more of an answer has come."""
-        if self.listeners:
-            self._call(self.listeners, "listening to")
+        self._call(self.listeners, "listening to")
 
     def _call(self, views: list[Callable[[], None]], what: str) -> None:
         """Call views; one that raises is not called again."""

@@ -148,10 +148,10 @@ def enter(rules: Rules, state: CastState) -> Step:
         if target == END or (passed and any(target == one.socket for one in passed)):
             return _ended(draft, passed)
         here = rules.sockets[target]
-        if here.walk is None:
+        if here.walk is None or here.items is None:
             show_only(draft)
             return _visit(rules, here, draft, None, passed)
-        item = begin_item(here.walk, draft)
+        item = begin_item(here.walk, here.items, draft)
         if item is not None:
             return _visit(rules, here, draft, item, passed)
         iterator = here.walk.iterator

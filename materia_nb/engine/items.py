@@ -132,8 +132,8 @@ def own_list(iterator: Iterator, draft: Draft, item: Item) -> list[JSON]:
     return list_at(iterator.items, outside, outside.shown[-1].item)
 
 
-def begin_item(walk: Walk, draft: Draft) -> Item | None:
-    """Make the item at the cursor the current one, None when its list has none there (R1, R12).
+def begin_item(walk: Walk, read: Source, draft: Draft) -> Item | None:
+    """Make the item at the cursor the current one, None when its list, which ``read`` gives, has none there (R1, R12).
 
     The items that its list is read through stay shown (R34); any other that was shown is so no longer.
     """
@@ -154,7 +154,9 @@ def begin_item(walk: Walk, draft: Draft) -> Item | None:
     if cursor is None:
         cursor = 0
         draft.cursors = {**draft.cursors, iterator.cursor: 0}
-    items = list_at(iterator.items, draft, at)
+    items = read(draft, at, draft.last_json)
+    if not isinstance(items, list):
+        items = []
     last = draft.shown[-1] if len(draft.shown) == len(kept) + 1 else None
     if last is not None and last.walk is walk and _still_shown(draft, last, items, cursor, outer):
         return last.item  # the socket before worked on it too
@@ -173,7 +175,7 @@ def _still_shown(draft: Draft, last: Shown, items: list[JSON], index: int, outer
     if last.item.outer != outer:
         return False
     for path in last.walk.paths:
-        shown = data.get(path[0]) if len(path) == 1 else get_path(data, list(path))
+        shown = data.get(path[0], MISSING) if len(path) == 1 else get_path(data, list(path))
         if shown is not value:
             return False
     return True

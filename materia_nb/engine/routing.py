@@ -336,10 +336,16 @@ def choose_edge(rules: Rules, here: SocketRules, state: View, visit: Visit, sati
     for edge, needs in here.edges:
         taken = needs is None or satisfied is needs
         used, limit = edge_use(rules, state, visit, edge)
-        looks.append(Look("edge", edge.when, edge.to, taken, edge.place, None, used, limit))
+        looks.append(_look(edge.when, edge.to, taken, edge.place, used, limit))
         if taken:
             return Choice(edge.to, "edge", tuple(looks), edge, used=used, limit=limit)
     return Choice(END, "implied end", tuple(looks))
+
+
+@lru_cache(maxsize=4096)
+def _look(when: str, to: str, taken: bool, place: int, used: int, limit: int | None) -> Look:
+    """Return the record of one look at an edge: one for all that are alike, since every step keeps its own."""
+    return Look("edge", when, to, taken, place, None, used, limit)
 
 
 def edge_use(rules: Rules, state: View, visit: Visit, edge: Edge) -> tuple[int, int | None]:

@@ -6,7 +6,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Final
 
-from materia_nb.engine.items import Template, template, walk_of
+from materia_nb.engine.items import Source, Template, source, template, walk_of
 from materia_nb.engine.prompt_layers import Placed, placed
 from materia_nb.engine.state import Mode, Walk
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol, requirements
@@ -36,7 +36,7 @@ class SocketRules:
         works: the modes in which an answer is work that is kept as it is; the handoff is asked for next.
         any_text: the modes in which any answer will do: those, and drafts.
         prompt: the materia's prompt, ready to be filled.
-        walk: how its items are found; None outside an iterator.
+        walk: how its items are found, and ``items`` reads its list; both None outside an iterator.
         ask: what must be returned, in words.
         ask_at_work: the same for a turn of ``works``: what must be returned, or that it is asked for later.
         assign: target, its segments, and source of each assignment.
@@ -57,6 +57,7 @@ class SocketRules:
     any_text: frozenset[Mode]
     prompt: Template
     walk: Walk | None
+    items: Source | None
     wanted: Requirements
     protocol: HandoffProtocol
     ask: str
@@ -129,11 +130,12 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         any_text=works | {"draft"},
         prompt=template(socket.materia.prompt),
         walk=walk_of(socket.iterator) if socket.iterator else None,
+        items=source(socket.iterator.items) if socket.iterator else None,
         wanted=wanted,
         protocol=spoken,
         ask=ask,
         ask_at_work=ASKED_LATER if socket.finalize else ask,
-        assign=tuple((target, tuple(split_path(target)), source) for target, source in socket.assign),
+        assign=tuple((target, tuple(split_path(target)), text) for target, text in socket.assign),
         edges=tuple((edge, described(edge.when).needs) for edge in socket.edges),
         exits=tuple(
             route for loop in socket.loops for route in loops[loop].routes if route.source == socket.id

@@ -117,7 +117,7 @@ def _write_step(files: RunDir, rules: Rules, step: StepRecord) -> None:
         )
 
 
-def manifest(cast_id: str, rules: Rules, session: Session, journal_bytes: int = 0) -> bytes:
+def manifest(cast_id: str, rules: Rules, session: Session, journal_bytes: int = 0) -> bytearray:
     """List what the cast left behind, an artifact a line, with how it stood when its journal had ``journal_bytes``."""
     state = session.state
     head: dict[str, JSON] = {
@@ -140,7 +140,7 @@ def manifest(cast_id: str, rules: Rules, session: Session, journal_bytes: int = 
         made += between + json_bytes(entry)
         between = b",\n    "
     made += b"\n  ]\n}\n"
-    return bytes(made)
+    return made
 
 
 def _entries(rules: Rules, session: Session) -> Iterator[dict[str, JSON]]:

@@ -81,7 +81,7 @@ def json_bytes(value: JSON, *, indent: int | None = None) -> bytes:
         raise too_deep_to_write() from error
 
 
-def write_file(path: str, content: bytes, *, sync: bool = False) -> None:
+def write_file(path: str, content: bytes | bytearray, *, sync: bool = False) -> None:
     """Write a new file in one go, never through a link. The caller makes it known (in the journal) only afterwards."""
     with HeldInterrupts():
         handle = os.open(path, _WRITE, 0o666)
@@ -114,7 +114,7 @@ def open_plain(path: Path | str, flags: int) -> int:
     return handle
 
 
-def replace_file(path: Path, content: bytes, *, sync: bool = False) -> None:
+def replace_file(path: Path, content: bytes | bytearray, *, sync: bool = False) -> None:
     """Write beside ``path`` and rename over it, so that readers see the old or the new, never a part."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with HeldInterrupts():

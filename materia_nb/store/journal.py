@@ -265,7 +265,7 @@ def lines_of(events: Sequence[Event], session: Session, files: RunDir) -> list[L
 
     A long output is written as its artifact first, and its digest stands in the line (R43).
     """
-    status, steps = session.state.status, len(session.steps)
+    status, steps = session.state.status, session.state.steps
     label = label_of(session).listed() if session.labels else None
     found = []
     for event in events:

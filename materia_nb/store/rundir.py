@@ -90,7 +90,7 @@ class RunDir:
         """Write a derived file such as manifest.json anew, atomically."""
         self.replace(name, json_bytes(value, indent=2) + b"\n")
 
-    def replace(self, name: str, content: bytes) -> None:
+    def replace(self, name: str, content: bytes | bytearray) -> None:
         """Write a file anew, atomically."""
         with disk(self.path / name, f"write {name}"):
             replace_file(self.path / name, content, sync=self.sync)

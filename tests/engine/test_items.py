@@ -95,6 +95,16 @@ def test_r12_what_the_state_kept_beside_a_dotted_alias_stays():
     assert play.go("x").data["now"] == {"other": 1}
 
 
+def test_r12_the_next_socket_of_the_item_sees_it_whatever_was_put_in_its_place():
+    document = retry_loop()
+    build = document["loadouts"]["T"]["sockets"]["Build"]
+    build.update({"parse": "json", "assign": {"item": "$.context", "workItem.title": "$.context"}})
+    play = Play(document, items("one", "two"), say(context="something else"))
+    one = {"title": "one", "context": "about one"}
+    assert play.at == "Eval"
+    assert (play.data["item"], play.data["workItem"], play.visit.item.value) == (one, one, one)
+
+
 @pytest.mark.parametrize("rows", [None, "text", {"0": "a"}, 3, []])
 def test_r12_what_is_no_list_is_an_empty_one(rows):
     play = walking({"items": "rows"}, rows=say(state={"rows": rows}))
