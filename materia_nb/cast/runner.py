@@ -32,7 +32,8 @@ from materia_nb.agents.interface import (
 )
 from materia_nb.agents.prepared import PinnedAgent
 from materia_nb.agents.table import AgentTable
-from materia_nb.cast.snapshot import Live, Snapshot, Stops, refuse_recorded
+from materia_nb.cast.breakpoint import Stops
+from materia_nb.cast.snapshot import Live, Snapshot, refuse_recorded
 from materia_nb.engine import decide
 from materia_nb.engine import events as ev
 from materia_nb.engine import step as engine
@@ -278,8 +279,11 @@ class Runner:
         """Enter the next socket, or come to the end."""
         self.do(decide.enter)
 
-    def advance(self) -> bool:
-        """Run one socket; False when the cast only came to its end."""
+    def advance(self, breaks: Callable[[], bool] = lambda: False) -> bool:
+        """Run one socket; False when the cast only came to its end.
+
+        ``breaks`` tells, after an output that is asked for once more, whether to stop before that.
+        """
         if (due := self._next()) is None or self.session.state.status == "held":
             raise over(self.session)
         if due.what == "enter":
@@ -291,7 +295,7 @@ class Runner:
                 if due.what == "utility" and self._pinned(due.visit) is None:
                     self._run_utility(due.visit)
                 else:
-                    self._ask(due)
+                    self._ask(due, breaks)
             finally:
                 if self._unwritten:
                     self._write([], self.session)
@@ -403,7 +407,7 @@ class Runner:
         """
         self._ask(self._next())
 
-    def _ask(self, due: Pending | None) -> None:
+    def _ask(self, due: Pending | None, breaks: Callable[[], bool] = lambda: False) -> None:
         while due is not None and due.what in ("agent", "utility") and not self.stop.is_set():
             visit = due.visit
             assert visit is not None  # noqa: S101 - somebody owes an output
@@ -435,6 +439,8 @@ class Runner:
                 return
             self.arrived(reply, pinned=pinned.name if pinned else None)
             due = self._next()
+            if due is not None and due.visit is not None and breaks():
+                return
 
     def _turn(self, visit: Visit, here: SocketRules) -> Turn:
         session, materia, item = self.session, here.socket.materia, visit.item
