@@ -269,14 +269,7 @@ def css(rules: str) -> ui.HTML:
 
 _Run: TypeAlias = tuple[Hashable, list[Panel]]
 _shown: Final[dict[Hashable, _Run]] = {}
-_latest: Final[dict[Hashable, Panel]] = {}
 _showing: Final = threading.Lock()
-
-
-def shown_panel(key: Hashable) -> Panel | None:
-    """Return the panel made last under ``key``, if it is not closed."""
-    panel = _latest.get(key)
-    return None if panel is None or panel.closed else panel
 
 
 def show_panel(key: Hashable, factory: Callable[[], _Panel]) -> _Panel:
@@ -291,7 +284,6 @@ def show_panel(key: Hashable, factory: Callable[[], _Panel]) -> _Panel:
         before, panels = _shown.get(place, (run, []))
         old, kept = ([], panels) if before == run else (panels, [])
         _shown[place] = (run, [*kept, panel])
-        _latest[key] = panel
     for one in old:
         one.close()
     return panel

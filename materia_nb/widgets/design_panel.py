@@ -15,7 +15,7 @@ from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.design import Design
-from materia_nb.widgets.base import Panel, show_panel, shown_panel
+from materia_nb.widgets.base import Panel, show_panel
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.design_session import DesignSession
 from materia_nb.widgets.designing import Designing
@@ -120,13 +120,9 @@ class DesignPanel(Panel):
 
 
 def show_design(bench: Workbench, name: str | None = None, *, new: bool = False) -> DesignPanel:
-    """Make the panel that edits a loadout; the one of that loadout shown earlier is closed.
+    """Make the panel that edits a loadout; what earlier runs of the same cell showed is closed.
 
-    Edits of the earlier panel that were not saved are gone on with: a cell that is run again loses nothing.
+    Edits that were not saved are gone on with: a cell that is run again loses nothing.
     """
     design = bench.design(name, new=new)
-    key = ("design", design.name)
-    old = shown_panel(key)
-    if old is not None:
-        old.close()  # in another cell too: two panels of one design would not know of each other
-    return show_panel(key, lambda: DesignPanel(bench, design))
+    return show_panel(("design", design.name), lambda: DesignPanel(bench, design))

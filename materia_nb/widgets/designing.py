@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from materia_nb.cast import Cast
 from materia_nb.cast.workbench import Workbench
@@ -35,26 +35,32 @@ _GESTURES: Final = (
 
 _UNSAVED: Final[WeakKeyDictionary[Workbench, dict[str, Design]]] = WeakKeyDictionary()
 """Designs that were closed before they were saved, by the name of the loadout."""
+_OPEN: Final[WeakSet[Designing]] = WeakSet()
+"""What is open now, in any panel."""
 _log = logging.getLogger("materia_nb.widgets")
 
 
 class Designing:
     """A design in a surface: hears the page and the canvas, and keeps the canvas to what is designed.
 
+    All surfaces that design one loadout of a workbench share a session: what is done in one shows in the others.
+
     Args:
         bench: where it is saved, and cast.
-        design: what is edited.
+        design: what is edited, unless the loadout is being edited already.
         canvas: the picture; None where it is drawn by somebody else.
     """
 
     def __init__(self, bench: Workbench, design: Design, canvas: GraphPanel | None = None) -> None:
-        kept = _UNSAVED.get(bench, {}).pop(design.name, None)
-        self.session = DesignSession(bench, kept or design)
-        if kept is not None:
+        self.session = _session(bench, design)
+        if self.session.design.changed:
             self.session.note = "status", "the edits that were not saved; Reload takes what is on disk"
+        _OPEN.add(self)
         self._before = spots_in(self.session.design.began)
         self.canvas = canvas
         self.changed: Callable[[], object] = lambda: None
+        self.cast_made: Callable[[Cast], object] | None = None
+        """Called with the cast that was begun from here."""
         self._shown: tuple[object, object] | None = None
         self._ends: list[Callable[[], object]] = []
         self._following = False
@@ -64,19 +70,12 @@ class Designing:
             self._ends += [canvas.on_select(self._picked), canvas.on_gesture(self._gesture)]
             self.draw()
 
-    @property
-    def cast_made(self) -> Callable[[Cast], object] | None:
-        """Called with the cast that was begun from here."""
-        return self.session.cast_made
-
-    @cast_made.setter
-    def cast_made(self, told: Callable[[Cast], object] | None) -> None:
-        self.session.cast_made = told
-
     def heard(self, kind: str, values: Mapping[str, Any]) -> None:
-        """Do what a message asks for; never raises."""
+        """Do what a message asks for, and show it wherever this is designed; never raises."""
+        self.session.cast_made = self.cast_made
         self.session.heard(kind, values)
-        self.changed()
+        for one in _sharing(self.session):
+            one.changed()
 
     def slices(self) -> dict[str, dict[str, Any]]:
         """Bring the canvas up to date, and return the slice of the state that the parts of design mode draw."""
@@ -121,7 +120,8 @@ class Designing:
     def close(self) -> None:
         """Let go of the canvas, which shows casts again; edits that were not saved wait for the next to design it."""
         design = self.session.design
-        if design.changed:
+        _OPEN.discard(self)
+        if design.changed and not _sharing(self.session):
             _UNSAVED.setdefault(self.session.bench, {})[design.name] = design
         for end in self._ends:
             end()
@@ -157,3 +157,19 @@ class Designing:
             self.session.design.config = self.session.bench.config.document
         except MateriaError:
             _log.info("the config cannot be read now; the one before it stays", exc_info=True)
+
+
+def _sharing(session: DesignSession) -> list[Designing]:
+    """Return what is open on a session."""
+    return [one for one in tuple(_OPEN) if one.session is session]
+
+
+def _session(bench: Workbench, design: Design) -> DesignSession:
+    """Return the session in which a loadout is edited already, with its edits, or else another one."""
+    for one in tuple(_OPEN):
+        found = one.session
+        if found.bench is bench and found.design.name == design.name:
+            if not found.design.changed:
+                found.design.reload(design)
+            return found
+    return DesignSession(bench, _UNSAVED.get(bench, {}).pop(design.name, design))

@@ -115,8 +115,4 @@ class Picture:
     def click(self, element: str, button: Literal["left", "right"] = "left") -> None:
         """Click with the mouse on the middle of an element."""
         x, y = self.where(element)
-        # A hand takes longer than this to come in and press: the canvas learns meanwhile where it is.
-        self.lab.page.mouse.move(0, 0)
-        self.lab.page.mouse.move(x, y)
-        self.lab.page.wait_for_function(f"() => {self.cy}.renderer().containerBB == null")
         self.lab.page.mouse.click(x, y, button=button)

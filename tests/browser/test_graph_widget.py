@@ -251,6 +251,42 @@ def test_a_click_on_a_node_and_on_an_edge_tells_about_it(cast: Lab):
     assert cast.outputs(5)[0].text == "('exit', 'loop-exit:items:done')"
 
 
+def test_a_click_meets_what_is_under_the_mouse_after_the_page_has_moved(cast: Lab):
+    picture = Picture(cast)
+    picture.click("n:Socket-1")
+    picture.wait_for_class("n:Socket-1", "selected")
+    # The page moves and tells nobody, as it does where something above is drawn or has just been scrolled.
+    moved = "cy.container().closest('.jp-Cell-outputArea').style.marginTop = '60px'"
+    x, y = picture.where("n:Socket-3")
+    picture.ask(moved)
+    cast.page.mouse.click(x, y + 60)
+    picture.wait_for_class("n:Socket-3", "selected")
+
+
+def test_a_small_card_is_not_hidden_by_its_handle(lab: Lab):
+    cells = (
+        SETUP,
+        define("Rework", REWORK),
+        "panel = GraphPanel(wb.graph()); panel.mode = 'design'; panel",
+        "panel.turn('down')",
+    )
+    lab.open(lab.notebook(*cells))
+    lab.run_all()
+    picture = Picture(lab, cell=2)
+    picture.ask("cy.zoom(0.4)")
+    for socket in ("Socket-3", "Socket-2"):
+        picture.click(f"n:{socket}")
+        picture.wait_for_class(f"n:{socket}", "selected")
+    # A press on the handle that goes nowhere selects what it belongs to.
+    picture.click("n:Socket-5")
+    handle = lab.cell(2).locator(".mnb-c-handle[data-element='n:Socket-5']")
+    x, y = picture.where("n:Socket-3")
+    lab.page.mouse.move(x, y)
+    lab.cell(2).locator(".mnb-c-handle[data-element='n:Socket-3']").click()
+    picture.wait_for_class("n:Socket-3", "selected")
+    assert handle.count() == 0
+
+
 def test_the_keyboard_does_what_the_mouse_does(cast: Lab):
     cast.set_source(5, "panel.turn('down')")
     cast.run_cell(5)

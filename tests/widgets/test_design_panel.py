@@ -7,6 +7,7 @@ from ipywidgets.widgets.widget import _instances as live
 
 from materia_nb import Workbench
 from materia_nb.widgets import base as base_module
+from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.design_panel import DesignPanel, show_design
 
 
@@ -77,7 +78,44 @@ def test_edits_that_were_not_saved_are_gone_on_with(wb, panel):
     assert "not saved" in again.front.design["bar"]["note"]["words"]
     hear(again, "reload")
     assert not again.design.changed
-    assert show_design(wb).design is not again.design
+    again.close()
+    assert not show_design(wb).design.steps
+
+
+def test_panels_of_one_loadout_show_the_same_edits(wb):
+    cast = CastPanel(wb.cast("a tool"), bench=wb)
+    cast.heard({"kind": "mode", "mode": "design"})
+    one, other = DesignPanel(wb, wb.design()), DesignPanel(wb, wb.design("Ask"))
+    hear(one, "add", materia="Narrate")
+    assert "Socket-6" in cast.designing.canvas.graph.sockets
+    assert cast.front.design["bar"]["changed"]
+    assert "Socket-6" not in other.canvas.graph.sockets, "of another loadout"
+    # The edits of both are in what either of them saves, and neither finds its file changed.
+    cast.heard({"kind": "add", "materia": "Build"})
+    assert hear(one, "save", to="this notebook")["bar"]["note"] == {
+        "sign": "status",
+        "words": "saved in this notebook",
+    }
+    assert not cast.front.design["bar"]["changed"]
+    assert {"Socket-6", "Socket-7"} <= wb.graph("Plan-Build-Eval").sockets.keys()
+    # What is open in one panel is not put aside when the other is closed.
+    hear(one, "add", materia="Plan")
+    one.close()
+    assert DesignPanel(wb, wb.design()).session is cast.designing.session
+    # A cast that is begun shows in the panel that began it.
+    hear(other, "cast", request="another tool")
+    assert len(other.view.children) == 2
+    assert cast.designing is not None
+
+
+def test_a_second_panel_shows_what_was_changed_on_disk(wb, panel):
+    draft = wb.design()
+    draft.add_socket("Narrate")
+    wb.save_design(draft, "notebook", anyway=True)
+    other = DesignPanel(wb, wb.design())
+    assert "Socket-6" in panel.design.document["sockets"]
+    hear(other, "undo")
+    assert "Socket-6" not in panel.canvas.graph.sockets
 
 
 def test_a_panel_has_few_widgets_and_closing_frees_them(wb):

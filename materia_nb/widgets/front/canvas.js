@@ -385,6 +385,9 @@ export function canvasPart(host, send) {
   const ownKeys = (event) => event.target.setAttribute?.("data-lm-suppress-shortcuts", "true");
   const whole = graph.closest(".mnb-surface") || graph;
   whole.addEventListener("focusin", ownKeys);
+  // cytoscape keeps where it is on the page, and is not told when something above it grows or the page has just scrolled.
+  const measured = () => cy?.renderer().invalidateContainerClientCoordsCache();
+  for (const name of ["pointerover", "pointerdown"]) graph.addEventListener(name, measured, true);
   graph.addEventListener("wheel", wheel, { capture: true, passive: false });
   graph.addEventListener("contextmenu", rightClick);
   graph.addEventListener("keydown", keys);
@@ -449,6 +452,7 @@ export function canvasPart(host, send) {
       theme.disconnect();
       menu.close();
       design.destroy();
+      for (const name of ["pointerover", "pointerdown"]) graph.removeEventListener(name, measured, true);
       graph.removeEventListener("wheel", wheel, { capture: true });
       graph.removeEventListener("contextmenu", rightClick);
       graph.removeEventListener("keydown", keys);

@@ -2,6 +2,7 @@
 import { h, svg } from "./dom.js";
 
 const CANVAS_MATERIA = "application/x-mnb-materia";
+const CANVAS_BESIDE = 8; // how far the middle of the handle stands from the card
 
 /**
  * @param {HTMLElement} graph the box of the canvas
@@ -29,8 +30,9 @@ export function canvasDesign(graph, host, canvas) {
     if (!shows) return;
     const at = one.renderedPosition(), zoom = canvas.cy.zoom();
     const right = canvas.direction === "right";
-    handle.style.left = `${at.x + (right ? (one.data("w") / 2) * zoom : 0)}px`;
-    handle.style.top = `${at.y + (right ? 0 : (one.data("h") / 2) * zoom)}px`;
+    // Beside the card, so that of a small one too the middle can be clicked.
+    handle.style.left = `${at.x + (right ? (one.data("w") / 2) * zoom + CANVAS_BESIDE : 0)}px`;
+    handle.style.top = `${at.y + (right ? 0 : (one.data("h") / 2) * zoom + CANVAS_BESIDE)}px`;
     handle.dataset.element = one.id();
   };
   /** Let lines go straight, and their words go with them. */
@@ -68,7 +70,9 @@ export function canvasDesign(graph, host, canvas) {
       handle.removeEventListener("pointercancel", stop);
       path.removeAttribute("d");
       aim?.removeClass("aimed");
-      if (now.type === "pointerup" && aim && aim.id() !== from.id()) canvas.send("connect", { from: from.id(), to: aim.id() });
+      if (now.type !== "pointerup") return;
+      if (Math.hypot(now.clientX - event.clientX, now.clientY - event.clientY) < 4) canvas.pick(from.id());
+      else if (aim && aim.id() !== from.id()) canvas.send("connect", { from: from.id(), to: aim.id() });
     };
     handle.addEventListener("pointermove", move);
     handle.addEventListener("pointerup", stop);
