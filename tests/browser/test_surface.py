@@ -208,7 +208,7 @@ wb.agent("Plan", lambda: {"workItems": [{"title": "a", "context": "b"}]})
 def broken():
     raise ValueError("no line")
 wb.agent("Build", broken)
-c = wb.cast("a guide"); c.breakpoints.add("Socket-3"); c.set_budget(1000); c.step()
+c = wb.cast("a guide"); c.breakpoints.add("Socket-3"); c.edit.budget(1000); c.step()
 c
 """
 
