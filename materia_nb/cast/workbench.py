@@ -644,7 +644,7 @@ class Workbench:
     def sweep(  # noqa: PLR0913, PLR0917 - the axes of the grid, in the order in which they are thought of
         self,
         loadouts: str | Sequence[str] | None = None,
-        requests: str | Sequence[str] | Mapping[str, str] = (),
+        requests: str | Sequence[str] | Mapping[str, str] | Any = (),
         agents: object = None,
         repeat: int = 1,
         checks: Mapping[str, Check] | Sequence[Check] | Check | None = None,
@@ -668,7 +668,8 @@ class Workbench:
 
         Args:
             loadouts: which; the chosen one by default.
-            requests: what is asked for, or a dict of names to that.
+            requests: what is asked for, or a dict of names to that; or a ``Dataset`` of pydantic-evals (the extra
+                ``evals``), whose evaluators are then asked as checks: they get what the last step answered as output.
             agents: who answers: one choice as for :meth:`cast`, or an agent for everyone; a list of these, or a dict of
                 labels to them. Whoever is set answers if left out.
             repeat: how often each is cast.
@@ -686,6 +687,7 @@ class Workbench:
         Raises:
             MateriaError: a loadout has problems, a name is unknown, or what is asked for makes no grid (``usage``).
         """
+        from materia_nb.cast.sweep.datasets import checks_of, is_dataset, requests_of
         from materia_nb.cast.sweep.grid import Grid
         from materia_nb.cast.sweep.results import FIELDS
         from materia_nb.cast.sweep.sweeping import sweep
@@ -695,11 +697,15 @@ class Workbench:
             [loadouts] if isinstance(loadouts, str) else list(loadouts or [self.library.needs(self.chosen)])
         )
         folder = self.artifact_root / "sweep" if dir is None else self.project / expanded(Path(dir))
+        asked = named_checks(checks, (*FIELDS, "passed"))
+        if is_dataset(requests):
+            evaluated = named_checks(checks_of(requests), (*FIELDS, "passed", *asked))
+            requests, asked = requests_of(requests), {**evaluated, **asked}
         grid = Grid(names, requests, agents, repeat, tuple(allow), self._is_answerer)
         places = grid.places(lambda name, who: self._prepared(self.graph(name), who, pins), folder)
         return sweep(
             places,
-            named_checks(checks, (*FIELDS, "passed")),
+            asked,
             folder,
             executor,
             retry=retry,
