@@ -1,86 +1,82 @@
-"""Where a run stops: breakpoints in front of sockets, watched paths of the state."""
+"""Where the runs of a cast stop: its breakpoints, which belong to the loadout and are kept over kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
 
+from materia_nb.cast.breakpoint import (
+    BreakKind,
+    Breakpoint,
+    Condition,
+    Stops,
+    read_breakpoints,
+    write_breakpoints,
+)
 from materia_nb.cast.runner import Runner
-from materia_nb.cast.snapshot import Stops
-from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.jsonvalue import MISSING, get_path, same, split_path
-from materia_nb.loadout.graph import END, Graph
+from materia_nb.jsonvalue import split_path
+from materia_nb.loadout.graph import END, Graph, Socket
 
 Pause: TypeAlias = Literal[
     "complete", "failed", "aborted", "person", "breakpoint", "until", "steps", "stopped"
 ]
 """Why a run stopped."""
 
-Condition: TypeAlias = Callable[[Any], bool]
-"""Whether a run stops at a breakpoint: a function of the cast."""
-
 OVER: Final[Mapping[str, Pause]] = {"complete": "complete", "failed": "failed", "aborted": "aborted"}
 """Why a run stops at a status in which nothing goes on."""
 
 
 class Breakpoints:
-    """Where runs stop: what the casts of one loadout share in a workbench, forked and resumed ones too.
+    """What the casts of one loadout share in a workbench, forked and resumed ones too; a file keeps it over kernels.
 
     Attributes:
-        sockets: those that runs stop in front of, each with its condition if it has one.
-        paths: those in the state that stop a run when a step changes what is there.
+        conditions: the breakpoints, each with its condition if it has one.
+        problem: why they were not read, or are not kept, until somebody was told.
     """
 
-    def __init__(self) -> None:
-        """Begin with none."""
-        self.sockets: dict[str, Condition | None] = {}
-        self.paths: dict[str, list[str]] = {}
-
-    def take_over(self, other: Breakpoints) -> None:
-        """Add those of another cast."""
-        self.sockets.update(other.sockets)
-        self.paths.update(other.paths)
-
-    def on(self, path: str) -> None:
-        """Stop behind a step that changes what stands at a dotted path; raises MateriaError (``bad_path``)."""
-        segments = split_path(path.strip())
-        if not segments:
-            raise MateriaError("The path names nothing.", hint="such as plan.approved", kind="bad_path")
-        self.paths[".".join(segments)] = segments
-
-    def clear(self, socket: str | None = None, path: str | None = None) -> None:
-        """Take a socket or a path away; without either, all of them."""
-        if socket is None and path is None:
-            self.sockets.clear()
-            self.paths.clear()
-        if socket is not None:
-            self.sockets.pop(socket, None)
+    def __init__(self, path: Path | None = None, loadout: str = "") -> None:
+        """Begin with those that the file at ``path`` keeps for a loadout; without a path, with none."""
+        self._path, self._loadout = path, loadout
+        self.conditions: dict[Breakpoint, Condition | None] = {}
+        self.problem = ""
+        self._refused = False
         if path is not None:
-            self.paths.pop(".".join(split_path(path.strip())), None)
+            found, self.problem = read_breakpoints(path, loadout)
+            self.conditions = dict.fromkeys(found)
 
-    def hit(self, target: str | None, cast: object) -> bool:
-        """Whether the socket that comes next has a breakpoint whose condition, if it has one, holds for ``cast``."""
-        if target is None or target not in self.sockets:
-            return False
-        condition = self.sockets[target]
-        return condition is None or bool(condition(cast))
+    def put(self, made: Mapping[Breakpoint, Condition | None]) -> None:
+        """Add some; each takes the place of the one that stops there already, whatever time it was for."""
+        there = {one.every_time for one in made}
+        self._change(
+            {**{one: how for one, how in self.conditions.items() if one.every_time not in there}, **made}
+        )
 
-    def changed(self, steps: Sequence[StepRecord]) -> list[str]:
-        """Return the watched paths that the latest step changed."""
-        if not steps:
-            return []
-        step = steps[-1]
-        before, after = dict(step.before.data), dict(step.after.data)
-        return [
-            path
-            for path, segments in self.paths.items()
-            if not _unchanged(get_path(before, segments), get_path(after, segments))
-        ]
+    def remove(self, those: Iterable[Breakpoint]) -> None:
+        """Take some away, whatever time they are for."""
+        gone = {one.every_time for one in those}
+        self._change({one: how for one, how in self.conditions.items() if one.every_time not in gone})
+
+    def _change(self, after: dict[Breakpoint, Condition | None]) -> None:
+        before, self.conditions = self.conditions, after
+        kept, was = ([one for one, how in now.items() if how is None] for now in (after, before))
+        if self._path is None or kept == was:
+            return
+        try:
+            write_breakpoints(self._path, self._loadout, kept)
+        except MateriaError as error:
+            if not self._refused:
+                self.problem = f"Breakpoints last as long as this kernel only. {' '.join(str(error).split())}"
+            self._refused = True
 
 
 class CastBreakpoints(Stops):
-    """Where the runs of one cast stop: ``cast.breakpoints``. Casts of one loadout in a workbench share them."""
+    """Where the runs of one cast stop: ``cast.breakpoints``. Casts of one loadout in a workbench share them.
+
+    Iterating gives each :class:`~materia_nb.cast.breakpoint.Breakpoint`; those of a workbench are there in the next
+    kernel too, except those with a condition.
+    """
 
     def __init__(self, shared: Breakpoints, runner: Runner) -> None:
         """Change ``shared`` for the cast that ``runner`` runs; its watchers are told."""
@@ -90,49 +86,192 @@ class CastBreakpoints(Stops):
     def share(self, shared: Breakpoints) -> None:
         """Share where runs stop with other casts; what this one was told already is shared too."""
         if shared is not self.shared:
-            shared.take_over(self.shared)
+            if self.shared.conditions:
+                shared.put(self.shared.conditions)
             self.shared = shared
+            self._tell_problem()
 
     @property
-    def sockets(self) -> Mapping[str, Condition | None]:
-        """The sockets that runs stop in front of, each with its condition if it has one."""
-        return self.shared.sockets
+    def conditions(self) -> Mapping[Breakpoint, Condition | None]:
+        """The breakpoints, each with its condition if it has one."""
+        return self.shared.conditions
 
     @property
-    def paths(self) -> Mapping[str, Sequence[str]]:
-        """The paths in the state that stop a run when a step changes what is there."""
-        return self.shared.paths
+    def hit(self) -> list[Breakpoint]:
+        """The breakpoints that the cast is at now, whatever their conditions say."""
+        if not self.conditions:
+            return []
+        upcoming = self._runner.snapshot().next_socket
+        return [one for one in self if one.hit(self._runner.session, upcoming)]
 
-    @property
-    def changed(self) -> list[str]:
-        """The watched paths that the latest step changed."""
-        return self.shared.changed(self._runner.session.steps)
+    def reached(self, cast: object) -> bool:
+        """Whether ``cast``, which this belongs to, is at a breakpoint whose condition, if it has one, holds."""
+        found = [self.conditions[one] for one in self.hit]
+        return any(condition is None or condition(cast) for condition in found)
 
-    def add(self, socket: str, condition: Condition | None = None) -> None:
-        """Make runs stop in front of ``socket``, whenever ``condition`` holds if one is given.
+    def add(
+        self,
+        socket: str | None = None,
+        condition: Condition | None = None,
+        *,
+        after: bool = False,
+        edge: int | str | None = None,
+        refused: bool = False,
+        not_satisfied: bool = False,
+        nth: int | None = None,
+    ) -> None:
+        """Make runs stop at a socket: in front of it, unless it is said where else.
+
+        Such as::
+
+            cast.breakpoints.add("Socket-3")
+            cast.breakpoints.add("Socket-3", after=True, nth=3)
+            cast.breakpoints.add("Socket-4", edge=2)
+            cast.breakpoints.add("Socket-4", edge="end")
+            cast.breakpoints.add(refused=True)
+            cast.breakpoints.add("Socket-4", lambda cast: len(cast.steps) > 20, not_satisfied=True)
+
+        Args:
+            socket: which; may be left out for an output of any socket that is refused or not satisfied.
+            condition: a function of the cast; runs stop only where it holds. It is gone with this kernel.
+            after: behind the socket.
+            edge: when this way out of it is taken: an edge by its number, from 1, or all ways to a socket or ``end``.
+                A loop that is passed over because its list is empty takes none.
+            refused: when its output is refused, before the repair turn.
+            not_satisfied: when it says that it is not satisfied, with an item or whatever else it judges.
+            nth: only the n-th time in a cast, counted from its start, whatever the condition said before.
 
         Raises:
-            MateriaError: there is no such socket (``unknown_socket``).
+            MateriaError: there is no such socket (``unknown_socket``) or way, or more than one place is meant (``usage``).
         """
-        check_socket(self._runner.rules.graph, socket)
-        self.shared.sockets[socket] = condition
-        self._runner.tell()
+        made = self._meant(socket, after, edge, refused, not_satisfied)
+        self._put(made._replace(nth=_checked(nth)), condition)
 
-    def watch(self, path: str) -> None:
-        """Make runs stop after a step that changes what stands at a dotted path in the state.
+    def watch(self, path: str, *, nth: int | None = None) -> None:
+        """Make runs stop after a step, or the n-th step, that changes what stands at a dotted path in the state.
 
         Appearing and going away are changes too.
 
         Raises:
             MateriaError: the path names nothing (``bad_path``).
         """
-        self.shared.on(path)
+        self._put(Breakpoint("changed", path=_path(path), nth=_checked(nth)))
+
+    def clear(
+        self,
+        socket: str | None = None,
+        path: str | None = None,
+        *,
+        after: bool = False,
+        edge: int | str | None = None,
+        refused: bool = False,
+        not_satisfied: bool = False,
+    ) -> None:
+        """Take breakpoints away: all of a socket, a watched path, or the one that :meth:`add` makes of the same.
+
+        Without anything, all of them.
+        """
+        if after or edge is not None or refused or not_satisfied:
+            gone = [self._meant(socket, after, edge, refused, not_satisfied)]
+        elif socket is None and path is None:
+            gone = list(self)
+        else:
+            gone = [one for one in self if socket is not None and one.socket == socket]
+        if path is not None:
+            gone.append(Breakpoint("changed", path=_path(path)))
+        self.remove(*gone)
+
+    def remove(self, *those: Breakpoint) -> None:
+        """Take away breakpoints, as iterating gives them."""
+        self.shared.remove(those)
+        self._told()
+
+    def toggle(self, one: Breakpoint) -> None:
+        """Add a breakpoint, or take it away if it is there.
+
+        Raises:
+            MateriaError: the loadout has no such socket or way.
+        """
+        if one.every_time in {there.every_time for there in self}:
+            self.remove(one)
+        else:
+            self._check(one)
+            self._put(one)
+
+    def _put(self, one: Breakpoint, condition: Condition | None = None) -> None:
+        self.shared.put({one: condition})
+        self._told()
+
+    def _told(self) -> None:
+        self._tell_problem()
         self._runner.tell()
 
-    def clear(self, socket: str | None = None, path: str | None = None) -> None:
-        """Take a breakpoint or a watched path away; without either, all of them."""
-        self.shared.clear(socket, path)
-        self._runner.tell()
+    def _tell_problem(self) -> None:
+        if self.shared.problem:
+            self._runner.messages.append(self.shared.problem)
+            self.shared.problem = ""
+
+    def _meant(
+        self, socket: str | None, after: bool, edge: int | str | None, refused: bool, not_satisfied: bool
+    ) -> Breakpoint:
+        kinds: dict[BreakKind, bool] = {
+            "after": after,
+            "edge": edge is not None,
+            "refused": refused,
+            "not_satisfied": not_satisfied,
+        }
+        meant = [kind for kind, given in kinds.items() if given] or ["before"]
+        if len(meant) > 1:
+            raise MateriaError(
+                f"A breakpoint stops at one thing, not at {' and '.join(meant)}.",
+                hint="add one for each",
+                kind="usage",
+            )
+        one = Breakpoint(meant[0], socket, edge)
+        self._check(one)
+        return one
+
+    def _check(self, one: Breakpoint) -> None:
+        graph = self._runner.rules.graph
+        if one.socket is not None:
+            check_socket(graph, one.socket)
+        elif one.kind in ("before", "after", "edge"):
+            raise MateriaError(
+                "The socket of the breakpoint is missing.",
+                hint="only refused and not_satisfied can mean any socket",
+                kind="usage",
+            )
+        if one.kind == "edge" and one.socket is not None:
+            _check_way(graph, graph.sockets[one.socket], one.edge)
+
+
+def _check_way(graph: Graph, socket: Socket, edge: int | str | None) -> None:
+    """Raise MateriaError (``unknown_edge``) when a socket has no such way out."""
+    routes = [route for loop in graph.loops.values() for route in loop.routes if route.source == socket.id]
+    targets = dict.fromkeys([*(one.to for one in socket.edges), *(one.target for one in routes), END])
+    if edge in targets or (isinstance(edge, int) and 1 <= edge <= len(socket.edges)):
+        return
+    ways = [f"{number} to {one.to}" for number, one in enumerate(socket.edges, 1)]
+    raise MateriaError(
+        f"{socket.id} has no edge {edge!r}.",
+        hint=f"its edges: {', '.join(ways) or 'none'}; it can lead to {', '.join(targets)}",
+        kind="unknown_edge",
+    )
+
+
+def _checked(nth: int | None) -> int | None:
+    if nth is not None and (type(nth) is not int or nth < 1):
+        raise MateriaError(
+            f"The n-th time is a whole number from 1 up, not {nth!r}.", hint="such as nth=3", kind="usage"
+        )
+    return nth
+
+
+def _path(path: str) -> str:
+    segments = split_path(path.strip())
+    if not segments:
+        raise MateriaError("The path names nothing.", hint="such as plan.approved", kind="bad_path")
+    return ".".join(segments)
 
 
 def check_socket(graph: Graph, socket: str, *, also_end: bool = False) -> None:
@@ -143,9 +282,3 @@ def check_socket(graph: Graph, socket: str, *, also_end: bool = False) -> None:
             hint=did_you_mean(socket, graph.sockets),
             kind="unknown_socket",
         )
-
-
-def _unchanged(before: object, after: object) -> bool:
-    if before is MISSING or after is MISSING:
-        return before is after
-    return same(before, after)

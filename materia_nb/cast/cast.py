@@ -75,7 +75,7 @@ class Cast:
 
     @property
     def breakpoints(self) -> CastBreakpoints:
-        """Where runs stop: ``cast.breakpoints.add("Socket-3")``, ``cast.breakpoints.watch("plan.approved")``."""
+        """Where runs stop: ``cast.breakpoints.add("Socket-3", after=True)``, ``cast.breakpoints.watch("plan.approved")``."""
         stops = self.runner.stops
         assert isinstance(stops, CastBreakpoints)  # noqa: S101 - see __init__
         return stops
@@ -315,8 +315,8 @@ class Cast:
             self.runner.stop.clear()
             return self._advance()
 
-    def _advance(self) -> StepRecord | None:
-        return self.runner.session.steps.latest if self.runner.advance() else None
+    def _advance(self, breaks: Callable[[], bool] = lambda: False) -> StepRecord | None:
+        return self.runner.session.steps.latest if self.runner.advance(breaks) else None
 
     def enter(self) -> StepRecord | None:
         """Enter the next socket without running it: its prompt can then be read, and edited, before it is asked.
@@ -336,8 +336,8 @@ class Cast:
     def run(self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None) -> Pause:
         """Step until the cast is over or must stop, and say why it stopped.
 
-        Breakpoints and a socket given as ``until`` stop the run in front of a socket, but not
-        in front of the one where it starts; a watched path stops it behind the step that changed it.
+        A socket given as ``until`` stops the run in front of it, but not where it starts, and so do
+        breakpoints; one on a refused output stops it before the repair turn.
 
         Args:
             until: a socket to stop in front of (``end`` for the end), or a condition looked at
@@ -354,12 +354,18 @@ class Cast:
         with self.runner.lock():
             self.runner.begin()
             self.runner.stop.clear()
-        taken = 0
+        taken, broken_off = 0, False
+
+        def breaks() -> bool:
+            nonlocal broken_off
+            broken_off = self.breakpoints.reached(self)
+            return broken_off
+
         try:
-            while not (pause := self._pause(until, steps, taken)):
+            while not (pause := self._pause(until, steps, taken, broken_off=broken_off)):
                 with self.runner.lock():
                     self.runner.begin()
-                    self._advance()
+                    self._advance(breaks)
                 taken += 1
         except BaseException:
             # What went wrong is told; that the derived files are not there yet follows from it.
@@ -370,31 +376,25 @@ class Cast:
         return pause
 
     def _pause(
-        self, until: str | Callable[[Cast], bool] | None, steps: int | None, taken: int
+        self, until: str | Callable[[Cast], bool] | None, steps: int | None, taken: int, *, broken_off: bool
     ) -> Pause | None:
-        """Whether a run that has taken so many steps stops here, and why."""
+        """Whether a run that has taken so many steps stops here, and why; one ``broken_off`` owes a repair turn."""
         status = self.status
         if status in OVER:
             return OVER[status]
         if self.runner.stop.is_set():
             return "stopped"
         if (status == "waiting" and taken) or status == "held":
-            return "person"
+            return "breakpoint" if broken_off else "person"
         if steps is not None and taken >= steps:
             return "steps"
-        if taken and self._at_breakpoint():
+        if taken and self.breakpoints.reached(self):
             return "breakpoint"
         if callable(until):
             there = until(self)
         else:
             there = taken > 0 and until is not None and self.now.next_socket == until
         return "until" if there else None
-
-    def _at_breakpoint(self) -> bool:
-        stops = self.breakpoints
-        if stops.sockets and stops.shared.hit(self.now.next_socket, self):
-            return True
-        return bool(stops.changed)
 
     def reply(self, answer: str | Mapping[str, JSON]) -> StepRecord:
         """Answer the agent socket that is waiting, as a person; an object is sent as JSON.

@@ -32,7 +32,8 @@ from materia_nb.agents.interface import (
 )
 from materia_nb.agents.prepared import PinnedAgent
 from materia_nb.agents.table import AgentTable
-from materia_nb.cast.snapshot import Live, Snapshot, Stops, refuse_recorded
+from materia_nb.cast.breakpoint import Stops
+from materia_nb.cast.snapshot import Live, Snapshot, refuse_recorded
 from materia_nb.engine import decide
 from materia_nb.engine import events as ev
 from materia_nb.engine import step as engine
@@ -278,8 +279,11 @@ class Runner:
         """Enter the next socket, or come to the end."""
         self.do(decide.enter)
 
-    def advance(self) -> bool:
-        """Run one socket; False when the cast only came to its end."""
+    def advance(self, breaks: Callable[[], bool] = lambda: False) -> bool:
+        """Run one socket; False when the cast only came to its end.
+
+        ``breaks`` tells, after an output that is asked for once more, whether to stop before that.
+        """
         due = pending(self.rules, self.session)
         if not due or self.session.state.status == "held":
             raise over(self.session)
@@ -293,7 +297,7 @@ class Runner:
                 if due[0].what == "utility" and visit is not None and self._pinned(visit) is None:
                     self._run_utility(visit)
                 else:
-                    self._ask(due)
+                    self._ask(due, breaks)
             finally:
                 if self._unwritten:
                     self._write([], self.session)
@@ -400,7 +404,7 @@ class Runner:
         """
         self._ask(pending(self.rules, self.session))
 
-    def _ask(self, due: tuple[Pending, ...]) -> None:
+    def _ask(self, due: tuple[Pending, ...], breaks: Callable[[], bool] = lambda: False) -> None:
         """Ask for what is due; of several things for the first, since one at a time is done here."""
         while due and due[0].what in ("agent", "utility") and not self.stop.is_set():
             visit = due[0].visit
@@ -434,6 +438,8 @@ class Runner:
                 return
             self.arrived(reply, pinned=pinned.name if pinned else None)
             due = pending(self.rules, self.session)
+            if due and due[0].visit is not None and breaks():
+                return
 
     def _turn(self, visit: Visit, here: SocketRules) -> Turn:
         session, materia, item = self.session, here.socket.materia, visit.item

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.accepted import Suggestion, conclusion_of, suggestions_of
+from materia_nb.cast.breakpoint import Stops
 from materia_nb.cast.listing import StepList, nth
 from materia_nb.engine import decide
 from materia_nb.engine import step as engine
@@ -39,20 +40,6 @@ LIMITS: Final = frozenset(
     {"repair_exhausted", "edge_traversals_exhausted", "no_advance_cycles_exhausted", "budget"}
 )
 """The kinds of failure in which a limit was reached (R18, R19, R20)."""
-
-
-class Stops:
-    """Where runs stop."""
-
-    @property
-    def sockets(self) -> Mapping[str, object]:
-        """The sockets that runs stop in front of, each with its condition if it has one."""
-        return {}
-
-    @property
-    def paths(self) -> Mapping[str, Sequence[str]]:
-        """The paths in the state that stop a run when a step changes what is there."""
-        return {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from materia_nb.agents.interface import Agent
 from materia_nb.agents.prepared import RecordedAgent, ScriptedAgent
 from materia_nb.agents.table import AgentTable
 from materia_nb.cast import Breakpoints, Cast, Plan, Prepared, open_cast, resume_cast, start_cast
+from materia_nb.cast.breakpoint import FILE
 from materia_nb.cast.library import Library, check_name, copy_scripts, spoken, utility_folder
 from materia_nb.cast.listing import CastList
 from materia_nb.cast.pins import Chosen, choose, names_of, needs_name, needs_pinned
@@ -920,7 +921,10 @@ class Workbench:
         """Make a cast the one that verbs are about; it stops where casts of its loadout were told to stop."""
         if cast.now.writable:
             copy_scripts(cast.graph)
-        cast.breakpoints.share(self._stops.setdefault(cast.graph.name, Breakpoints()))
+        name = cast.graph.name
+        if name not in self._stops:
+            self._stops[name] = Breakpoints(self.artifact_root / FILE, name)
+        cast.breakpoints.share(self._stops[name])
         self.cast_ = cast
         self._open[cast.run_dir.resolve()] = cast
         return cast

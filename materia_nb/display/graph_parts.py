@@ -35,6 +35,7 @@ class Marks:
         last_route: the route taken last.
         progress: items done and in all, by loop id.
         breakpoints: ids of sockets with a breakpoint.
+        break_routes: the routes with a breakpoint.
         remarks: codes of the remarks on a complete cast by socket id (R45).
         budgets: traversals used and allowed, by (socket id, place), of the edges that are counted now (R18).
         in_item: whether these are counted for the current item.
@@ -57,6 +58,7 @@ class Marks:
     last_route: Route | None = None
     progress: Mapping[str, tuple[int, int]] = field(default_factory=_nothing)
     breakpoints: frozenset[str] = frozenset()
+    break_routes: frozenset[Route] = frozenset()
     remarks: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
     budgets: Mapping[tuple[str, int], tuple[int, int]] = field(default_factory=_nothing)
     in_item: bool = False

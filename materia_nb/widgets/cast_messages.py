@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from materia_nb.cast.breakpoint import breakpoint_of
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import MISSING, get_path, pretty
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import checked, items_text, only_text, typed_value, verdict_text
-from materia_nb.widgets.inspecting import check_element
+from materia_nb.widgets.inspecting import check_element, stops_at
 from materia_nb.widgets.inspector_tabs import TABS
 from materia_nb.widgets.item_marks import base_of, issues_of, rebuilt
 from materia_nb.widgets.standing import asked_key
@@ -159,19 +160,19 @@ class CastMessages:
     # -- where runs stop -----------------------------------------------------------------
 
     def _on_break(self, values: Values) -> None:
-        socket = self._socket(values)
-        if socket in self.cast.breakpoints.sockets:
-            self.cast.breakpoints.clear(socket)
+        """Set a breakpoint or take it away; of a part of the graph, whichever it has."""
+        breakpoints = self.cast.breakpoints
+        if (given := values.get("breakpoint")) is not None:
+            breakpoints.toggle(breakpoint_of(given))
         else:
-            self.cast.breakpoints.add(socket)
-        self.panel.graph_changed()
-
-    def _on_unbreak(self, values: Values) -> None:
-        name = only_text(values, "id", 1_000)
-        if values.get("of") == "path":
-            self.cast.breakpoints.clear(path=name)
-        else:
-            self.cast.breakpoints.clear(name)
+            element = values.get("element")
+            kind, key = element if isinstance(element, list | tuple) and len(element) == 2 else (None, None)
+            possible = stops_at(self.cast.now, check_element(self.cast.now, kind, key))
+            there = [one for one in breakpoints if one.every_time in possible]
+            if there:
+                breakpoints.remove(*there)
+            elif possible:
+                breakpoints.toggle(possible[1 if values.get("after") is True else 0])
         self.panel.graph_changed()
 
     def _on_clear_breaks(self, _: Values) -> None:

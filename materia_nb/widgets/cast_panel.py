@@ -195,7 +195,9 @@ class CastPanel(Panel):
             self.select(None)
         elif kind == "open" and isinstance(what := gesture.get("what"), list | tuple) and len(what) == 2:
             self.heard({"kind": "select", "element": {"kind": what[0], "id": what[1]}})
-        elif kind in ("break", "run_to"):
+        elif kind == "break":
+            self.heard({"kind": kind, "element": gesture.get("what"), "after": gesture.get("after")})
+        elif kind == "run_to":
             self.heard({"kind": kind, "socket": gesture.get("id")})
 
     def look(self, number: int | None) -> None:

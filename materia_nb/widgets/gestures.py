@@ -75,6 +75,8 @@ def gesture(kind: str, values: Mapping[Any, Any], picks: Mapping[str, Pick]) -> 
             number = values[name]
             near = isinstance(number, int | float) and abs(number) < _FARTHEST
             message[name] = float(number) if near else 0.0
+    if kind == "break" and values.get("after") is True:
+        message["after"] = True
     if kind == "drop":
         message["materia"] = shorten(values.get("materia"), 300)
     return message

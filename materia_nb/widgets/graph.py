@@ -165,8 +165,8 @@ class GraphPanel(Panel):
     def on_gesture(self, callback: Gesture) -> Callable[[], None]:
         """Call ``callback(message)`` for what a person does on the canvas beside selecting; returns a function that ends it.
 
-        A message is a dict whose ``kind`` is ``ground`` (a click beside everything), ``open`` (``what``), ``break``,
-        ``run_to`` (``id``) or, in design mode, ``connect`` (``from``,
+        A message is a dict whose ``kind`` is ``ground`` (a click beside everything), ``open`` (``what``), ``break``
+        (``what``, and ``after`` where it is meant behind a socket), ``run_to`` (``id``) or, in design mode, ``connect`` (``from``,
         ``to``), ``move`` (``id``, ``x``, ``y``: the centre in pixels of the picture), ``marquee`` (``ids``), ``delete``
         (``ids``, ``what``), ``drop`` (``materia``, ``x``, ``y``), ``undo``, ``redo``, ``copy``, ``cut``, ``paste`` or
         ``duplicate``. ``what`` is a kind and id as :meth:`select` takes them, ids of sockets are checked.

@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+from materia_nb.cast.breakpoint import BreakKind, Breakpoint
 from materia_nb.cast.listing import way_words
 from materia_nb.cast.views.handoff_view import HandoffView, TranslationView
 from materia_nb.cast.views.status import loop_progress, marks_of
 from materia_nb.display.escape import part, plain
-from materia_nb.display.graph_parts import Link, advance_words, kind_words, links, loop_words, who_words
+from materia_nb.display.graph_parts import (
+    END_SIGN,
+    Link,
+    advance_words,
+    kind_words,
+    links,
+    loop_words,
+    who_words,
+)
 from materia_nb.engine import step as engine
 from materia_nb.engine.prompt import Prompt
 from materia_nb.errors import MateriaError
 from materia_nb.insight.why import HEADERS
+from materia_nb.loadout.graph import END
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.widgets.blocks import (
     Block,
@@ -81,6 +91,19 @@ def _is_there(cast: Snapshot, kind: str, key: str) -> bool:
     return any(link.key == key and link.kind in wanted for link in links(cast.graph))
 
 
+def stops_at(cast: Snapshot, element: Element) -> list[Breakpoint]:
+    """Return the breakpoints that an element of the graph can have, the plainest first; none of an item or a loop."""
+    if element.kind == "socket":
+        asked = not cast.graph.sockets[element.id].is_utility
+        kinds: tuple[BreakKind, ...] = ("before", "after", *(("refused", "not_satisfied") if asked else ()))
+        return [Breakpoint(kind, element.id) for kind in kinds]
+    if element.kind not in ("edge", "exit"):
+        return []
+    link = next(one for one in links(cast.graph) if one.key == element.id)
+    anyway = Breakpoint("edge", link.source, END if link.target == END_SIGN else link.target)
+    return [anyway] if link.place is None else [Breakpoint("edge", link.source, link.place + 1), anyway]
+
+
 # -- about ---------------------------------------------------------------------------------
 
 
@@ -103,7 +126,7 @@ def _socket(cast: Snapshot, key: str) -> list[Block]:
         ("answered by", who_words(key, marks) or ("a process" if socket.is_utility else "")),
         ("group", socket.materia.group or ""),
         ("visits", str(marks.visits.get(key, 0))),
-        ("breakpoint", "runs stop in front of it" if key in marks.breakpoints else ""),
+        ("breakpoint", "; ".join(one.words(cast.graph) for one in cast.breakpoints if one.socket == key)),
         ("output", socket.parse + (" (derived)" if socket.parse_derived else "")),
         ("protocol", "" if socket.is_utility else socket.handoff),
         (

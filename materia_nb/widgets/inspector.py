@@ -104,7 +104,7 @@ class Inspector:
         state = state_words(key, marks)
         facts += [("now", state)] if state else []
         facts += [("visits", str(marks.visits.get(key, 0)))] if self.cast is not None else []
-        facts += [("breakpoint", "runs stop in front of it")] if key in marks.breakpoints else []
+        facts += [("breakpoint", "runs stop here")] if key in marks.breakpoints else []
         facts.append(("output", socket.parse + (" (derived)" if socket.parse_derived else "")))
         facts += [("protocol", socket.handoff)] if not socket.is_utility else []
         if socket.iterator is not None:

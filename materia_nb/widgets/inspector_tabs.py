@@ -21,6 +21,7 @@ from materia_nb.widgets.inspecting import (
     last_handoffs,
     layers_of,
     preview,
+    stops_at,
     why_blocks,
 )
 from materia_nb.widgets.standing import names_of
@@ -71,7 +72,7 @@ def inspector_state(
         return _state(
             ("about",),
             tab,
-            _title_of(selected),
+            _title_of(cast, selected),
             _Tabs(now, None, cast, selected, busy=busy),
             busy=busy,
         )
@@ -245,7 +246,7 @@ def _socket_title(cast: Cast, element: Element | None, *, at_present: bool) -> d
         "chips": [chip for chip in chips if chip],
         "id": element.id,
         "present": at_present,
-        "stops": element.id in cast.breakpoints.sockets,
+        "stops": _stops(cast, element),
         "pinned": cast.now.pinned_at(element.id) is not None,
         "answered": any(step.socket == element.id and step.turns for step in cast.steps[-500:]),
     }
@@ -267,8 +268,25 @@ def _step_title(past: Snapshot, record: StepRecord | None) -> dict[str, Any]:
     }
 
 
-def _title_of(element: Element) -> dict[str, Any]:
+def _stops(cast: Cast, element: Element) -> list[list[Any]]:
+    """The breakpoints that an element can have: the words of each, what it is, and whether it is set."""
+    there = {one.every_time: one for one in cast.breakpoints}
+    names = {**names_of(cast.graph), END: "the end"}
+    return [
+        [there.get(one, one).words(cast.graph, names), one.as_json(), one in there]
+        for place, one in enumerate(stops_at(cast.now, element))
+        if element.kind == "socket" or not place or one in there
+    ]
+
+
+def _title_of(cast: Cast, element: Element) -> dict[str, Any]:
     if element.kind == "item":
         return {"kind": "item", "name": f"WI-{element.id}", "chips": ["work item"], "id": None}
     name = {"loop": f"loop {part(element.id, 60)}", "exit": "exit", "edge": "edge"}[element.kind]
-    return {"kind": element.kind, "name": name, "chips": [part(element.id, 60)], "id": None}
+    return {
+        "kind": element.kind,
+        "name": name,
+        "chips": [part(element.id, 60)],
+        "id": None,
+        "stops": _stops(cast, element),
+    }

@@ -284,9 +284,12 @@ class Scene:
         alone = link.kind == "edge" and self._pairs[link.traversal] == 1
         use = colour_use(link, marks)
         told = link_words(link, marks) or ("no edges: it ends" if link.kind == "implied" else "always")
+        stops = link.route in marks.break_routes
+        taken = {"now": "taken", "rim": "never", "A": "only-a", "B": "only-b"}.get(use, "")
         return {
-            "classes": {"now": "taken", "rim": "never", "A": "only-a", "B": "only-b"}.get(use, ""),
-            "words": f"{self._name(link.source)} → {self._name(link.target)}\n{told}",
+            "classes": f"{taken} break".strip() if stops else taken,
+            "words": f"{self._name(link.source)} → {self._name(link.target)}\n{told}"
+            + ("\nbreakpoint" if stops else ""),
             "label": live_chip(link, marks, stub=line.stub, alone=alone),
         }
 

@@ -99,9 +99,10 @@ def _stopped(
         return Standing("wants", f"wants you · draft of {name}", entered)
     if visit is not None and _is_person(cast, visit.socket):
         return Standing("wants", f"wants you · {name}", entered)
-    if place in cast.breakpoints.sockets or (runs.outcome == "breakpoint" and cast.breakpoints.changed):
-        changed = cast.breakpoints.changed
-        detail = f"a step changed {', '.join(f'state.{path}' for path in changed)}" if changed else ""
+    stops = cast.breakpoints.conditions
+    hit = [one for one in cast.breakpoints.hit if runs.outcome == "breakpoint" or stops.get(one) is None]
+    if hit:
+        detail = "; ".join(one.words(cast.graph, names) for one in hit)
         return Standing("breakpoint", f"at breakpoint · {name}", ended, detail)
     if visit is not None or runs.outcome == "stopped":
         return Standing("paused", f"paused · {name}", ended)
@@ -152,14 +153,12 @@ def bar_state(cast: Cast, runs: Runs, *, busy: bool, aborting: bool) -> dict[str
         "resendable": cast.now.prompt_cut_short is not None,
         "sockets": [*names.items(), (END, "the end")],
         "breaks": [
-            *(
-                {"kind": "socket", "id": one, "words": names.get(one, one)}
-                for one in cast.breakpoints.sockets
-            ),
-            *(
-                {"kind": "path", "id": one, "words": f"state.{part(one, 60)}"}
-                for one in cast.breakpoints.paths
-            ),
+            {
+                "breakpoint": one.as_json(),
+                "words": one.words(cast.graph, {**names, END: "the end"}),
+                "title": "only if its condition holds" if how else "",
+            }
+            for one, how in cast.breakpoints.conditions.items()
         ],
         "counts": _counts(cast),
         "tokens": usage.tokens,

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from materia_nb.cast.breakpoint import Breakpoint
 from materia_nb.cast.listing import step_table
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.display.bundle import Shown, bundle, picture
 from materia_nb.display.calls import call_words, calls_html, judged_words, layers_html, layers_text
 from materia_nb.display.escape import plain, shorten
-from materia_nb.display.graph_parts import Marks
+from materia_nb.display.graph_parts import END_SIGN, Marks, Route, links
 from materia_nb.display.html import (
     html_join,
     html_panel,
@@ -58,8 +59,8 @@ class CastView(Shown):
 class StatusView(Shown):
     """How a cast stands, what comes next, and what a person can do."""
 
-    def __init__(self, cast: Snapshot, pause: str | None = None, changed: Sequence[str] = ()) -> None:
-        self.lines = status_lines(cast, pause, changed)
+    def __init__(self, cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpoint] = ()) -> None:
+        self.lines = status_lines(cast, pause, hit)
         self.steps = steps_view(cast)
         self.draft = draft_of(cast)
         self.asking = cast.approvals.asking
@@ -86,13 +87,13 @@ class StatusView(Shown):
         return bundle(repr(self), html=html_panel("cast", html_join(parts)))
 
 
-def status_lines(cast: Snapshot, pause: str | None = None, changed: Sequence[str] = ()) -> tuple[str, ...]:
+def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpoint] = ()) -> tuple[str, ...]:
     """Say how a cast stands, one line a fact, the last one what to do next.
 
     Args:
         cast: which.
         pause: why a run stopped here, if one did.
-        changed: the watched paths that made it stop.
+        hit: the breakpoints that it is at.
     """
     now = cast.engine
     lines = [*_standing(cast), *_remarks(cast.remarks), *cast.messages, *_pinned(cast), *_remarked(cast)]
@@ -108,17 +109,22 @@ def status_lines(cast: Snapshot, pause: str | None = None, changed: Sequence[str
     elif now.hold is not None and now.at is not None:
         lines += _held_for(now.hold, now.at.socket)
     elif now.status == "waiting":
-        lines.append(_waiting_for(cast))
+        lines.append(_waiting_for(cast) + _because(cast, pause, hit))
     elif now.status == "ready":
-        because = {"breakpoint": " (breakpoint)", "until": " (as asked)"}.get(pause or "", "")
-        if pause == "breakpoint" and changed:
-            because = f" (breakpoint: {', '.join(f'state.{path}' for path in changed)} changed)"
+        because = _because(cast, pause, hit)
         lines.append(
             f"next: {now.next}{because}" if now.next != END else "next: end (step or run completes the cast)"
         )
     elif now.status == "complete":
         lines += _concluded(cast)
     return tuple(lines)
+
+
+def _because(cast: Snapshot, pause: str | None, hit: Sequence[Breakpoint]) -> str:
+    """Say why a run stopped here; a breakpoint in front of the socket that comes next needs no more words."""
+    if pause == "breakpoint" and any(one.kind != "before" or one.nth for one in hit):
+        return f" (breakpoint: {'; '.join(one.words(cast.graph) for one in hit)})"
+    return {"breakpoint": " (breakpoint)", "until": " (as asked)"}.get(pause or "", "")
 
 
 def _standing(cast: Snapshot) -> list[str]:
@@ -271,7 +277,8 @@ def marks_of(cast: Snapshot) -> Marks:
         traversals=dict(now.traversals),
         last_route=route,
         progress=loop_progress(cast),
-        breakpoints=frozenset(cast.breakpoints.sockets),
+        breakpoints=frozenset(one.socket for one in cast.breakpoints if one.socket and one.kind != "edge"),
+        break_routes=_break_routes(cast),
         remarks=_codes(cast),
         budgets=_budgets(cast),
         in_item=now.at is not None and now.at.item is not None,
@@ -281,6 +288,18 @@ def marks_of(cast: Snapshot) -> Marks:
             for socket in cast.graph.sockets
             if (name := cast.pinned_at(socket)) is not None
         },
+    )
+
+
+def _break_routes(cast: Snapshot) -> frozenset[Route]:
+    """The ways on the graph that have a breakpoint."""
+    stops = [one for one in cast.breakpoints if one.kind == "edge"]
+    return frozenset(
+        link.route
+        for link in (links(cast.graph) if stops else ())
+        for one in stops
+        if link.route is not None
+        and one.marks(link.source, link.place, END if link.target == END_SIGN else link.target)
     )
 
 

@@ -37,13 +37,12 @@ def pins_view(here: Mapping[str, Pin], later: Mapping[str, tuple[Pin, str | None
 
 
 def breakpoints_view(cast: Snapshot) -> Table:
-    """The breakpoints of a cast, and the paths of its state that are watched."""
+    """The breakpoints of a cast."""
     rows = [
-        (name, condition.__doc__ or "condition" if condition else "always")
-        for name, condition in cast.breakpoints.sockets.items()
+        (one.words(cast.graph), f"{how.__doc__ or 'condition'} (gone with this kernel)" if how else "always")
+        for one, how in cast.breakpoints.conditions.items()
     ]
-    rows += [(f"state.{path}", "a step changes it") for path in cast.breakpoints.paths]
-    return Table(("stops at", "when"), rows, "no breakpoints")
+    return Table(("runs stop", "when"), rows, "no breakpoints")
 
 
 def budget_view(cast: Snapshot) -> Table:

@@ -67,7 +67,7 @@ def run(call: Call) -> Any:
     current = call.bench.current
     with running(current):
         pause = current.run(call.get("until"), steps=call.get("steps"))
-    return StatusView(current.now, pause, current.breakpoints.changed)
+    return StatusView(current.now, pause, current.breakpoints.hit)
 
 
 @verb(
@@ -179,22 +179,35 @@ def decide(call: Call) -> Any:
 
 @verb(
     "break",
-    Argument("socket", "where to stop", completes="socket"),
-    Argument("--when", "only if this Python expression, in quotes, holds (state, item, cast)", "option"),
+    Argument("socket", "which; left out, --refused and --not-satisfied mean any", completes="socket"),
+    Argument("--after", "stop behind the socket, not in front of it", "flag"),
+    Argument(
+        "--edge", "stop when this way out of it is taken: an edge's number, or where it leads", "option"
+    ),
+    Argument("--refused", "stop when its output is refused, before the repair turn", "flag"),
+    Argument("--not-satisfied", "stop when it says that it is not satisfied", "flag"),
     Argument("--on", "stop behind a step that changes this dotted path in the state", "option"),
-    Argument("--clear", "take the breakpoint, or all of them, away", "flag"),
+    Argument("--nth", "only the n-th time in a cast", "option", whole=True),
+    Argument(
+        "--when",
+        "only if this Python expression, in quotes, holds (state, item, cast); gone with the kernel",
+        "option",
+    ),
+    Argument("--clear", "take the breakpoint, those of the socket, or all of them, away", "flag"),
     example="%materia break Socket-3 --when \"state.get('retries', 0) > 2\"",
 )
 def break_(call: Call) -> Any:
-    """Stop runs in front of a socket, or when a step changes something; without either, list the breakpoints."""
-    current, socket, path = call.bench.current, call.get("socket"), call.get("on")
+    """Stop runs in front of a socket, or elsewhere; alone, list the breakpoints. They are kept for the loadout."""
+    current, socket, path, nth = call.bench.current, call.get("socket"), call.get("on"), call.get("nth")
+    edge, when = call.get("edge"), call.get("when")
+    where: dict[str, Any] = {name: bool(call.get(name)) for name in ("after", "refused", "not_satisfied")}
+    where["edge"] = int(edge) if edge is not None and edge.isdecimal() else edge
     if call.get("clear"):
-        current.breakpoints.clear(socket, path)
+        current.breakpoints.clear(socket, path, **where)
     elif path is not None:
-        current.breakpoints.watch(str(path))
-    elif socket is not None:
-        when = call.get("when")
-        current.breakpoints.add(socket, _condition(when, call) if when else None)
+        current.breakpoints.watch(str(path), nth=nth)
+    elif socket is not None or any(where.values()):
+        current.breakpoints.add(socket, _condition(when, call) if when else None, **where, nth=nth)
     return breakpoints_view(current.now)
 
 

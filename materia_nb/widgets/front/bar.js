@@ -119,7 +119,7 @@ export function barPart(host, send, shell) {
         madeBreaks = chips;
         clear(breaks).append(...(now.breaks || []).map((one) => h("span", { class: "mnb-chip", title: one.title },
           h("span", { class: "mnb-cut" }, `● ${one.words}`),
-          button("×", `no breakpoint: ${one.words}`, () => send("unbreak", { of: one.kind, id: one.id }), { class: "mnb-x", "aria-label": `take away the breakpoint ${one.words}` }))));
+          button("×", `no breakpoint: ${one.words}`, () => send("break", { breakpoint: one.breakpoint }), { class: "mnb-x", "aria-label": `take away the breakpoint ${one.words}` }))));
       }
       breaks.hidden = !cast;
       setText(counts, now.counts || "");

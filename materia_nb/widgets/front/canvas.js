@@ -102,8 +102,7 @@ export function canvasPart(host, send) {
       mark();
     },
     breakHere() {
-      const [id] = canvas.selectedSocket();
-      if (id && flags.mode !== "design") send("break", { id });
+      if (["socket", "edge", "exit"].includes(picks.get(flags.selected)?.[0]) && flags.mode !== "design") send("break", { what: flags.selected });
     },
     foldSelected() {
       if (picks.get(flags.selected)?.[0] === "loop") send("fold", { element: flags.selected });
@@ -283,10 +282,11 @@ export function canvasPart(host, send) {
       if (connecting !== null && kind === "socket") add("Connect to this", () => canvas.connect(id));
       add("Open in inspector", () => (canvas.pick(id), send("open", { what: id })));
       if (kind === "socket" && flags.mode === "design") add("Connect from here…", () => canvas.startConnect(id));
-      if (kind === "socket" && flags.mode !== "design" && flags.follows) {
-        const has = (look[id]?.classes || "").split(" ").includes("break");
-        add(has ? "Take the breakpoint away" : "Breakpoint here", () => send("break", { id }));
-        add("Run to here", () => send("run_to", { id }));
+      if (kind !== "loop" && flags.mode !== "design" && flags.follows) {
+        const has = (look[id]?.classes || "").split(" ").includes("break"), socket = kind === "socket";
+        add(has ? "Take the breakpoint away" : socket ? "Breakpoint here" : "Stop when taken", () => send("break", { what: id }));
+        if (socket && !has) add("Stop after it", () => send("break", { what: id, after: true }));
+        if (socket) add("Run to here", () => send("run_to", { id }));
       }
       if (kind === "loop") add(bases.get(id)?.includes("folded") ? "Unfold the loop" : "Fold the loop", () => send("fold", { element: id }));
       if (flags.mode === "design") add("Delete", () => send("delete", { what: id }));

@@ -1,5 +1,6 @@
 /** The inspector: one thing at a time, the one that is selected. */
 import { h, clear, button, setText, setAttr } from "./dom.js";
+import { openMenu } from "./menu.js";
 import { tabRow } from "./tabs.js";
 import { drawBlocks } from "./blocks.js";
 import { answerPart, correctBox } from "./answer.js";
@@ -48,8 +49,14 @@ export function inspectorPart(host, send, shell) {
         clear(acts);
         if (title.step !== undefined || title.kind === "step") acts.append(button("Now", "back to the present", () => send("now"), { class: "mnb-b mnb-small" }));
         else if (title.id && !title.present) acts.append(button("Now", "show where the cast is", () => send("select", { element: null }), { class: "mnb-b mnb-small" }));
+        if (title.stops?.length) {
+          const stop = button("●", "where runs stop here", () => openMenu(stop, [
+            { words: "Runs stop" },
+            ...title.stops.map(([words, breakpoint, set]) => ({ words: `${set ? "✓ " : ""}${words}`, act: () => send("break", { breakpoint }) })),
+          ], { label: "breakpoints" }), { class: "mnb-b mnb-small", "aria-label": "breakpoint", "aria-haspopup": "menu", "aria-pressed": String(title.stops.some((one) => one[2])) });
+          acts.append(stop);
+        }
         if (title.id) {
-          acts.append(button("●", title.stops ? "no breakpoint here" : "stop runs in front of it", () => send("break", { socket: title.id }), { class: "mnb-b mnb-small", "aria-pressed": String(title.stops), "aria-label": "breakpoint" }));
           if (title.answered || title.pinned) acts.append(button(title.pinned ? "Unpin" : "Pin", title.pinned ? "let it be asked again" : "let its last output answer from now on", () => send("pin", { socket: title.id }), { class: "mnb-b mnb-small", "aria-pressed": String(title.pinned) }));
         }
       }

@@ -1,0 +1,276 @@
+"""One breakpoint: what it is, its words, whether a cast is at it, and the file in which those of a project are kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from materia_nb.display.escape import part
+from materia_nb.engine.routing import Decision
+from materia_nb.engine.session import Session, StepRecord, TurnRecord
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import JSON, MISSING, get_path, same, split_path
+from materia_nb.loadout.graph import Graph
+from materia_nb.store.files import disk, json_bytes, read_plain, replace_file
+
+BreakKind: TypeAlias = Literal["before", "after", "edge", "refused", "not_satisfied", "changed"]
+"""What a breakpoint stops at."""
+_NEEDS: Final[Mapping[str, frozenset[str]]] = {
+    "before": frozenset({"socket"}),
+    "after": frozenset({"socket"}),
+    "edge": frozenset({"socket", "edge"}),
+    "refused": frozenset(),
+    "not_satisfied": frozenset(),
+    "changed": frozenset({"path"}),
+}
+"""The fields that each kind must have; those that need none may have a socket."""
+
+Condition: TypeAlias = Callable[[Any], bool]
+"""Whether a run stops at a breakpoint: a function of the cast. It lasts as long as its kernel."""
+
+FILE: Final = "breakpoints.json"
+"""What the file is called that keeps the breakpoints of a project, beside its casts."""
+_MOST_BYTES: Final = 1_000_000
+
+
+class Breakpoint(NamedTuple):
+    """Where runs stop; nothing of it belongs to one cast.
+
+    Attributes:
+        kind: ``before`` or ``after`` a socket, on an ``edge`` out of it, when an output is ``refused``, when one says
+            ``not_satisfied``, or when a step ``changed`` what stands at a path of the state.
+        socket: which; None for ``changed``, or for any socket where an output is refused or not satisfied.
+        edge: an edge by its number among those of its socket, from 1, or every way to a socket or ``end`` by that name.
+        path: dotted, of what is watched in the state.
+        nth: only the n-th time in a cast; every time if None.
+    """
+
+    kind: BreakKind
+    socket: str | None = None
+    edge: int | str | None = None
+    path: str | None = None
+    nth: int | None = None
+
+    @property
+    def every_time(self) -> Breakpoint:
+        """The same without ``nth``."""
+        return self._replace(nth=None)
+
+    def words(self, graph: Graph | None = None, names: Mapping[str, str] | None = None) -> str:
+        """Say where it stops, as ``before Socket-3`` or ``Socket-4 → Socket-2 (edge 2), 3rd time``.
+
+        Args:
+            graph: tells where an edge with a number leads.
+            names: how sockets are called instead of by their ids.
+        """
+
+        def name(id_: str | None) -> str:
+            return (names or {}).get(id_ or "", part(id_ or "", 60))
+
+        said = {
+            "before": f"before {name(self.socket)}",
+            "after": f"after {name(self.socket)}",
+            "refused": f"refused output of {name(self.socket) if self.socket else 'any socket'}",
+            "not_satisfied": f"{name(self.socket) if self.socket else 'any socket'} not satisfied",
+            "changed": f"state.{part(self.path or '', 60)} changed",
+            "edge": f"{name(self.socket)} → {name(str(self.edge))}",
+        }[self.kind]
+        if self.kind == "edge" and isinstance(self.edge, int):
+            target = self._target(graph)
+            said = f"edge {self.edge} of {name(self.socket)}"
+            said = f"{name(self.socket)} → {name(target)} (edge {self.edge})" if target else said
+        return said if self.nth is None else f"{said}, {_ordinal(self.nth)} time"
+
+    def _target(self, graph: Graph | None) -> str | None:
+        socket = graph.sockets.get(self.socket or "") if graph is not None else None
+        place = self.edge - 1 if isinstance(self.edge, int) else -1
+        return socket.edges[place].to if socket is not None and 0 <= place < len(socket.edges) else None
+
+    def marks(self, source: str, place: int | None, target: str) -> bool:
+        """Whether it stops on a line of the graph: from ``source`` to ``target``, with ``place`` if it is an edge."""
+        if self.kind != "edge" or self.socket != source:
+            return False
+        return (
+            self.edge == target
+            if isinstance(self.edge, str)
+            else place is not None and self.edge == place + 1
+        )
+
+    def hit(self, session: Session, upcoming: str | None) -> bool:
+        """Whether a cast is at it between two steps, or before the repair of a refused output.
+
+        Args:
+            session: what the cast knows.
+            upcoming: the socket that comes next.
+        """
+        state, last = session.state, session.steps.latest
+        if self.kind == "before":
+            here = state.status == "ready" and upcoming is not None and upcoming == self.socket
+            return here and self._is_time(lambda: state.visits.get(upcoming or "", 0) + 1)
+        if last is None or state.status != ("waiting" if self.kind == "refused" else "ready"):
+            return False
+        if self.kind == "refused":
+            here = self._is_about(last) and bool(last.turns) and _is_refused(last.turns[-1])
+        else:
+            here = self._times(last) > 0
+        return here and self._is_time(lambda: sum(map(self._times, session.steps)))
+
+    def _is_time(self, count: Callable[[], int]) -> bool:
+        return self.nth is None or self.nth == count()
+
+    def _is_about(self, step: StepRecord) -> bool:
+        return self.socket in (None, step.socket)
+
+    def _times(self, step: StepRecord) -> int:
+        """How often it was come to in or behind a step."""
+        if not self._is_about(step):
+            return 0
+        match self.kind:
+            case "refused":
+                return sum(_is_refused(turn) for turn in step.turns)
+            case "edge":
+                return self._taken(step.decision)
+            case "not_satisfied":
+                return step.decision is not None and step.decision.satisfied is False
+            case "changed":
+                return self._changed(step)
+        return 1
+
+    def _taken(self, decision: Decision | None) -> bool:
+        if decision is None or isinstance(self.edge, str):
+            return decision is not None and decision.target == self.edge
+        chosen = decision.chosen
+        return chosen is not None and chosen.place is not None and chosen.place + 1 == self.edge
+
+    def _changed(self, step: StepRecord) -> bool:
+        segments = split_path(self.path or "")
+        before, after = (get_path(dict(state.data), segments) for state in (step.before, step.after))
+        if before is MISSING or after is MISSING:
+            return before is not after
+        return not same(before, after)
+
+    def as_json(self) -> dict[str, JSON]:
+        """Return it as the file and the panel have it: only the fields that say something."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
+
+class Stops:
+    """Where runs stop: nowhere. Iterating gives each :class:`Breakpoint`."""
+
+    @property
+    def conditions(self) -> Mapping[Breakpoint, Condition | None]:
+        """The breakpoints, each with its condition if it has one."""
+        return {}
+
+    @property
+    def sockets(self) -> Mapping[str, Condition | None]:
+        """The sockets that runs stop in front of, each with its condition if it has one."""
+        return {
+            one.socket: condition
+            for one, condition in self.conditions.items()
+            if one.kind == "before" and one.socket is not None
+        }
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths in the state that stop a run when a step changes what is there."""
+        return [one.path for one in self.conditions if one.path is not None]
+
+    def __iter__(self) -> Iterator[Breakpoint]:
+        return iter(tuple(self.conditions))
+
+    def __len__(self) -> int:
+        return len(self.conditions)
+
+    def __repr__(self) -> str:
+        return f"<breakpoints: {'; '.join(one.words() for one in self) or 'none'}>"
+
+
+def _is_refused(turn: TurnRecord) -> bool:
+    return turn.mode != "correction" and turn.reading is not None and not turn.reading.accepted
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def breakpoint_of(value: object) -> Breakpoint:
+    """Read what :meth:`Breakpoint.as_json` gave.
+
+    Raises:
+        MateriaError: it is no breakpoint (``bad_breakpoint``).
+    """
+    given: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+    needs = _NEEDS.get(str(given.get("kind")))
+    fields = set(given) - {"kind", "nth"}
+    if (
+        needs is not None
+        and needs <= fields <= (needs or {"socket"})
+        and all(_fits(name, one) for name, one in given.items())
+    ):
+        return Breakpoint(**given)
+    raise MateriaError(
+        f"This is no breakpoint: {part(str(value), 200)}", hint="take it away", kind="bad_breakpoint"
+    )
+
+
+def _fits(name: str, value: object) -> bool:
+    if name == "nth" or (name == "edge" and not isinstance(value, str)):
+        return type(value) is int and value >= 1
+    return isinstance(value, str) and (name != "path" or bool(split_path(value)))
+
+
+# -- kept over kernels ---------------------------------------------------------------------------
+
+
+def read_breakpoints(path: Path, loadout: str) -> tuple[list[Breakpoint], str]:
+    """Return the breakpoints that a file keeps for a loadout, and what of it could not be read, in a sentence."""
+    try:
+        kept = _read(path).get(loadout, [])
+    except MateriaError as error:
+        return [], f"The breakpoints kept in {part(str(path), 200)} are not there: {error.what}"
+    found = []
+    for one in kept if isinstance(kept, list) else [kept]:
+        try:
+            found.append(breakpoint_of(one))
+        except MateriaError as error:
+            return found, f"Not all breakpoints kept in {part(str(path), 200)} are there. {error.what}"
+    return found, ""
+
+
+def write_breakpoints(path: Path, loadout: str, breakpoints: Sequence[Breakpoint]) -> None:
+    """Keep the breakpoints of a loadout in a file, those of the others as they are; what is damaged is written over.
+
+    Raises:
+        MateriaError: the disk refuses (``disk``).
+    """
+    try:
+        kept = _read(path)
+    except MateriaError:
+        kept = {}
+    kept.pop(loadout, None)
+    if breakpoints:
+        kept[loadout] = [one.as_json() for one in breakpoints]
+    with disk(path, "keep the breakpoints"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, json_bytes({"version": 1, "loadouts": kept}, indent=2))
+
+
+def _read(path: Path) -> dict[str, JSON]:
+    """Read what a file keeps, by loadout; nothing where there is none."""
+    with disk(path, "read the breakpoints"):
+        try:
+            content = read_plain(path, _MOST_BYTES)
+        except FileNotFoundError:
+            return {}
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError):
+        document = None
+    loadouts = document.get("loadouts") if isinstance(document, dict) else None
+    if not isinstance(loadouts, dict):
+        raise MateriaError("It is no file of breakpoints.", where=str(path), kind="bad_breakpoint")
+    return loadouts
