@@ -145,9 +145,9 @@ def live_chip(link: Link, marks: Marks, *, stub: bool, alone: bool) -> str:
     words = stub_label(link) if stub else chip(link, marks)
     count = marks.traversals.get(link.traversal, 0) if words and link.kind == "edge" and alone else 0
     only = marks.only_routes.get(link.route, "") if link.route is not None else ""
-    stop = "●" if link.route in marks.break_routes else ""
-    told = (stop, words, count_words(count) if count else "", f"· {only}" if only else "")
-    return " ".join(one for one in told if one)
+    return " ".join(
+        one for one in (words, count_words(count) if count else "", f"· {only}" if only else "") if one
+    )
 
 
 def stub_label(link: Link) -> str:

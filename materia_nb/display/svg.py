@@ -169,10 +169,16 @@ def _line(line: Line, marks: Marks, colours: Colours) -> str:
     named = f' data-edge="{key}"' if link.kind in ("edge", "exit") else ""
     if link.kind == "exit":
         named = f' id="{key}"{named}'
-    return (
+    drawn = (
         f'<path{named} d="{line.d}" fill="none" stroke="{colours[use]}" '
         f'stroke-width="{3.2 if strong else 1.6}"{dash} stroke-linecap="round"/>'
     )
+    if link.route in marks.break_routes:  # one round dash, a little behind the beginning
+        drawn += (
+            f'<path d="{line.d}" fill="none" stroke="{colours["break"]}" stroke-width="10" '
+            'stroke-dasharray="0.01 99999" stroke-dashoffset="-14" stroke-linecap="round"><title>breakpoint</title></path>'
+        )
+    return drawn
 
 
 def _arrow(line: Line, marks: Marks, colours: Colours) -> str:

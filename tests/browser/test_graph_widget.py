@@ -293,23 +293,27 @@ def test_a_menu_and_words_of_our_own(cast: Lab):
     picture = Picture(cast)
     menu = cast.cell(2).get_by_role("menu")
     picture.click("n:Socket-3", button="right")
-    assert menu.get_by_role("menuitem").all_inner_texts()[:3] == [
+    assert menu.get_by_role("menuitem").all_inner_texts()[:4] == [
         "Open in inspector",
         "Breakpoint here",
+        "Stop after it",
         "Run to here",
     ]
     assert cast.page.locator(".lm-Menu").count() == 0, "that of JupyterLab stays away"
     menu.get_by_text("Breakpoint here").click()
     picture.click("e:edge:1:Socket-3", button="right")
     menu.get_by_text("Open in inspector").click()
+    picture.click("e:edge:1:Socket-3", button="right")
+    menu.get_by_text("Stop when taken").click()
     x, y = picture.where("n:Socket-4")
     cast.page.mouse.move(x, y)
     cast.cell(2).get_by_role("tooltip", name="").filter(has_text="Maintain (Socket-4)").wait_for()
     cast.set_source(5, "print(json.dumps(heard))")
     cast.run_cell(5)
     assert json.loads(cast.outputs(5)[0].text) == [
-        {"kind": "break", "id": "Socket-3"},
+        {"kind": "break", "what": ["socket", "Socket-3"]},
         {"kind": "open", "what": ["edge", "edge:1:Socket-3"]},
+        {"kind": "break", "what": ["edge", "edge:1:Socket-3"]},
     ]
     # Another direction, and away as files.
     width = picture.ask("cy.elements().boundingBox().w")

@@ -311,6 +311,29 @@ def test_breakpoints_until_and_steps(shell):
         line(shell, 'break Socket-2 --when "1 +"')
 
 
+def test_breakpoints_of_each_kind(shell):
+    cell(shell, "loadout Ask", ASK)
+    said = iter(["no JSON", {"satisfied": True, "context": "c"}])
+    shell.user_ns["wb"].agent("Judge", lambda turn: next(said))
+    shell.user_ns["wb"].agent("Teller", lambda turn: "t")
+    line(shell, "cast x")
+    assert "refused output of any socket" in text(line(shell, "break --refused"))
+    assert "after Socket-1, 1st time" in text(line(shell, "break Socket-1 --after --nth 1"))
+    line(shell, "break Socket-2 --edge end")
+    assert "Socket-1 not satisfied" in text(line(shell, "break Socket-1 --not-satisfied"))
+    shown = text(line(shell, "run"))
+    assert "waiting: Socket-1" in shown
+    assert "(breakpoint: refused output of any socket)" in shown
+    assert "(breakpoint: after Socket-1, 1st time)" in text(line(shell, "run"))
+    shown = text(line(shell, "break Socket-1 --after --clear"))
+    assert "after" not in shown
+    assert "Socket-1 not satisfied" in shown
+    assert "Socket-1" not in text(line(shell, "break Socket-1 --clear"))
+    with pytest.raises(MateriaError, match="no edge 2"):
+        line(shell, "break Socket-2 --edge 2")
+    assert "no breakpoints" in text(line(shell, "break --clear"))
+
+
 def test_abort_recast_budget_and_resume(shell, project):
     cell(shell, "loadout Ask", ASK)
     cast = line(shell, "cast x")

@@ -79,12 +79,12 @@ def test_a_cast_is_gone_through_by_messages(cast, make):
     say(panel, "run_to", socket="Socket-4")
     done(panel)
     assert cast.now.next_socket == "Socket-4"
-    say(panel, "break", socket="Socket-5")
-    assert [one["words"] for one in panel.front.bar["breaks"]] == ["Narrate"]
+    say(panel, "break", element=["socket", "Socket-5"])
+    assert [one["words"] for one in panel.front.bar["breaks"]] == ["before Narrate"]
     say(panel, "run")
     done(panel)
     assert (panel.front.bar["tone"], panel.front.bar["words"]) == ("breakpoint", "at breakpoint · Narrate")
-    say(panel, "unbreak", of="socket", id="Socket-5")
+    say(panel, "break", breakpoint={"kind": "before", "socket": "Socket-5"})
     assert panel.front.bar["breaks"] == []
     assert panel.front.bar["tone"] == "ready"
     say(panel, "run")
@@ -502,8 +502,56 @@ def test_runs_stop_when_a_watched_path_changes(cast, make):
     done(panel)
     assert panel.front.bar["tone"] == "breakpoint"
     assert "state.workItems" in panel.front.bar["detail"]
-    say(panel, "unbreak", of="path", id="workItems")
+    say(panel, "break", breakpoint=panel.front.bar["breaks"][0]["breakpoint"])
     assert not cast.breakpoints.paths
+
+
+def test_a_breakpoint_of_each_kind_is_set_told_and_taken_away(cast, make):
+    panel = make(cast)
+    breaks = lambda: [one["words"] for one in panel.front.bar["breaks"]]  # noqa: E731
+    say(panel, "break", element=["socket", "Socket-3"], after=True)
+    say(panel, "break", element=["edge", "edge:1:Socket-3"])
+    assert breaks() == ["after Eval", "Eval → Build (edge 2)"]
+    say(panel, "run")
+    done(panel)
+    assert panel.front.bar["detail"] == "after Eval; Eval → Build (edge 2)"
+    say(panel, "select", element={"kind": "edge", "id": "edge:1:Socket-3"})
+    (stop,) = panel.front.inspector["title"]["stops"]
+    assert stop == ["Eval → Build (edge 2)", {"kind": "edge", "socket": "Socket-3", "edge": 2}, True]
+    say(panel, "break", breakpoint=stop[1])
+    say(panel, "break", element=["socket", "Socket-3"])
+    assert breaks() == [], "what a part of the graph has is taken away"
+    say(panel, "select", element={"kind": "socket", "id": "Socket-3"})
+    stops = panel.front.inspector["title"]["stops"]
+    assert [(words, there) for words, _, there in stops] == [
+        ("before Eval", False),
+        ("after Eval", False),
+        ("refused output of Eval", False),
+        ("Eval not satisfied", False),
+    ]
+    say(panel, "break", breakpoint=stops[3][1])
+    assert breaks() == ["Eval not satisfied"]
+    for hostile in ({"kind": "before", "socket": "x"}, {"kind": "edge"}, [], "before"):
+        assert say(panel, "break", breakpoint=hostile)
+    assert say(panel, "break", element=["loop", "gone"])
+    assert breaks() == ["Eval not satisfied"]
+
+
+def test_a_run_that_stopped_at_a_refused_output_is_at_a_breakpoint(bench, make):
+    said = iter(["no JSON", {"satisfied": True}])
+    bench.agent("Maintain", lambda: next(said))
+    cast = bench.cast("x")
+    cast.breakpoints.add("Socket-4", refused=True)
+    panel = make(cast)
+    say(panel, "run")
+    done(panel)
+    assert (panel.front.bar["tone"], panel.front.bar["detail"]) == (
+        "breakpoint",
+        "refused output of Maintain",
+    )
+    say(panel, "step")
+    done(panel)
+    assert cast.status == "ready"
 
 
 # -- all together ----------------------------------------------------------------------------------------

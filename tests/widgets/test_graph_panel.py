@@ -393,6 +393,17 @@ def test_classes_follow_the_steps(project: Path, timers: list[Timer]):
     assert "complete" in panel._status.value
 
 
+def test_an_edge_with_a_breakpoint_is_marked(project: Path, timers: list[Timer]):
+    cast = start(project, loop_config())
+    cast.breakpoints.add("Socket-3", edge="Socket-4")
+    cast.breakpoints.add("Socket-3", edge=2)
+    panel = GraphPanel(cast)
+    marked = [key for key in panel.front.look if key.startswith("e:") and "break" in classes(panel, key)]
+    assert marked == ["e:edge:1:Socket-3", "e:loop-exit:L:e"]
+    assert "breakpoint" in words(panel, "e:loop-exit:L:e")
+    assert panel.fallback()[1].count("<title>breakpoint</title>") == 2
+
+
 def test_waiting_failed_and_breakpoints_are_words_too(project: Path, timers: list[Timer]):
     cast = start(project, loop_config())
     cast.breakpoints.add("Socket-2")

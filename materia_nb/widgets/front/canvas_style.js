@@ -53,6 +53,9 @@ export function canvasStyle(c, font) {
     line("edge.only-a", "A", "", { width: 3 }),
     line("edge.only-b", "B", "", { width: 3 }),
     line("edge.taken", "now", "now-ink", { width: 3.4, "font-weight": "bold", "text-border-width": 2.2, "z-index": 14 }),
+    canvasRule("edge.break", {
+      "source-label": "●", "source-text-offset": 16, color: c.break, "font-size": 17, "text-background-opacity": 0, "text-border-width": 0,
+    }),
     canvasRule("node.selected", { "underlay-color": c.pick, "underlay-opacity": 0.55, "underlay-padding": 8 }),
     canvasRule("node.loop.selected", { "underlay-opacity": 0, "border-width": 3, "border-color": c.pick, "border-opacity": 1 }),
     canvasRule("edge.selected", { "underlay-color": c.pick, "underlay-opacity": 0.5, "underlay-padding": 6 }),

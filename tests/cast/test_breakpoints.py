@@ -1,0 +1,281 @@
+"""Where runs stop, each kind of breakpoint; what casts of a loadout share, and what a file keeps over kernels."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import cast_helpers as h
+from materia_nb import Workbench
+from materia_nb.cast.breakpoint import FILE, Breakpoint, breakpoint_of
+from materia_nb.errors import MateriaError
+
+
+@pytest.fixture
+def checked(tmp_path):
+    """Two items; the first check is not satisfied, and asks for the build again."""
+    return h.start(tmp_path, h.loop_config(), h.loop_agents(2, refuse=(1,)))
+
+
+def stops(cast):
+    """Run to the end, and return behind how many steps it stopped."""
+    found = []
+    while cast.run() == "breakpoint":
+        found.append(len(cast.steps))
+    return found
+
+
+def one_judge(tmp_path):
+    """An agent that is refused twice before its third output is taken."""
+    document = h.config({"A": h.at("M", parse="json")}, {"M": h.agent("x")}, limits={"repairAttempts": 3})
+    said = iter(["no JSON", "nor this", h.YES])
+    return h.start(tmp_path, document, lambda: next(said))
+
+
+# -- each kind --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given, behind",
+    [
+        ({"socket": "Socket-2"}, [1, 3, 5]),
+        ({"socket": "Socket-2", "nth": 2}, [3]),
+        ({"socket": "Socket-2", "after": True}, [2, 4, 6]),
+        ({"socket": "Socket-4", "after": True}, [8]),
+        ({"socket": "Socket-2", "after": True, "nth": 3}, [6]),
+        ({"socket": "Socket-3", "edge": 1}, [5]),
+        ({"socket": "Socket-3", "edge": 2}, [3]),
+        ({"socket": "Socket-3", "edge": "Socket-2"}, [3, 5]),
+        ({"socket": "Socket-3", "edge": "Socket-2", "nth": 2}, [5]),
+        ({"socket": "Socket-3", "edge": "Socket-4"}, [7]),
+        ({"socket": "Socket-4", "edge": "end"}, [8]),
+        ({"not_satisfied": True}, [3]),
+        ({"socket": "Socket-3", "not_satisfied": True}, [3]),
+        ({"socket": "Socket-1", "not_satisfied": True}, []),
+        ({"refused": True}, []),
+    ],
+)
+def test_a_run_stops_where_it_was_told(checked, given, behind):
+    checked.breakpoints.add(**given)
+    assert stops(checked) == behind
+    assert [step.socket[-1] for step in checked.steps] == list("12323234")
+
+
+def test_the_nth_change_of_a_path(checked):
+    checked.breakpoints.watch("currentWorkItem", nth=2)
+    assert stops(checked) == [6]
+
+
+def test_times_are_counted_from_the_start_of_the_cast_whoever_ran_it(checked):
+    checked.run(steps=3)
+    checked.breakpoints.add("Socket-2", after=True, nth=2)
+    assert stops(checked) == [4]
+    checked.back(3)
+    assert stops(checked) == [4], "of the steps that were taken back none counts"
+
+
+def test_a_condition_holds_for_every_kind(checked):
+    checked.breakpoints.add("Socket-2", lambda cast: len(cast.steps) > 2, after=True)
+    assert stops(checked) == [4, 6]
+
+
+def test_a_refused_output_stops_a_run_before_its_repair_turn(tmp_path):
+    cast = one_judge(tmp_path)
+    cast.breakpoints.add(refused=True)
+    assert cast.run() == "breakpoint"
+    assert (cast.status, [turn.text for turn in cast.steps[0].turns]) == ("waiting", ["no JSON"])
+    assert [one.words() for one in cast.breakpoints.hit] == ["refused output of any socket"]
+    assert cast.run() == "breakpoint"
+    assert len(cast.steps[0].turns) == 2
+    assert cast.run() == "complete"
+
+
+@pytest.mark.parametrize(
+    "given, turns",
+    [
+        ({"nth": 2}, 2),
+        ({"condition": lambda cast: len(cast.steps[0].turns) == 2}, 2),
+        ({"socket": "A"}, 1),
+    ],
+)
+def test_only_the_refusal_that_is_meant_stops_a_run(tmp_path, given, turns):
+    cast = one_judge(tmp_path)
+    cast.breakpoints.add(refused=True, **given)
+    assert cast.run() == "breakpoint"
+    assert len(cast.steps[0].turns) == turns
+    cast.breakpoints.clear()
+    assert cast.run() == "complete"
+
+
+def test_a_step_goes_through_a_refusal_and_a_person_is_still_waited_for(tmp_path):
+    document = h.config({"A": h.at("M", ("always", "B"), parse="json"), "B": h.at("M")}, {"M": h.agent("x")})
+    said = iter(["no JSON", h.YES])
+    cast = h.start(tmp_path, document, {"A": lambda: next(said)})
+    cast.breakpoints.add(refused=True)
+    assert cast.step().decision.target == "B"
+    assert cast.run() == "person"
+
+
+# -- what is said of them -----------------------------------------------------------------------------
+
+
+def test_a_breakpoint_has_words_and_is_read_again_from_what_it_gives(checked):
+    told = {
+        "before Socket-3": Breakpoint("before", "Socket-3"),
+        "after Socket-3, 2nd time": Breakpoint("after", "Socket-3", nth=2),
+        "Socket-3 → Socket-2 (edge 2), 11th time": Breakpoint("edge", "Socket-3", 2, nth=11),
+        "Socket-3 → end": Breakpoint("edge", "Socket-3", "end"),
+        "refused output of Socket-1": Breakpoint("refused", "Socket-1"),
+        "any socket not satisfied, 3rd time": Breakpoint("not_satisfied", nth=3),
+        "state.plan.title changed": Breakpoint("changed", path="plan.title"),
+    }
+    for words, one in told.items():
+        assert one.words(checked.graph) == words
+        assert breakpoint_of(json.loads(json.dumps(one.as_json()))) == one
+    assert Breakpoint("edge", "gone", 7).words(checked.graph) == "edge 7 of gone"
+    assert "\n" not in Breakpoint("before", "a\u202e\nb" * 99).words()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        "before",
+        {},
+        {"kind": "beside", "socket": "A"},
+        {"kind": "before"},
+        {"kind": "before", "socket": 1},
+        {"kind": "before", "socket": "A", "path": "x"},
+        {"kind": "edge", "socket": "A"},
+        {"kind": "edge", "socket": "A", "edge": 0},
+        {"kind": "edge", "socket": "A", "edge": True},
+        {"kind": "changed", "path": ".."},
+        {"kind": "refused", "nth": 0},
+        {"kind": "refused", "nth": "2"},
+        {"kind": "refused", "more": 1},
+    ],
+)
+def test_what_is_no_breakpoint_is_refused(value):
+    with pytest.raises(MateriaError, match="no breakpoint"):
+        breakpoint_of(value)
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ({}, "socket of the breakpoint is missing"),
+        ({"after": True}, "socket of the breakpoint is missing"),
+        ({"socket": "Socket-3", "after": True, "refused": True}, "not at after and refused"),
+        ({"socket": "Socket-3", "edge": 3}, "no edge 3.*1 to Socket-2, 2 to Socket-2"),
+        ({"socket": "Socket-3", "edge": "Socket-1"}, "no edge 'Socket-1'"),
+        ({"socket": "Socket-3", "nth": 0}, "from 1 up"),
+        ({"socket": "Sokket-3", "refused": True}, "no socket"),
+    ],
+)
+def test_what_cannot_be_meant_is_told(checked, given, words):
+    with pytest.raises(MateriaError, match=f"(?s){words}"):
+        checked.breakpoints.add(**given)
+    assert not checked.breakpoints
+
+
+def test_they_are_taken_away_one_by_one_or_by_socket(checked):
+    breaks = checked.breakpoints
+    breaks.add("Socket-2")
+    breaks.add("Socket-2", nth=2)
+    assert list(breaks) == [Breakpoint("before", "Socket-2", nth=2)], "one place, one breakpoint"
+    breaks.add("Socket-2", after=True)
+    breaks.add("Socket-3", refused=True)
+    breaks.watch("plan")
+    breaks.clear("Socket-2", after=True)
+    assert [one.kind for one in breaks] == ["before", "refused", "changed"]
+    breaks.clear("Socket-2")
+    breaks.clear(path="plan")
+    assert repr(breaks) == "<breakpoints: refused output of Socket-3>"
+    breaks.clear(refused=True)
+    assert len(breaks) == 1, "that of any socket is another one"
+    breaks.clear()
+    assert not breaks
+
+
+# -- shared in a kernel, kept over kernels ---------------------------------------------------------------
+
+
+def test_a_new_cast_of_the_loadout_has_them_and_one_of_another_has_not(bench, cast):
+    cast.breakpoints.add("Socket-2")
+    cast.breakpoints.watch("plan")
+    made = bench.cast("again")
+    assert (set(made.breakpoints.sockets), made.breakpoints.paths) == ({"Socket-2"}, ["plan"])
+    assert not bench.cast("x", loadout="Hello-Utility").breakpoints
+    made.breakpoints.clear()
+    assert not cast.breakpoints.sockets, "taken away in one, gone in all"
+
+
+def test_a_fork_and_a_resumed_cast_have_them(bench, cast):
+    cast.breakpoints.add("Socket-3", lambda now: len(now.steps) > 1)
+    cast.step()
+    fork = bench.take(cast.fork())
+    assert set(fork.breakpoints.sockets) == {"Socket-3"}
+    fork.close()
+    resumed = bench.resume(fork.id)
+    assert resumed is not fork
+    assert resumed.run() == "breakpoint"
+
+
+def test_what_was_set_before_a_workbench_takes_the_cast_stays(bench, cast):
+    cast.fork().breakpoints.add("Socket-4")
+    assert "Socket-4" in cast.breakpoints.sockets, "forked outside the workbench too"
+
+
+def another_kernel(bench):
+    made = Workbench(bench.project)
+    made.use("Plan-Build-Eval")
+    return made
+
+
+def test_the_next_kernel_has_them_but_not_those_with_a_condition(bench, cast):
+    cast.breakpoints.add("Socket-2", after=True, nth=2)
+    cast.breakpoints.add("Socket-3", lambda _: True)
+    cast.breakpoints.watch("plan")
+    cast.close()
+    resumed = another_kernel(bench).resume(cast.id)
+    assert [one.words() for one in resumed.breakpoints] == ["after Socket-2, 2nd time", "state.plan changed"]
+    assert not resumed.now.messages
+    resumed.breakpoints.clear()
+    assert not another_kernel(bench).cast("again").breakpoints
+
+
+def test_two_kernels_keep_those_of_two_loadouts_and_the_last_writer_wins(bench, cast):
+    other = another_kernel(bench)
+    theirs = other.cast("x")
+    greeting = other.cast("x", loadout="Hello-Utility")
+    greeting.breakpoints.watch("greeting")
+    cast.breakpoints.add("Socket-2")
+    theirs.breakpoints.add("Socket-3")
+    third = another_kernel(bench)
+    assert set(third.cast("x").breakpoints.sockets) == {"Socket-3"}
+    assert third.cast("x", loadout="Hello-Utility").breakpoints.paths == ["greeting"]
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"loadouts": 3}', '{"loadouts": {"Plan-Build-Eval": [1]}}'])
+def test_a_damaged_file_is_told_once_and_written_over(bench, content):
+    path = bench.artifact_root / FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+    cast = bench.cast("x")
+    (message,) = cast.now.messages
+    assert FILE in message
+    assert not cast.breakpoints
+    assert not bench.cast("y").now.messages
+    cast.breakpoints.add("Socket-2")
+    assert set(another_kernel(bench).cast("z").breakpoints.sockets) == {"Socket-2"}
+
+
+def test_a_disk_that_refuses_is_told_once_and_stops_nothing(bench, cast):
+    (bench.artifact_root / FILE).mkdir()
+    cast.breakpoints.add("Socket-2")
+    cast.breakpoints.add("Socket-3")
+    (message,) = cast.now.messages
+    assert "as long as this kernel" in message
+    assert cast.run() == "breakpoint"
+    assert set(bench.cast("y").breakpoints.sockets) == {"Socket-2", "Socket-3"}
