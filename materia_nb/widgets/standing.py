@@ -156,7 +156,7 @@ def bar_state(cast: Cast, runs: Runs, *, busy: bool, aborting: bool) -> dict[str
             {
                 "breakpoint": one.as_json(),
                 "words": one.words(cast.graph, {**names, END: "the end"}),
-                "title": "only if its condition holds" if how else "",
+                "asks": how is not None,
             }
             for one, how in cast.breakpoints.conditions.items()
         ],

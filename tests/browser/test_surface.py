@@ -12,6 +12,8 @@ from browser.kernels import both_kernels
 from browser.surface import Surface, violations
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Locator
+
     from browser.lab import Lab
 
 HOSTILE = "<img src=x onerror=window.__owned=1>"
@@ -199,6 +201,48 @@ def test_the_keyboard_alone_steps_looks_and_edits_and_the_notebook_keeps_its_cel
     keys.press("Enter")
     panel.is_("aborted")
     assert lab.page.evaluate("window.jupyterapp.shell.currentWidget.content.widgets.length") == 4
+
+
+STOPS = """
+%load_ext materia_nb
+%materia use Plan-Build-Eval
+wb.agent("Plan", lambda: {"workItems": [{"title": "a", "context": "b"}]})
+wb.agent("Build", lambda: "built"); wb.agent("Maintain", lambda: {"satisfied": True})
+wb.agent("Eval", lambda turn: {"satisfied": turn.visit != 1, "context": "not yet"})
+c = wb.cast("a guide")
+c
+"""
+
+
+def test_breakpoints_are_set_on_the_graph_and_in_the_inspector(lab: Lab):
+    lab.open(lab.notebook(STOPS))
+    lab.run_all()
+    panel = Surface(lab, 0)
+
+    def menu(element: str, words: str) -> None:
+        panel.picture.click(element, button="right")
+        panel.at.get_by_role("menuitem", name=words).click()
+
+    def chip(words: str) -> Locator:
+        return panel.at.get_by_role("button", name=f"take away the breakpoint {words}")
+
+    menu("n:Socket-2", "Stop after it")
+    chip("after Build").click()
+    menu("e:edge:1:Socket-3", "Stop when taken")
+    chip("Eval → Build (edge 2)").wait_for()
+    panel.press("Run")
+    panel.is_("at breakpoint · Build")
+    panel.picture.wait_for_class("e:edge:1:Socket-3", "break")
+    panel.picture.click("e:edge:1:Socket-3")
+    panel.says("looked at in place 2")
+    panel.button("breakpoint").click()
+    panel.at.get_by_role("menuitem", name="✓ Eval → Build (edge 2)").click()
+    chip("Eval → Build (edge 2)").wait_for(state="detached")
+    panel.picture.click("n:Socket-4")
+    panel.says("Maintain")
+    panel.button("breakpoint").click()
+    panel.at.get_by_role("menuitem", name="Maintain not satisfied").click()
+    chip("Maintain not satisfied").wait_for()
 
 
 BREAKS = """

@@ -117,7 +117,7 @@ export function barPart(host, send, shell) {
       const chips = JSON.stringify(now.breaks || []);
       if (chips !== madeBreaks) {
         madeBreaks = chips;
-        clear(breaks).append(...(now.breaks || []).map((one) => h("span", { class: "mnb-chip", title: one.title },
+        clear(breaks).append(...(now.breaks || []).map((one) => h("span", { class: "mnb-chip", title: `runs stop: ${one.words}${one.asks ? ", if its condition holds" : ""}` },
           h("span", { class: "mnb-cut" }, `● ${one.words}`),
           button("×", `no breakpoint: ${one.words}`, () => send("break", { breakpoint: one.breakpoint }), { class: "mnb-x", "aria-label": `take away the breakpoint ${one.words}` }))));
       }
@@ -144,6 +144,7 @@ export function barPart(host, send, shell) {
 function barMore(data, send, shell) {
   const casting = [
     { words: "Undo the last edit", act: () => send("undo"), off: !data.undo, why: data.undo ? "" : "no edit since the last step" },
+    ...(data.breaks || []).map((one) => ({ words: `Take the breakpoint away: ${one.words}`, act: () => send("break", { breakpoint: one.breakpoint }) })),
     { words: "Take all breakpoints away", act: () => send("clear_breaks"), off: !(data.breaks || []).length },
     ...(data.allowed || []).map((tool) => ({ words: `Let ${tool} ask again`, act: () => send("disallow", { tool }) })),
     { words: "Token budget…", act: () => shell.askLine("token budget of this cast; empty for none", String(data.most || ""), (text) => send("budget", { tokens: text })) },
