@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
@@ -352,7 +353,7 @@ def _with_moved(graph: Graph, placed: Placed, places: Mapping[str, Point]) -> Pl
     return replace(placed, nodes=nodes, loops=loops, titles=titles, edges=edges, size=size)
 
 
-def _straightened(placed: Placed, boxes: Mapping[str, Box], moved: Set[str]) -> tuple[Line, ...]:
+def _straightened(placed: Placed, boxes: Mapping[str, Box], moved: AbstractSet[str]) -> tuple[Line, ...]:
     """Draw the lines at moved sockets anew: straight to the other end, those between the same two beside each other."""
     lines: list[Line] = []
     between: Counter[frozenset[str]] = Counter()
