@@ -51,12 +51,12 @@ def points_of(d: str) -> list[Point]:
 
 
 def bend(points: Sequence[Point], source: Point, target: Point, label: Point | None) -> Bent:
-    """Express a polyline from a node at ``source`` to one at ``target``; the centres must not coincide."""
+    """Express a polyline from a node at ``source`` to one at ``target``."""
     before, middle, after = _around(points, label)
     inner = _balanced(before, middle, after)
     (sx, sy), (tx, ty) = source, target
     dx, dy = tx - sx, ty - sy
-    length = math.hypot(dx, dy)
+    length = math.hypot(dx, dy) or 1.0  # a socket can be dragged onto another
     weights = [((x - sx) * dx + (y - sy) * dy) / length**2 for x, y in inner]
     distances = [((y - sy) * dx - (x - sx) * dy) / length for x, y in inner]
     (ax, ay), (bx, by) = points[0], points[-1]

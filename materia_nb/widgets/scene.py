@@ -5,14 +5,16 @@ Plain JSON. The page fills the colours of its theme into the pictures (:data:`~m
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from materia_nb.display.cards import card, live_chip
 from materia_nb.display.escape import part
-from materia_nb.display.geometry import Box, Point
+from materia_nb.display.geometry import Box, Point, Stroke
 from materia_nb.display.graph_parts import (
     END_SIGN,
     START,
@@ -37,6 +39,8 @@ Look: TypeAlias = dict[str, dict[str, str]]
 _SIGNS: Final = {START: "start", END_SIGN: "end"}
 _AWAY: Final = 4.0
 """How far beyond its tip a line's anchor stands, so that the direction to it is never in doubt."""
+_ASIDE: Final = 18.0
+"""How far apart straight lines between the same two sockets stand."""
 
 
 class Scene:
@@ -59,9 +63,9 @@ class Scene:
     ) -> None:
         self.graph = graph
         self.placed: Placed = place(graph, direction=direction, folded=folded)
-        self._moved = {key: at for key, at in (places or {}).items() if key in self.placed.nodes}
-        if self._moved:
-            self.placed = _with_moved(graph, self.placed, self._moved)
+        moved = {key: at for key, at in (places or {}).items() if key in self.placed.nodes}
+        if moved:
+            self.placed = _with_moved(graph, self.placed, moved)
         self.nodes: list[dict[str, Any]] = []
         self.edges: list[dict[str, Any]] = []
         self._ids: dict[tuple[str, str], str] = {}
@@ -181,7 +185,6 @@ class Scene:
         if label is not None:
             self._chips[made] = self._node("c", link.key, label, "chip", None)
             self.nodes[-1]["of"] = made
-        free = bool({link.source, link.target} & self._moved.keys()) and link.source != link.target
         kinds = ["line", link.kind, *([link.condition] if link.kind != "start" else [])]
         self.edges.append(
             {
@@ -195,7 +198,7 @@ class Scene:
                 "to": bent.tip,
                 "dx": bent.shift[0],
                 "dy": bent.shift[1],
-                "classes": " ".join([*kinds, *(["free"] if free else [])]),
+                "classes": " ".join(kinds),
             }
         )
 
@@ -325,7 +328,7 @@ def _centre(box: Box) -> Point:
 
 
 def _with_moved(graph: Graph, placed: Placed, places: Mapping[str, Point]) -> Placed:
-    """Put some sockets where a person wants them; the boxes of their loops go around their members."""
+    """Put some sockets where a person wants them; their lines go straight, and the boxes of loops around the members."""
     nodes = dict(placed.nodes)
     for key, (x, y) in places.items():
         box = nodes[key]
@@ -346,4 +349,60 @@ def _with_moved(graph: Graph, placed: Placed, places: Mapping[str, Point]) -> Pl
             titles[key] = Box(x + 6, y + 4, title.w, title.h)
     everything = [*nodes.values(), *loops.values(), *titles.values(), *placed.signs.values()]
     size = (max(box.right for box in everything) + 20, max(box.bottom for box in everything) + 20)
-    return replace(placed, nodes=nodes, loops=loops, titles=titles, size=size)
+    edges = _straightened(placed, {**placed.signs, **nodes}, places.keys())
+    return replace(placed, nodes=nodes, loops=loops, titles=titles, edges=edges, size=size)
+
+
+def _straightened(placed: Placed, boxes: Mapping[str, Box], moved: AbstractSet[str]) -> tuple[Line, ...]:
+    """Draw the lines at moved sockets anew: straight to the other end, those between the same two beside each other."""
+    lines: list[Line] = []
+    between: Counter[frozenset[str]] = Counter()
+    for line in placed.edges:
+        source, target = line.link.source, line.link.target
+        if not {source, target} & moved or (line.stub and source not in moved) or source not in boxes:
+            lines.append(line)
+        elif source == target or line.stub:
+            before, now = placed.nodes[source], boxes[source]
+            lines.append(_shifted(line, now.x - before.x, now.y - before.y))
+        elif target in boxes:
+            lines.append(_straight(line, boxes[source], boxes[target], between[frozenset((source, target))]))
+            between[frozenset((source, target))] += 1
+        else:
+            lines.append(line)
+    return tuple(lines)
+
+
+def _shifted(line: Line, dx: float, dy: float) -> Line:
+    points = [(x + dx, y + dy) for x, y in points_of(line.d)]
+    return replace(line, d=_path(points), tip=points[-1], label=line.label and line.label.moved(dx, dy))
+
+
+def _straight(line: Line, source: Box, target: Box, before: int) -> Line:
+    (ax, ay), (bx, by) = _centre(source), _centre(target)
+    length = math.hypot(bx - ax, by - ay)
+    dx, dy = ((bx - ax) / length, (by - ay) / length) if length else (0.0, 1.0)
+    # The same side of the picture whichever way the line runs.
+    aside = _ASIDE * ((before + 1) // 2) * (1 if before % 2 else -1) * (1 if (ax, ay) < (bx, by) else -1)
+    ax, ay, bx, by = ax - dy * aside, ay + dx * aside, bx - dy * aside, by + dx * aside
+    start, tip = _leaving(source, (ax, ay), (dx, dy)), _leaving(target, (bx, by), (-dx, -dy))
+    label = line.label
+    if label is not None:
+        middle = (start[0] + tip[0]) / 2, (start[1] + tip[1]) / 2
+        label = Box(middle[0] - label.w / 2, middle[1] - label.h / 2, label.w, label.h)
+    return replace(line, d=_path([start, tip]), tip=tip, heading=(dx, dy), label=label)
+
+
+def _leaving(box: Box, start: Point, way: Point) -> Point:
+    """Return where one leaves a box who goes from a point in it in one direction."""
+    (x, y), (dx, dy) = start, way
+    across = ((box.right if dx > 0 else box.x) - x) / dx if dx else math.inf
+    down = ((box.bottom if dy > 0 else box.y) - y) / dy if dy else math.inf
+    far = max(0.0, min(across, down))
+    return x + far * dx, y + far * dy
+
+
+def _path(points: Sequence[Point]) -> str:
+    stroke = Stroke()
+    for x, y in points:
+        stroke.line(x, y)
+    return stroke.d()

@@ -424,6 +424,13 @@ def test_designing_by_mouse_and_by_keyboard_is_told(lab: Lab):
         {"kind": "delete", "what": ["edge", "edge:0:Socket-3"]},
         {"kind": "undo", "ids": []},
     ]
+    # What stands on a line goes with it.
+    picture.ask("cy.getElementById('n:Socket-3').shift({ x: 90, y: 50 }).emit('drag')")
+    picture.wait_until(
+        "[0, 1].every((n) => { const at = cy.getElementById(`c:edge:${n}:Socket-3`).position();"
+        " const middle = cy.getElementById(`e:edge:${n}:Socket-3`).midpoint();"
+        " return Math.hypot(at.x - middle.x, at.y - middle.y) < 2; })"
+    )
 
 
 def test_a_large_graph_is_a_still_picture_that_follows(lab: Lab):

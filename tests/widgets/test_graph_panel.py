@@ -283,10 +283,34 @@ def test_another_graph_takes_the_place_of_one():
     assert at["n:Socket-2"] == (700.0, 300.0)
     assert "n:Socket-8" not in at
     assert not panel.front.scene["fresh"], "the view stays where it was"
-    assert "free" in classes(panel, "e:edge:0:Socket-1")
     assert max(panel.front.scene["size"]) > 700
-    panel.replace(hello())
-    assert "free" not in classes(panel, "e:edge:0:Socket-1")
+
+
+def test_lines_and_what_stands_on_them_follow_a_socket_that_was_moved():
+    before, after = Scene(rework()), Scene(rework(), places={"Socket-5": (900.0, 60.0)})
+    old, new = ({one["id"]: (one["x"], one["y"]) for one in scene.nodes} for scene in (before, after))
+    touching = {
+        f"c:{line.link.key}"
+        for line in before.placed.edges
+        if "Socket-5" in (line.link.source, line.link.target) and line.label is not None
+    }
+    assert {key for key in old if key.startswith("c:") and old[key] != new[key]} == touching
+    lines = {line.link.key: line for line in after.placed.edges}
+    card = after.placed.nodes["Socket-5"]
+    for key in ("edge:0:Socket-5", "edge:1:Socket-5"):
+        (x, y), (tx, ty) = points_of(lines[key].d)
+        assert card.x - 0.1 <= x <= card.right + 0.1
+        assert card.y - 0.1 <= y <= card.bottom + 0.1
+        assert (lines[key].label.cx, lines[key].label.cy) == pytest.approx(
+            ((x + tx) / 2, (y + ty) / 2), abs=0.1
+        )
+    there, back = points_of(lines["edge:0:Socket-4"].d), points_of(lines["edge:1:Socket-5"].d)
+    assert there[0] != pytest.approx(back[1], abs=10), "they stand beside each other"
+
+
+def test_a_socket_can_be_put_onto_another():
+    scene = Scene(rework(), places={"Socket-5": (100.0, 100.0), "Socket-4": (100.0, 100.0)})
+    assert all("nan" not in one["ws"] + one["from"] for one in scene.edges)
 
 
 def test_loops_inside_loops_and_across_them():

@@ -210,7 +210,6 @@ export function canvasPart(host, send) {
         if (look[id]) dress(id);
         else cy.getElementById(id).classes(bases.get(id));
       }
-      design.loosen(cy.edges(".free"));
     });
   };
   const setScene = () => {

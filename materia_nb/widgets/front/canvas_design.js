@@ -35,11 +35,11 @@ export function canvasDesign(graph, host, canvas) {
     handle.style.top = `${at.y + (right ? 0 : (one.data("h") / 2) * zoom + CANVAS_BESIDE)}px`;
     handle.dataset.element = one.id();
   };
-  /** Let lines go straight, and their words go with them. */
+  /** Let lines go straight, and what stands on them go with them. */
   const loosen = (edges) => {
     edges.addClass("free");
-    const ids = new Set(edges.map((one) => one.id()));
-    canvas.cy.nodes(".chip").filter((one) => ids.has(one.data("of"))).addClass("away");
+    const chips = canvas.cy.nodes(".chip");
+    for (const one of edges.toArray()) chips.filter((chip) => chip.data("of") === one.id()).position(one.midpoint());
   };
   const mark = (nodes) => {
     for (const one of marked) canvas.cy.getElementById(one).removeClass("marked");

@@ -26,7 +26,6 @@ export function canvasStyle(c, font) {
     canvasRule("node.loop", { "z-index": 1 }),
     canvasRule("node.folded", { "z-index": 10 }),
     canvasRule("node.chip", { "z-index": 20 }),
-    canvasRule("node.chip.away", { display: "none" }),
     canvasRule("node.anchor", { events: "no", opacity: 0, "bounds-expansion": 0 }),
     canvasRule("node.sign", { "z-index": 9 }),
     canvasRule("edge", {
@@ -47,7 +46,6 @@ export function canvasStyle(c, font) {
     // A line to what a person has moved goes straight there.
     canvasRule("edge.free", {
       "curve-style": "bezier", "source-endpoint": "outside-to-node-or-label", "target-endpoint": "outside-to-node-or-label",
-      label: "data(label)", "text-margin-x": 0, "text-margin-y": 0,
     }),
     line("edge.never", "rim", "soft", { "line-style": "dashed", "line-dash-pattern": [1, 9] }),
     line("edge.only-a", "A", "", { width: 3 }),
