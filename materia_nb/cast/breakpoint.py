@@ -33,6 +33,9 @@ Condition: TypeAlias = Callable[[Any], bool]
 FILE: Final = "breakpoints.json"
 """What the file is called that keeps the breakpoints of a project, beside its casts."""
 _MOST_BYTES: Final = 1_000_000
+_MOST: Final = 200
+"""How many breakpoints of a loadout are read: each is looked at behind each step."""
+_LONGEST: Final = 1_000
 
 
 class Breakpoint(NamedTuple):
@@ -220,7 +223,13 @@ def breakpoint_of(value: object) -> Breakpoint:
 def _fits(name: str, value: object) -> bool:
     if name == "nth" or (name == "edge" and not isinstance(value, str)):
         return type(value) is int and value >= 1
-    return isinstance(value, str) and (name != "path" or bool(split_path(value)))
+    if (
+        not isinstance(value, str)
+        or len(value) > _LONGEST
+        or value.encode("utf-8", "replace").decode() != value
+    ):
+        return False
+    return name != "path" or bool(split_path(value))
 
 
 # -- kept over kernels ---------------------------------------------------------------------------
@@ -232,13 +241,17 @@ def read_breakpoints(path: Path, loadout: str) -> tuple[list[Breakpoint], str]:
         kept = _read(path).get(loadout, [])
     except MateriaError as error:
         return [], f"The breakpoints kept in {part(str(path), 200)} are not there: {error.what}"
-    found = []
-    for one in kept if isinstance(kept, list) else [kept]:
+    given = kept if isinstance(kept, list) else [kept]
+    found, problem = [], f"There are more than {_MOST}." if len(given) > _MOST else ""
+    for one in given[:_MOST]:
         try:
             found.append(breakpoint_of(one))
         except MateriaError as error:
-            return found, f"Not all breakpoints kept in {part(str(path), 200)} are there. {error.what}"
-    return found, ""
+            problem = error.what
+    return (
+        found,
+        f"Not all breakpoints kept in {part(str(path), 200)} are there. {problem}" if problem else "",
+    )
 
 
 def write_breakpoints(path: Path, loadout: str, breakpoints: Sequence[Breakpoint]) -> None:

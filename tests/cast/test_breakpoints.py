@@ -154,6 +154,8 @@ def test_a_breakpoint_has_words_and_is_read_again_from_what_it_gives(checked):
         {"kind": "refused", "nth": 0},
         {"kind": "refused", "nth": "2"},
         {"kind": "refused", "more": 1},
+        {"kind": "changed", "path": "p" * 1_001},
+        {"kind": "before", "socket": "\ud800"},
     ],
 )
 def test_what_is_no_breakpoint_is_refused(value):
@@ -269,6 +271,20 @@ def test_a_damaged_file_is_told_once_and_written_over(bench, content):
     assert not bench.cast("y").now.messages
     cast.breakpoints.add("Socket-2")
     assert set(another_kernel(bench).cast("z").breakpoints.sockets) == {"Socket-2"}
+
+
+def test_of_a_damaged_list_the_others_are_there_and_not_without_end(bench):
+    one, path = {"kind": "before", "socket": "Socket-2"}, bench.artifact_root / FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"loadouts": {"Plan-Build-Eval": [{"kind": "x"}, one]}}))
+    cast = bench.cast("x")
+    assert set(cast.breakpoints.sockets) == {"Socket-2"}
+    assert "Not all" in cast.now.messages[0]
+    many = [{**one, "nth": number} for number in range(1, 1_000)]
+    path.write_text(json.dumps({"loadouts": {"Plan-Build-Eval": many}}))
+    cast = another_kernel(bench).cast("x")
+    assert len(cast.breakpoints) == 200
+    assert "more than 200" in cast.now.messages[0]
 
 
 def test_a_disk_that_refuses_is_told_once_and_stops_nothing(bench, cast):
