@@ -1,7 +1,8 @@
 """``make pictures``: the pictures of the documentation, taken of the panels at work. Not run with the tests.
 
-Each picture shows a panel and nothing around it, and a path in the panel reads as one of a reader's, so that no
-path, port or name of this machine is in it.
+Each picture shows a panel and nothing around it, light and dark, in a window of 1280 x 800; a larger window's go into
+build/pictures, to be looked at only. A path in the panel reads as one of a reader's, so that no path, port or name of
+this machine is in it.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it regis
 if TYPE_CHECKING:
     from browser.lab import Lab
 
-PICTURES: Final = Path(__file__).resolve().parents[2] / "docs" / "pictures"
-WIDTH: Final = 1120
-"""Of the page in pixels: that of a panel in a notebook beside nothing else, and little more than a README's."""
+PROJECT: Final = Path(__file__).resolve().parents[2]
+WINDOWS: Final = {
+    PROJECT / "docs" / "pictures": (1280, 800),
+    PROJECT / "build" / "pictures": (1600, 1000),
+}
+"""Where the pictures of each size of window go: those of the first are in the documentation."""
 
 SHORTEN: Final = """(panel, folder) => {
     const texts = document.createTreeWalker(panel, NodeFilter.SHOW_TEXT);
@@ -117,9 +121,8 @@ def define(name: str, loadout: object) -> str:
 
 def opened(lab: Lab, *cells: str) -> int:
     """Open and run a notebook; the number of its last cell, which shows the panel."""
-    lab.page.set_viewport_size({"width": WIDTH, "height": 1600})
+    widen(lab, *next(iter(WINDOWS.values())))
     lab.open(lab.notebook(*cells))
-    # Before anything is drawn: a canvas keeps its picture where it was when the page becomes wider.
     lab.page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
     lab.run_all()
     errors = [one.text for cell in range(len(cells)) for one in lab.outputs(cell) if one.kind == "error"]
@@ -127,34 +130,42 @@ def opened(lab: Lab, *cells: str) -> int:
     return len(cells) - 1
 
 
-def keep(lab: Lab, cell: int, name: str, *, dark: bool = False) -> None:
-    """Store the picture of the panel in a cell, with nothing under the mouse and nothing in focus."""
-    lab.set_theme(DARK if dark else LIGHT)
-    lab.page.mouse.move(0, 0)
-    lab.page.evaluate("() => document.activeElement?.blur()")
-    PICTURES.mkdir(exist_ok=True)
+def widen(lab: Lab, width: int, height: int) -> None:
+    lab.page.set_viewport_size({"width": width, "height": height})
+
+
+def keep(lab: Lab, cell: int, name: str) -> None:
+    """Store the pictures of the panel in a cell, with nothing under the mouse and nothing in focus."""
     panel = lab.cell(cell).locator(".mnb-panel").first
-    panel.evaluate(SHORTEN, str(lab.folder))
-    # The browser decodes the cards of another theme, and tells nobody when.
-    lab.page.wait_for_timeout(600)
-    assert str(lab.folder.parents[2]) not in panel.inner_text()
-    panel.screenshot(path=PICTURES / f"{name}.png", animations="disabled")
+    for folder, window in WINDOWS.items():
+        widen(lab, *window)
+        folder.mkdir(parents=True, exist_ok=True)
+        for theme, ending in ((LIGHT, ""), (DARK, "-dark")):
+            lab.set_theme(theme)
+            panel.scroll_into_view_if_needed()
+            lab.page.mouse.move(0, 0)
+            lab.page.evaluate("() => document.activeElement?.blur()")
+            # The browser decodes the cards of another theme, and the flow turns in another room: nobody is told when.
+            lab.page.wait_for_timeout(900)
+            panel.evaluate(SHORTEN, str(lab.folder))
+            assert str(lab.folder.parents[2]) not in panel.inner_text()
+            panel.screenshot(path=folder / f"{name}{ending}.png", animations="disabled")
 
 
-def kept(lab: Lab, cell: int, name: str) -> None:
-    """Store it in both themes."""
-    keep(lab, cell, name)
-    keep(lab, cell, f"{name}-dark", dark=True)
+def test_a_cast_that_has_just_begun(lab: Lab):
+    cell = opened(lab, AGENTS, START)
+    Surface(lab, cell).is_("ready")
+    keep(lab, cell, "fresh")
 
 
 def test_a_cast_at_a_breakpoint(lab: Lab):
-    breaks = "wb.current.breakpoints.add('Socket-3')\nwb.current.set_budget(50_000)"
+    breaks = "wb.current.breakpoints.add('Socket-3')\nwb.current.edit.budget(50_000)"
     cell = opened(lab, AGENTS, START, "%materia run --steps 3", breaks, "%materia show")
     panel = Surface(lab, cell)
     panel.is_("ready")
     panel.press("Run")
     panel.is_("at breakpoint · Eval")
-    kept(lab, cell, "cast")
+    keep(lab, cell, "cast")
 
 
 def test_the_work_items(lab: Lab):
@@ -163,7 +174,7 @@ def test_the_work_items(lab: Lab):
     panel.tab("Items")
     panel.field("title of WI-3").fill("Proofread twice")
     panel.says("changed, not applied yet")
-    kept(lab, cell, "items")
+    keep(lab, cell, "items")
 
 
 def test_a_loop_with_two_exits(lab: Lab):
@@ -190,17 +201,19 @@ def test_a_failed_step(lab: Lab):
     panel = Surface(lab, cell)
     panel.press("Run")
     panel.is_("failed · Count")
-    kept(lab, cell, "failed-step")
+    keep(lab, cell, "failed-step")
 
 
 def test_the_timeline(lab: Lab):
     cell = opened(lab, AGENTS, START, "%materia run", "%materia show")
     panel = Surface(lab, cell)
-    panel.at.get_by_role("grid", name="steps").locator("[data-index='2']").click()
-    panel.at.locator(".mnb-title", has_text="step 3").wait_for()
+    panel.at.get_by_role("grid", name="steps").locator("[data-index='1']").click()
     panel.tab("Why")
+    panel.button("play the steps").click()
+    panel.at.locator(".mnb-title", has_text="step 3").wait_for()
+    panel.button("stop playing").click()
     panel.says("was taken")
-    kept(lab, cell, "timeline")
+    keep(lab, cell, "timeline")
 
 
 ASKS = """
@@ -217,14 +230,14 @@ wb.agent("Build", Careful())
 def test_a_command_that_waits_for_leave(lab: Lab):
     cell = opened(lab, AGENTS, ASKS, START, "%materia run --steps 2", "%materia show")
     Surface(lab, cell).is_("wants you")
-    kept(lab, cell, "approval")
+    keep(lab, cell, "approval")
 
 
 def test_the_designer(lab: Lab):
     cell = opened(lab, AGENTS, "%materia design")
     Picture(lab, cell=cell).click("n:Socket-3")
     lab.page.wait_for_timeout(500)
-    kept(lab, cell, "designer")
+    keep(lab, cell, "designer")
 
 
 @pytest.mark.parametrize("count", [40, 200])
@@ -246,7 +259,7 @@ def test_many_sockets(lab: Lab, count: int):
         "%materia show",
     )
     Surface(lab, cell).is_("ready")
-    kept(lab, cell, f"sockets-{count}")
+    keep(lab, cell, f"sockets-{count}")
 
 
 def test_a_kernel_that_is_gone(lab: Lab):
@@ -254,5 +267,5 @@ def test_a_kernel_that_is_gone(lab: Lab):
     Surface(lab, cell).is_("ready")
     lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
     lab.cell(cell).get_by_text("The kernel of this panel is gone").wait_for()
-    kept(lab, cell, "restarted")
+    keep(lab, cell, "restarted")
     lab.page_errors[:] = [error for error in lab.page_errors if "Canceled future" not in error]

@@ -232,6 +232,17 @@ def test_another_size_is_filled_anew(cast: Lab):
     })()"""
     assert picture.ask(hidden) == 0
     picture.wait_until(WHOLE)
+    # Measured while it has no size for a moment that no frame shows, as between the style sheets of two themes.
+    between = """(() => {
+        const style = cy.container().closest('.mnb-graph').style;
+        style.display = 'none';
+        cy.resize();
+        const width = cy.width();
+        style.display = '';
+        return width;
+    })()"""
+    assert picture.ask(between) == 0
+    picture.wait_until(WHOLE)
 
 
 def test_a_click_on_a_node_and_on_an_edge_tells_about_it(cast: Lab):
@@ -285,6 +296,14 @@ def test_a_small_card_is_not_hidden_by_its_handle(lab: Lab):
     lab.cell(2).locator(".mnb-c-handle[data-element='n:Socket-3']").click()
     picture.wait_for_class("n:Socket-3", "selected")
     assert handle.count() == 0
+    # It goes with its card when the graph is drawn anew under the mouse.
+    lab.set_source(3, "panel.turn('right')")
+    lab.run_cell(3)
+    picture.wait_until(
+        "(() => { const at = cy.getElementById('n:Socket-3').renderedPosition();"
+        " const handle = cy.container().closest('.mnb-graph').querySelector('.mnb-c-handle');"
+        " return Math.abs(parseFloat(handle.style.top) - at.y) < 3 && parseFloat(handle.style.left) > at.x; })()"
+    )
 
 
 def test_the_keyboard_does_what_the_mouse_does(cast: Lab):

@@ -361,6 +361,10 @@ export function canvasPart(host, send) {
       container.style.cursor = "";
       hover.hide();
     });
+    cy.on("resize", () => {
+      // Measured while the page changes its style sheets it has no size, and nobody tells when it has one again.
+      if (cy.width() < 20) requestAnimationFrame(() => cy.width() < 20 && container.clientWidth >= 20 && resized());
+    });
     cy.on("viewport", () => {
       view.moved();
       hover.hide();
@@ -412,11 +416,12 @@ export function canvasPart(host, send) {
       send("room", { w, h });
     }, 250);
   };
-  const sizes = new ResizeObserver(() => {
+  const resized = () => {
     if (cy && scene && !canvas.isStill) view.resized(anchor());
     seen();
     tellRoom();
-  });
+  };
+  const sizes = new ResizeObserver(resized);
   sizes.observe(graph);
   const theme = new MutationObserver(() => dark !== canvasIsDark(graph) && restyle());
   theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] });

@@ -15,7 +15,7 @@ export function canvasDesign(graph, host, canvas) {
   const frame = svg("rect", { class: "mnb-c-rubber-frame", rx: 4 });
   const rubber = svg("svg", { class: "mnb-c-rubber", "aria-hidden": "true" }, path, frame);
   host.append(rubber, handle);
-  let over = null; // the socket that the handle stands at
+  let over = null; // id of the socket that the handle stands at
   let marked = [];
   const designs = () => canvas.mode === "design" && !canvas.isStill;
   const local = (event) => {
@@ -24,8 +24,8 @@ export function canvasDesign(graph, host, canvas) {
   };
 
   const place = () => {
-    const one = over || (canvas.selected && canvas.cy.getElementById(canvas.selected));
-    const shows = designs() && one && one.nonempty() && one.hasClass("socket");
+    const one = canvas.cy?.getElementById(over || canvas.selected || "");
+    const shows = designs() && one?.nonempty() && one.hasClass("socket");
     handle.hidden = !shows;
     if (!shows) return;
     const at = one.renderedPosition(), zoom = canvas.cy.zoom();
@@ -152,7 +152,7 @@ export function canvasDesign(graph, host, canvas) {
     /** Listen to a cytoscape object. */
     attach(cy) {
       cy.on("mouseover", "node.socket", (event) => {
-        over = event.target;
+        over = event.target.id();
         place();
       });
       cy.on("mouseout", "node.socket", () => {

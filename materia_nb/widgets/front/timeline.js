@@ -2,7 +2,7 @@
 import { h, button, clear, setText, setAttr, setEnabled, isEnabled, durationWords, countWords } from "./dom.js";
 import { makeGrid } from "./grid.js";
 
-const STEP_COLUMNS = "48px minmax(64px,0.6fr) minmax(96px,0.9fr) minmax(130px,3fr) minmax(60px,0.7fr) 60px 54px 44px minmax(64px,0.9fr)";
+const STEP_COLUMNS = "48px minmax(88px,0.8fr) minmax(96px,0.9fr) minmax(130px,3fr) minmax(60px,0.7fr) 60px 54px 44px minmax(64px,0.9fr)";
 
 export function timelinePart(host, controls, send) {
   let data = { total: 0, tail: [] }, rows = new Map(), id = "", filtered = null, asked = new Set(), span = 1, playing = null, wanted = "";
