@@ -22,7 +22,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
 from materia_nb.store import derived
 from materia_nb.store.files import disk, sync_folder
-from materia_nb.store.journal import Journal, lines_of, mend
+from materia_nb.store.journal import Journal, Line, lines_of, mend
 from materia_nb.store.lock import CastLock
 from materia_nb.store.opening import (
     ENGINE,
@@ -200,12 +200,31 @@ def resumed(
     if not derived.is_current(files, runner.session):
         with runner.lock():
             runner.write_derived()  # a crash may have come first
+        _keep_envelope(runner, recorded.contents.lines)
     start = cast_start(recorded.contents) or {}
     if start.get("place") != place_of(path) and _ask_anew(runner):
         runner.messages.append(
             "What was allowed to tools was said elsewhere or by somebody else: they ask anew."
         )
     return runner
+
+
+def _keep_envelope(runner: Runner, lines: Sequence[Line]) -> None:
+    """Write the envelope of the latest output once more: a crash may have come between the journal and its file."""
+    last = runner.session.steps.latest
+    if last is None or runner.rules.sockets[last.socket].filing is None:
+        return
+    outputs = (n for n, line in enumerate(lines) if issubclass(ev.EVENTS.get(line.type, ev.Event), ev.Output))
+    place = max(outputs, default=0)
+    before = (
+        read_session(runner.rules, lines[:place], runner.files.read_text).session.state if place else None
+    )
+    visit = None if before is None else before.waiting_at
+    if before is not None and visit is not None and visit.socket == last.socket:
+        try:
+            runner.keep_envelope(visit, before)
+        except MateriaError as error:  # the journal has it, so nothing is lost
+            runner.messages.append(" ".join(str(error).split()))
 
 
 def forked(runner: Runner, kept: int, root: Path | None = None) -> Path:

@@ -531,11 +531,9 @@ class Runner:
         The journal has it already, so a disk that refuses is told and stops nothing.
         """
         here = self.rules.sockets[visit.socket]
-        record = self.session.steps[-1]
-        done = self.session.state.at != visit or self.session.state.status in ("ready", "complete")
-        reading = record.reading or (before.hold.reading if before.hold else None)
+        reading = self.session.steps[-1].reading or (before.hold.reading if before.hold else None)
         try:
-            keep_envelope(self.files.path, self.rules, before, visit, reading, record.ended or 0, done=done)
+            self.keep_envelope(visit, before)
             if self.session.state.knowledge is not before.knowledge and reading is not None:
                 value = reading.value
                 change_context(
@@ -544,6 +542,13 @@ class Runner:
                 )
         except MateriaError as error:
             self.messages.append(" ".join(str(error).split()))
+
+    def keep_envelope(self, visit: Visit, before: CastState) -> None:
+        """Write the envelope of the latest output, where its protocol files one; ``before`` is the state that it came in."""
+        record = self.session.steps[-1]
+        done = self.session.state.at != visit or self.session.state.status in ("ready", "complete")
+        reading = record.reading or (before.hold.reading if before.hold else None)
+        keep_envelope(self.files.path, self.rules, before, visit, reading, record.ended or 0, done=done)
 
     def _fail(self, kind: str, message: str, hint: str) -> None:
         """Fail the waiting visit for a reason that the engine cannot know."""

@@ -224,6 +224,23 @@ def test_an_envelope_may_name_its_socket_by_the_id_that_it_has(tmp_path):
     assert json.loads((folder / "Socket_1-M.json").read_text())["meta"]["step_id"] == "Socket-1"
 
 
+def test_an_envelope_that_a_crash_came_before_is_written_on_resume(tmp_path):
+    here = {"parse": "json", "handoff": "envelope"}
+    document = h.config({"A": h.at("M", ("always", "B"), **here), "B": h.at("M", **here)}, {"M": h.agent()})
+    cast = h.start(tmp_path, document, lambda: say("VERIFIED", "CONTINUE"))
+    cast.step()
+    cast.close()
+    [path] = cast.run_dir.glob("T/handoffs/*")
+    whole = path.read_bytes()
+    path.unlink()
+    (cast.run_dir / "manifest.json").unlink(missing_ok=True)
+    resumed = resume_cast(cast.run_dir)
+    assert path.read_bytes() == whole
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+    assert resumed.now.messages == []
+    resumed.close()
+
+
 def test_ids_that_differ_by_a_hyphen_only_have_files_of_their_own(tmp_path):
     here = {"parse": "json", "handoff": "envelope"}
     document = h.config(
