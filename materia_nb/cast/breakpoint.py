@@ -160,12 +160,16 @@ class Breakpoint(NamedTuple):
 
 
 class Stops:
-    """Where runs stop: nowhere. Iterating gives each :class:`Breakpoint`."""
+    """Where runs stop at one moment. Iterating gives each :class:`Breakpoint`."""
+
+    def __init__(self, conditions: Mapping[Breakpoint, Condition | None] | None = None) -> None:
+        """Keep these breakpoints, each with its condition if it has one; none if left out."""
+        self._conditions = dict(conditions or {})
 
     @property
     def conditions(self) -> Mapping[Breakpoint, Condition | None]:
         """The breakpoints, each with its condition if it has one."""
-        return {}
+        return self._conditions
 
     @property
     def sockets(self) -> Mapping[str, Condition | None]:

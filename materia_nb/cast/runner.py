@@ -124,7 +124,7 @@ class Runner:
             writable=self.journal is not None,
             saying=tuple(self.saying),
             stopping=self.stopping,
-            stops=self.stops,
+            stops=Stops(self.stops.conditions),
             pins_gone=gone,
             messages=tuple(self.messages),
             differences=self.differences,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -59,7 +59,7 @@ class Live:
     writable: bool = False
     saying: Sequence[str] = ()
     stopping: str | None = None
-    stops: Stops = Stops()  # noqa: RUF009 - it holds nothing
+    stops: Stops = field(default_factory=Stops)
     pins_gone: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
     differences: tuple[Difference, ...] = ()
