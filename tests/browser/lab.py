@@ -211,8 +211,11 @@ class Lab:
             self.page_errors.append(error)
 
     def _select(self, index: int) -> None:
+        # A panel that is still redrawn gives the focus back to its own control, and JupyterLab then selects its cell.
         self.page.evaluate(
-            "(i) => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = i; }", index
+            "(i) => { document.activeElement?.blur?.();"
+            " window.jupyterapp.shell.currentWidget.content.activeCellIndex = i; }",
+            index,
         )
 
     def _command(self, name: str, arguments: dict[str, str] | None = None) -> None:
