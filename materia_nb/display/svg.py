@@ -201,7 +201,7 @@ def line_chip(line: Line, box: Box, marks: Marks, colours: Colours, *, alone: bo
     """Draw what stands on a line; see :func:`~materia_nb.display.cards.live_chip`."""
     words = live_chip(line.link, marks, stub=line.stub, alone=alone)
     use = colour_use(line.link, marks)
-    width = text_width(words, SMALL_SIZE) + 12
+    width = text_width(words, SMALL_SIZE, bold=use == "now") + 12
     centre = box.cx
     if line.link.source == line.link.target and box.w > box.h:  # beside its card, not to be covered by it
         centre = box.x + width / 2

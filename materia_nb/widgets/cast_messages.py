@@ -143,8 +143,7 @@ class CastMessages:
         self._begin(values, "Revive", self.cast.revive)
 
     def _on_pause(self, _: Values) -> None:
-        self.cast.runner.stop.set()
-        self.panel.runs.asks_to_stop()
+        self.panel.runs.pause()
 
     def _on_abort(self, _: Values) -> None:
         self.panel.abort()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError
@@ -86,12 +88,21 @@ class Runs:
             self.refuse_while_busy()
             self.running, self.error, self.outcome = what, None, None
             self.begun, self.asked_to_stop = round(time.time() * 1000), None
+        _hear_interrupts()
         self._begin(lambda: self._run(act))
         self._tell()
 
     def asks_to_stop(self) -> None:
         """Keep when what runs was asked to stop."""
         self.asked_to_stop = self.asked_to_stop or round(time.time() * 1000)
+
+    def pause(self) -> None:
+        """Let what runs of a cast stop after its step, or within it where it can."""
+        owner = self._owner()
+        if isinstance(owner, Cast):
+            owner.runner.stop.set()
+            self.asks_to_stop()
+            self._tell()
 
     def beside(self, act: Callable[[], object]) -> None:
         """Run ``act``, which may have to wait for a running step, without making anyone wait for it."""
@@ -144,3 +155,24 @@ def runs_of(owner: Cast | QuestBoard) -> Runs:
 
 def _is_busy(owner: Cast | QuestBoard, wait: float = 0.0) -> bool:
     return (owner.runner if isinstance(owner, Cast) else owner).busy(wait)
+
+
+def _hear_interrupts() -> None:
+    """Let an interrupt of the kernel pause what buttons began; while no cell runs, the kernel ignores it otherwise."""
+    from IPython import get_ipython
+
+    loop: Any = getattr(getattr(get_ipython(), "kernel", None), "io_loop", None)
+
+    def pause() -> None:
+        for one in tuple(_runs.values()):
+            if one.running is not None:
+                one.pause()
+
+    def listen() -> None:
+        # Around every message the kernel sets a handler of its own, and then this one again.
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            with contextlib.suppress(NotImplementedError):  # Windows has no such handlers
+                loop.asyncio_loop.add_signal_handler(signal.SIGINT, pause)
+
+    if loop is not None:
+        loop.add_callback(listen)

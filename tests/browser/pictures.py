@@ -51,9 +51,17 @@ def judge(turn):
         return {"satisfied": False, "context": "There are four headings, not three."}
     return {"satisfied": True}
 
-wb.agent("Build", lambda turn: f"Wrote the {turn.item_label.lower()}.")
-wb.agent("Maintain", lambda: {"satisfied": True})
-wb.agent("Narrate", lambda: "The guide is ready.")
+@wb.agent("Build")
+def write(turn):
+    return f"Wrote the {turn.item_label.lower()}."
+
+@wb.agent("Maintain")
+def tidy():
+    return {"satisfied": True}
+
+@wb.agent("Narrate")
+def tell():
+    return "The guide is ready."
 """
 START = "%materia cast write a short guide"
 
@@ -242,19 +250,21 @@ def test_the_designer(lab: Lab):
 
 @pytest.mark.parametrize("count", [40, 200])
 def test_many_sockets(lab: Lab, count: int):
+    names = ("Outline", "Draft", "Proofread", "Check links", "Translate")
     sockets = {
         f"Socket-{n}": {
-            "materia": "M",
+            "materia": names[n % len(names)],
             "edges": [edge("always", f"Socket-{n + 1}")] if n < count else [],
         }
         for n in range(1, count + 1)
     }
-    long = {"entry": "Socket-1", "sockets": sockets, "materia": {"M": agent("Do {{request}}")}}
+    materia = {name: agent(f"{name}: {{{{request}}}}") for name in names}
+    long = {"entry": "Socket-1", "sockets": sockets, "materia": materia}
     cell = opened(
         lab,
         "%load_ext materia_nb",
         define("Long", long),
-        f"wb.agent('*', lambda: 'done')\n{START}",
+        f"def done():\n    return 'done'\nwb.agent('*', done)\n{START}",
         "%materia run --steps 17",
         "%materia show",
     )

@@ -105,6 +105,21 @@ def test_a_cast_is_started_answered_and_finished_by_clicks_alone(lab: Lab):
 
 
 @both_kernels
+def test_an_interrupt_of_the_kernel_pauses_what_a_button_began(lab: Lab):
+    lab.open(lab.notebook(GATED, "1 + 1"))
+    lab.run_cell(0)
+    panel = Surface(lab, 0)
+    panel.press("Run")
+    panel.is_("working · Build")
+    lab.run_cell(1)  # and the kernel still hears it afterwards
+    lab.interrupt()
+    panel.is_("pausing · Build")
+    (lab.folder / "go on").touch()
+    panel.is_("paused · Eval")
+    assert lab.outputs(1)[0].text == "2"
+
+
+@both_kernels
 def test_a_run_is_paused_by_its_button_and_a_late_click_does_no_harm(lab: Lab):
     lab.open(lab.notebook(GATED, "%materia run --steps 3"))
     lab.run_cell(0)

@@ -30,8 +30,8 @@ export function canvasDesign(graph, host, canvas) {
     if (!shows) return;
     const at = one.renderedPosition(), zoom = canvas.cy.zoom();
     const right = canvas.direction === "right";
-    // Beside the card, so that of a small one too the middle can be clicked.
-    handle.style.left = `${at.x + (right ? (one.data("w") / 2) * zoom + CANVAS_BESIDE : 0)}px`;
+    // Beside the card, so that of a small one too the middle can be clicked, and not on the chip of a line below it.
+    handle.style.left = `${at.x + (right ? (one.data("w") / 2) * zoom + CANVAS_BESIDE : one.data("w") * 0.3 * zoom)}px`;
     handle.style.top = `${at.y + (right ? 0 : (one.data("h") / 2) * zoom + CANVAS_BESIDE)}px`;
     handle.dataset.element = one.id();
   };

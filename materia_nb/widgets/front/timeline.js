@@ -2,7 +2,7 @@
 import { h, button, clear, setText, setAttr, setEnabled, isEnabled, durationWords, countWords } from "./dom.js";
 import { makeGrid } from "./grid.js";
 
-const STEP_COLUMNS = "48px minmax(88px,0.8fr) minmax(96px,0.9fr) minmax(130px,3fr) minmax(60px,0.7fr) 60px 54px 44px minmax(64px,0.9fr)";
+const STEP_COLUMNS = "48px minmax(88px,1.2fr) minmax(96px,0.9fr) minmax(130px,3fr) minmax(60px,1.1fr) 60px 54px 44px minmax(64px,0.9fr)";
 
 export function timelinePart(host, controls, send) {
   let data = { total: 0, tail: [] }, rows = new Map(), id = "", filtered = null, asked = new Set(), span = 1, playing = null, wanted = "";
@@ -138,6 +138,7 @@ export function timelinePart(host, controls, send) {
       setEnabled(back, data.can && data.line === null, "not while a step runs");
       setEnabled(fork, data.can && data.total > 0 && data.line === null, "not now");
       setText(fork, looking ? "Fork from here" : "Fork");
+      setAttr(grid.node, "data-empty", wanted ? "no such step" : "no step yet: Step or Run begins");
       if (wanted) search();
       else {
         if (looking && data.at) grid.active = data.at - 1;
