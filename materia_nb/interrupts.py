@@ -22,11 +22,13 @@ class Stop(threading.Event):
 
     Attributes:
         since: when it was set first, in seconds of ``time.monotonic``; None while it is not set.
+        left: whether what does not end by itself is not to be waited for either, see :meth:`leave`.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.since: float | None = None
+        self.left = False
 
     def is_set(self) -> bool:
         """Whether it is set."""
@@ -39,7 +41,12 @@ class Stop(threading.Event):
 
     def clear(self) -> None:
         """Take it back."""
-        self.since = None
+        self.since, self.left = None, False
+
+    def leave(self) -> None:
+        """Set it, and let whoever waits for something that cannot be ended go on without it."""
+        self.set()
+        self.left = True
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until it is set, at most so many seconds; whether it is."""

@@ -23,6 +23,42 @@ def _ignore(_: object) -> None:
     """Take what is told when nobody listens."""
 
 
+def can_leave(stop: threading.Event | None) -> bool:
+    """Whether whoever calls can be made to go on without what nobody can end.
+
+    Not in the main thread, where an interrupt ends it, and not without threads.
+    """
+    in_main = threading.current_thread() is threading.main_thread()
+    return platform.THREADS and not in_main and isinstance(stop, Stop)
+
+
+def leavable(work: Callable[[], T], stop: Stop) -> T:
+    """Do ``work`` in a thread of its own, and wait for it until ``stop`` says to leave it behind.
+
+    Raises:
+        AgentError: it was left behind (kind ``interrupted``); what it comes to is thrown away.
+    """
+    done = threading.Event()
+    came: list[T] = []
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            came.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again below, in the thread that waits
+            raised.append(error)
+        finally:
+            done.set()
+
+    platform.start_thread(run, "materia-function")
+    while not done.wait(_LOOK_S):
+        if stop.left:
+            raise AgentError("It was left behind.", kind="interrupted")
+    if raised:
+        raise raised[0]
+    return came[0]
+
+
 class Inbox(Generic[T]):
     """Brings what an awaitable tells on the loop to the thread that waits for it.
 

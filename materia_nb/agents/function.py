@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from materia_nb.agents.background import run_awaitable
-from materia_nb.agents.interface import AgentError, Reply, Turn, place, reply_from
+from materia_nb.agents.background import can_leave, leavable, run_awaitable
+from materia_nb.agents.interface import AgentError, Reply, Telling, Turn, place, reply_from
 from materia_nb.errors import MateriaError
+from materia_nb.interrupts import Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +54,24 @@ class FunctionAgent:
         """Call the function.
 
         Raises:
-            AgentError: it raised something (its ``__cause__``) or returned something else.
+            AgentError: it raised something (its ``__cause__``) or returned something else, or it was left behind
+                (kind ``interrupted``).
             KeyboardInterrupt: it was interrupted.
         """
+        if not isinstance(turn.stop, Stop) or not can_leave(turn.stop):
+            return self._answer(turn)
+        gone = False
+
+        def tell(telling: Telling) -> None:
+            if not gone:
+                turn.tell(telling)
+
+        try:
+            return leavable(lambda: self._answer(dataclasses.replace(turn, tell=tell)), turn.stop)
+        finally:
+            gone = True  # a function that was left behind may tell more later
+
+    def _answer(self, turn: Turn) -> Reply:
         try:
             if self._asks is None:
                 value = self.function(turn)

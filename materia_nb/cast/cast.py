@@ -437,8 +437,16 @@ class Cast:
         self.runner.and_ask(command, *given)
         return self.steps[-1]
 
-    def abort(self, reason: str = "stopped by the person") -> None:
-        """Stop the cast; recast or revive goes on with it. A step that another thread runs is ended first."""
+    def abort(self, reason: str = "stopped by the person", *, leave: bool = False) -> None:
+        """Stop the cast; recast or revive goes on with it. A step that another thread runs is ended first.
+
+        Args:
+            reason: kept with the failure.
+            leave: go on without a function that does not return; what it answers later is thrown away. One that runs
+                in the main thread ends by an interrupt of the kernel only.
+        """
+        if leave:
+            self.runner.stop.leave()
         self.runner.stop.set()
         with self.runner.lock():
             self.runner.begin()

@@ -145,6 +145,9 @@ class CastMessages:
     def _on_pause(self, _: Values) -> None:
         self.panel.runs.pause()
 
+    def _on_leave(self, _: Values) -> None:
+        self.cast.runner.stop.leave()
+
     def _on_abort(self, _: Values) -> None:
         self.panel.abort()
 

@@ -139,6 +139,7 @@ def bar_state(cast: Cast, runs: Runs, *, busy: bool, aborting: bool) -> dict[str
             and (not busy or (runs.running == "Step" and not aborting and not cast.runner.stop.is_set())),
             "run": going and not busy,
             "pause": busy and not aborting,
+            "leave": stands.tone == "aborting",
             "abort": (going or status == "held") and alive and not aborting,
             "recast": again,
             "resend": again and cast.now.prompt_cut_short is not None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import dataclasses
 import functools
 import os
 import signal
@@ -14,6 +15,7 @@ import pytest
 
 from materia_nb.agents import AgentError, FunctionAgent, Message, Reply, Turn, Usage
 from materia_nb.agents.background import SHARED
+from materia_nb.interrupts import Stop
 
 TURN = Turn(
     socket_id="Socket-1",
@@ -243,3 +245,53 @@ class TestCoroutines:
         ask(slow_echo)
         SHARED.close()
         assert ask(slow_echo) == "again"
+
+
+class TestLeaving:
+    """In a thread, as a button starts it, a function that does not return can be gone on without."""
+
+    def ask_in_a_thread(self, function, turn):
+        came = []
+
+        def run():
+            try:
+                came.append(FunctionAgent(function).answer(turn).text)
+            except Exception as error:  # noqa: BLE001 - given to the test
+                came.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        return thread, came
+
+    def test_what_it_answers_and_raises_comes_through(self):
+        turn = dataclasses.replace(TURN, stop=Stop())
+        thread, came = self.ask_in_a_thread(lambda prompt: prompt, turn)
+        thread.join(30)
+        assert came == ["again"]
+        thread, came = self.ask_in_a_thread(lambda: {}["no"], turn)
+        thread.join(30)
+        assert isinstance(came[0].__cause__, KeyError)
+
+    def test_it_is_left_behind_and_heard_no_more(self):
+        begun, go_on, over, heard = (threading.Event(), threading.Event(), threading.Event(), [])
+
+        def held(turn):
+            begun.set()
+            go_on.wait(30)
+            turn.tell("late")
+            over.set()
+            return "late"
+
+        stop = Stop()
+        thread, came = self.ask_in_a_thread(held, dataclasses.replace(TURN, stop=stop, tell=heard.append))
+        assert begun.wait(30)
+        stop.set()
+        assert not came, "a stop alone waits for it"
+        stop.leave()
+        thread.join(30)
+        assert came[0].kind == "interrupted"
+        go_on.set()
+        assert over.wait(30)
+        assert heard == []
+        stop.clear()
+        assert not stop.left

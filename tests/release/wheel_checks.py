@@ -54,10 +54,11 @@ mine = {
     if one.marker and not one.marker.evaluate({"extra": ""}) and one.marker.evaluate({"extra": extra})
 }
 assert mine, extra
-brought = {
-    name: owner.lower().replace("_", "-") for name, owners in packages_distributions().items() for owner in owners
-}
-names = sorted(name for name, owner in brought.items() if owner in mine and name.isidentifier())
+names = sorted(
+    name
+    for name, owners in packages_distributions().items()
+    if name.isidentifier() and mine.intersection(owner.lower().replace("_", "-") for owner in owners)
+)
 for name in names:
     if not name.startswith("_"):
         import_module(name)

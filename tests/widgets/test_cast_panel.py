@@ -143,6 +143,25 @@ def test_pausing_and_aborting_say_so_at_once_and_for_how_long(bench, cast, make)
     assert cast.status in ("ready", "waiting")
 
 
+def test_a_function_that_does_not_return_is_left_behind(bench, cast, make):
+    held = Held("too late")
+    bench.agent("Build", held.answer)
+    panel = make(cast)
+    say(panel, "run")
+    assert held.begun.wait(30)
+    assert not panel.front.bar["can"]["leave"]
+    say(panel, "abort")
+    assert panel.front.bar["can"]["leave"]
+    say(panel, "leave")
+    done(panel)
+    assert cast.status == "aborted"
+    bench.agent("Build", lambda: "built")
+    assert cast.recast().output == "built"
+    held.go_on.set()
+    cast.run()
+    assert {step.output for step in cast.steps if step.socket == "Socket-2"} == {"built"}
+
+
 def test_what_was_typed_and_not_applied_is_applied_first_or_nothing_runs(bench, cast, make):
     panel = make(cast)
     say(panel, "step", first=[{"kind": "edit_prompt", "layers": {"materia": "Plan it in another way"}}])

@@ -47,6 +47,7 @@ export function barPart(host, send, shell) {
       { words: "Keep it", act: () => {} },
     ]);
   }, { class: "mnb-b mnb-bad", "aria-haspopup": "menu" });
+  const leave = button("Leave it behind", "go on without the function that is waited for; what it answers later is thrown away", () => isEnabled(leave) && send("leave"));
   const again = h("span", { class: "mnb-again" });
   const resend = button("Resend", "ask the turn that was cut short once more, in the same conversation", go("resend"));
   const recast = button("Recast", "run the socket where it stopped once more", go("recast"), { class: "mnb-b mnb-main" });
@@ -64,7 +65,7 @@ export function barPart(host, send, shell) {
   const tokensLong = h("span", { class: "mnb-long" }), tokensShort = h("span", { class: "mnb-short" });
   const tokens = h("span", { class: "mnb-counts" }, tokensLong, tokensShort);
   const more = button("⋯", "more", () => openMenu(more, barMore(data, send, shell), { label: "more" }), { "aria-label": "more", "aria-haspopup": "menu" });
-  host.append(modes, pill, live, step, run, runTo, pause, abort, again, asks, breaks, h("span", { class: "mnb-space" }), counts, meter, tokens, more);
+  host.append(modes, pill, live, step, run, runTo, pause, abort, leave, again, asks, breaks, h("span", { class: "mnb-space" }), counts, meter, tokens, more);
 
   const tick = () => {
     const since = data.since;
@@ -95,7 +96,7 @@ export function barPart(host, send, shell) {
       tick();
       const can = now.can || {}, why = now.why || {};
       const stopped = Boolean(now.stopped);
-      for (const [node, name] of [[step, "step"], [run, "run"], [runTo, "run"], [pause, "pause"], [abort, "abort"], [recast, "recast"], [resend, "resend"], [revive, "revive"]]) {
+      for (const [node, name] of [[step, "step"], [run, "run"], [runTo, "run"], [pause, "pause"], [abort, "abort"], [leave, "leave"], [recast, "recast"], [resend, "resend"], [revive, "revive"]]) {
         setEnabled(node, Boolean(can[name]), why[name] || "");
       }
       const asked = Boolean(now.asks) && !now.busy;
@@ -103,6 +104,7 @@ export function barPart(host, send, shell) {
       runTo.hidden = !cast || stopped || asked || now.busy;
       pause.hidden = !cast || stopped || !now.busy;
       abort.hidden = !cast || stopped;
+      leave.hidden = !cast || !can.leave;
       again.hidden = !cast || !stopped;
       resend.hidden = !can.resend && !now.resendable;
       asks.hidden = !cast || !now.asks;
