@@ -110,6 +110,8 @@ class Lab:
 
     def run_cell(self, index: int) -> None:
         """Run one cell and wait for its end."""
+        # A panel that is still redrawn gives the focus back to its own control, and JupyterLab then selects its cell.
+        self.page.evaluate("() => document.activeElement?.blur?.()")
         self._select(index)
         self._command("notebook:run-cell")
         self.wait_idle()
@@ -211,11 +213,8 @@ class Lab:
             self.page_errors.append(error)
 
     def _select(self, index: int) -> None:
-        # A panel that is still redrawn gives the focus back to its own control, and JupyterLab then selects its cell.
         self.page.evaluate(
-            "(i) => { document.activeElement?.blur?.();"
-            " window.jupyterapp.shell.currentWidget.content.activeCellIndex = i; }",
-            index,
+            "(i) => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = i; }", index
         )
 
     def _command(self, name: str, arguments: dict[str, str] | None = None) -> None:

@@ -409,6 +409,7 @@ def test_designing_by_mouse_and_by_keyboard_is_told(lab: Lab):
     picture.click("n:Socket-5")
     handle = lab.cell(2).locator(".mnb-c-handle")
     handle.wait_for()
+    picture.come_to_rest(".mnb-c-handle")
     handle.hover()
     mouse.down()
     x, y = picture.where("n:Socket-6")
