@@ -198,8 +198,7 @@ def resumed(
         messages=done.messages,
     )
     if not derived.is_current(files, runner.session):
-        with runner.lock():
-            runner.write_derived()  # a crash may have come first
+        runner.write_now()  # a crash may have come first
         _keep_envelope(runner, recorded.contents.lines)
     start = cast_start(recorded.contents) or {}
     if start.get("place") != place_of(path) and _ask_anew(runner):

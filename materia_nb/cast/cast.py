@@ -370,9 +370,9 @@ class Cast:
         except BaseException:
             # What went wrong is told; that the derived files are not there yet follows from it.
             with contextlib.suppress(MateriaError):
-                self._write()
+                self.runner.write_now()
             raise
-        self._write()
+        self.runner.write_now()
         return pause
 
     def _pause(
@@ -482,10 +482,6 @@ class Cast:
         # When it waits already, perhaps in other words, it only has to be asked.
         return self._record(decide.resend if self.now.prompt is None else decide.nothing)
 
-    def _write(self) -> None:
-        with self.runner.lock():
-            self.runner.write_derived()
-
     def back(self, number: int | None = None, *, change: str | None = None) -> None:
         """Go on from the state after an earlier step; later steps are kept as an abandoned branch.
 
@@ -510,7 +506,7 @@ class Cast:
             number = self._before_change(change)
         assert number is not None  # noqa: S101 - one of the two was given
         self.runner.edit(decide.back_to, self.steps.at(number).number if number else 0)
-        self._write()
+        self.runner.write_now()
 
     def _before_change(self, path: str) -> int:
         """Return the last step after which a value was still what it was before its latest change."""

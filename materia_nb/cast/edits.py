@@ -159,12 +159,8 @@ class Edits:
                 the cast has gone on since, or was edited since.
         """
         self._runner.edit(decide.recommit, clean(sound(given(output), "The corrected output").text))
-        self._write()
+        self._runner.write_now()
         return self._runner.session.steps[-1]
-
-    def _write(self) -> None:
-        with self._runner.lock():
-            self._runner.write_derived()
 
     def budget(self, max_tokens: int | None) -> None:
         """Change the token budget of this cast only; None takes it away (R20)."""

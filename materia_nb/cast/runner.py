@@ -556,6 +556,11 @@ class Runner:
         self.keep(decide.fail(self.session, kind, redacted(message), scrubbed(hint), now()))
         self.write_derived()
 
+    def write_now(self) -> None:
+        """Write what follows from the journal at once; to be called by whoever does not hold the lock."""
+        with self.lock():
+            self.write_derived()
+
     def write_derived(self) -> None:
         """Write what follows from the journal: prompts, parsed outputs, manifest and usage (R29, R30).
 

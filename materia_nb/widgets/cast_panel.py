@@ -139,7 +139,7 @@ class CastPanel(Panel):
             self._more -= 1
             cast.step()
         self._more = 0
-        cast.runner.write_derived()
+        cast.runner.write_now()
 
     def one_more(self) -> bool:
         """Whether a step runs already, so that another one is made when it has ended: clicks come faster than steps."""

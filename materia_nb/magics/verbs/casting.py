@@ -41,7 +41,7 @@ def step(call: Call) -> Any:
     with running(current):
         if count is None:
             current.step()
-            current.runner.write_derived()
+            current.runner.write_now()
         else:
             if count < 1:
                 raise MateriaError("The number of steps must be 1 or more.", kind="usage")
