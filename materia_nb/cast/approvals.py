@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from materia_nb.cast.runner import Runner, clean
-from materia_nb.cast.snapshot import Asked, Snapshot
+from materia_nb.cast.snapshot import Asked
 from materia_nb.engine import decide
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.decide import Outcome
@@ -19,11 +19,8 @@ class Approvals(Asked):
 
     def __init__(self, runner: Runner) -> None:
         """Answer for the cast that ``runner`` runs."""
+        super().__init__(runner.snapshot)
         self._runner = runner
-
-    @property
-    def _cast(self) -> Snapshot:
-        return self._runner.snapshot()
 
     def _ask(self, command: Callable[..., Outcome], *given: object) -> StepRecord:
         self._runner.and_ask(command, *given)

@@ -275,7 +275,7 @@ class Snapshot:
     @property
     def approvals(self) -> Asked:
         """What its agents asked a person for."""
-        return _AskedThen(self)
+        return Asked(lambda: self)
 
     def label_of(self, step: StepRecord | int | None = None) -> Label:
         """Return what people say of a step, or of the cast itself: ``name``, ``tags``, ``note``, ``verdict``, ``by``.
@@ -410,9 +410,13 @@ class Snapshot:
 class Asked:
     """What the agents of a cast ask a person for, and what they were allowed."""
 
+    def __init__(self, seen: Callable[[], Snapshot]) -> None:
+        """``seen`` returns the cast as it is to be looked at: at one moment, or whenever it is asked."""
+        self._seen = seen
+
     @property
     def _cast(self) -> Snapshot:
-        raise NotImplementedError
+        return self._seen()
 
     @property
     def asking(self) -> tuple[ToolCall, ...]:
@@ -448,15 +452,6 @@ class Asked:
     def allowed(self) -> frozenset[str]:
         """The tools that change something and yet need not ask in this cast."""
         return self._cast.session.allowed
-
-
-class _AskedThen(Asked):
-    def __init__(self, cast: Snapshot) -> None:
-        self._then = cast
-
-    @property
-    def _cast(self) -> Snapshot:
-        return self._then
 
 
 def snapshot_of(value: object) -> Snapshot | None:
