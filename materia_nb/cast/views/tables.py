@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from materia_nb.cast.listing import data_frame
 from materia_nb.cast.views.status import loop_progress
 from materia_nb.display.escape import shorten
 from materia_nb.display.table import Table
 from materia_nb.engine.state import Pin
 from materia_nb.engine.step import short
-from materia_nb.errors import MateriaError
 from materia_nb.insight.queries import Spent
 from materia_nb.jsonvalue import compact, pretty
 from materia_nb.store.catalogue import CastEntry
@@ -141,31 +141,38 @@ class SpentView(Table):
         return self.found[place]
 
     def frame(self) -> Any:
-        """Return the rows as a pandas data frame, without the sum; raises MateriaError (``no_pandas``) without pandas."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise MateriaError(
-                "Data frames need pandas, which is not installed.",
-                hint='pip install "materia-nb[insight]"',
-                kind="no_pandas",
-            ) from error
-        return pd.DataFrame(
-            [
-                {
-                    **dict(zip(self.by, one.of, strict=True)),
-                    "visits": one.visits,
-                    "turns": one.turns,
-                    "tools": one.calls,
-                    "tokens_in": one.usage.input,
-                    "tokens_out": one.usage.output,
-                    "cost": one.usage.cost,
-                    "seconds": one.ms / 1000,
-                    "left_behind": one.left.tokens,
-                }
-                for one in self.found
-            ]
+        """Return the rows as a pandas data frame, without the sum.
+
+        Raises:
+            MateriaError: pandas is not installed (``not_installed``).
+        """
+        rows = (
+            {
+                **dict(zip(self.by, one.of, strict=True)),
+                "visits": one.visits,
+                "turns": one.turns,
+                "tools": one.calls,
+                "tokens_in": one.usage.input,
+                "tokens_out": one.usage.output,
+                "cost": one.usage.cost,
+                "seconds": one.ms / 1000,
+                "left_behind": one.left.tokens,
+            }
+            for one in self.found
         )
+        return data_frame(rows, (*self.by, *_SPENT_FIELDS))
+
+
+_SPENT_FIELDS: Final = (
+    "visits",
+    "turns",
+    "tools",
+    "tokens_in",
+    "tokens_out",
+    "cost",
+    "seconds",
+    "left_behind",
+)
 
 
 def _together(a: Spent, b: Spent) -> Spent:

@@ -14,6 +14,13 @@ from materia_nb.engine.labels import VERDICTS
 from materia_nb.errors import MateriaError
 from materia_nb.magics.registry import Argument, Call, help_text, verb
 
+_CAST: Final = Argument(
+    "cast",
+    "its name, its id or the beginning of that, -1 for the latest, or a directory",
+    "rest",
+    completes="cast",
+)
+
 
 @verb(
     "casts",
@@ -74,12 +81,7 @@ def delete(call: Call) -> Any:
 
 @verb(
     "open",
-    Argument(
-        "cast",
-        "its name, its id or the beginning of that, -1 for the latest, or a directory",
-        "rest",
-        completes="cast",
-    ),
+    _CAST,
     example="%materia open -1",
 )
 def open_(call: Call) -> Any:
@@ -89,12 +91,7 @@ def open_(call: Call) -> Any:
 
 @verb(
     "resume",
-    Argument(
-        "cast",
-        "its name, its id or the beginning of that, -1 for the latest, or a directory",
-        "rest",
-        completes="cast",
-    ),
+    _CAST,
     example="%materia resume",
 )
 def resume(call: Call) -> Any:
