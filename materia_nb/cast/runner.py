@@ -553,7 +553,7 @@ class Runner:
     def _fail(self, kind: str, message: str, hint: str) -> None:
         """Fail the waiting visit for a reason that the engine cannot know."""
         self._seen = None
-        self.keep(decide.fail(self.session, kind, redacted(message), scrubbed(hint), now()))
+        self.keep(decide.fail(self.rules, self.session, kind, redacted(message), scrubbed(hint), now()))
         self.write_derived()
 
     def write_now(self) -> None:

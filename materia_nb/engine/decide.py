@@ -49,11 +49,13 @@ def enter(rules: Rules, session: Session, ts: int) -> Outcome:
     step = engine.enter(rules, session.state)
     after = to.keep_entry(session, step, ts)
     if after.state.status == "waiting":
-        return Outcome(after, (ev.of_engine(step.events[0], ts),))
+        return Outcome(after, (ev.of_engine(rules, step.events[0], ts),))
     made = [one.as_json() for one in remarks_of(rules, after)]
     remarks = tuple(made[:MOST_REMARKS]) or None
     in_all = len(made) if len(made) > MOST_REMARKS else None
-    end = ev.of_engine(step.events[-1], ts, step=step.state.steps, remarks=remarks, remarks_in_all=in_all)
+    end = ev.of_engine(
+        rules, step.events[-1], ts, step=step.state.steps, remarks=remarks, remarks_in_all=in_all
+    )
     return Outcome(after, (end,))
 
 
@@ -71,6 +73,7 @@ def answer(
     name = name_of_output(session, first.type)
     target = step.decision.target if step.decision and first.type == "socket_complete" else None
     output = ev.of_engine(
+        rules,
         first,
         ts,
         text=given.text,
@@ -82,7 +85,7 @@ def answer(
         **({"next": target} if target else {}),
     )
     after = to.keep_output(rules, session, step, given._replace(artifact=name), ts)
-    rest = [ev.of_engine(one, ts) for one in step.events[1:]] if len(step.events) > 1 else ()
+    rest = [ev.of_engine(rules, one, ts) for one in step.events[1:]] if len(step.events) > 1 else ()
     return Outcome(after, (output, *rest))
 
 
@@ -94,35 +97,35 @@ def lacking(rules: Rules, outcome: Outcome, paths: tuple[str, ...]) -> Outcome:
     return Outcome(to.evolve(rules, outcome.session, event), (first, event, *rest))
 
 
-def fail(session: Session, kind: str, message: str, hint: str, ts: int) -> Outcome:
+def fail(rules: Rules, session: Session, kind: str, message: str, hint: str, ts: int) -> Outcome:
     """Fail the waiting visit for a reason that the engine cannot know."""
     failure = Failure(kind, message, waiting(session).socket, hint)
     change = to.failed(session, failure, ts)
-    return Outcome(change.session, _told(change.step, ts, hint=hint))
+    return Outcome(change.session, _told(rules, change.step, ts, hint=hint))
 
 
-def abort(session: Session, reason: str, ts: int) -> Outcome:
+def abort(rules: Rules, session: Session, reason: str, ts: int) -> Outcome:
     """Stop the cast."""
     change = to.aborted(session, reason, ts)
-    return Outcome(change.session, _told(change.step, ts))
+    return Outcome(change.session, _told(rules, change.step, ts))
 
 
 def recast(rules: Rules, session: Session, ts: int) -> Outcome:
     """Run the socket where a failed or aborted cast stopped once more, from its first prompt."""
     change = to.again(rules, session, engine.recast, ts)
-    return Outcome(change.session, _told(change.step, ts))
+    return Outcome(change.session, _told(rules, change.step, ts))
 
 
 def revive(rules: Rules, session: Session, ts: int) -> Outcome:
     """Go on with a failed or aborted cast, with the limit that stopped it granted once more."""
     change = to.again(rules, session, engine.revive, ts)
-    return Outcome(change.session, _told(change.step, ts))
+    return Outcome(change.session, _told(rules, change.step, ts))
 
 
 def resend(rules: Rules, session: Session, ts: int) -> Outcome:
     """Let the turn that was cut short wait for its answer again."""
     change = to.resent(rules, session, ts)
-    return Outcome(change.session, _told(change.step, ts))
+    return Outcome(change.session, _told(rules, change.step, ts))
 
 
 def nothing(_: Rules, session: Session, __: int) -> Outcome:
@@ -287,7 +290,7 @@ def decide_hold(
     about = engine.about(rules, held(session))
     first = ev.HoldDecided(about=about, satisfied=satisfied, target=target, ts=ts)
     more = [one for one in change.step.events if one.type.startswith(("budget_", "cast_"))]
-    return Outcome(change.session, (first, *[ev.of_engine(one, ts) for one in more]))
+    return Outcome(change.session, (first, *[ev.of_engine(rules, one, ts) for one in more]))
 
 
 # -- edits -------------------------------------------------------------------------------
@@ -396,7 +399,7 @@ def recommit(rules: Rules, session: Session, text: str, ts: int) -> Outcome:
     change = to.recommitted(rules, session, text, name, ts)
     first = ev.SocketRecommitted(step=record.number, text=text, artifact=name, ts=ts)
     ends = [one for one in change.step.events if one.type in ("materia_event", "cast_end")]
-    return Outcome(change.session, (first, *[ev.of_engine(one, ts) for one in ends]))
+    return Outcome(change.session, (first, *[ev.of_engine(rules, one, ts) for one in ends]))
 
 
 def back_to(rules: Rules, session: Session, number: int, ts: int) -> Outcome:
@@ -510,9 +513,9 @@ def _fold(rules: Rules, session: Session, *events: ev.Event) -> Outcome:
     return Outcome(session, events)
 
 
-def _told(step: engine.Step, ts: int, hint: str | None = None) -> tuple[ev.Event, ...]:
+def _told(rules: Rules, step: engine.Step, ts: int, hint: str | None = None) -> tuple[ev.Event, ...]:
     """Return the engine's own events as those of the journal; ``hint`` is for the end of the cast."""
-    events = [ev.of_engine(one, ts) for one in step.events]
+    events = [ev.of_engine(rules, one, ts) for one in step.events]
     if hint is not None and isinstance(events[-1], ev.CastEnd):
         events[-1] = replace(events[-1], hint=hint)
     return tuple(events)

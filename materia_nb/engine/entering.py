@@ -14,7 +14,6 @@ from materia_nb.engine.routing import (
     Event,
     Passed,
     Step,
-    about_visit,
     edge_use,
     enter_path,
     round_of,
@@ -168,7 +167,7 @@ def _ended(draft: Draft, passed: list[Passed]) -> Step:
 
 
 def _passed_over(step: int, passed: list[Passed], target: str) -> Decision:
-    return Decision(step, None, None, None, None, "empty loop", target, passed=tuple(passed))
+    return Decision(step, "empty loop", target, passed=tuple(passed))
 
 
 def _visit(
@@ -193,7 +192,7 @@ def _visit(
     draft.trail = (*draft.trail[-rules.trail :], socket)
     state = draft.done()
     prompt = None if here.socket.is_utility else EntryPrompt(rules, before, here.prompt(state, item))
-    started = Event("socket_start", about_visit(here, visit), {"visit": number, "step": step})
+    started = Event("socket_start", visit, {"visit": number, "step": step})
     return Step(state, (started,), _passed_over(step, passed, socket) if passed else None, prompt)
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from materia_nb.engine import routing
 from materia_nb.engine.conversation import Decided, ToolCall, call_from
+from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
@@ -712,12 +713,12 @@ def to_json(event: Event) -> dict[str, JSON]:
     return data
 
 
-def of_engine(told: routing.Event, ts: int, **more: Any) -> Event:
+def of_engine(rules: Rules, told: routing.Event, ts: int, **more: Any) -> Event:
     """Return an event that a transition told, with its time and ``more`` fields."""
     event = EVENTS[told.type]
-    if told.about is None:
+    if told.visit is None:
         return event(ts=ts, **told.data, **more)
-    return event(ts=ts, about=told.about, **told.data, **more)  # type: ignore[call-arg]
+    return event(ts=ts, about=routing.about(rules, told.visit), **told.data, **more)  # type: ignore[call-arg]
 
 
 def from_json(kind: str, data: Mapping[str, JSON], ts: int = 0, *, lenient: bool = False) -> Event | None:

@@ -79,7 +79,7 @@ def _entered(done: Recording, rules: Rules, event: ev.SocketStart) -> None:
         return  # the same visit once more
     key, label = event.about.get("itemKey"), event.about.get("itemLabel")
     item = (
-        Item(None, key, label if isinstance(label, str) else key, 0, "", None)
+        Item(None, key, label if isinstance(label, str) else key, ("", 0, ()), None)
         if isinstance(key, str)
         else None
     )

@@ -142,8 +142,7 @@ def _by_hand(rules: Rules, state: CastState, socket: str, recorded: SocketStart)
             None,
             key,
             label if isinstance(label, str) else key,
-            place or 0,
-            iterator.cursor if iterator else "",
+            (iterator.cursor if iterator else "", place or 0, ()),
             iterator.loop if iterator else None,
         )
     number = state.visits.get(socket, 0) + 1
