@@ -34,7 +34,7 @@ from materia_nb.widgets import GraphPanel, Panel, show_panel
 from materia_nb.widgets import base as base_module
 from materia_nb.widgets.base import CALLBACKS, show_html
 from materia_nb.widgets.curves import bend, points_of
-from materia_nb.widgets.graph import MOST_SOCKETS
+from materia_nb.widgets.graph_panel import MOST_SOCKETS
 from materia_nb.widgets.picks import picks
 from materia_nb.widgets.scene import Scene
 

@@ -236,7 +236,7 @@ def quest(call: Call) -> Any:
             "Only quest add takes the body of a cell.", hint="write it on a line", kind="usage"
         )
     if action is None:
-        from materia_nb.widgets.quests import show_quests
+        from materia_nb.widgets.quest_panel import show_quests
 
         return show_quests(board)
     if action == "add":
