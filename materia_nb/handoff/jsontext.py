@@ -1,4 +1,4 @@
-"""Strict JSON, finding the one JSON object in what an agent wrote (R5, R6), and what to change in text that is nearly JSON."""
+"""Strict JSON, finding the one JSON object in what an agent wrote (R5, R6), and mending text that is nearly JSON."""
 
 from __future__ import annotations
 

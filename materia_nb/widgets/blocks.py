@@ -1,4 +1,4 @@
-"""What the inspector shows that is only to be read, as plain data: the front-end draws each block as text; and parts of a graph in the words of a loadout.
+"""What the inspector shows that is only to be read, as plain data; and parts of a graph as a loadout writes them.
 
 A block is a JSON object with ``is``: ``head``, ``line``, ``pre``, ``table``, ``facts``, ``fold``, ``json``. Foreign
 text in them has been made harmless as text and bounded; none of it is markup.

@@ -32,9 +32,8 @@ from materia_nb.display.sections import (
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import translate
-from materia_nb.handoff.common import as_text
 from materia_nb.handoff.contract.contract_fields import plan_status
-from materia_nb.handoff.protocol import Issue, Reading
+from materia_nb.handoff.protocol import Issue, Reading, as_text
 from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty
 from materia_nb.store.side_files import file_within
 
