@@ -21,7 +21,7 @@ from materia_nb.agents.function import PersonAgent
 from materia_nb.agents.interface import Agent, TellsReadiness
 from materia_nb.agents.tools import choose_tools
 from materia_nb.cast.workbench import Workbench
-from materia_nb.display.table import Table
+from materia_nb.display.bundle import Table
 from materia_nb.display.text import table
 from materia_nb.errors import MateriaError, counted
 from materia_nb.interrupts import Stop

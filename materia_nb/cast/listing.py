@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, Generic, TypeVar, overload
 
+from materia_nb.display.bundle import Table
 from materia_nb.display.escape import shorten
-from materia_nb.display.table import Table
 from materia_nb.engine.conversation import MateriaEvent
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.step import short

@@ -4,10 +4,9 @@ from materia_nb.display.bundle import GraphPicture, MimeBundle, Shown, bundle
 from materia_nb.display.graph_parts import Marks
 from materia_nb.display.html import Html, html_json, html_panel, html_table, html_text, status_badge
 from materia_nb.display.layout import Placed, place
-from materia_nb.display.mermaid import graph_mermaid
 from materia_nb.display.page import CastPage, PageStep, cast_page
 from materia_nb.display.svg import graph_svg
-from materia_nb.display.text import graph_text, table, tree
+from materia_nb.display.text import graph_mermaid, graph_text, table, tree
 
 __all__ = [
     "CastPage",

@@ -1,19 +1,20 @@
-"""MIME bundles for notebooks, PNG among them, and objects that show themselves without ever raising."""
+"""Values that show themselves without ever raising: MIME bundles for notebooks, PNG among them, pictures, text, tables, JSON."""
 
 from __future__ import annotations
 
 import logging
 import re
 from base64 import b64encode
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from materia_nb.display.escape import plain
 from materia_nb.display.graph_parts import Marks
-from materia_nb.display.mermaid import graph_mermaid
+from materia_nb.display.html import Html, html_json, html_lines, html_panel, html_table, html_text
 from materia_nb.display.svg import graph_svg
-from materia_nb.display.text import graph_text
-from materia_nb.jsonvalue import JSON
+from materia_nb.display.text import graph_mermaid, graph_text, table
+from materia_nb.jsonvalue import JSON, pretty
 from materia_nb.loadout.graph import Graph
 
 MOST_BYTES: Final = 1_000_000
@@ -135,3 +136,71 @@ class GraphPicture(Shown):
 
     def _show(self) -> MimeBundle:
         return picture(self.text, self.svg)
+
+
+SHOWN_CHARS: Final = 4_000
+"""How much of a text a view shows; the whole is in the artifact."""
+
+
+class Text(Shown):
+    """Plain text, shown as it is."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return plain(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _show(self) -> dict[str, Any]:
+        return bundle(repr(self))
+
+
+class Table(Shown):
+    """Rows under headers; ``rows`` are the values to work with."""
+
+    def __init__(self, headers: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "(none)") -> None:
+        self.headers, self.rows, self.empty = tuple(headers), [tuple(row) for row in rows], empty
+
+    def __repr__(self) -> str:
+        return table(self.rows, self.headers) if self.rows else self.empty
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def _show(self) -> dict[str, Any]:
+        html = html_table(self.headers, self.rows) if self.rows else None
+        return bundle(repr(self), html=html)
+
+
+class JsonView(Shown):
+    """A JSON value under its name, as a tree that opens and closes."""
+
+    def __init__(self, name: str, value: JSON) -> None:
+        self.name, self.value = name, value
+
+    def __repr__(self) -> str:
+        text = pretty(self.value)
+        return f"{plain(self.name)} = {plain(bounded(text))}"
+
+    def _show(self) -> dict[str, Any]:
+        return bundle(repr(self), html=html_panel(self.name, html_json(self.value, open_depth=2)))
+
+
+def heading_html(text: str) -> Html:
+    """A heading inside a panel."""
+    return Html(f"<div><b>{html_text(text)}</b></div>")
+
+
+def lines_html(lines: Sequence[str]) -> list[Html]:
+    """Each line as a block of its own."""
+    return [html_lines([line]) for line in lines]
+
+
+def bounded(text: str) -> str:
+    """Cut a text that is too long to be shown, and say how long it is."""
+    if len(text) <= SHOWN_CHARS:
+        return text
+    return f"{text[:SHOWN_CHARS]}… ({len(text)} characters in all; the artifact holds the whole)"

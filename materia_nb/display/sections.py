@@ -16,11 +16,11 @@ from materia_nb.display.html import Html, html_heading, html_join, html_lines, h
 from materia_nb.display.shapes import FONT
 from materia_nb.display.svg import INK, NOW, PLATE, RIM
 from materia_nb.display.text import table
-from materia_nb.handoff.common import as_text
 from materia_nb.handoff.contract import Output, legal_next, output_of
 from materia_nb.handoff.contract.contract_fields import ABSENT, as_list
 from materia_nb.handoff.envelope import envelope_of
 from materia_nb.handoff.envelope.envelope_check import IDENTITY, SEVERITIES, Concern, Envelope
+from materia_nb.handoff.protocol import as_text
 from materia_nb.jsonvalue import JSON
 
 MOST_ROWS: Final = 100

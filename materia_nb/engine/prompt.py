@@ -11,8 +11,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from materia_nb.engine.prompt_layers import CastLayer, cut, shown_to
 from materia_nb.engine.state import FollowUp, Item, Visit
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.handoff.common import WORK_IS_OVER
-from materia_nb.handoff.protocol import Issue
+from materia_nb.handoff.protocol import WORK_IS_OVER, Issue
 from materia_nb.jsonvalue import JSON, pretty, without_points
 
 LayerName: TypeAlias = Literal[

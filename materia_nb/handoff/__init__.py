@@ -1,9 +1,16 @@
 """What must an output be? Finding the JSON, what a socket requires, and issues with paths."""
 
-from materia_nb.handoff.common import Gist
 from materia_nb.handoff.jsontext import NotJson, agent_object, strict_json, utility_object
-from materia_nb.handoff.protocol import HandoffProtocol, Issue, Reading, TurnFacts
-from materia_nb.handoff.protocols import Translated, protocol, translate
+from materia_nb.handoff.protocol import (
+    Gist,
+    HandoffProtocol,
+    Issue,
+    Reading,
+    Translated,
+    TurnFacts,
+    protocol,
+    translate,
+)
 from materia_nb.handoff.requirements import Requirements, requirements
 from materia_nb.handoff.sparse import SparseProtocol, item_issues
 from materia_nb.loadout.vocabulary import protocol_names

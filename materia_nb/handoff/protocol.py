@@ -1,14 +1,21 @@
-"""The interface that every handoff protocol implements, what reading an output gives, and what it means for the graph."""
+"""What a handoff protocol is: the interface, what formats share, the protocols by name, and translating between them.
+
+A reading says what an output gives and what it means for the graph; the gist is what formats have in common.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
 
-from materia_nb.errors import MateriaError
-from materia_nb.handoff.requirements import Requirements
-from materia_nb.jsonvalue import JSON
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.handoff.jsontext import MAX_DEPTH, too_deep
+from materia_nb.handoff.requirements import Requirements, reader
+from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, same
+from materia_nb.loadout.vocabulary import GROUP, protocol_names
 
 
 class Verdict(NamedTuple):
@@ -305,3 +312,261 @@ class HandoffProtocol(Protocol):
     def ask(self, wanted: Requirements) -> str:
         """Return the prompt layer that says what must be returned; empty for a text socket."""
         ...
+
+
+Outcome: TypeAlias = Literal["done", "accepted", "again", "open", "stuck"]
+
+NO_REASON: Final = "No reason was given."
+"""Stands where a format demands words and the other had none."""
+
+_DONE: Final = "Done: "
+_FOUND: Final = "\nFound: "
+
+
+class Piece(NamedTuple):
+    """A piece of work that is left: its title, and what one needs to know to do it."""
+
+    title: str
+    context: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gist:
+    """What a handoff says, whatever its format; "" and () where it says nothing.
+
+    Attributes:
+        outcome: ``done`` and checked, ``accepted`` though not checked, to be done ``again``,
+            ``open`` when it does not say, ``stuck`` when it cannot go on alone.
+        did: what was done.
+        found: what was found out.
+        pieces: work that is left.
+        commands: the commands that were run.
+        reason: why the work goes on as it does.
+        agent: who handed over.
+    """
+
+    outcome: Outcome = "open"
+    did: str = ""
+    found: str = ""
+    pieces: tuple[Piece, ...] = ()
+    commands: tuple[str, ...] = ()
+    reason: str = ""
+    agent: str = ""
+
+
+def joined(did: str, found: str) -> str:
+    """Write what was done and found as one text; :func:`parted` takes it apart again."""
+    if not did:
+        return found
+    return f"{_DONE}{did}{_FOUND}{found}" if found else f"{_DONE}{did}"
+
+
+def parted(text: str) -> tuple[str, str]:
+    """Return what was done and what was found; a text of another form is what was found."""
+    if not text.startswith(_DONE):
+        return "", text
+    did, _, found = text.removeprefix(_DONE).partition(_FOUND)
+    return did, found
+
+
+TEXT: Final[JSON] = {"type": "string"}
+ANYTHING: Final[JSON] = {}
+"""Any value at all; only an assignment says what it reads from it."""
+
+
+def closed_object(fields: Mapping[str, JSON], optional: tuple[str, ...] = ()) -> dict[str, JSON]:
+    """Describe an object that has these fields and no others."""
+    return {
+        "type": "object",
+        "properties": dict(fields),
+        "required": [name for name in fields if name not in optional],
+        "additionalProperties": False,
+    }
+
+
+def listed_as(entry: JSON) -> dict[str, JSON]:
+    """Describe a list whose entries are all of one form."""
+    return {"type": "array", "items": entry}
+
+
+def one_of(words: tuple[str, ...]) -> dict[str, JSON]:
+    """Describe a string that is one of these words."""
+    return {"type": "string", "enum": list(words)}
+
+
+WORK_IS_OVER: Final = "Your work on this step is over. Do no further work; say what you did and found."
+"""What the turn begins with that asks for a handoff, after the work and in the same conversation."""
+
+_SHOWN: Final = 20
+"""How many entries of a list are named; the whole list stays in the recorded output."""
+
+
+def one_line(text: str) -> str:
+    """Return the text with its white space collapsed."""
+    return " ".join(text.split())
+
+
+def as_text(value: JSON) -> str:
+    """Return a string as it is, anything else as JSON on one line."""
+    return value if isinstance(value, str) else compact(value)
+
+
+def named(title: str, entries: Iterable[str]) -> Iterator[str]:
+    """Yield one line that names the entries, blank ones left out; nothing when there are none."""
+    kept = [one_line(entry) for entry in entries if entry.strip()]
+    if kept:
+        more = f" and {len(kept) - _SHOWN} more" if len(kept) > _SHOWN else ""
+        yield f"{title}: {'; '.join(kept[:_SHOWN])}{more}"
+
+
+def listed(issues: Iterable[Issue]) -> str:
+    """Return what an agent is told of its issues, a line each."""
+    return "\n".join(f"- {issue.code or issue.path}: {issue.message} {issue.fix}." for issue in issues)
+
+
+def missing_sources(value: JSON, wanted: Requirements, told: Collection[str] = ()) -> Iterator[Issue]:
+    """Yield an issue for each ``$`` source of the socket that ``value`` lacks, except those in ``told``.
+
+    The work items of a generator are always assigned and told of by its protocol (R4).
+    """
+    seen = {*told, *(("$.workItems",) if wanted.work_items else ())}
+    for target, source in wanted.sources:
+        if source not in seen and reader(source)(value) is MISSING:
+            seen.add(source)
+            yield Issue(
+                source,
+                f"{source} is missing: it is assigned to state.{target}.",
+                "add it; null is a value too",
+            )
+
+
+_OWN: Final = {
+    name: EntryPoint(name, f"materia_nb.handoff.{place}", GROUP)
+    for name, place in (
+        ("sparse", "sparse:SparseProtocol"),
+        ("envelope", "envelope:EnvelopeProtocol"),
+        ("agent-contract", "contract:ContractProtocol"),
+    )
+}
+
+
+@cache
+def protocol(name: str) -> HandoffProtocol:
+    """Return the protocol of that name, loading it on first use.
+
+    An entry point names a class, made without arguments, or a ready object. The names of
+    our own protocols cannot be taken.
+    Raises MateriaError: kind ``unknown_protocol`` when nobody offers the name, kind
+    ``broken_protocol`` when what is offered cannot be loaded, is no protocol, or when two
+    packages offer the name.
+    """
+    if name in _OWN:
+        return _load(_OWN[name])
+    offers = list(entry_points(group=GROUP, name=name))
+    if not offers:
+        raise MateriaError(
+            f"There is no handoff protocol {name!r}.",
+            hint=did_you_mean(name, protocol_names()),
+            kind="unknown_protocol",
+        )
+    if len({entry.value for entry in offers}) > 1:
+        raise _broken(offers, "several packages offer it")
+    return _load(offers[0])
+
+
+def _load(entry: EntryPoint) -> HandoffProtocol:
+    try:
+        found = entry.load()
+        made = found() if isinstance(found, type) else found
+    except Exception as error:
+        raise _broken([entry], f"it cannot be loaded: {type(error).__name__}: {error}") from error
+    if not callable(getattr(made, "read", None)) or not callable(getattr(made, "ask", None)):
+        raise _broken([entry], "it has no read or no ask")
+    if getattr(made, "name", None) != entry.name:
+        raise _broken([entry], f"it calls itself {getattr(made, 'name', None)!r}")
+    return cast("HandoffProtocol", made)
+
+
+def _broken(offers: Sequence[EntryPoint], why: str) -> MateriaError:
+    packages = sorted({entry.dist.name for entry in offers if entry.dist})
+    return MateriaError(
+        f"The handoff protocol {offers[0].name!r} is not usable: {why}.",
+        where=", ".join(sorted({entry.value for entry in offers})),
+        hint=f"correct or uninstall {' or '.join(packages) or 'the package that offers it'}",
+        kind="broken_protocol",
+    )
+
+
+class Translated(NamedTuple):
+    """A handoff in another format.
+
+    Attributes:
+        value: the object; like any output, it is valid only once its protocol has read it.
+        lost: the paths of the original that do not come back when ``value`` is turned back.
+    """
+
+    value: dict[str, JSON]
+    lost: list[str]
+
+
+class Translatable(Protocol):
+    """A protocol whose handoffs can be turned into others: two functions, for every other format."""
+
+    def to_gist(self, value: Mapping[str, JSON]) -> Gist:
+        """Return what a handoff says; never raises, whatever its fields hold."""
+        ...
+
+    def from_gist(self, gist: Gist) -> dict[str, JSON]:
+        """Write a gist as a handoff of this format, claiming nothing that the gist does not say."""
+        ...
+
+
+def translate(value: Mapping[str, JSON], *, frm: str, to: str) -> Translated:
+    """Turn a handoff of the protocol ``frm`` into one of the protocol ``to``.
+
+    Raises:
+        MateriaError: kind ``not_an_object`` for anything but an object of bearable depth;
+            ``unknown_protocol`` or ``broken_protocol``; ``not_translatable`` for a protocol that
+            has no gist.
+    """
+    if not isinstance(value, dict) or too_deep(value):
+        raise MateriaError(
+            f"Only an object of at most {MAX_DEPTH} levels can be translated.",
+            hint="read the text with its protocol first and translate what that gives (value)",
+            kind="not_an_object",
+        )
+    source, target = _translatable(frm), _translatable(to)
+    if frm == to:
+        return Translated(value, [])
+    made = target.from_gist(source.to_gist(value))
+    back = source.from_gist(target.to_gist(made))
+    lost = [path for path in _leaves(value, ()) if not same(_at(value, path), _at(back, path))]
+    return Translated(made, ["$." + ".".join(path) for path in lost])
+
+
+def _translatable(name: str) -> Translatable:
+    found = protocol(name)
+    if not callable(getattr(found, "to_gist", None)) or not callable(getattr(found, "from_gist", None)):
+        raise MateriaError(
+            f"Handoffs of the protocol {name!r} cannot be translated.",
+            hint="the protocol needs the methods to_gist and from_gist",
+            kind="not_translatable",
+        )
+    return cast("Translatable", found)
+
+
+def _leaves(value: JSON, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield the path of everything that says something: what is empty cannot be lost."""
+    if isinstance(value, dict):
+        for key, child in value.items():
+            yield from _leaves(child, (*path, key))
+    elif isinstance(value, list):
+        for index, child in enumerate(value):
+            yield from _leaves(child, (*path, str(index)))
+    elif value is not None and value != "":
+        yield path
+
+
+def _at(value: JSON, path: tuple[str, ...]) -> JSON:
+    found = get_path(value, list(path))
+    return None if found is MISSING else found

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from materia_nb.handoff.common import (
+from materia_nb.handoff.jsontext import Found, NotJson, agent_object, utility_object
+from materia_nb.handoff.protocol import (
     ANYTHING,
     TEXT,
+    UNKNOWN,
     Gist,
+    Issue,
     Outcome,
     Piece,
+    Reading,
+    TurnFacts,
     closed_object,
     joined,
     listed_as,
     missing_sources,
     parted,
 )
-from materia_nb.handoff.jsontext import Found, NotJson, agent_object, utility_object
-from materia_nb.handoff.protocol import UNKNOWN, Issue, Reading, TurnFacts
 from materia_nb.handoff.requirements import Requirements
 from materia_nb.jsonvalue import JSON
 

@@ -18,12 +18,11 @@ from materia_nb.engine.items import state_path, walk_of
 from materia_nb.engine.routing import Said
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.common import Gist, Outcome, Piece
 from materia_nb.handoff.contract.contract_fields import FINDINGS
-from materia_nb.handoff.contract.contract_texts import from_gist as contract_of
+from materia_nb.handoff.contract.contract_protocol import from_gist as contract_of
 from materia_nb.handoff.contract.contract_turn import TAG
 from materia_nb.handoff.envelope.envelope_texts import from_gist as envelope_of
-from materia_nb.handoff.protocol import Action, Reading, TurnFacts
+from materia_nb.handoff.protocol import Action, Gist, Outcome, Piece, Reading, TurnFacts
 from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, set_path, split_path
 from materia_nb.loadout.graph import Graph, Socket
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from types import EllipsisType
 from typing import Final, TypeAlias
 
+from materia_nb.display.bundle import Text
 from materia_nb.display.escape import shorten
-from materia_nb.display.table import Text
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.lessons.guessbook import keep

@@ -8,8 +8,7 @@ from contextlib import closing
 from typing import Any, Final
 
 from materia_nb.cast.workbench import Workbench
-from materia_nb.display.bundle import Shown
-from materia_nb.display.table import Text
+from materia_nb.display.bundle import Shown, Text
 from materia_nb.errors import MateriaError
 from materia_nb.gallery import Card, Diagnosis, gallery
 from materia_nb.jsonvalue import JSON

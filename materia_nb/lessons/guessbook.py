@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from materia_nb.cast.workbench import DEFAULT_ARTIFACT_DIR
+from materia_nb.display.bundle import Table
 from materia_nb.display.escape import shorten
-from materia_nb.display.table import Table
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.store.files import read_plain

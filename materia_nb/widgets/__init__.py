@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from materia_nb.widgets.base import Panel, show_panel
     from materia_nb.widgets.cast_panel import CastPanel, show, show_one
     from materia_nb.widgets.design_panel import DesignPanel, show_design
-    from materia_nb.widgets.graph import GraphPanel
-    from materia_nb.widgets.quests import QuestPanel
+    from materia_nb.widgets.graph_panel import GraphPanel
+    from materia_nb.widgets.quest_panel import QuestPanel
 
 __all__ = [
     "CastPanel",
@@ -26,9 +26,9 @@ __all__ = [
 _HOMES = {
     "CastPanel": "materia_nb.widgets.cast_panel",
     "DesignPanel": "materia_nb.widgets.design_panel",
-    "GraphPanel": "materia_nb.widgets.graph",
+    "GraphPanel": "materia_nb.widgets.graph_panel",
     "Panel": "materia_nb.widgets.base",
-    "QuestPanel": "materia_nb.widgets.quests",
+    "QuestPanel": "materia_nb.widgets.quest_panel",
     "show": "materia_nb.widgets.cast_panel",
     "show_design": "materia_nb.widgets.design_panel",
     "show_one": "materia_nb.widgets.cast_panel",

@@ -13,6 +13,7 @@ from materia_nb.engine import step as engine
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import NotJson, strict_json
 from materia_nb.handoff.contract import request_of
+from materia_nb.handoff.jsontext import json_advice
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.blocks import (
@@ -27,7 +28,6 @@ from materia_nb.widgets.blocks import (
     pre,
     table,
 )
-from materia_nb.widgets.jsonhelp import json_advice
 from materia_nb.widgets.standing import asked_key, names_of
 
 if TYPE_CHECKING:

@@ -14,17 +14,16 @@ from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import MISSING, get_path, pretty
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import checked, items_text, only_text, typed_value, verdict_text
-from materia_nb.widgets.inspecting import check_element, stops_at
+from materia_nb.widgets.inspector_blocks import check_element, stops_at
 from materia_nb.widgets.inspector_tabs import TABS
-from materia_nb.widgets.item_marks import base_of, issues_of, rebuilt
 from materia_nb.widgets.standing import asked_key
-from materia_nb.widgets.state_tree import changed_blocks
+from materia_nb.widgets.state_and_items import base_of, changed_blocks, issues_of, rebuilt
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
     from materia_nb.cast.snapshot import Snapshot
-    from materia_nb.widgets.inspecting import Element
-    from materia_nb.widgets.runs import Runs
+    from materia_nb.widgets.base import Runs
+    from materia_nb.widgets.inspector_blocks import Element
     from materia_nb.widgets.step_rows import StepRows
 
 Values = Mapping[str, Any]

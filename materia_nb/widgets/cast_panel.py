@@ -14,23 +14,21 @@ import ipywidgets as ui
 
 from materia_nb.cast.views.status import marks_of, status_lines, steps_view
 from materia_nb.cast.views.tables import items_view
+from materia_nb.display.bundle import JsonView
 from materia_nb.display.escape import plain, shorten
 from materia_nb.display.html import Html
 from materia_nb.display.svg import graph_svg
-from materia_nb.display.table import JsonView
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.widgets.base import Panel, css, show_html, show_panel, told_of
+from materia_nb.widgets.base import Panel, Runs, css, runs_of, show_html, show_panel, told_of
 from materia_nb.widgets.blocks import bounded
 from materia_nb.widgets.cast_messages import CastMessages
 from materia_nb.widgets.designing import Designing
 from materia_nb.widgets.frontend import Front
-from materia_nb.widgets.inspecting import Element, check_element
+from materia_nb.widgets.inspector_blocks import Element, check_element
 from materia_nb.widgets.inspector_tabs import inspector_state
-from materia_nb.widgets.item_marks import items_state
-from materia_nb.widgets.runs import Runs, runs_of
-from materia_nb.widgets.side_by_side import compare_state
 from materia_nb.widgets.standing import bar_state
-from materia_nb.widgets.step_rows import StepRows, timeline_state
+from materia_nb.widgets.state_and_items import items_state
+from materia_nb.widgets.step_rows import StepRows, compare_state, timeline_state
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -261,7 +259,7 @@ class CastPanel(Panel):
     def set_mode(self, mode: str) -> None:
         """Switch between casting and designing the loadout of the cast."""
         if mode == "design" and self.designing is None and self._bench is not None:
-            from materia_nb.widgets.graph import GraphPanel
+            from materia_nb.widgets.graph_panel import GraphPanel
 
             canvas = self.graph if isinstance(self.graph, GraphPanel) else None
             self.designing = Designing(self._bench, self._bench.design(self.cast.graph.name), canvas)
@@ -409,7 +407,7 @@ def graph_panel(cast: Cast, *, bare: bool = True) -> Panel:
         bare: whether it is the picture alone, without what tells about its parts.
     """
     try:
-        from materia_nb.widgets.graph import GraphPanel
+        from materia_nb.widgets.graph_panel import GraphPanel
 
         panel: Panel = GraphPanel(cast, side=not bare, status=not bare)
     except Exception:  # noqa: BLE001 - a cast can be gone on with without it

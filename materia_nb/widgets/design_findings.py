@@ -15,8 +15,8 @@ from materia_nb.loadout.facts import (
     is_text,
 )
 from materia_nb.loadout.report import Problem
-from materia_nb.widgets.design_parts import edge_pick, exit_pick, owner_of
 from materia_nb.widgets.design_session import LIKELY
+from materia_nb.widgets.picks import edge_pick, exit_pick, owner_of
 
 if TYPE_CHECKING:
     from materia_nb.widgets.design_session import DesignSession

@@ -30,7 +30,7 @@ from materia_nb.loadout.models import Consumes, Iterator, Loadout
 from materia_nb.loadout.models_graph import Edge, ExitRoute, Loop, Socket
 from materia_nb.loadout.report import shown
 from materia_nb.loadout.vocabulary import CONDITIONS, protocol_names
-from materia_nb.widgets.design_parts import edge_pick, exit_pick, owner_of
+from materia_nb.widgets.picks import edge_pick, exit_pick, owner_of
 
 if TYPE_CHECKING:
     from materia_nb.widgets.design_session import DesignSession

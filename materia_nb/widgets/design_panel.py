@@ -20,7 +20,7 @@ from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.design_session import DesignSession
 from materia_nb.widgets.designing import Designing
 from materia_nb.widgets.frontend import css, esm
-from materia_nb.widgets.graph import GraphPanel
+from materia_nb.widgets.graph_panel import GraphPanel
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast

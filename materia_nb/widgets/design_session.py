@@ -22,10 +22,8 @@ from materia_nb.loadout.design import Design
 from materia_nb.loadout.design.change import Change, loop_in, refused
 from materia_nb.loadout.design.sockets import add_socket, clip_of, new_sockets, place_sockets
 from materia_nb.loadout.facts import Object, as_list, as_object, is_number
-from materia_nb.widgets.design_parts import owner_of
-from materia_nb.widgets.design_selection import text_in
-from materia_nb.widgets.design_typing import set_field
-from materia_nb.widgets.design_ways import Ways
+from materia_nb.widgets.design_acts import Ways, set_field, text_in
+from materia_nb.widgets.picks import owner_of
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast

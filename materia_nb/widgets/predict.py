@@ -2,23 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import anywidget
 import ipywidgets as ui
+from traitlets import List, Unicode
 
 from materia_nb.cast.views.status import marks_of
-from materia_nb.display.html import Html, html_join, html_text
+from materia_nb.display.html import Html, html_join, html_lines, html_text
 from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError, counted
 from materia_nb.lessons import PredictionView, Question
-from materia_nb.widgets.base import Panel, css, show_html, show_panel
-from materia_nb.widgets.controls import button, lines_html, row
-from materia_nb.widgets.predict_picture import PredictPicture
-from materia_nb.widgets.runs import Runs, runs_of
+from materia_nb.widgets.base import Panel, Runs, button, css, row, runs_of, show_html, show_panel
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
+
+
+class PredictPicture(anywidget.AnyWidget):
+    """An SVG of the graph whose sockets can be clicked.
+
+    Args:
+        places: the sockets that can be guessed.
+        guess: what is called with the socket that was clicked.
+    """
+
+    _esm = Path(__file__).with_name("predict_picture.js").read_text(encoding="utf-8")
+    _css = (
+        ".mnb-question svg{max-width:100%;max-height:380px;width:auto;height:auto;display:block}"
+        ".mnb-place{cursor:pointer}.mnb-place:hover{filter:brightness(1.15)}"
+    )
+
+    svg = Unicode().tag(sync=True)
+    places = List(Unicode()).tag(sync=True)
+
+    def __init__(self, places: Sequence[str], guess: Callable[[str], None]) -> None:
+        super().__init__(places=list(places))
+        self._guess = guess
+        self.on_msg(self._told)
+
+    def _told(self, _: Any, content: Any, __: Any) -> None:
+        """Take a click; a message of another form, or about no socket, is not ours."""
+        socket = content.get("guess") if isinstance(content, dict) else None
+        if isinstance(socket, str) and socket in self.places:
+            self._guess(socket)
 
 
 _WORDS: Final = {
@@ -133,10 +162,10 @@ class PredictPanel(Panel):
         """
         self.picture.svg = self._svg()
         standing = " · ".join(self.question.standing) if self.question else ""
-        show_html(self._words, lines_html([line for line in (standing, self._asked) if line]))
+        show_html(self._words, html_lines([line for line in (standing, self._asked) if line]))
         verdict = Html() if self.answer is None else Html(self.answer._repr_mimebundle_()["text/html"])
         alert = Html(f'<div role="alert">{verdict}</div>') if verdict else verdict
-        show_html(self._told, html_join([alert, lines_html(self._score())]))
+        show_html(self._told, html_join([alert, html_lines(self._score())]))
         # Once it is there it stays: a button that goes would lose the focus of the keyboard.
         self.next.layout.display = None if self.question and self.question.points else "none"
 

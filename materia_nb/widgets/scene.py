@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from materia_nb.display.cards import card, live_chip
 from materia_nb.display.escape import part
-from materia_nb.display.geometry import Box, Point, Stroke
+from materia_nb.display.geometry import Bent, Box, Point, Stroke, bend, points_of
 from materia_nb.display.graph_parts import (
     END_SIGN,
     START,
@@ -30,7 +30,6 @@ from materia_nb.display.layout import Direction, Line, Placed, place
 from materia_nb.display.shapes import EDGE, PLACES, image, loop_region, sign, socket_card, tag
 from materia_nb.display.svg import colour_use, graph_svg, line_chip
 from materia_nb.loadout.graph import END, Graph, Socket
-from materia_nb.widgets.curves import Bent, bend, points_of
 from materia_nb.widgets.picks import Pick, pick_of
 
 Look: TypeAlias = dict[str, dict[str, str]]

@@ -12,7 +12,7 @@ from materia_nb.loadout.graph import END, Graph
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
-    from materia_nb.widgets.runs import Runs
+    from materia_nb.widgets.base import Runs
 
 BAR_CHARS: Final = 60
 """How long a command may be to be allowed in the bar, where all of it must be seen."""

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 import display_graphs as graphs
 from display_hostile import HOSTILE, hostile_graph, hostile_marks
 from materia_nb.display.graph_parts import Marks
-from materia_nb.display.mermaid import graph_mermaid, mermaid_text
-from materia_nb.display.text import display_width, graph_text, table, tree
+from materia_nb.display.text import display_width, graph_mermaid, graph_text, mermaid_text, table, tree
 
 
 def test_columns_are_aligned_wide_letters_included():

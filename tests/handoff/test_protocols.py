@@ -123,8 +123,8 @@ def offer(monkeypatch):
 
     def install(*offers):
         entries = metadata.EntryPoints(metadata.EntryPoint(name, value, GROUP) for name, value in offers)
-        for module in ("handoff.protocols", "loadout.vocabulary"):
-            monkeypatch.setattr(f"materia_nb.{module}.entry_points", entries.select)
+        for module in ("handoff.protocol", "loadout.vocabulary"):  # handoff.protocol is a function there too
+            monkeypatch.setattr(sys.modules[f"materia_nb.{module}"], "entry_points", entries.select)
 
     protocol.cache_clear()
     yield install

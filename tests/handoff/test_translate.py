@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import permutations
 
 import pytest
@@ -254,9 +255,8 @@ def test_a_protocol_without_a_gist_is_told(monkeypatch):
     class Mute:
         name = "mute"
 
-    monkeypatch.setattr(
-        "materia_nb.handoff.protocols.protocol", lambda name: Mute() if name == "mute" else protocol(name)
-    )
+    module = sys.modules["materia_nb.handoff.protocol"]  # a function has the same name in the package
+    monkeypatch.setattr(module, "protocol", lambda name: Mute() if name == "mute" else protocol(name))
     with pytest.raises(MateriaError, match="cannot be translated") as error:
         translate(SPARSE, frm="sparse", to="mute")
     assert error.value.kind == "not_translatable"

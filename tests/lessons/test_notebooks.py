@@ -17,8 +17,8 @@ from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.lessons import Sealed, check, seal, sealed
 from materia_nb.lessons.misreadings import ANY, MISREADINGS
+from materia_nb.widgets.base import runs_of
 from materia_nb.widgets.predict import PredictPanel
-from materia_nb.widgets.runs import runs_of
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 LESSONS = sorted(path.name for path in NOTEBOOKS.glob("[01]*.ipynb") if path.name[:2] != "00")

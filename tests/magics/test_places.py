@@ -8,7 +8,7 @@ import pytest
 
 from magics_helpers import ASK, cell, line, run, text
 from materia_nb.errors import MateriaError
-from materia_nb.widgets.gestures import FONT
+from materia_nb.widgets.frontend import FONT
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from materia_nb.agents import Reply, Usage
 from materia_nb.agents.interface import AgentError, Asking, Noted, Said, ToolCall
 from materia_nb.errors import MateriaError
 from materia_nb.widgets import cast_panel as panels
+from materia_nb.widgets.base import runs_of
 from materia_nb.widgets.cast_panel import CastPanel
-from materia_nb.widgets.runs import runs_of
 
 HOSTILE = "<img src=x onerror=window.__owned=1>"
 

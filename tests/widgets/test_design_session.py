@@ -13,7 +13,7 @@ from materia_nb import Workbench
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.layers import PROJECT_FILE
 from materia_nb.widgets.design_session import DesignSession
-from materia_nb.widgets.design_state import design_slice
+from materia_nb.widgets.designing import design_slice
 
 HOSTILE = "<img src=x onerror=window.__owned=1>"
 

@@ -21,7 +21,7 @@ from display_graphs import chain, graph, hello, loop, rework, socket, tangle
 from display_hostile import HOSTILE, hostile_graph, hostile_marks
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.cards import SMALL_SIZE, chip
-from materia_nb.display.geometry import text_width
+from materia_nb.display.geometry import bend, points_of, text_width
 from materia_nb.display.graph_parts import Marks, count_words, links
 from materia_nb.display.html import Html
 from materia_nb.display.layout import Direction
@@ -33,8 +33,7 @@ from materia_nb.loadout.graph import ExitRoute, Graph
 from materia_nb.widgets import GraphPanel, Panel, show_panel
 from materia_nb.widgets import base as base_module
 from materia_nb.widgets.base import CALLBACKS, show_html
-from materia_nb.widgets.curves import bend, points_of
-from materia_nb.widgets.graph import MOST_SOCKETS
+from materia_nb.widgets.graph_panel import MOST_SOCKETS
 from materia_nb.widgets.picks import picks
 from materia_nb.widgets.scene import Scene
 

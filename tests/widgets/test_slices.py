@@ -12,8 +12,15 @@ import cast_helpers as h
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import MISSING, replaced, same
 from materia_nb.widgets import frontend
-from materia_nb.widgets.item_marks import base_of, items_state, rebuilt
-from materia_nb.widgets.state_tree import aliases, changed_blocks, differences, tree_of
+from materia_nb.widgets.state_and_items import (
+    aliases,
+    base_of,
+    changed_blocks,
+    differences,
+    items_state,
+    rebuilt,
+    tree_of,
+)
 from materia_nb.widgets.step_rows import TAIL, StepRows, timeline_state
 
 # -- steps ----------------------------------------------------------------------------------------

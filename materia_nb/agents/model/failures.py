@@ -11,7 +11,7 @@ from pydantic_ai import exceptions as ai
 
 from materia_nb.agents.interface import AgentError
 from materia_nb.engine.prompt_layers import cut
-from materia_nb.handoff.common import one_line
+from materia_nb.handoff.protocol import one_line
 from materia_nb.secrets import scrubbed
 
 _SHOWN: Final = 300

@@ -12,7 +12,7 @@ from typing import Any, Final
 from materia_nb.cast import Cast, open_cast
 from materia_nb.cast.listing import data_frame
 from materia_nb.cast.sweep.verdicts import Verdict
-from materia_nb.display.bundle import Shown, bundle
+from materia_nb.display.bundle import Shown, Table, bundle
 from materia_nb.display.escape import plain, shorten
 from materia_nb.display.html import (
     Html,
@@ -23,7 +23,6 @@ from materia_nb.display.html import (
     html_panel,
     html_table,
 )
-from materia_nb.display.table import Table
 from materia_nb.display.text import table
 from materia_nb.errors import MateriaError, counted, did_you_mean
 

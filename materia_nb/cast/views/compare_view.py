@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from materia_nb.display.bundle import GraphPicture, Shown, bundle
+from materia_nb.display.bundle import GraphPicture, Shown, Table, bundle
 from materia_nb.display.escape import plain
 from materia_nb.display.graph_parts import Marks
 from materia_nb.display.html import Html, html_heading, html_join, html_lines, html_panel, html_table
 from materia_nb.display.svg import graph_svg
-from materia_nb.display.table import Table
 from materia_nb.display.text import table
 from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError, counted

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.display.bundle import Shown, bundle
+from materia_nb.display.bundle import SHOWN_CHARS, Shown, bundle
 from materia_nb.display.calls import calls_html, calls_text, layers_html
 from materia_nb.display.escape import clip, part, plain, shorten
 from materia_nb.display.html import (
@@ -29,13 +29,11 @@ from materia_nb.display.sections import (
     sections_html,
     sections_text,
 )
-from materia_nb.display.table import SHOWN_CHARS
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import translate
-from materia_nb.handoff.common import as_text
 from materia_nb.handoff.contract.contract_fields import plan_status
-from materia_nb.handoff.protocol import Issue, Reading
+from materia_nb.handoff.protocol import Issue, Reading, as_text
 from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty
 from materia_nb.store.side_files import file_within
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from materia_nb.agents.table import AgentTable
-from materia_nb.display.bundle import GraphPicture, Shown, bundle, picture
+from materia_nb.display.bundle import GraphPicture, Shown, Table, bundle, picture
 from materia_nb.display.escape import plain, shorten
 from materia_nb.display.graph_parts import Marks
 from materia_nb.display.html import (
@@ -15,7 +15,6 @@ from materia_nb.display.html import (
     html_table,
 )
 from materia_nb.display.svg import graph_svg
-from materia_nb.display.table import Table
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError, counted
 from materia_nb.jsonvalue import pretty

@@ -11,7 +11,16 @@ from typing import Any, Final
 from materia_nb.cast.breakpoint import Breakpoint
 from materia_nb.cast.listing import step_table
 from materia_nb.cast.snapshot import Snapshot
-from materia_nb.display.bundle import Shown, bundle, picture
+from materia_nb.display.bundle import (
+    SHOWN_CHARS,
+    Shown,
+    Table,
+    bounded,
+    bundle,
+    heading_html,
+    lines_html,
+    picture,
+)
 from materia_nb.display.calls import call_words, calls_html, judged_words, layers_html, layers_text
 from materia_nb.display.escape import plain, shorten
 from materia_nb.display.graph_parts import END_SIGN, Marks, Route, links
@@ -22,7 +31,6 @@ from materia_nb.display.html import (
     html_table,
 )
 from materia_nb.display.svg import graph_svg
-from materia_nb.display.table import SHOWN_CHARS, Table, bounded, heading_html, lines_html
 from materia_nb.engine.items import list_at
 from materia_nb.engine.outcome import Remark
 from materia_nb.engine.routing import edge_use

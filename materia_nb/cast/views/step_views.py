@@ -7,7 +7,7 @@ from typing import Any
 from materia_nb.cast.listing import way_words
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.cast.views.status import draft_of, marks_of, outcome_words, status_lines
-from materia_nb.display.bundle import Shown, bundle
+from materia_nb.display.bundle import SHOWN_CHARS, Shown, bounded, bundle, heading_html, lines_html
 from materia_nb.display.calls import calls_html, layers_html, layers_text
 from materia_nb.display.escape import plain, shorten
 from materia_nb.display.html import (
@@ -19,7 +19,6 @@ from materia_nb.display.html import (
 )
 from materia_nb.display.page import CastPage, PageStep, cast_page
 from materia_nb.display.svg import graph_svg
-from materia_nb.display.table import SHOWN_CHARS, bounded, heading_html, lines_html
 from materia_nb.display.text import graph_text, table
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.session import StepRecord

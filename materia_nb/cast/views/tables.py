@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.listing import data_frame
 from materia_nb.cast.views.status import loop_progress
+from materia_nb.display.bundle import Table
 from materia_nb.display.escape import shorten
-from materia_nb.display.table import Table
 from materia_nb.engine.state import Pin
 from materia_nb.engine.step import short
 from materia_nb.insight.queries import Spent

@@ -16,13 +16,21 @@ from materia_nb.handoff.contract.approval import (
 )
 from materia_nb.handoff.contract.contract_check import Checked
 from materia_nb.handoff.contract.contract_fields import (
+    Applied,
     Output,
     Suggestions,
+    apply_updates,
     memorialize_suggestions,
+    merge,
     output_of,
 )
-from materia_nb.handoff.contract.contract_protocol import MOST_REPAIRS, ContractProtocol, Examined, examine
-from materia_nb.handoff.contract.contract_texts import verdict
+from materia_nb.handoff.contract.contract_protocol import (
+    MOST_REPAIRS,
+    ContractProtocol,
+    Examined,
+    examine,
+    verdict,
+)
 from materia_nb.handoff.contract.contract_turn import (
     Assignment,
     Record,
@@ -37,7 +45,6 @@ from materia_nb.handoff.contract.contract_turn import (
     skeleton,
     writable_sections,
 )
-from materia_nb.handoff.contract.contract_updates import Applied, apply_updates, merge
 
 __all__ = [
     "MOST_REPAIRS",

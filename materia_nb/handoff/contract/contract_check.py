@@ -14,11 +14,12 @@ from materia_nb.handoff.contract.contract_fields import (
     OWNERSHIP,
     RISKS,
     STATUSES,
+    entries,
     is_missing,
     part,
+    rejected,
 )
 from materia_nb.handoff.contract.contract_turn import consolidation_required, writable_sections
-from materia_nb.handoff.contract.contract_updates import entries, rejected
 from materia_nb.handoff.protocol import Issue, TurnFacts
 from materia_nb.jsonvalue import JSON
 

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from materia_nb.handoff.envelope.envelope_check import envelope_of
-from materia_nb.handoff.envelope.envelope_files import (
+from materia_nb.handoff.envelope.envelope_protocol import (
     MOST_TRIES,
+    EnvelopeProtocol,
     Lookup,
     Names,
     Step,
     fallback,
+    finalization_prompt,
     find,
     finished,
     look_for,
     names,
     parse_name,
-    with_meta,
-)
-from materia_nb.handoff.envelope.envelope_protocol import (
-    EnvelopeProtocol,
-    finalization_prompt,
     read_object,
     reissue_prompt,
+    with_meta,
 )
 
 __all__ = [

@@ -6,20 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from materia_nb.handoff.common import (
-    ANYTHING,
-    NO_REASON,
-    TEXT,
-    Gist,
-    Outcome,
-    Piece,
-    as_text,
-    closed_object,
-    listed_as,
-    named,
-    one_line,
-    one_of,
-)
 from materia_nb.handoff.envelope.envelope_check import (
     RECOMMENDATIONS,
     SEVERITIES,
@@ -28,7 +14,23 @@ from materia_nb.handoff.envelope.envelope_check import (
     Envelope,
     validate,
 )
-from materia_nb.handoff.protocol import Issue, TurnFacts, Verdict
+from materia_nb.handoff.protocol import (
+    ANYTHING,
+    NO_REASON,
+    TEXT,
+    Gist,
+    Issue,
+    Outcome,
+    Piece,
+    TurnFacts,
+    Verdict,
+    as_text,
+    closed_object,
+    listed_as,
+    named,
+    one_line,
+    one_of,
+)
 from materia_nb.handoff.requirements import Requirements, first_field
 from materia_nb.jsonvalue import JSON
 

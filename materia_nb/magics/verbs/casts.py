@@ -8,8 +8,8 @@ from typing import Any, Final
 from materia_nb.cast.accepted import Suggestion
 from materia_nb.cast.listing import casts_view
 from materia_nb.cast.views.tables import quests_view
+from materia_nb.display.bundle import Table, Text
 from materia_nb.display.escape import shorten
-from materia_nb.display.table import Table, Text
 from materia_nb.engine.labels import VERDICTS
 from materia_nb.errors import MateriaError
 from materia_nb.magics.registry import Argument, Call, help_text, verb
@@ -236,7 +236,7 @@ def quest(call: Call) -> Any:
             "Only quest add takes the body of a cell.", hint="write it on a line", kind="usage"
         )
     if action is None:
-        from materia_nb.widgets.quests import show_quests
+        from materia_nb.widgets.quest_panel import show_quests
 
         return show_quests(board)
     if action == "add":

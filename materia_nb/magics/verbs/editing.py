@@ -7,7 +7,7 @@ from typing import Any
 from materia_nb.cast.views.status import StatusView
 from materia_nb.cast.views.step_views import PromptView, StepView
 from materia_nb.cast.views.tables import items_view
-from materia_nb.display.table import JsonView
+from materia_nb.display.bundle import JsonView
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import read_text

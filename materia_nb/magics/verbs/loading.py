@@ -20,8 +20,7 @@ from materia_nb.cast.views.loadout_views import (
 from materia_nb.cast.views.status import marks_of
 from materia_nb.cast.views.tables import pins_view
 from materia_nb.cast.workbench import Workbench
-from materia_nb.display.bundle import GraphPicture
-from materia_nb.display.table import Table, Text
+from materia_nb.display.bundle import GraphPicture, Table, Text
 from materia_nb.errors import MateriaError
 from materia_nb.magics.parsing import parse
 from materia_nb.magics.registry import Argument, Call, Verb, verb

@@ -10,7 +10,7 @@ from materia_nb.cast.views.handoff_view import HandoffView, TranslationView
 from materia_nb.cast.views.status import StatusView, steps_view
 from materia_nb.cast.views.step_views import PromptView, WhyView
 from materia_nb.cast.views.tables import found_view
-from materia_nb.display.table import JsonView, Text
+from materia_nb.display.bundle import JsonView, Text
 from materia_nb.doctor import checkup
 from materia_nb.errors import MateriaError
 from materia_nb.insight.queries import query_of

@@ -11,7 +11,7 @@ from display_hostile import harmless
 from materia_nb.cast.views.handoff_view import TranslationView
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import protocol
-from materia_nb.widgets.inspecting import handoff_blocks
+from materia_nb.widgets.inspector_blocks import handoff_blocks
 from protocol_helpers import FREE, envelope, report, start
 
 HOSTILE = "<img src=x onerror=alert(1)>"

@@ -29,7 +29,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.insight.why import HEADERS
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
-from materia_nb.widgets.definitions import (
+from materia_nb.widgets.blocks import (
     edge_definition,
     loop_definition,
     route_definition,

@@ -26,11 +26,10 @@ from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.graph import Graph
-from materia_nb.widgets.base import Panel, show_html
-from materia_nb.widgets.gestures import FONT, GESTURES, CanvasFront, gesture
-from materia_nb.widgets.inspector import Inspector
+from materia_nb.widgets.base import Panel, runs_of, show_html
+from materia_nb.widgets.frontend import FONT, GESTURES, CanvasFront, gesture
+from materia_nb.widgets.graph_inspector import Inspector
 from materia_nb.widgets.picks import Kind, Pick, picks
-from materia_nb.widgets.runs import runs_of
 from materia_nb.widgets.scene import Scene
 
 if TYPE_CHECKING:

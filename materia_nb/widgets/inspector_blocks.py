@@ -28,20 +28,18 @@ from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.widgets.blocks import (
     Block,
     call_blocks,
+    edge_definition,
     facts,
     fold,
     head,
     json_block,
     line,
     lines,
-    pre,
-    table,
-)
-from materia_nb.widgets.definitions import (
-    edge_definition,
     loop_definition,
+    pre,
     route_definition,
     socket_definition,
+    table,
 )
 from materia_nb.widgets.picks import link_title
 from materia_nb.widgets.standing import names_of

@@ -10,10 +10,8 @@ import ipywidgets as ui
 from materia_nb.cast.quests import WORDS
 from materia_nb.cast.views.tables import QUEST_COLUMNS, quest_row, quests_view
 from materia_nb.display.escape import part
-from materia_nb.display.html import html_table, html_text
-from materia_nb.widgets.base import Panel, show_html, show_panel
-from materia_nb.widgets.controls import button, lines_html, row
-from materia_nb.widgets.runs import Runs, runs_of
+from materia_nb.display.html import html_lines, html_table, html_text
+from materia_nb.widgets.base import Panel, Runs, button, row, runs_of, show_html, show_panel
 
 if TYPE_CHECKING:
     from materia_nb.cast.quests import QuestBoard
@@ -142,7 +140,7 @@ class QuestPanel(Panel):
         self.next_button.disabled = self.all_button.disabled = busy or not left
         self.stop_button.disabled = not busy
         told = WORDS.get(str(self.runs.outcome), "")
-        show_html(self._status, lines_html(["running"] if busy else filter(None, [told])))
+        show_html(self._status, html_lines(["running"] if busy else filter(None, [told])))
 
     def _offer(self, quests: tuple[Quest, ...]) -> None:
         """Offer the quests to choose from; the one that was chosen stays chosen."""
