@@ -189,7 +189,7 @@ def _visit(
     visit = Visit(socket, number, step, item, here.first_mode)
     draft.visits = {**draft.visits, socket: number}
     draft.steps, draft.status, draft.next, draft.at = step, "waiting", None, visit
-    draft.trail = (*draft.trail[-rules.trail :], socket)
+    draft.trail = (*draft.trail, socket)[-rules.trail :]
     state = draft.done()
     prompt = None if here.socket.is_utility else EntryPrompt(rules, before, here.prompt(state, item))
     started = Event("socket_start", visit, {"visit": number, "step": step})

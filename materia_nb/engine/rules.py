@@ -89,7 +89,7 @@ class Rules:
         self.graph = graph
         self.session = session
         self.sockets = {socket.id: _socket_rules(graph, socket) for socket in graph.sockets.values()}
-        self.trail = max(TRAIL, len(self.sockets))
+        self.trail = max(TRAIL, len(self.sockets)) + 1
 
     def in_session(self, session: str) -> Rules:
         """Return the same rules for a cast of that id."""

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any, Final
 
 from materia_nb.engine.rules import Rules, SocketRules
@@ -18,6 +19,8 @@ from materia_nb.store.files import DiskError, json_bytes
 from materia_nb.store.rundir import RunDir
 
 _SOON_S: Final = 0.5
+_AT_ONCE: Final = 500
+"""How many entries of a manifest are written at once."""
 
 
 class ArtifactWriter:
@@ -117,8 +120,8 @@ def _write_step(files: RunDir, rules: Rules, step: StepRecord) -> None:
         )
 
 
-def manifest(cast_id: str, rules: Rules, session: Session, journal_bytes: int = 0) -> bytearray:
-    """List what the cast left behind, an artifact a line, with how it stood when its journal had ``journal_bytes``."""
+def manifest(cast_id: str, rules: Rules, session: Session, journal_bytes: int = 0) -> Iterator[bytes]:
+    """Yield what lists what the cast left behind, an artifact a line, with how it stood when its journal had ``journal_bytes``."""
     state = session.state
     head: dict[str, JSON] = {
         "castId": cast_id,
@@ -134,13 +137,12 @@ def manifest(cast_id: str, rules: Rules, session: Session, journal_bytes: int = 
     }
     if state.failure is not None:
         head["failure"] = {"kind": state.failure.kind, "message": state.failure.message}
-    made = bytearray(json_bytes(head, indent=2).removesuffix(b"\n}") + b',\n  "entries": [')
-    between = b"\n    "
-    for entry in _entries(rules, session):
-        made += between + json_bytes(entry)
+    yield json_bytes(head, indent=2).removesuffix(b"\n}") + b',\n  "entries": ['
+    between, entries = b"\n    ", _entries(rules, session)
+    while block := [json_bytes(entry) for entry in islice(entries, _AT_ONCE)]:
+        yield between + b",\n    ".join(block)
         between = b",\n    "
-    made += b"\n  ]\n}\n"
-    return made
+    yield b"\n  ]\n}\n"
 
 
 def _entries(rules: Rules, session: Session) -> Iterator[dict[str, JSON]]:

@@ -7,6 +7,7 @@ import os
 import re
 import socket
 import time
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -90,7 +91,7 @@ class RunDir:
         """Write a derived file such as manifest.json anew, atomically."""
         self.replace(name, json_bytes(value, indent=2) + b"\n")
 
-    def replace(self, name: str, content: bytes | bytearray) -> None:
+    def replace(self, name: str, content: bytes | Iterable[bytes]) -> None:
         """Write a file anew, atomically."""
         with disk(self.path / name, f"write {name}"):
             replace_file(self.path / name, content, sync=self.sync)
