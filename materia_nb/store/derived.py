@@ -9,10 +9,10 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, Final
 
+from materia_nb.engine.routing import short
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import Session, StepRecord, branch_suffix, context_name, output_name
 from materia_nb.engine.state import Usage
-from materia_nb.engine.step import short
 from materia_nb.jsonvalue import JSON
 from materia_nb.platform import Handle, call_later
 from materia_nb.store.files import DiskError, json_bytes
