@@ -13,7 +13,7 @@ import pytest
 from magics_helpers import new_shell
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
-from materia_nb.magics.complete import candidates
+from materia_nb.magics.magic import candidates
 from materia_nb.store.board import Board, read_board
 from materia_nb.store.files import DiskError
 
