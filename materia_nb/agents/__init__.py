@@ -1,7 +1,7 @@
 """Who answers an agent socket: a model, a person, a function, a script, a recording or a command."""
 
+from materia_nb.agents.agent_table import AgentTable, agent_from
 from materia_nb.agents.command_agent import CommandAgent
-from materia_nb.agents.function import FunctionAgent, PersonAgent
 from materia_nb.agents.interface import (
     Agent,
     AgentError,
@@ -17,8 +17,7 @@ from materia_nb.agents.interface import (
     Usage,
 )
 from materia_nb.agents.model.model_agent import ModelAgent
-from materia_nb.agents.prepared import RecordedAgent, ScriptedAgent
-from materia_nb.agents.table import AgentTable, agent_from
+from materia_nb.agents.notebook_agents import FunctionAgent, PersonAgent, RecordedAgent, ScriptedAgent
 
 __all__ = [
     "Agent",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from materia_nb.agents.table import AgentTable
+from materia_nb.agents.agent_table import AgentTable
 from materia_nb.cast.pins import Chosen, names_of
 from materia_nb.cast.runner import Runner, let_go, now
 from materia_nb.engine import decide, evolve
@@ -20,10 +20,9 @@ from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
-from materia_nb.store import derived
-from materia_nb.store.files import disk, sync_folder
+from materia_nb.store import rundir
+from materia_nb.store.files import CastLock, disk, sync_folder
 from materia_nb.store.journal import Journal, Line, lines_of, mend
-from materia_nb.store.lock import CastLock
 from materia_nb.store.opening import (
     ENGINE,
     as_recorded,
@@ -197,7 +196,7 @@ def resumed(
         differences=done.differences,
         messages=done.messages,
     )
-    if not derived.is_current(files, runner.session):
+    if not rundir.is_current(files, runner.session):
         runner.write_now()  # a crash may have come first
         _keep_envelope(runner, recorded.contents.lines)
     start = cast_start(recorded.contents) or {}

@@ -13,8 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import sound
-from materia_nb.agents.table import AgentTable
 from materia_nb.cast import beginning
 from materia_nb.cast.approvals import Approvals
 from materia_nb.cast.attempt import Attempts, Wording

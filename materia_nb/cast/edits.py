@@ -21,7 +21,7 @@ from materia_nb.jsonvalue import JSON, MISSING, json_copy, replaced, same, split
 from materia_nb.loadout import build_graph
 from materia_nb.store.rundir import RunDir
 from materia_nb.store.side_files import change_context
-from materia_nb.utilities.command import beside_config
+from materia_nb.utilities.scripts import beside_config
 
 
 class Edits:

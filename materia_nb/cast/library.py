@@ -31,7 +31,7 @@ from materia_nb.loadout.layers import (
 )
 from materia_nb.loadout.report import MISSING_COMMAND, Problem
 from materia_nb.utilities import scripts
-from materia_nb.utilities.command import lacking, moved
+from materia_nb.utilities.scripts import lacking, moved
 
 if TYPE_CHECKING:
     from materia_nb.loadout.design import Design

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from materia_nb.agents.function import FunctionAgent
 from materia_nb.agents.interface import Agent, sound
-from materia_nb.agents.prepared import RecordedAgent
+from materia_nb.agents.notebook_agents import FunctionAgent, RecordedAgent
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import Snapshot, snapshot_of
 from materia_nb.engine import decide

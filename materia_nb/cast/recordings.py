@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.agents.interface import Reply, TurnKind, Usage
-from materia_nb.agents.prepared import RecordedAgent, RecordedTurn
+from materia_nb.agents.notebook_agents import RecordedAgent, RecordedTurn
 from materia_nb.engine.conversation import call_from
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from materia_nb.agents.function import FunctionAgent
+from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import (
     Agent,
     Asking,
@@ -30,8 +30,7 @@ from materia_nb.agents.interface import (
     sound_usage,
     turn_kind,
 )
-from materia_nb.agents.prepared import PinnedAgent
-from materia_nb.agents.table import AgentTable
+from materia_nb.agents.notebook_agents import FunctionAgent, PinnedAgent
 from materia_nb.cast.breakpoint import Stops
 from materia_nb.cast.snapshot import Live, Snapshot, refuse_recorded
 from materia_nb.engine import decide, routing
@@ -49,16 +48,14 @@ from materia_nb.interrupts import Stop
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.graph import Materia
 from materia_nb.secrets import scrubbed, scrubbed_json
-from materia_nb.store.derived import ArtifactWriter
-from materia_nb.store.files import DiskError, changed_files, take_snapshot, to_bytes
+from materia_nb.store.files import CastLock, DiskError, changed_files, take_snapshot, to_bytes
 from materia_nb.store.files import Snapshot as Files
 from materia_nb.store.journal import Journal, Line, lines_of, read_journal
-from materia_nb.store.lock import CastLock
 from materia_nb.store.reader import read_session
 from materia_nb.store.reference import Difference
-from materia_nb.store.rundir import RunDir
+from materia_nb.store.rundir import ArtifactWriter, RunDir
 from materia_nb.store.side_files import change_context, keep_envelope, missing_evidence
-from materia_nb.utilities.runner import command_record, run_utility, stdin_document
+from materia_nb.utilities.utility_step import command_record, run_utility, stdin_document
 
 _LOOK_AGAIN_S = 0.002
 

@@ -27,8 +27,8 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.secrets import scrubbed
-from materia_nb.store.derived import usage_report as report_of
 from materia_nb.store.reference import Difference
+from materia_nb.store.rundir import usage_report as report_of
 
 if TYPE_CHECKING:
     from materia_nb.engine.outcome import Remark

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from materia_nb.agents.function import PersonAgent
+from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import Agent, SoundReply
-from materia_nb.agents.table import AgentTable
+from materia_nb.agents.notebook_agents import PersonAgent
 from materia_nb.cast.runner import Runner, now, redacted
 from materia_nb.cast.views.attempt_view import Attempt
 from materia_nb.engine import decide

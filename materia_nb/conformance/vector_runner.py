@@ -11,16 +11,19 @@ from typing import Any
 from materia_nb.agents import AgentTable
 from materia_nb.agents.interface import Reply, Turn, Usage
 from materia_nb.cast import Cast, Plan, start_cast
-from materia_nb.conformance.contract_vectors import (
+from materia_nb.conformance.protocol_vectors import (
+    differences,
     run_approval,
+    run_envelope,
+    run_finalization,
     run_merge,
     run_output,
+    run_parse,
+    run_path,
     run_repair,
     run_transition,
     run_updates,
 )
-from materia_nb.conformance.envelope_vectors import run_envelope, run_finalization, run_parse, run_path
-from materia_nb.conformance.vector_parts import differences
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import protocol, requirements

@@ -10,10 +10,8 @@ if TYPE_CHECKING:
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register the magics, the completion and how casts are shown; doing so again replaces them."""
-    from materia_nb.magics.complete import make_matcher
-    from materia_nb.magics.live import CastDisplay
-    from materia_nb.magics.magic import MateriaMagics
-    from materia_nb.magics.shell_hooks import name_cells, take_questions
+    from materia_nb.magics.cast_display import CastDisplay
+    from materia_nb.magics.magic import MateriaMagics, make_matcher, name_cells, take_questions
 
     unload_ipython_extension(shell)
     magics = MateriaMagics(shell)
@@ -28,8 +26,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
     """Take all of that out again; variables stay as they are."""
-    from materia_nb.magics.complete import IDENTIFIER
-    from materia_nb.magics.shell_hooks import leave_questions
+    from materia_nb.magics.magic import IDENTIFIER, leave_questions
 
     magics: Any = shell.magics_manager.registry.get("MateriaMagics")
     if getattr(magics, "shown", None) is not None:

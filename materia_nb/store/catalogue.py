@@ -15,8 +15,7 @@ from materia_nb.engine.labels import as_listed
 from materia_nb.engine.routing import short
 from materia_nb.errors import MateriaError, close_match, counted
 from materia_nb.jsonvalue import JSON
-from materia_nb.store.files import disk
-from materia_nb.store.lock import CastLock, lock_owner
+from materia_nb.store.files import CastLock, disk, lock_owner
 from materia_nb.store.rundir import is_cast_id
 
 CastStatus: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed", "aborted", "broken"]

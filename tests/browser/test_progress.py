@@ -47,7 +47,7 @@ def test_a_long_run_shows_how_far_it_is(lab: Lab):
 
 COUNTING = """
 import pathlib, threading
-from materia_nb.magics.progress import counting
+from materia_nb.magics.cast_display import counting
 with counting("casts") as told:
     told(3, 1000)
     while not pathlib.Path("go_on").exists():

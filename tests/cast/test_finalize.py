@@ -9,7 +9,7 @@ import pytest
 import cast_helpers as h
 from builders import YES, Play, asks, at, config, edge, say
 from materia_nb.agents.interface import AgentError, Reply, Turn, Usage
-from materia_nb.agents.prepared import RecordedAgent
+from materia_nb.agents.notebook_agents import RecordedAgent
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.cast.views.handoff_view import HandoffView
 from materia_nb.cast.views.status import StatusView

@@ -19,7 +19,7 @@ from materia_nb.cast import Cast, open_cast, resume_cast
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import LoadoutError
 from materia_nb.utilities.process import ProcessResult
-from materia_nb.utilities.runner import UtilityFailure, UtilityResult
+from materia_nb.utilities.utility_step import UtilityFailure, UtilityResult
 
 
 def check_everywhere(cast: h.Watched, folder: Path) -> None:

@@ -11,7 +11,7 @@ from magics_helpers import new_shell
 from materia_nb import Workbench
 from materia_nb.engine.outcome import LONGEST_CONTEXT, LONGEST_OUTPUT, LONGEST_REQUEST, MOST_TITLES
 from materia_nb.errors import MateriaError
-from materia_nb.magics.complete import candidates
+from materia_nb.magics.magic import candidates
 
 
 @pytest.fixture

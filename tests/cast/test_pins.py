@@ -10,7 +10,7 @@ from cast_helpers import agent, at, config, lines_of, python, start, types_of
 from materia_nb import MateriaError, Workbench
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
-from materia_nb.magics.complete import candidates
+from materia_nb.magics.magic import candidates
 from materia_nb.magics.registry import Call, find_verb
 
 REAL = "import sys; open('ran', 'a').write('x'); print('{\"state\": {\"by\": \"process\"}}')"

@@ -12,7 +12,7 @@ from magics_helpers import new_shell
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import read_config
 from materia_nb.loadout.layers import BUNDLED, PROJECT_FILE
-from materia_nb.magics.complete import candidates
+from materia_nb.magics.magic import candidates
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from nbclient import NotebookClient
 
 from materia_nb.display.bundle import png_of
-from materia_nb.magics.record import RecordPicture, RecordText
+from materia_nb.magics.cast_display import RecordPicture, RecordText
 
 CELLS = {
     "load": "%load_ext materia_nb",
@@ -20,7 +20,7 @@ CELLS = {
     "end": "%materia run",
     "silent": "1 + 1",
     "not ended": "%materia cast --loadout Hello-Utility again",
-    "patch": "from materia_nb.magics import progress; progress.SHOW_AFTER_S = 0",
+    "patch": "from materia_nb.magics import cast_display; cast_display.SHOW_AFTER_S = 0",
     "third": "%materia cast --loadout Hello-Utility for long",
     "run": "print('before')\n%materia run",
 }
@@ -66,7 +66,7 @@ def test_a_cast_shown_twice_has_the_same_record_twice(executed):
 
 
 def test_a_long_cast_tells_its_latest_steps(cast, monkeypatch):
-    monkeypatch.setattr("materia_nb.magics.record.MOST_STEPS", 2)
+    monkeypatch.setattr("materia_nb.magics.cast_display.MOST_STEPS", 2)
     cast.run(steps=5)
     shown = repr(RecordText(cast))
     assert "... 3 earlier steps" in shown

@@ -14,13 +14,12 @@ import pytest
 import cast_helpers as h
 from materia_nb.cast import open_cast, resume_cast, start_cast
 from materia_nb.errors import MateriaError
-from materia_nb.store.files import DiskError
-from materia_nb.store.lock import CastLock, lock_owner
+from materia_nb.store.files import CastLock, DiskError, lock_owner
 
 HOLD = """
 import sys
 from pathlib import Path
-from materia_nb.store.lock import CastLock
+from materia_nb.store.files import CastLock
 lock = CastLock(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()

@@ -23,7 +23,7 @@ from pathlib import Path
 import cast_helpers as h
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
-from materia_nb.store.lock import lock_owner
+from materia_nb.store.files import lock_owner
 from materia_nb.widgets.base import runs_of
 
 wb = Workbench(sys.argv[1], bundled=False)

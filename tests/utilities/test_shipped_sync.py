@@ -15,8 +15,7 @@ from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.facts import SHIPPED_SCRIPTS
 from materia_nb.utilities import scripts
-from materia_nb.utilities.command import resolve_command
-from materia_nb.utilities.scripts import MANIFEST, PACKAGED, copies, find_script, synchronize
+from materia_nb.utilities.scripts import MANIFEST, PACKAGED, copies, find_script, resolve_command, synchronize
 
 NAME = "detect-vcs.py"
 

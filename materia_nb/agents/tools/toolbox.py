@@ -9,11 +9,10 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from materia_nb.agents.tools.changing_tools import bash, edit, write
 from materia_nb.agents.tools.confine import Root, Work
-from materia_nb.agents.tools.looking import find, grep, ls, read
-from materia_nb.agents.tools.shell import bash
+from materia_nb.agents.tools.reading_tools import find, grep, ls, read
 from materia_nb.agents.tools.tool import TOOLS, Refused, Tool, ToolResult, bounded, named, readable
-from materia_nb.agents.tools.writing import edit, write
 from materia_nb.errors import did_you_mean
 from materia_nb.interrupts import HeldInterrupts
 from materia_nb.jsonvalue import JSON

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Final, NamedTuple
 
-from materia_nb.agents.function import FunctionAgent
+from materia_nb.agents.notebook_agents import FunctionAgent
 from materia_nb.cast import Prepared
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON

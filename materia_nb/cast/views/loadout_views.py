@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from materia_nb.agents.table import AgentTable
+from materia_nb.agents.agent_table import AgentTable
 from materia_nb.display.bundle import GraphPicture, Shown, Table, bundle, picture
 from materia_nb.display.escape import plain, shorten
 from materia_nb.display.graph_parts import Marks

@@ -10,7 +10,7 @@ from materia_nb.cast.views.step_views import StepView
 from materia_nb.cast.views.tables import GROUPS, allowed_view, breakpoints_view, budget_view, usage_view
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.loadout.vocabulary import GUARDS, described
-from materia_nb.magics.progress import running
+from materia_nb.magics.cast_display import running
 from materia_nb.magics.registry import Argument, Call, verb
 
 

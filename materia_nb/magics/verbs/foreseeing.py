@@ -7,7 +7,7 @@ from typing import Any, Final
 from materia_nb.cast.views.status import StatusView
 from materia_nb.errors import MateriaError
 from materia_nb.insight.odds import PerSocket
-from materia_nb.magics.progress import counting
+from materia_nb.magics.cast_display import counting
 from materia_nb.magics.registry import Argument, Call, verb
 
 _LOADOUT: Final = Argument("loadout", "the loadout; the chosen one if left out", completes="loadout")

@@ -6,10 +6,10 @@ import shlex
 import textwrap
 from typing import Any
 
+from materia_nb.agents.agent_table import is_model
 from materia_nb.agents.command_agent import PREFIX
 from materia_nb.agents.interface import AGENT_CELL
 from materia_nb.agents.model.model_agent import ModelAgent
-from materia_nb.agents.table import is_model
 from materia_nb.cast.views.loadout_views import (
     ReportView,
     agents_view,
@@ -22,8 +22,7 @@ from materia_nb.cast.views.tables import pins_view
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.bundle import GraphPicture, Table, Text
 from materia_nb.errors import MateriaError
-from materia_nb.magics.parsing import parse
-from materia_nb.magics.registry import Argument, Call, Verb, verb
+from materia_nb.magics.registry import Argument, Call, Verb, parse, verb
 
 _NAMED = Argument("loadout", "a loadout, the chosen one if left out", "rest", completes="loadout")
 

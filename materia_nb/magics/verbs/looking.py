@@ -14,7 +14,7 @@ from materia_nb.display.bundle import JsonView, Text
 from materia_nb.doctor import checkup
 from materia_nb.errors import MateriaError
 from materia_nb.insight.queries import query_of
-from materia_nb.magics.progress import running
+from materia_nb.magics.cast_display import running
 from materia_nb.magics.registry import Argument, Call, verb
 
 _STEP = Argument("step", "a step number; -1, the latest, if left out", whole=True)

@@ -16,7 +16,7 @@ import pytest
 from builders import resolved_materia
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.graph import Materia
-from materia_nb.utilities.runner import command_record, run_utility, stdin_document
+from materia_nb.utilities.utility_step import command_record, run_utility, stdin_document
 
 ARTIFACTS = ("sockets/S/1.command.stdout.txt", "sockets/S/1.command.stderr.txt")
 PLAIN = resolved_materia(label="My utility", timeout_ms=20_000)

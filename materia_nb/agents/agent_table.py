@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from materia_nb.agents.command_agent import PREFIX, CommandAgent, preset_agent
-from materia_nb.agents.function import FunctionAgent, PersonAgent
 from materia_nb.agents.interface import Agent, AgentError
 from materia_nb.agents.model.model_agent import ModelAgent
-from materia_nb.agents.prepared import ScriptedAgent
+from materia_nb.agents.notebook_agents import FunctionAgent, PersonAgent, ScriptedAgent
 
 _FORMS: Final = (
     "a function, a dict of replies by socket or materia, "

@@ -13,8 +13,8 @@ from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Materia
 from materia_nb.secrets import scrubbed, scrubbed_bytes, secret_arguments
-from materia_nb.utilities.command import resolve_command
 from materia_nb.utilities.process import KEEP_BYTES, ProcessResult, run_process
+from materia_nb.utilities.scripts import resolve_command
 
 FailureKind: TypeAlias = Literal["utility_exit", "utility_timeout", "utility_not_started", "interrupted"]
 

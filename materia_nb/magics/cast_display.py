@@ -1,0 +1,373 @@
+"""How a cast is shown: as the value of a cell, by what stays in the notebook, and by a progress bar while it runs.
+
+Where there is a kernel, the value is the panels of the cast. Right below them stands the record, its picture and its
+outcome, for readers without kernel, widgets or trust. It is brought up to date when the cast stops: by the cell that
+ran it, or a moment after the button that did. The panel hides it while it lives itself, see ``widgets/cast_panel.py``.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from materia_nb.cast import Cast
+from materia_nb.cast.views.status import marks_of, status_lines, steps_view
+from materia_nb.display.bundle import MimeBundle, Shown, bundle, picture
+from materia_nb.display.escape import ELLIPSIS, part, plain, shorten
+from materia_nb.display.svg import graph_svg
+from materia_nb.display.text import WIDTH, table
+from materia_nb.platform import THREADS, Handle, call_later
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from materia_nb.cast.workbench import Workbench
+
+MOST_STEPS: Final = 30
+"""How many steps the record tells, the latest ones."""
+
+QUIET_S: Final = 0.6
+"""A cast that did not change for so long has stopped, or is at work on a long step."""
+
+ZOOM: Final = 1.5
+"""Pixels of the PNG a unit: sharp on most screens, and half the bytes of 2."""
+_SIZE: Final = re.compile(r'width="(\d+)" height="(\d+)"')
+_log = logging.getLogger("materia_nb.magics")
+
+
+class RecordText(Shown):
+    """The outcome of a cast as text: how it stands, its latest steps, and how to go on with it."""
+
+    metadata: Final[dict[str, dict[str, int]]] = {}
+
+    def __init__(self, cast: Cast) -> None:
+        steps = steps_view(cast.now)
+        self.lines = [
+            f"Record of cast {cast.id}: {shorten(cast.request, 60)}".rstrip(": "),
+            *status_lines(cast.now),
+        ]
+        earlier = len(steps.rows) - MOST_STEPS
+        self.earlier = f"... {earlier} earlier steps" if earlier > 0 else ""
+        self.steps = table(steps.rows[-MOST_STEPS:], steps.headers) if steps.rows else ""
+        what, verb = ("look at it", "open") if cast.status == "complete" else ("go on with it", "resume")
+        self.then = f"to {what} in a new kernel: %load_ext materia_nb, then %materia {verb} {cast.id}"
+
+    def __repr__(self) -> str:
+        lines = [fold for line in self.lines for fold in textwrap.wrap(plain(line), WIDTH)]
+        return "\n".join([*lines, *filter(None, ("", self.earlier, self.steps)), "", self.then])
+
+    def _show(self) -> MimeBundle:
+        return bundle(repr(self))
+
+
+class RecordPicture(Shown):
+    """The graph of a cast with what happened on it, as PNG too: an untrusted notebook shows no SVG."""
+
+    def __init__(self, cast: Cast) -> None:
+        # The attribute is for programs that compare notebooks: what is in here differs from run to run.
+        self.svg = graph_svg(cast.graph, marks_of(cast.now)).replace("<svg ", '<svg data-record="" ', 1)
+        self.text = f"<picture of cast {cast.id}>"
+        size = _SIZE.search(self.svg)
+        # A PNG has more pixels than the picture is to be wide.
+        self.metadata = {"image/png": {"width": int(size[1]), "height": int(size[2])}} if size else {}
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _show(self) -> MimeBundle:
+        return picture(self.text, self.svg, zoom=ZOOM)
+
+
+class Record:
+    """The two outputs of a cast, text and picture, wherever in the notebook they were shown.
+
+    Args:
+        cast: which.
+        display: IPython's ``display``.
+    """
+
+    def __init__(self, cast: Cast, display: Callable[..., object]) -> None:
+        self.cast = cast
+        self._display = display
+        self._changed = False
+        self._told: tuple[str, str] | None = None
+        self._lock = threading.Lock()
+        self._timer: Handle | None = None
+        self._quiet = False
+        self._end = cast.watch(lambda _: self._later())
+
+    def show(self) -> None:
+        """Show both, below what the cell has shown so far."""
+        self._put(update=False)
+
+    def refresh(self) -> None:
+        """Bring both up to date if the cast has changed since."""
+        if self._changed:
+            self._put(update=True)
+
+    def close(self) -> None:
+        """Follow the cast no more; what is shown stays."""
+        self._end()
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def _later(self) -> None:
+        """The cast changed: once it is quiet, tell. Quick, since it is called after every change."""
+        self._changed = True
+        with self._lock:
+            if self._timer is None:
+                self._timer = call_later(QUIET_S, self._due)
+            self._quiet = False
+
+    def _due(self) -> None:
+        with self._lock:
+            again = not self._quiet
+            self._quiet = True
+            self._timer = call_later(QUIET_S, self._due) if again else None
+        if not again:
+            try:
+                self.refresh()
+            except Exception:  # noqa: BLE001 - a timer has nobody to tell it to
+                _log.warning("the record of a cast cannot be brought up to date", exc_info=True)
+
+    def _put(self, *, update: bool) -> None:
+        self._changed = False
+        drawn, text = RecordPicture(self.cast), RecordText(self.cast)
+        told = (drawn.svg, repr(text))
+        if update and told == self._told:
+            return
+        self._told = told
+        for name, one in (("text", text), ("picture", drawn)):
+            self._display(
+                one._repr_mimebundle_(),
+                raw=True,
+                metadata=one.metadata,
+                display_id=f"materia-{self.cast.id}-{name}",
+                update=update,
+            )
+
+
+_CAST: Final = ("materia_nb.cast.cast", "Cast")
+_PANEL: Final = ("materia_nb.widgets.cast_panel", "CastPanel")
+
+
+class CastDisplay:
+    """Shows the casts of a shell, and keeps their records up to date.
+
+    Args:
+        shell: whose.
+        workbench: gives its workbench; a cast that is forked in a panel becomes the current one there.
+    """
+
+    def __init__(self, shell: InteractiveShell, workbench: Callable[[], Workbench]) -> None:
+        self._shell = shell
+        self._workbench = workbench
+        self._records: dict[Path, Record] = {}
+        formatter = _formatter(shell)
+        formatter.for_type_by_name(*_CAST, self._show_cast)
+        formatter.for_type_by_name(*_PANEL, self._show_panel)
+        shell.events.register("post_run_cell", self._ran)
+
+    def close(self) -> None:
+        """Show casts as pictures again; what is shown stays as it is."""
+        for module, name in (_CAST, _PANEL):
+            _forget(_formatter(self._shell), module, name)
+        self._shell.events.unregister("post_run_cell", self._ran)
+        for record in self._records.values():
+            record.close()
+
+    def _show_cast(self, cast: Cast) -> None:
+        if getattr(self._shell, "kernel", None) is None or not cast.now.writable:
+            raise NotImplementedError  # IPython then asks for the picture
+        try:
+            from materia_nb.widgets import cast_panel
+
+            bench = self._workbench()
+            panel = cast_panel.show(cast, bench.take, bench=bench)
+        except Exception:  # noqa: BLE001 - a cast can be shown without them
+            _log.warning("no panels; a picture is shown", exc_info=True)
+            raise NotImplementedError from None
+        self._show_panel(panel)
+
+    def _show_panel(self, panel: Any) -> None:
+        if getattr(self._shell, "kernel", None) is None or panel.closed:
+            raise NotImplementedError
+        from IPython.display import display
+
+        panel.recorded()
+        shown = {
+            **(panel.view._repr_mimebundle_() or {}),
+            "text/plain": "The buttons and panels of this cast need its kernel; below is its record.",
+        }
+        display(shown, raw=True)
+        cast = panel.cast
+        place = cast.run_dir.resolve()
+        known = self._records.get(place)
+        if known is None or known.cast is not cast:
+            if known is not None:
+                known.close()
+            known = self._records[place] = Record(cast, display)
+        known.show()
+
+    def _ran(self, _: object = None) -> None:
+        """A cell has ended: tell in the records what it did."""
+        for record in self._records.values():
+            try:
+                record.refresh()
+            except Exception:  # noqa: BLE001 - the cell has done its work
+                _log.warning("the record of a cast cannot be brought up to date", exc_info=True)
+
+
+def _formatter(shell: InteractiveShell) -> Any:
+    formatter: Any = shell.display_formatter
+    return formatter.ipython_display_formatter
+
+
+def _forget(formatter: Any, module: str, name: str) -> None:
+    formatter.deferred_printers.pop((module, name), None)
+    for known in [one for one in formatter.type_printers if (one.__module__, one.__name__) == (module, name)]:
+        del formatter.type_printers[known]
+
+
+SHOW_AFTER_S = 0.5
+"""Short runs show nothing, so that their cells hold only the result."""
+REDRAW_S = 0.1
+"""At most this often the bar is redrawn."""
+_SAID = 60
+"""How much of what the agent says at the moment stands beside the bar."""
+
+
+@contextmanager
+def running(cast: Cast) -> Iterator[None]:
+    """Show work items done and the current socket while the block runs, if it takes long enough."""
+    if not _watched():
+        yield
+        return
+    bar = _Bar(lambda: _told_of(cast))
+    ends = (cast.watch(lambda _: bar.update()), cast.runner.listen(bar.update))
+    try:
+        yield
+    finally:
+        for end in ends:
+            end()
+        bar.close()
+
+
+@contextmanager
+def counting(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show how many of ``what`` are done while the block runs; it calls what it is given with the done and the total."""
+    counts = [0, 0]
+    bar = (
+        _Bar(lambda: (counts[0], counts[1], f"{counts[0]:,} of {counts[1]:,} {what}")) if _watched() else None
+    )
+
+    def told(done: int, total: int) -> None:
+        counts[:] = done, total
+        if bar is not None:
+            bar.update()
+
+    try:
+        yield told
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def _watched() -> bool:
+    """Whether a person may be looking at the cell as it runs.
+
+    A terminal would print the widgets as text. And what runs a notebook with nobody there (nbconvert, nbclient,
+    papermill, nbval) says with each cell that nobody can be asked: the outputs that it stores or compares are not to
+    depend on how busy the machine is.
+    """
+    from IPython import get_ipython
+
+    if not THREADS:  # nothing could draw it while the cell runs
+        return False
+    kernel = getattr(get_ipython(), "kernel", None)
+    if kernel is None:
+        return False
+    return bool(kernel.get_parent("shell").get("content", {}).get("allow_stdin", True))
+
+
+class _Bar:
+    """The bar and the words beside it, made when the run has taken long enough, from whichever thread."""
+
+    def __init__(self, told: Callable[[], tuple[int, int, str]]) -> None:
+        """``told`` returns how many are done, of how many, and the words beside the bar."""
+        self._told = told
+        self._last = 0.0
+        self._widgets: Any = None
+        self._shown: Any = None
+        self._closed = False
+        self._drawing = threading.Lock()
+        # A step may take long by itself, and nothing is told of it before its end.
+        self._timer = call_later(SHOW_AFTER_S, self._show)
+
+    def update(self) -> None:
+        """Bring the bar up to date, if it is there and was not drawn just now."""
+        with self._drawing:
+            if self._widgets is not None and time.monotonic() - self._last >= REDRAW_S:
+                self._draw()
+
+    def close(self) -> None:
+        """Take the bar away, or see to it that none appears."""
+        self._timer.cancel()
+        with self._drawing:
+            self._closed = True
+            if self._widgets is None:
+                return
+            # Not clear_output: it would take away what the cell itself has printed.
+            self._shown.update({}, raw=True)
+            for widget in (*self._widgets.children, self._widgets):
+                widget.close()
+
+    def _show(self) -> None:
+        with self._drawing:
+            if not self._closed:
+                self._widgets, self._shown = _make()
+                self._draw()
+
+    def _draw(self) -> None:
+        self._last = time.monotonic()
+        bar, label = self._widgets.children
+        done, total, label.value = self._told()
+        bar.max, bar.value = max(total, 1), done
+
+
+def _told_of(cast: Cast) -> tuple[int, int, str]:
+    """Work items done and how many there are, and where the cast is, with the last words of who is asked."""
+    now = cast.now
+    done, total = progress_of(cast)
+    items = f"{done}/{total} items, " if total else ""
+    where = f"{items}{now.next_socket or now.status}, step {len(now.steps)}"
+    saying = now.saying
+    cut = ELLIPSIS if len(saying) > _SAID else ""
+    return done, total, f"{where}: {cut}{part(saying[-_SAID:], _SAID)}" if saying else where
+
+
+def _make() -> tuple[Any, Any]:
+    """The widgets, and the handle of the output that shows them."""
+    import ipywidgets
+    from IPython.display import display
+
+    box = ipywidgets.HBox([ipywidgets.IntProgress(min=0, max=1), ipywidgets.Label()])
+    return box, display(box, display_id=True)
+
+
+def progress_of(cast: Cast) -> tuple[int, int]:
+    """Return how many items of the current loop are done, and how many there are."""
+    from materia_nb.cast.views.status import loop_progress
+
+    found = loop_progress(cast.now)
+    visit = cast.now.engine.at
+    loops = cast.graph.sockets[visit.socket].loops if visit else ()
+    return next((found[loop] for loop in loops if loop in found), next(iter(found.values()), (0, 0)))
