@@ -11,7 +11,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.insight import sides
 from materia_nb.jsonvalue import compact
 
-_NO_SPANS: Final = "spans are sent by cast.to_otel, not kept for evaluators"
+_NO_SPANS: Final = "spans are sent by cast.export.otel, not kept for evaluators"
 
 
 def is_dataset(given: object) -> bool:
