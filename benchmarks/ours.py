@@ -11,7 +11,7 @@ import work
 
 from materia_nb.agents import AgentTable, Reply, Turn
 from materia_nb.cast import Cast, Plan, resume_cast, start_cast
-from materia_nb.engine import step as engine
+from materia_nb.engine import entering, outputs
 from materia_nb.engine.rules import Rules
 from materia_nb.loadout import build_graph
 
@@ -26,12 +26,12 @@ def in_memory(items: int) -> tuple[int, float]:
         "Socket-4": work.NOTED,
     }
     begin = time.perf_counter()
-    state = engine.begin(rules, "go")
+    state = entering.begin(rules, "go")
     while True:
-        entered = engine.enter(rules, state)
+        entered = entering.enter(rules, state)
         if entered.state.at is None or entered.state.status != "waiting":
             break
-        state = engine.output(
+        state = outputs.output(
             rules, entered.state, replies[entered.state.at.socket], None, entered.prompt
         ).state
     return entered.state.steps, time.perf_counter() - begin

@@ -24,7 +24,7 @@ from materia_nb.cast.views.insight_views import ExploreView
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.graph_parts import Marks
 from materia_nb.display.svg import graph_svg
-from materia_nb.engine import events
+from materia_nb.engine import event_json, events
 from materia_nb.gallery import Card, gallery
 from materia_nb.loadout import FieldRow, config_fields
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
@@ -120,7 +120,7 @@ def with_events(page: str) -> str:
     lines = ["| type | data | when |", "|---|---|---|"]
     for event in events.EVENTS.values():
         about = ["visit"] if "about" in event.__dataclass_fields__ else []
-        names = [f"`{one.key}`" for one in events.fields(event) if not (about and one.key == "visit")]
+        names = [f"`{one.key}`" for one in event_json.fields(event) if not (about and one.key == "visit")]
         when = (event.__doc__ or "").splitlines()[0].removesuffix(".")
         lines.append(f"| `{event.type}` | {', '.join(about + names) or 'nothing'} | {cell(when)} |")
     return _PART.sub(lambda match: "\n".join([f"{match[1]}", *lines, "", match[3]]), page)

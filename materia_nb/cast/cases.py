@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from materia_nb.engine import step as engine
+from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord
 from materia_nb.engine.state import CastState, Usage
@@ -236,7 +236,7 @@ def read_case(path: Path) -> Case:
 
 
 def _run(given: Mapping[str, Any], rules: Rules) -> tuple[Session, Needed | None]:
-    state = engine.begin(rules, given["request"], given.get("knowledge"), given.get("state"))
+    state = entering.begin(rules, given["request"], given.get("knowledge"), given.get("state"))
     state = state._replace(budget=_budget(rules, given))
     answers: Answers = {
         ((one["socket"], one["item"], one["label"]), one["time"]): [_turn_of(turn) for turn in one["turns"]]

@@ -452,7 +452,7 @@ class Cast:
             self.runner.begin()
             if self.status not in ("ready", "waiting", "held"):
                 raise over(self.runner.session)
-            self.runner.keep(decide.abort(self.runner.session, reason, now()))
+            self.runner.keep(decide.abort(self.runner.rules, self.runner.session, reason, now()))
             self.runner.write_derived()
 
     def recast(self) -> StepRecord | None:

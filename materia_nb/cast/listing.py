@@ -9,8 +9,8 @@ from typing import Any, Final, Generic, TypeVar, overload
 from materia_nb.display.bundle import Table
 from materia_nb.display.escape import shorten
 from materia_nb.engine.conversation import MateriaEvent
+from materia_nb.engine.routing import short
 from materia_nb.engine.session import StepRecord
-from materia_nb.engine.step import short
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.sparse import SEVERITIES
 from materia_nb.insight import sides

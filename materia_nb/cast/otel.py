@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.engine import events as ev
+from materia_nb.engine.event_json import from_json
 from materia_nb.errors import MateriaError
 from materia_nb.insight.spans import Span, spans_of
 from materia_nb.store.journal import Line, read_journal
@@ -60,7 +61,7 @@ def export(
 def _event(line: Line, files: RunDir) -> ev.Event | None:
     """Read an event; the text of a long output stands in its artifact (R43)."""
     try:
-        event = ev.from_json(line.type, line.data, line.ts, lenient=True)
+        event = from_json(line.type, line.data, line.ts, lenient=True)
         if isinstance(event, ev.Output | ev.SocketRecommitted) and event.text is None and event.artifact:
             return replace(event, text=files.read_text(event.artifact))
     except MateriaError:

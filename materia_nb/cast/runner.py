@@ -33,15 +33,15 @@ from materia_nb.agents.interface import (
 from materia_nb.agents.notebook_agents import FunctionAgent, PinnedAgent
 from materia_nb.cast.breakpoint import Stops
 from materia_nb.cast.snapshot import Live, Snapshot, refuse_recorded
-from materia_nb.engine import decide
+from materia_nb.engine import decide, routing
 from materia_nb.engine import events as ev
-from materia_nb.engine import step as engine
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.decide import Outcome
 from materia_nb.engine.entering import learned_from
-from materia_nb.engine.evolve import NO_META, Answer
+from materia_nb.engine.event_json import from_json
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import Pending, Session, branch_suffix, output_name, pending
+from materia_nb.engine.session_changes import NO_META, Answer
 from materia_nb.engine.state import CastState, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.interrupts import Stop
@@ -346,7 +346,7 @@ class Runner:
         return materia.model or agent.name if agent.name == "model" else agent.name
 
     def _run_utility(self, visit: Visit) -> None:
-        materia, about = self.materia(visit), engine.about(self.rules, visit)
+        materia, about = self.materia(visit), routing.about(self.rules, visit)
         document = self._document(visit, materia)
         base = output_name(visit.socket, visit.visit, None, branch_suffix(len(self.session.abandoned)))
         name = self.files.write_json(f"{base}.input.json", document)
@@ -364,13 +364,13 @@ class Runner:
         self.files.write(names[0], result.process.stdout)
         self.files.write(names[1], result.process.stderr)
         self.files.write_json(f"{base}.command.json", record)
-        told = ev.from_json("utility_command", {**about, **record, "visit": visit.visit}, now())
+        told = from_json("utility_command", {**about, **record, "visit": visit.visit}, now())
         assert told is not None  # noqa: S101 - of a known type
         self._log(told)
         if result.failure is None:
             self.arrived(SoundReply(result.stdout, None, {}), result.told)
         elif result.failure.kind != "interrupted":
-            self._fail(result.failure.kind, result.failure.message, engine.CORRECT_THE_UTILITY)
+            self._fail(result.failure.kind, result.failure.message, routing.CORRECT_THE_UTILITY)
 
     def _log(self, event: ev.Event) -> None:
         """Write an event that tells how a process is run, and changes nothing else."""
@@ -550,7 +550,7 @@ class Runner:
     def _fail(self, kind: str, message: str, hint: str) -> None:
         """Fail the waiting visit for a reason that the engine cannot know."""
         self._seen = None
-        self.keep(decide.fail(self.session, kind, redacted(message), scrubbed(hint), now()))
+        self.keep(decide.fail(self.rules, self.session, kind, redacted(message), scrubbed(hint), now()))
         self.write_derived()
 
     def write_now(self) -> None:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from materia_nb.cast.accepted import Suggestion, conclusion_of, suggestions_of
 from materia_nb.cast.breakpoint import Stops
 from materia_nb.cast.listing import StepList, nth
-from materia_nb.engine import decide
-from materia_nb.engine import step as engine
+from materia_nb.engine import decide, entering
 from materia_nb.engine.conversation import Message, ToolCall
 from materia_nb.engine.labels import Label
 from materia_nb.engine.prompt import Prompt
@@ -209,7 +208,7 @@ class Snapshot:
             return visit.item
         if self.engine.next is None or self.engine.status != "ready":
             return None
-        entered = engine.enter(self.rules, self.engine).state
+        entered = entering.enter(self.rules, self.engine).state
         return entered.at.item if entered.status == "waiting" and entered.at else None
 
     @property
@@ -401,7 +400,7 @@ class Snapshot:
         socket = self.graph.sockets.get(target) if target else None
         if socket is None or socket.iterator is None or self.engine.status != "ready":
             return target
-        entered = engine.enter(self.rules, self.engine).state
+        entered = entering.enter(self.rules, self.engine).state
         if entered.status == "complete":
             return END
         return entered.at.socket if entered.status == "waiting" and entered.at else target

@@ -32,8 +32,8 @@ from materia_nb.cast.views.loadout_views import LoadoutView
 from materia_nb.cast.views.tables import FoundView
 from materia_nb.engine.labels import Label
 from materia_nb.engine.outcome import PREVIOUS, told_to_the_next
+from materia_nb.engine.routing import short
 from materia_nb.engine.state import Pin
-from materia_nb.engine.step import short
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.insight.odds import PerSocket
 from materia_nb.insight.queries import Found, query_of

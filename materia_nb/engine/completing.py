@@ -16,7 +16,6 @@ from materia_nb.engine.routing import (
     Decision,
     Event,
     Step,
-    about_visit,
     choose_edge,
     choose_exit,
     count_edge,
@@ -69,18 +68,17 @@ def complete(
         draft.knowledge, warnings = learned.knowledge, learned.warnings
     apply_output(here, draft, text, reading)
     assigned, failure = _assign(here, draft, visit, reading) if here.assign else ((), None)
-    told = _told(here, draft, visit, reading) if reading.events else ()
-    about = about_visit(here, visit)
+    told = _told(draft, visit, reading) if reading.events else ()
     if failure:
         decision = decision_of(visit, "failure", None, reading, Applied(assigned, None, warnings))
-        refused = Event("socket_refused", about, {"visit": visit.visit})
+        refused = Event("socket_refused", visit, {"visit": visit.visit})
         return stop_cast(draft, failure, visit, reading, decision, first=refused, more=told)
     advanced = fact = None
     if here.socket.advance is not None:
         fact = _advance(here, here.socket.advance, draft, visit.item, reading.satisfied)
         advanced = _advanced(fact, draft, visit.item)
     parsed = here.wanted.parse == "json"
-    completed = Event("socket_complete", about, {"visit": visit.visit, "parsed": parsed})
+    completed = Event("socket_complete", visit, {"visit": visit.visit, "parsed": parsed})
     pending = Pending(
         reading.satisfied,
         draft.last_output or "",
@@ -102,13 +100,12 @@ def complete(
     return route(rules, here, draft, visit, pending, events=events, reading=reading, applied=applied)
 
 
-def _told(here: SocketRules, draft: Draft, visit: Visit, reading: Reading) -> tuple[Event, ...]:
+def _told(draft: Draft, visit: Visit, reading: Reading) -> tuple[Event, ...]:
     """Number what the output tells beside its handoff (R39)."""
-    about = about_visit(here, visit)
     before = draft.told
     draft.told += len(reading.events)
     return tuple(
-        Event("materia_event", about, {"visit": visit.visit, "sequence": number, "event": dict(event)})
+        Event("materia_event", visit, {"visit": visit.visit, "sequence": number, "event": dict(event)})
         for number, event in enumerate(reading.events, start=before + 1)
     )
 

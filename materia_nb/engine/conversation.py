@@ -84,17 +84,18 @@ def told_events(events: Sequence[Event], step: int, ts: int) -> tuple[MateriaEve
     """Return the ``materia_event`` events among those of a transition, as records."""
     found = []
     for event in events:
-        if event.type == "materia_event" and event.about is not None:
-            about, told = event.about, event.data["event"]
+        visit = event.visit
+        if event.type == "materia_event" and visit is not None:
+            item = visit.item
             record = MateriaEvent(
                 sequence=event.data["sequence"],
                 step=step,
-                socket=about["socket"],
-                visit=event.data["visit"],
-                item_key=about.get("itemKey"),
-                item_label=about.get("itemLabel"),
+                socket=visit.socket,
+                visit=visit.visit,
+                item_key=item.key if item else None,
+                item_label=item.label if item else None,
                 ts=ts,
-                **told,
+                **event.data["event"],
             )
             found.append(record)
     return tuple(found)

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from materia_nb.engine import edit
+from materia_nb.engine import edit, entering, outputs, recovery, routing
 from materia_nb.engine import events as ev
-from materia_nb.engine import evolve as to
-from materia_nb.engine import step as engine
+from materia_nb.engine import session_changes as to
 from materia_nb.engine.conversation import Decided, ToolCall
+from materia_nb.engine.event_json import from_json
+from materia_nb.engine.evolve import evolve
 from materia_nb.engine.labels import Label, LabelKey
 from materia_nb.engine.prompt import reworded
-from materia_nb.engine.routing import waiting_visit
+from materia_nb.engine.routing import Step, waiting_visit
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, name_of_correction, name_of_output, remarks_of
 from materia_nb.engine.state import Failure, Pin, Usage, Visit
@@ -46,14 +47,14 @@ class Outcome(NamedTuple):
 
 def enter(rules: Rules, session: Session, ts: int) -> Outcome:
     """Enter the next socket, or come to the end."""
-    step = engine.enter(rules, session.state)
+    step = entering.enter(rules, session.state)
     after = to.keep_entry(session, step, ts)
     if after.state.status == "waiting":
-        return Outcome(after, (ev.of_engine(step.events[0], ts),))
+        return Outcome(after, (_event_of(rules, step.events[0], ts),))
     made = [one.as_json() for one in remarks_of(rules, after)]
     remarks = tuple(made[:MOST_REMARKS]) or None
     in_all = len(made) if len(made) > MOST_REMARKS else None
-    end = ev.of_engine(step.events[-1], ts, step=step.state.steps, remarks=remarks, remarks_in_all=in_all)
+    end = _event_of(rules, step.events[-1], ts, step=step.state.steps, remarks=remarks, remarks_in_all=in_all)
     return Outcome(after, (end,))
 
 
@@ -64,13 +65,14 @@ def answer(
     ts: int,
 ) -> Outcome:
     """Take an output for the socket that waits."""
-    step = engine.output(rules, session.state, given.text, given.usage, session.prompt, given.changed)
+    step = outputs.output(rules, session.state, given.text, given.usage, session.prompt, given.changed)
     if given.process:
-        step = engine.telling(step, given.process)
+        step = routing.telling(step, given.process)
     first = step.events[0]
     name = name_of_output(session, first.type)
     target = step.decision.target if step.decision and first.type == "socket_complete" else None
-    output = ev.of_engine(
+    output = _event_of(
+        rules,
         first,
         ts,
         text=given.text,
@@ -82,7 +84,7 @@ def answer(
         **({"next": target} if target else {}),
     )
     after = to.keep_output(rules, session, step, given._replace(artifact=name), ts)
-    rest = [ev.of_engine(one, ts) for one in step.events[1:]] if len(step.events) > 1 else ()
+    rest = [_event_of(rules, one, ts) for one in step.events[1:]] if len(step.events) > 1 else ()
     return Outcome(after, (output, *rest))
 
 
@@ -91,38 +93,38 @@ def lacking(rules: Rules, outcome: Outcome, paths: tuple[str, ...]) -> Outcome:
     first, *rest = outcome.events
     assert isinstance(first, ev.Output)  # noqa: S101 - only outputs name files
     event = ev.EvidenceMissing(about=first.about, visit=first.visit, paths=paths, ts=first.ts)
-    return Outcome(to.evolve(rules, outcome.session, event), (first, event, *rest))
+    return Outcome(evolve(rules, outcome.session, event), (first, event, *rest))
 
 
-def fail(session: Session, kind: str, message: str, hint: str, ts: int) -> Outcome:
+def fail(rules: Rules, session: Session, kind: str, message: str, hint: str, ts: int) -> Outcome:
     """Fail the waiting visit for a reason that the engine cannot know."""
     failure = Failure(kind, message, waiting(session).socket, hint)
     change = to.failed(session, failure, ts)
-    return Outcome(change.session, _told(change.step, ts, hint=hint))
+    return Outcome(change.session, _told(rules, change.step, ts, hint=hint))
 
 
-def abort(session: Session, reason: str, ts: int) -> Outcome:
+def abort(rules: Rules, session: Session, reason: str, ts: int) -> Outcome:
     """Stop the cast."""
     change = to.aborted(session, reason, ts)
-    return Outcome(change.session, _told(change.step, ts))
+    return Outcome(change.session, _told(rules, change.step, ts))
 
 
 def recast(rules: Rules, session: Session, ts: int) -> Outcome:
     """Run the socket where a failed or aborted cast stopped once more, from its first prompt."""
-    change = to.again(rules, session, engine.recast, ts)
-    return Outcome(change.session, _told(change.step, ts))
+    change = to.again(rules, session, recovery.recast, ts)
+    return Outcome(change.session, _told(rules, change.step, ts))
 
 
 def revive(rules: Rules, session: Session, ts: int) -> Outcome:
     """Go on with a failed or aborted cast, with the limit that stopped it granted once more."""
-    change = to.again(rules, session, engine.revive, ts)
-    return Outcome(change.session, _told(change.step, ts))
+    change = to.again(rules, session, recovery.revive, ts)
+    return Outcome(change.session, _told(rules, change.step, ts))
 
 
 def resend(rules: Rules, session: Session, ts: int) -> Outcome:
     """Let the turn that was cut short wait for its answer again."""
     change = to.resent(rules, session, ts)
-    return Outcome(change.session, _told(change.step, ts))
+    return Outcome(change.session, _told(rules, change.step, ts))
 
 
 def nothing(_: Rules, session: Session, __: int) -> Outcome:
@@ -136,7 +138,7 @@ def check_reply(rules: Rules, session: Session, text: str) -> None:
     Raises:
         RefusedAnswer: with all its issues.
     """
-    if issues := engine.check_answer(rules, session.state, text):
+    if issues := outputs.check_answer(rules, session.state, text):
         raise RefusedAnswer(f"{waiting(session).socket} still waits: the answer was not taken.", issues)
 
 
@@ -153,14 +155,14 @@ def refine(rules: Rules, session: Session, message: str, ts: int) -> Outcome:
             hint="only a multi-turn socket that has answered can be refined",
             kind="no_draft",
         )
-    return _fold(rules, session, ev.RefinementMessage(about=engine.about(rules, visit), text=message, ts=ts))
+    return _fold(rules, session, ev.RefinementMessage(about=routing.about(rules, visit), text=message, ts=ts))
 
 
 def finalize(rules: Rules, session: Session, ts: int) -> Outcome:
     """Ask for the final result of the draft."""
     visit = waiting(session)
     _needs_decided(session)
-    return _fold(rules, session, ev.RefinementFinal(about=engine.about(rules, visit), ts=ts))
+    return _fold(rules, session, ev.RefinementFinal(about=routing.about(rules, visit), ts=ts))
 
 
 # -- what an agent tells on the way -------------------------------------------------------
@@ -168,23 +170,25 @@ def finalize(rules: Rules, session: Session, ts: int) -> Outcome:
 
 def called(rules: Rules, session: Session, call: ToolCall, ts: int) -> Outcome:
     """Keep a tool call of the turn that waits."""
-    return _fold(rules, session, ev.ToolCalled(about=engine.about(rules, waiting(session)), call=call, ts=ts))
+    return _fold(
+        rules, session, ev.ToolCalled(about=routing.about(rules, waiting(session)), call=call, ts=ts)
+    )
 
 
 def noted(rules: Rules, session: Session, text: str, ts: int) -> Outcome:
     """Keep what the agent tells a person."""
-    return _fold(rules, session, ev.AgentNote(about=engine.about(rules, waiting(session)), text=text, ts=ts))
+    return _fold(rules, session, ev.AgentNote(about=routing.about(rules, waiting(session)), text=text, ts=ts))
 
 
 def spent(rules: Rules, session: Session, usage: Usage, ts: int) -> Outcome:
     """Count what a turn without an output cost."""
-    about = engine.about(rules, waiting(session))
+    about = routing.about(rules, waiting(session))
     return _fold(rules, session, ev.TurnSpent(about=about, usage=usage, ts=ts))
 
 
 def ask(rules: Rules, session: Session, calls: Sequence[ToolCall], ts: int) -> Outcome:
     """Let tool calls wait for a person's approval."""
-    about = engine.about(rules, waiting(session))
+    about = routing.about(rules, waiting(session))
     return _fold(rules, session, ev.ToolAsked(about=about, calls=tuple(calls), ts=ts))
 
 
@@ -205,7 +209,7 @@ def decide_calls(
         what = "Other tool calls wait for approval by now" if asked else "No tool call waits for approval"
         hint = "look at them first" if asked else "allow lets a tool run without asking"
         raise MateriaError(f"{what}.", hint=hint, kind="not_asked")
-    about = engine.about(rules, waiting(session))
+    about = routing.about(rules, waiting(session))
     calls = tuple(_decided(call, how, reason) for call in asked)
     denied = calls if how == "denied" else ()
     granted = () if denied else calls
@@ -239,7 +243,7 @@ def ask_anew(rules: Rules, session: Session, ts: int) -> Outcome:
     visit = session.state.at
     if visit is not None and any(call.decided is not None for call in session.asking):
         calls = tuple(replace(call, decided=None) for call in session.asking)
-        events.append(ev.ToolAsked(about=engine.about(rules, visit), calls=calls, ts=ts))
+        events.append(ev.ToolAsked(about=routing.about(rules, visit), calls=calls, ts=ts))
     return _fold(rules, session, *events)
 
 
@@ -248,7 +252,7 @@ def answer_hold(rules: Rules, session: Session, text: str, ts: int) -> Outcome:
     given: object = text  # what comes from a notebook need not be what the annotation says
     if not isinstance(given, str) or not given.strip():
         raise MateriaError("The answer is blank.", hint="say it in words", kind="usage")
-    about = engine.about(rules, held(session))
+    about = routing.about(rules, held(session))
     return _fold(rules, session, ev.HoldAnswered(about=about, text=text, ts=ts))
 
 
@@ -273,8 +277,8 @@ def deny(rules: Rules, session: Session, approval: Approval, reason: str, ts: in
 def _consent(
     rules: Rules, session: Session, approval: Approval, text: str, grant: Grant | None, ts: int
 ) -> Outcome:
-    told = {**engine.about(rules, held(session)), **answer_facts(approval, grant), "text": text}
-    event = ev.from_json("approval_answered", told, ts)
+    told = {**routing.about(rules, held(session)), **answer_facts(approval, grant), "text": text}
+    event = from_json("approval_answered", told, ts)
     assert event is not None  # noqa: S101 - of a known type
     return _fold(rules, session, event)
 
@@ -284,10 +288,10 @@ def decide_hold(
 ) -> Outcome:
     """Take the output that is held, as a person decides."""
     change = to.decided(rules, session, satisfied, target, ts)
-    about = engine.about(rules, held(session))
+    about = routing.about(rules, held(session))
     first = ev.HoldDecided(about=about, satisfied=satisfied, target=target, ts=ts)
     more = [one for one in change.step.events if one.type.startswith(("budget_", "cast_"))]
-    return Outcome(change.session, (first, *[ev.of_engine(one, ts) for one in more]))
+    return Outcome(change.session, (first, *[_event_of(rules, one, ts) for one in more]))
 
 
 # -- edits -------------------------------------------------------------------------------
@@ -350,7 +354,7 @@ def edit_prompt(rules: Rules, session: Session, layer: str, text: str, ts: int) 
     opened = resend(rules, session, ts) if cut_short is not None else Outcome(session)
     if changed == prompt:
         return opened
-    event = ev.PromptEdited(about=engine.about(rules, visit), layer=layer, text=text, ts=ts)
+    event = ev.PromptEdited(about=routing.about(rules, visit), layer=layer, text=text, ts=ts)
     after = _fold(rules, opened.session, event)
     return Outcome(after.session, (*opened.events, *after.events))
 
@@ -396,7 +400,7 @@ def recommit(rules: Rules, session: Session, text: str, ts: int) -> Outcome:
     change = to.recommitted(rules, session, text, name, ts)
     first = ev.SocketRecommitted(step=record.number, text=text, artifact=name, ts=ts)
     ends = [one for one in change.step.events if one.type in ("materia_event", "cast_end")]
-    return Outcome(change.session, (first, *[ev.of_engine(one, ts) for one in ends]))
+    return Outcome(change.session, (first, *[_event_of(rules, one, ts) for one in ends]))
 
 
 def back_to(rules: Rules, session: Session, number: int, ts: int) -> Outcome:
@@ -506,13 +510,21 @@ def _needs_decided(session: Session) -> None:
 
 def _fold(rules: Rules, session: Session, *events: ev.Event) -> Outcome:
     for event in events:
-        session = to.evolve(rules, session, event)
+        session = evolve(rules, session, event)
     return Outcome(session, events)
 
 
-def _told(step: engine.Step, ts: int, hint: str | None = None) -> tuple[ev.Event, ...]:
+def _told(rules: Rules, step: Step, ts: int, hint: str | None = None) -> tuple[ev.Event, ...]:
     """Return the engine's own events as those of the journal; ``hint`` is for the end of the cast."""
-    events = [ev.of_engine(one, ts) for one in step.events]
+    events = [_event_of(rules, one, ts) for one in step.events]
     if hint is not None and isinstance(events[-1], ev.CastEnd):
         events[-1] = replace(events[-1], hint=hint)
     return tuple(events)
+
+
+def _event_of(rules: Rules, told: routing.Event, ts: int, **more: Any) -> ev.Event:
+    """Return an event that a transition told, with its time and ``more`` fields."""
+    event = ev.EVENTS[told.type]
+    if told.visit is None:
+        return event(ts=ts, **told.data, **more)
+    return event(ts=ts, about=routing.about(rules, told.visit), **told.data, **more)  # type: ignore[call-arg]

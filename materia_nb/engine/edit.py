@@ -11,9 +11,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from materia_nb.engine import step as engine
+from materia_nb.engine import entering, outputs
 from materia_nb.engine.items import item_at, list_at, places, show, show_only
 from materia_nb.engine.prompt import Prompt
+from materia_nb.engine.routing import Step
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Draft, FollowUp, ItemId, Place, Usage
 from materia_nb.errors import MateriaError
@@ -164,7 +165,7 @@ def prompt_after(rules: Rules, state: CastState) -> Prompt | None:
         or rules.sockets[visit.socket].socket.is_utility
     ):
         return None
-    return engine.prompt_for(rules, state)
+    return entering.prompt_for(rules, state)
 
 
 def edit_data(state: CastState, data: Mapping[str, JSON]) -> CastState:
@@ -172,12 +173,12 @@ def edit_data(state: CastState, data: Mapping[str, JSON]) -> CastState:
     return state._replace(data=data)
 
 
-def recommit(rules: Rules, before: CastState, latest: CastState, text: str) -> engine.Step:
+def recommit(rules: Rules, before: CastState, latest: CastState, text: str) -> Step:
     """Decide the last step again with a corrected output, validated as the agent's would be.
 
     ``before`` is the state in front of the step, ``latest`` the present one; tokens stay used.
     """
-    entered = engine.enter(rules, before)
+    entered = entering.enter(rules, before)
     visit = entered.state.at
     if entered.state.status != "waiting" or visit is None:
         raise MateriaError("The last step cannot be decided again.", kind="recommit")
@@ -193,7 +194,7 @@ def recommit(rules: Rules, before: CastState, latest: CastState, text: str) -> e
     reading = here.protocol.read(text, here.wanted)
     if reading.error is not None:
         raise RefusedAnswer("The corrected output was not taken.", reading.issues, "recommit")
-    return engine.output(rules, waiting, text, Usage(), entered.prompt)
+    return outputs.output(rules, waiting, text, Usage(), entered.prompt)
 
 
 def back_to(earlier: CastState, latest: CastState) -> CastState:

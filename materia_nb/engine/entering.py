@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from materia_nb.engine.items import begin_item, show_only
-from materia_nb.engine.prompt import Prompt, work_prompt
+from materia_nb.engine.prompt import Layer, Prompt, work_prompt
 from materia_nb.engine.prompt_layers import CastLayer
 from materia_nb.engine.routing import (
     Decision,
     Event,
     Passed,
     Step,
-    about_visit,
     edge_use,
     enter_path,
     round_of,
@@ -110,10 +109,6 @@ def _rounds(rules: Rules, here: SocketRules, state: View, visit: Visit) -> tuple
     return (record.cycles if record else 0), MOST_ROUNDS
 
 
-TRAIL: Final = 16
-"""How many sockets back a round can be told at least; one that visits each socket once always fits."""
-
-
 def begin(
     rules: Rules,
     request: str,
@@ -150,10 +145,10 @@ def enter(rules: Rules, state: CastState) -> Step:
         here = rules.sockets[target]
         if here.walk is None or here.items is None:
             show_only(draft)
-            return _visit(rules, here, draft, None, passed)
+            return _visit(rules, here, state, draft, None, passed)
         item = begin_item(here.walk, here.items, draft)
         if item is not None:
-            return _visit(rules, here, draft, item, passed)
+            return _visit(rules, here, state, draft, item, passed)
         iterator = here.walk.iterator
         route = None if draft.detours else rules.empty_exit(here.socket)
         if draft.detours:  # there is nothing to do there, so the detour is over
@@ -172,30 +167,59 @@ def _ended(draft: Draft, passed: list[Passed]) -> Step:
 
 
 def _passed_over(step: int, passed: list[Passed], target: str) -> Decision:
-    return Decision(step, None, None, None, None, "empty loop", target, passed=tuple(passed))
+    return Decision(step, "empty loop", target, passed=tuple(passed))
 
 
-def _visit(rules: Rules, here: SocketRules, draft: Draft, item: Item | None, passed: list[Passed]) -> Step:
-    socket = here.socket
-    number, step = draft.visits.get(socket.id, 0) + 1, draft.steps + 1
+def _visit(
+    rules: Rules, here: SocketRules, before: CastState, draft: Draft, item: Item | None, passed: list[Passed]
+) -> Step:
+    socket = here.socket.id
+    number, step = draft.visits.get(socket, 0) + 1, draft.steps + 1
     if item is not None:
         item_id = item.id
-        record = enter_path(draft, socket.id, draft.items.get(item_id, NEW_ITEM), step)
-        limit = rules.graph.limits.max_no_advance_cycles + draft.extra.get(("cycles", item_id), 0)
-        if record.cycles > limit:
-            stopped = stop_cast(draft, _no_advance(rules, draft, socket.id, item, limit, step))
-            if passed and stopped.decision:
-                return stopped._replace(decision=stopped.decision._replace(passed=tuple(passed)))
-            return stopped
+        record = enter_path(draft, socket, draft.items.get(item_id, NEW_ITEM), step)
+        if record.cycles:
+            limit = rules.graph.limits.max_no_advance_cycles + draft.extra.get(("cycles", item_id), 0)
+            if record.cycles > limit:
+                stopped = stop_cast(draft, _no_advance(rules, draft, socket, item, limit, step))
+                if passed and stopped.decision:
+                    return stopped._replace(decision=stopped.decision._replace(passed=tuple(passed)))
+                return stopped
         draft.items = {**draft.items, item_id: record}
-    visit = Visit(socket.id, number, step, item, here.first_mode)
-    draft.visits = {**draft.visits, socket.id: number}
+    visit = Visit(socket, number, step, item, here.first_mode)
+    draft.visits = {**draft.visits, socket: number}
     draft.steps, draft.status, draft.next, draft.at = step, "waiting", None, visit
-    draft.trail = (*draft.trail[-max(TRAIL, len(rules.sockets)) :], socket.id)
+    draft.trail = (*draft.trail, socket)[-rules.trail :]
     state = draft.done()
-    prompt = None if socket.is_utility else first_prompt(rules, here, state, visit)
-    started = Event("socket_start", about_visit(here, visit), {"visit": number, "step": step})
-    return Step(state, (started,), _passed_over(step, passed, socket.id) if passed else None, prompt)
+    prompt = None if here.socket.is_utility else EntryPrompt(rules, before, here.prompt(state, item))
+    started = Event("socket_start", visit, {"visit": number, "step": step})
+    return Step(state, (started,), _passed_over(step, passed, socket) if passed else None, prompt)
+
+
+class EntryPrompt(Prompt):
+    """The first prompt of a visit. All but the instruction is written when it is read, by entering once more.
+
+    A cast keeps the prompt of every step, and few of them are ever looked at; ``before`` is kept anyway.
+    """
+
+    __slots__ = ("_before", "_rules")
+
+    def __init__(self, rules: Rules, before: CastState, instruction: str) -> None:
+        """Hold what ``before``, the state that is ready to enter, leads to."""
+        self._rules, self._before, self.instruction = rules, before, instruction
+
+    def _written(self) -> Prompt:
+        return prompt_for(self._rules, enter(self._rules, self._before).state)
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """Its parts."""
+        return self._written().layers
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The follow-up reasons that it tells."""
+        return self._written().reasons
 
 
 def _no_advance(rules: Rules, state: View, socket: str, item: Item, limit: int, step: int) -> Failure:

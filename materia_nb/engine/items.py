@@ -170,9 +170,8 @@ def begin_item(walk: Walk, read: Source, draft: Draft) -> Item | None:
 def _still_shown(draft: Draft, last: Shown, items: list[JSON], index: int, outer: tuple[Place, ...]) -> bool:
     """Whether the item at an index is the one that was shown last, and nothing has been put in its place."""
     value, data = last.item.value, draft.data
-    if last.item.position != index or index >= len(items) or items[index] is not value:
-        return False
-    if last.item.outer != outer:
+    _, position, within = last.item.id
+    if position != index or within != outer or index >= len(items) or items[index] is not value:
         return False
     for path in last.walk.paths:
         shown = data.get(path[0], MISSING) if len(path) == 1 else get_path(data, list(path))
@@ -187,7 +186,8 @@ def item_at(walk: Walk, items: list[JSON], index: int, outer: tuple[Place, ...] 
         return None
     value = items[index]
     key = f"WI-{index + 1}" if walk.numbered else str(index)
-    return Item(value, key, item_label(value, key), index, walk.iterator.cursor, walk.iterator.loop, outer)
+    iterator = walk.iterator
+    return Item(value, key, item_label(value, key), (iterator.cursor, index, outer), iterator.loop)
 
 
 def places(item: ItemId) -> tuple[Place, ...]:
@@ -224,7 +224,7 @@ def _outer_count(walk: Walk, shown: tuple[Shown, ...]) -> int:
     iterator = walk.iterator
     for count in range(len(shown), 0, -1):
         outer, item, _ = shown[count - 1]
-        if item.cursor == iterator.cursor or (item.loop is not None and item.loop == iterator.loop):
+        if item.id[0] == iterator.cursor or (item.loop is not None and item.loop == iterator.loop):
             continue
         if any(walk.list_path[: len(alias)] == alias for alias in outer.paths):
             return count

@@ -14,7 +14,6 @@ from materia_nb.engine.routing import (
     CORRECT_THE_UTILITY,
     Event,
     Step,
-    about_visit,
     decision_of,
     stop_cast,
     waiting_visit,
@@ -38,7 +37,7 @@ from materia_nb.loadout.graph import END
 GO_ON = "Go on with this work where you stopped."
 
 
-def held(here: SocketRules, draft: Draft, visit: Visit, text: str, reading: Reading) -> Step:
+def held(draft: Draft, visit: Visit, text: str, reading: Reading) -> Step:
     """Stop until a person has answered or decided; the socket has not been completed."""
     visit = visit._replace(memory=reading.memory)
     action: Literal["pause", "escalate"] = "pause" if reading.action == "pause" else "escalate"
@@ -46,7 +45,7 @@ def held(here: SocketRules, draft: Draft, visit: Visit, text: str, reading: Read
     draft.hold = Hold(action, reading.reason, reading.needs, text, reading)
     event = Event(
         "socket_held",
-        about_visit(here, visit),
+        visit,
         {
             "visit": visit.visit,
             "action": action,
@@ -61,9 +60,7 @@ def continued(here: SocketRules, draft: Draft, visit: Visit, reading: Reading, p
     """Ask the agent that is still at work once more, in the same conversation."""
     visit = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, memory=reading.memory)
     draft.at = visit
-    event = Event(
-        "socket_continued", about_visit(here, visit), {"visit": visit.visit, "reason": reading.reason}
-    )
+    event = Event("socket_continued", visit, {"visit": visit.visit, "reason": reading.reason})
     asked = resume_prompt(
         prompt, "\n".join([GO_ON, *([reading.reason] if reading.reason else [])]), here.ask_at_work
     )
@@ -81,7 +78,7 @@ def detoured(
     decision = decision_of(visit, "detour", target, reading)
     completed = Event(
         "socket_complete",
-        about_visit(here, visit),
+        visit,
         {"visit": visit.visit, "parsed": True, "detour": target},
     )
     return start_detour(rules, draft, visit, visit.socket, decision, events=(completed,), reading=reading)
@@ -188,9 +185,7 @@ def output(
         draft.usage = draft.usage.plus(usage)
     if visit.mode in here.any_text:
         asked = prompt or first_prompt(rules, here, draft.done(), visit)
-        return (
-            _worked(here, draft, visit, asked) if visit.mode in here.works else _drafted(here, draft, visit)
-        )
+        return _worked(here, draft, visit, asked) if visit.mode in here.works else _drafted(draft, visit)
     reading = _read(rules, here, draft, visit, text)
     if refused is not None and reading.error is None:
         reading = Reading(None, "contract", (Issue("$", refused, "give the whole answer again"),))
@@ -204,7 +199,7 @@ def output(
         return continued(
             here, draft, visit, reading, prompt or first_prompt(rules, here, draft.done(), visit)
         )
-    return held(here, draft, visit, text, reading)
+    return held(draft, visit, text, reading)
 
 
 def check_answer(rules: Rules, state: CastState, text: str) -> tuple[Issue, ...]:
@@ -222,12 +217,12 @@ def _read(rules: Rules, here: SocketRules, state: View, visit: Visit, text: str)
     return here.protocol.read(text, here.wanted, facts)
 
 
-def _drafted(here: SocketRules, draft: Draft, visit: Visit) -> Step:
+def _drafted(draft: Draft, visit: Visit) -> Step:
     visit = visit._replace(drafts=visit.drafts + 1, turn=visit.turn + 1)
     draft.at = visit
     event = Event(
         "socket_refinement",
-        about_visit(here, visit),
+        visit,
         {"visit": visit.visit, "refinement_turn": visit.drafts},
     )
     return Step(draft.done(), (event,), decision_of(visit, "draft", visit.socket))
@@ -235,7 +230,7 @@ def _drafted(here: SocketRules, draft: Draft, visit: Visit) -> Step:
 
 def _worked(here: SocketRules, draft: Draft, visit: Visit, prompt: Prompt) -> Step:
     """The work is done; now the same agent is asked to hand it over."""
-    worked = Event("socket_worked", about_visit(here, visit), {"visit": visit.visit})
+    worked = Event("socket_worked", visit, {"visit": visit.visit})
     visit = visit._replace(mode="final", turn=visit.turn + 1)
     draft.at = visit
     decision = decision_of(visit, "finalize", visit.socket)
@@ -270,7 +265,7 @@ def _refused(
     prompt: Prompt | None,
 ) -> Step:
     told = "; ".join(cut(f"{issue.path}: {issue.message}", 300) for issue in reading.issues[:8])
-    refused = Event("socket_refused", about_visit(here, visit), {"visit": visit.visit})
+    refused = Event("socket_refused", visit, {"visit": visit.visit})
     if here.socket.is_utility:
         failure = Failure(
             "invalid_output",
@@ -281,7 +276,7 @@ def _refused(
         return stop_cast(draft, failure, visit, reading, first=refused)
     asks = reading.action in ("reissue", "reject")  # such a protocol counts for itself when to call a person
     if reading.action == "escalate" or (asks and visit.repairs >= MOST_REFUSED):
-        return held(here, draft, visit, text, reading)
+        return held(draft, visit, text, reading)
     allowed = rules.graph.limits.repair_attempts + draft.extra.get(("repair", visit.step), 0)
     if visit.repairs >= allowed and not asks:
         failure = Failure(
@@ -293,7 +288,7 @@ def _refused(
         )
         exhausted = Event(
             "same_socket_recovery_exhausted",
-            refused.about,
+            visit,
             {"visit": visit.visit, "error": told, "attempt": visit.repairs},
         )
         return stop_cast(draft, failure, visit, reading, first=exhausted)
@@ -311,8 +306,8 @@ def _refused(
     return Step(
         draft.done(),
         (
-            Event("same_socket_recovery_start", refused.about, {**facts, "error": told}),
-            Event("same_socket_recovery_retry", refused.about, facts),
+            Event("same_socket_recovery_start", visit, {**facts, "error": told}),
+            Event("same_socket_recovery_retry", visit, facts),
         ),
         decision_of(visit, "repair", visit.socket, reading),
         repair_prompt(before, here.ask, reading.issues, text),

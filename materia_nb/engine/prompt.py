@@ -68,12 +68,24 @@ class Layer(NamedTuple):
         return HEADINGS[self.name]
 
 
-class Prompt(NamedTuple):
-    """A whole prompt. ``instruction`` is the rendered materia prompt, ``reasons`` the follow-up reasons shown."""
+class Prompt:
+    """What an agent is asked: named layers, in order. It is not changed once it is made."""
 
-    layers: tuple[Layer, ...]
-    instruction: str
-    reasons: tuple[str, ...]
+    __slots__ = ("_layers", "_reasons", "instruction")
+
+    def __init__(self, layers: tuple[Layer, ...], instruction: str, reasons: tuple[str, ...]) -> None:
+        """Put a prompt together; ``instruction`` is the rendered materia prompt, ``reasons`` the follow-up reasons shown."""
+        self._layers, self.instruction, self._reasons = layers, instruction, reasons
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """Its parts."""
+        return self._layers
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The follow-up reasons that it tells."""
+        return self._reasons
 
     @property
     def begins(self) -> bool:
@@ -84,6 +96,20 @@ class Prompt(NamedTuple):
     def text(self) -> str:
         """The layers as the agent reads them; one that a person emptied is left out."""
         return "\n\n".join(text for layer in self.layers if (text := layer.text))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Prompt):
+            return NotImplemented
+        return (self.instruction, self.layers, self.reasons) == (
+            other.instruction,
+            other.layers,
+            other.reasons,
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<prompt of {', '.join(layer.name for layer in self.layers)}>"
 
 
 def work_prompt(
@@ -127,7 +153,7 @@ def reworded(prompt: Prompt, name: str, text: str) -> Prompt:
             kind="unknown_layer",
         )
     layers = tuple(layer._replace(tells=text) if layer.name == name else layer for layer in prompt.layers)
-    return prompt._replace(layers=layers, instruction=text if name == "materia" else prompt.instruction)
+    return Prompt(layers, text if name == "materia" else prompt.instruction, prompt.reasons)
 
 
 DRAFT_TEXT: Final = (
@@ -161,13 +187,13 @@ def repair_again(first: Prompt, wanted: str, issues: Sequence[Issue], output: st
     """Assemble the repair turn of a revived cast: whoever answers it may not have seen the first turn."""
     before = [layer for layer in first.layers if layer.name != "return"]
     repair = _next(first, _repair_layer(issues, output), wanted)
-    return first._replace(layers=(*before, *repair.layers))
+    return Prompt((*before, *repair.layers), first.instruction, first.reasons)
 
 
 def _next(before: Prompt, said: Layer, wanted: str) -> Prompt:
     """A later turn of a visit: what is said now, and what must be returned."""
     layers = (said, Layer("return", wanted)) if wanted else (said,)
-    return before._replace(layers=layers)
+    return Prompt(layers, before.instruction, before.reasons)
 
 
 def _repair_layer(issues: Sequence[Issue], output: str) -> Layer:

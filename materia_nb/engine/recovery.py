@@ -7,7 +7,7 @@ from dataclasses import replace
 from materia_nb.engine.completing import route
 from materia_nb.engine.entering import first_prompt
 from materia_nb.engine.prompt import repair_again, repair_prompt
-from materia_nb.engine.routing import Event, Step, about_visit, stop_cast, waiting_visit
+from materia_nb.engine.routing import Event, Step, stop_cast, waiting_visit
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
     CastState,
@@ -52,7 +52,7 @@ def recast(rules: Rules, state: CastState) -> Step:
     visit = visit._replace(
         mode=here.first_mode, turn=visit.turn + 1, repairs=0, drafts=0, memory=None, grant=None, changed=()
     )
-    return waiting_again(rules, here, state, visit, Event("cast_recast", about_visit(here, visit), {}))
+    return waiting_again(rules, here, state, visit, Event("cast_recast", visit, {}))
 
 
 def resend(rules: Rules, state: CastState) -> Step:
@@ -70,7 +70,7 @@ def resend(rules: Rules, state: CastState) -> Step:
             hint="recast runs the socket once more, revive grants an exhausted limit",
             kind="nothing_to_send",
         )
-    event = Event("turn_resent", about_visit(here, visit), {})
+    event = Event("turn_resent", visit, {})
     return Step(state._replace(status="waiting", failure=None), (event,))
 
 
@@ -91,7 +91,7 @@ def revive(rules: Rules, state: CastState) -> Step:
         )
     kind = failure.kind if failure else "passive"
     here = rules.sockets[visit.socket] if visit else None
-    event = Event("cast_revive", about_visit(here, visit) if here and visit else {}, {"kind": kind})
+    event = Event("cast_revive", visit, {"kind": kind})
     if failure and failure.blocked:
         extra = state.extra
         if failure.allow:

@@ -80,6 +80,7 @@ class Applied(NamedTuple):
 
 
 NOTHING_APPLIED: Final = Applied()
+NOTHING_SAID: Final = Reading(None)
 
 
 class Passed(NamedTuple):
@@ -125,31 +126,78 @@ class Decision(NamedTuple):
 
     ``by`` says what chose the target: an edge, a loop exit, the implied end, an empty
     loop, a turn that is still owed (repair, draft, finalize, reissue), a person who is waited for (pause,
-    escalate) or who has chosen, a detour and its way back, or a failure. ``reason`` says why the
-    output asked for something else than a route, ``warnings`` what was odd about it.
-    ``item`` is the item of the visit, ``done`` whether it advanced, and ``exhausted`` whether its list came to its end.
+    escalate) or who has chosen, a detour and its way back, or a failure. ``at`` is the visit that ended, None on the
+    way in, and ``said`` what was made of its output. ``done`` tells whether its item advanced, and ``exhausted``
+    whether its list came to its end.
     """
 
     step: int
-    socket: str | None
-    visit: int | None
-    item_key: str | None
-    item_label: str | None
     by: By
     target: str | None
-    satisfied: bool | None = None
-    notes: tuple[str, ...] = ()
-    issues: tuple[Issue, ...] = ()
-    assigned: tuple[Assigned, ...] = ()
-    advance: AdvanceFact | None = None
+    at: Visit | None = None
+    said: Reading = NOTHING_SAID
+    satisfied: Said = None
+    applied: Applied = NOTHING_APPLIED
     looks: tuple[Look, ...] = ()
     passed: tuple[Passed, ...] = ()
-    reason: str = ""
-    warnings: tuple[Issue, ...] = ()
     failure: Failure | None = None
-    item: ItemId | None = None
     done: bool = False
     exhausted: bool = False
+
+    @property
+    def socket(self) -> str | None:
+        """The socket that was visited."""
+        return self.at.socket if self.at else None
+
+    @property
+    def visit(self) -> int | None:
+        """Which visit of the socket it was."""
+        return self.at.visit if self.at else None
+
+    @property
+    def item(self) -> ItemId | None:
+        """The item of the visit."""
+        return self.at.item.id if self.at and self.at.item else None
+
+    @property
+    def item_key(self) -> str | None:
+        """The key of that item."""
+        return self.at.item.key if self.at and self.at.item else None
+
+    @property
+    def item_label(self) -> str | None:
+        """What that item is called."""
+        return self.at.item.label if self.at and self.at.item else None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks on the output, such as prose around its object."""
+        return self.said.notes
+
+    @property
+    def issues(self) -> tuple[Issue, ...]:
+        """Why the output was refused."""
+        return self.said.issues
+
+    @property
+    def reason(self) -> str:
+        """Why the output asked for something else than a route."""
+        return self.said.reason
+
+    @property
+    def warnings(self) -> tuple[Issue, ...]:
+        """What was odd about the output, and about what it taught."""
+        return self.said.warnings + self.applied.warnings
+
+    @property
+    def assigned(self) -> tuple[Assigned, ...]:
+        """What was assigned to the state."""
+        return self.applied.assigned
+
+    @property
+    def advance(self) -> AdvanceFact | None:
+        """What became of the cursor."""
+        return self.applied.advance
 
     @property
     def passed_over(self) -> tuple[str, ...]:
@@ -169,11 +217,11 @@ CORRECT_THE_UTILITY: Final = "correct the utility, then recast; the cast keeps i
 class Event(NamedTuple):
     """Something that happened: the type and the fields of one of :mod:`materia_nb.engine.events`, still without a time.
 
-    ``about`` says which visit it is about, None for the cast as a whole.
+    ``visit`` is the one that it is about, None for the cast as a whole.
     """
 
     type: str
-    about: Mapping[str, JSON] | None
+    visit: Visit | None
     data: Mapping[str, Any]
 
 
@@ -185,9 +233,6 @@ class Step(NamedTuple):
     decision: Decision | None = None
     prompt: Prompt | None = None
     reading: Reading | None = None
-
-
-_NOTHING_SAID: Final = Reading(None)
 
 
 def stop_cast(
@@ -222,41 +267,14 @@ def decision_of(
     exhausted: bool = False,
 ) -> Decision:
     """Record how a visit ended, with what its output said and did."""
-    if visit is None:
-        return Decision(0, None, None, None, None, by, target)
-    item, said = visit.item, reading or _NOTHING_SAID
-    return Decision(
-        visit.step,
-        visit.socket,
-        visit.visit,
-        item.key if item else None,
-        item.label if item else None,
-        by,
-        target,
-        said.satisfied,
-        said.notes,
-        said.issues,
-        applied.assigned,
-        applied.advance,
-        looks,
-        (),
-        said.reason,
-        said.warnings + applied.warnings,
-        None,
-        item.id if item else None,
-        done,
-        exhausted,
-    )
+    said = reading or NOTHING_SAID
+    step = 0 if visit is None else visit.step
+    return Decision(step, by, target, visit, said, said.satisfied, applied, looks, (), None, done, exhausted)
 
 
 def about(rules: Rules, visit: Visit) -> dict[str, JSON]:
     """The fields that say which visit an event is about, as the reference names them."""
-    return about_visit(rules.sockets[visit.socket], visit)
-
-
-def about_visit(here: SocketRules, visit: Visit) -> dict[str, JSON]:
-    """The same for whoever has the rules of the socket."""
-    item = visit.item
+    here, item = rules.sockets[visit.socket], visit.item
     if item is None:
         return here.about
     return {**here.about, "itemKey": item.key, "itemLabel": item.label, "itemLabelShort": short(item.label)}
@@ -333,9 +351,10 @@ def choose_exit(routes: tuple[ExitRoute, ...], satisfied: Said) -> Choice:
 def choose_edge(rules: Rules, here: SocketRules, state: View, visit: Visit, satisfied: Said) -> Choice:
     """Take the first edge that matches, else the implied end (R3)."""
     looks: list[Look] = []
+    counts = visit.item is None
     for edge, needs in here.edges:
         taken = needs is None or satisfied is needs
-        used, limit = edge_use(rules, state, visit, edge)
+        used, limit = edge_use(rules, state, visit, edge) if counts or edge.max_traversals else (0, None)
         looks.append(_look(edge.when, edge.to, taken, edge.place, used, limit))
         if taken:
             return Choice(edge.to, "edge", tuple(looks), edge, used=used, limit=limit)

@@ -26,6 +26,9 @@ from materia_nb.loadout.vocabulary import described
 ASKED_LATER: Final = "Do the work now, and answer in whatever form suits it. When you have answered, you are asked to hand it over."
 """What an agent is told whose handoff is asked for in a turn of its own."""
 
+TRAIL: Final = 16
+"""How many sockets back a round can be told at least; one that visits each socket once always fits."""
+
 
 @dataclass(frozen=True, slots=True)
 class SocketRules:
@@ -86,6 +89,7 @@ class Rules:
         self.graph = graph
         self.session = session
         self.sockets = {socket.id: _socket_rules(graph, socket) for socket in graph.sockets.values()}
+        self.trail = max(TRAIL, len(self.sockets)) + 1
 
     def in_session(self, session: str) -> Rules:
         """Return the same rules for a cast of that id."""

@@ -34,20 +34,28 @@ accepted drafts, or the work of a socket with ``finalize``. ``resume`` goes on w
 
 
 class Item(NamedTuple):
-    """The current item of a visit (R12, R13); ``outer`` are the places of the items it lies within (R34)."""
+    """The current item of a visit (R12, R13); ``id`` is its identity among the items of the cast."""
 
     value: JSON
     key: str
     label: str
-    position: int
-    cursor: str
+    id: ItemId
     loop: str | None
-    outer: tuple[Place, ...] = ()
 
     @property
-    def id(self) -> ItemId:
-        """Its identity among the items of the cast."""
-        return (self.cursor, self.position, self.outer)
+    def cursor(self) -> str:
+        """The cursor that walks its list."""
+        return self.id[0]
+
+    @property
+    def position(self) -> int:
+        """Its index in that list."""
+        return self.id[1]
+
+    @property
+    def outer(self) -> tuple[Place, ...]:
+        """The places of the items that it lies within, the outermost first (R34)."""
+        return self.id[2]
 
 
 class Walk(NamedTuple):

@@ -6,10 +6,9 @@ import json
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from operator import is_
-from typing import Final, Literal, NoReturn, TypeAlias
+from typing import Final, Literal, NamedTuple, NoReturn, TypeAlias
 
 from materia_nb.jsonvalue import JSON
 
@@ -30,8 +29,7 @@ class NotJson(ValueError):
     """The text holds no acceptable JSON object; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A JSON object, where in the text it stood, and which keys were given more than once."""
 
     value: dict[str, JSON]

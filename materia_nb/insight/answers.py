@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
-from materia_nb.engine import step as engine
+from materia_nb.engine import entering
 from materia_nb.engine.entering import agent_id, given_to
 from materia_nb.engine.items import state_path, walk_of
 from materia_nb.engine.routing import Said
@@ -111,7 +111,7 @@ def answer_in_form(
         complete: adds the fields that assignments read.
     """
     form = FORMS[here.protocol.name]
-    state = engine.begin(rules, _WORD)
+    state = entering.begin(rules, _WORD)
     facts = TurnFacts(
         agent_id=agent_id(_WORD, here.socket.id),
         given=given_to(rules, here, state),
@@ -128,7 +128,7 @@ def holds(rules: Rules, here: SocketRules) -> Iterator[tuple[Action, str]]:
     """Give answers with which an agent stops the cast until a person has spoken: what each asks for, and its text."""
     found: set[Action] = set()
     for value in _stopping(here):
-        facts = TurnFacts(given=given_to(rules, here, engine.begin(rules, _WORD)))
+        facts = TurnFacts(given=given_to(rules, here, entering.begin(rules, _WORD)))
         text = FORMS[here.protocol.name].text(value)
         reading = here.protocol.read(text, here.wanted, facts)
         if reading.accepted and reading.action in ("pause", "escalate") and reading.action not in found:

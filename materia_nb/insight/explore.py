@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from materia_nb.engine import decide, evolve
-from materia_nb.engine import step as engine
+from materia_nb.engine import decide, entering
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
+from materia_nb.engine.session_changes import Answer
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.insight.answers import WORD, detouring, strangers
 from materia_nb.insight.odds import Chances, Odds, PerSocket, knots, odds_of
@@ -97,7 +97,7 @@ def witness_of(graph: Graph, space: Space, what: str, ways: Sequence[tuple[int, 
 
 def played(rules: Rules, witness: Witness) -> Session:
     """Return the cast that a witness describes, as everything that it knows; nothing runs and nothing is written."""
-    state = engine.begin(rules, WORD)
+    state = entering.begin(rules, WORD)
     session, said = Session(state, state), {id_: iter(texts) for id_, texts in witness.answers.items()}
     while session.state.status in ("ready", "waiting"):
         if session.state.status == "ready":
@@ -110,7 +110,7 @@ def played(rules: Rules, witness: Witness) -> Session:
         pin = witness.pins.get(visit.socket)
         told = pin.texts[visit.visit - 1] if isinstance(pin, ByVisit) else pin
         text = next(said[visit.socket]) if told is None else told
-        session = decide.answer(rules, session, evolve.Answer(text), 0).session
+        session = decide.answer(rules, session, Answer(text), 0).session
     return session
 
 

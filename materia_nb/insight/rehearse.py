@@ -11,7 +11,7 @@ from functools import lru_cache
 from random import Random
 from typing import Final, NamedTuple
 
-from materia_nb.engine import step as engine
+from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
 from materia_nb.insight.answers import WORD, Answer, Answers, quiet, verdicts
@@ -186,7 +186,7 @@ def _run(
 ) -> tuple[str, int, int]:
     """Do one cast, and count what it visits and takes; returns its end, turns and retries."""
     rules, answers = ready
-    state, passed = arrive(rules, engine.begin(rules, WORD))
+    state, passed = arrive(rules, entering.begin(rules, WORD))
     taken: Counter[Taken] = Counter(passed)
     turns = 0
     for _ in range(MOST_VISITS):

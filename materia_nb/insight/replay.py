@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
-from materia_nb.engine import decide, evolve
-from materia_nb.engine import step as engine
+from materia_nb.engine import decide, entering
 from materia_nb.engine.events import Event
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord
+from materia_nb.engine.session_changes import Answer
 from materia_nb.engine.state import Status
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight import sides
@@ -122,7 +122,7 @@ def replay(original: Side, rules: Rules) -> Replay:
     budget that a person set counts. Edits of a person are made again where the state is the one that they were made to.
     """
     before = original.session
-    state = engine.begin(rules, before.start.request, before.start.knowledge, before.start.data)
+    state = entering.begin(rules, before.start.request, before.start.knowledge, before.start.data)
     edits = list(before.edits)
     run = _Run(rules, Session(state, state), edits, dict(before.state.extra))
     if before.state.budget != rules.graph.budget == original.rules.graph.budget:
@@ -201,7 +201,7 @@ class _Run:
                     self.do(decide.finalize)
             for used in turn.spent:
                 self.do(decide.spent, used)
-            given = evolve.Answer(turn.text, turn.artifact, turn.usage, turn.meta, pinned=turn.pinned)
+            given = Answer(turn.text, turn.artifact, turn.usage, turn.meta, pinned=turn.pinned)
             self.do(decide.answer, given)
             if self.stands() == "failed":
                 self._revived()

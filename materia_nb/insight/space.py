@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
-from materia_nb.engine import step as engine
+from materia_nb.engine import entering, outputs
 from materia_nb.engine.items import list_at, state_path
-from materia_nb.engine.routing import Decision
+from materia_nb.engine.routing import Decision, Step
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import CastState
-from materia_nb.engine.step import Step
 from materia_nb.errors import MateriaError
 from materia_nb.insight.answers import WORD, Answer, Answers, quiet
 from materia_nb.loadout.graph import END, Graph
@@ -112,7 +111,7 @@ def walk(graph: Graph, items: Sequence[int], bounds: Bounds = UNTIMED) -> Space:
             todo.append(state)
         return found
 
-    begun, space.first = arrive(rules, engine.begin(rules, WORD))
+    begun, space.first = arrive(rules, entering.begin(rules, WORD))
     place(begun)
     for number in range(bounds.states):
         if not todo:
@@ -141,10 +140,10 @@ def visit(rules: Rules, here: SocketRules, state: CastState, text: str) -> Visit
     while state.status == "waiting" and state.at is not None:
         at = state.at
         if at.mode == "draft" and at.drafts:
-            state = engine.finalize(rules, state, engine.prompt_for(rules, state)).state
+            state = outputs.finalize(rules, state, entering.prompt_for(rules, state)).state
             continue
         said.append(WORD if at.mode in here.any_text else text)
-        step = engine.output(rules, state, said[-1])
+        step = outputs.output(rules, state, said[-1])
         _needs_taken(here, step)
         state, decision = step.state, step.decision
     taken = _taken(decision)
@@ -156,7 +155,7 @@ def visit(rules: Rules, here: SocketRules, state: CastState, text: str) -> Visit
 
 def arrive(rules: Rules, state: CastState) -> tuple[CastState, tuple[Taken, ...]]:
     """Enter what comes next; with it the exits of the loops that are passed over."""
-    step = engine.enter(rules, state)
+    step = entering.enter(rules, state)
     passed = step.decision.passed if step.decision is not None else ()
     return step.state, tuple(one.route for one in passed if one.route is not None)
 

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from materia_nb.engine import events as ev
 from materia_nb.engine.conversation import ToolCall
+from materia_nb.engine.event_json import to_json
 from materia_nb.engine.evolve import begin, evolve
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
@@ -295,7 +296,7 @@ class _Told:
             }
             self._whole.events.append(("gen_ai.evaluation.result", event.ts, said))
             return
-        data = {key: value for key, value in ev.to_json(event).items() if key not in ev.ABOUT}
+        data = {key: value for key, value in to_json(event).items() if key not in ev.ABOUT}
         if not self._content:
             data = {key: value for key, value in data.items() if key not in _UNTOLD}
         attributes = {f"materia.{key}": _value(value) for key, value in data.items() if value is not None}

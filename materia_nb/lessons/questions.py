@@ -18,8 +18,7 @@ from materia_nb.display.graph_parts import Marks
 from materia_nb.display.html import Html, html_join, html_lines, html_panel, html_text
 from materia_nb.engine.entering import enter
 from materia_nb.engine.items import list_at
-from materia_nb.engine.routing import edge_use
-from materia_nb.engine.step import short
+from materia_nb.engine.routing import edge_use, short
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.why import Prediction, guesses, judge, known_guess, upcoming
 from materia_nb.lessons.checks import Sealed

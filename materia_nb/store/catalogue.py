@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from materia_nb.engine.labels import as_listed
-from materia_nb.engine.step import short
+from materia_nb.engine.routing import short
 from materia_nb.errors import MateriaError, close_match, counted
 from materia_nb.jsonvalue import JSON
 from materia_nb.store.files import CastLock, disk, lock_owner

@@ -9,7 +9,7 @@ import os
 import socket
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -85,14 +85,20 @@ def json_bytes(value: JSON, *, indent: int | None = None) -> bytes:
         raise too_deep_to_write() from error
 
 
-def write_file(path: str, content: bytes | bytearray, *, sync: bool = False) -> None:
+def write_file(path: str, content: bytes, *, sync: bool = False) -> None:
     """Write a new file in one go, never through a link. The caller makes it known (in the journal) only afterwards."""
+    write_parts(path, (content,), sync=sync)
+
+
+def write_parts(path: str, parts: Iterable[bytes], *, sync: bool = False) -> None:
+    """Write a new file part by part, as :func:`write_file` does; a long one need not be made whole before."""
     with HeldInterrupts():
         handle = os.open(path, _WRITE, 0o666)
         try:
-            written = os.write(handle, content)
-            while written < len(content):
-                written += os.write(handle, content[written:])
+            for content in parts:
+                written = os.write(handle, content)
+                while written < len(content):
+                    written += os.write(handle, content[written:])
             if sync:
                 os.fsync(handle)
         finally:
@@ -118,12 +124,13 @@ def open_plain(path: Path | str, flags: int) -> int:
     return handle
 
 
-def replace_file(path: Path, content: bytes | bytearray, *, sync: bool = False) -> None:
+def replace_file(path: Path, content: bytes | Iterable[bytes], *, sync: bool = False) -> None:
     """Write beside ``path`` and rename over it, so that readers see the old or the new, never a part."""
+    parts = (content,) if isinstance(content, bytes) else content
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with HeldInterrupts():
         try:
-            write_file(str(beside), content, sync=sync)
+            write_parts(str(beside), parts, sync=sync)
             beside.replace(path)
         except BaseException:
             with suppress(OSError):

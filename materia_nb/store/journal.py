@@ -11,7 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from materia_nb.engine.events import OUTPUT_INLINE_BYTES, VERSION, Event, Output, SocketRecommitted, to_json
+from materia_nb.engine.event_json import to_json
+from materia_nb.engine.events import OUTPUT_INLINE_BYTES, VERSION, Event, Output, SocketRecommitted
 from materia_nb.engine.session import Session, label_of
 from materia_nb.errors import MateriaError
 from materia_nb.interrupts import HeldInterrupts

@@ -12,8 +12,10 @@ from typing import Final
 
 from materia_nb.engine import decide
 from materia_nb.engine import events as ev
-from materia_nb.engine import evolve as to
-from materia_nb.engine import step as engine
+from materia_nb.engine import session_changes as to
+from materia_nb.engine.event_json import from_json
+from materia_nb.engine.evolve import begin, evolve
+from materia_nb.engine.routing import Step
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import output_name
 from materia_nb.engine.state import CastState, Failure, Item, Visit
@@ -39,11 +41,11 @@ def as_recorded(rules: Rules, lines: Sequence[Line], read: Callable[[str], str])
         lines: the events.
         read: gives the text of an artifact by name; raises MateriaError when it cannot.
     """
-    session = to.begin(rules, begun(lines))
+    session = begin(rules, begun(lines))
     done = Recording(session._replace(state=session.state._replace(next=None)))
     for line in lines:
         try:
-            event = ev.from_json(line.type, line.data, line.ts, lenient=True)
+            event = from_json(line.type, line.data, line.ts, lenient=True)
         except MateriaError:
             continue  # a tool call that is none
         if isinstance(event, ev.SocketStart):
@@ -51,7 +53,7 @@ def as_recorded(rules: Rules, lines: Sequence[Line], read: Callable[[str], str])
         elif isinstance(event, ev.Output) and done.session.steps:
             _answered(done, rules, event, read)
         elif isinstance(event, ev.ToolCalled | ev.AgentNote) and done.session.steps:
-            done.session = to.evolve(rules, done.session, event)
+            done.session = evolve(rules, done.session, event)
         elif isinstance(event, ev.CastRecast | ev.CastRevive):
             _set_state(done, done.session.state._replace(status="waiting", failure=None))
         elif isinstance(event, ev.CastEnd):
@@ -79,7 +81,7 @@ def _entered(done: Recording, rules: Rules, event: ev.SocketStart) -> None:
         return  # the same visit once more
     key, label = event.about.get("itemKey"), event.about.get("itemLabel")
     item = (
-        Item(None, key, label if isinstance(label, str) else key, 0, "", None)
+        Item(None, key, label if isinstance(label, str) else key, ("", 0, ()), None)
         if isinstance(key, str)
         else None
     )
@@ -94,7 +96,7 @@ def _entered(done: Recording, rules: Rules, event: ev.SocketStart) -> None:
         visits={**before.visits, socket: visit},
         traversals={**before.traversals, **way},
     )
-    done.session = to.keep_entry(done.session, engine.Step(state), event.ts)
+    done.session = to.keep_entry(done.session, Step(state), event.ts)
 
 
 def _answered(done: Recording, rules: Rules, event: ev.Output, read: Callable[[str], str]) -> None:
@@ -119,7 +121,7 @@ def _answered(done: Recording, rules: Rules, event: ev.Output, read: Callable[[s
         target = event.next if event.next in rules.sockets else END
         state = state._replace(status="ready", next=target, last_output=text)
     answer = to.Answer(text, artifact, event.usage)
-    done.session = to.keep_output(rules, done.session, engine.Step(state), answer, event.ts)
+    done.session = to.keep_output(rules, done.session, Step(state), answer, event.ts)
 
 
 def _ended(done: Recording, event: ev.CastEnd) -> None:
@@ -131,7 +133,7 @@ def _ended(done: Recording, event: ev.CastEnd) -> None:
     aborted = event.kind == "aborted" or message.strip().lower() == "aborted"
     failure = Failure(event.kind or "recorded_failure", message, state.at.socket if state.at else None)
     over = _over(state, "aborted" if aborted else "failed")._replace(failure=failure)
-    done.session = to.moved(done.session, engine.Step(over), event.ts)
+    done.session = to.moved(done.session, Step(over), event.ts)
 
 
 def _over(state: CastState, status: JSON) -> CastState:
@@ -325,10 +327,10 @@ def write_events(root: Path, rules: Rules, start: ev.CastStart, events: Sequence
         made = RunDir(path)
         made.replace_json("config.resolved.json", dict(rules.graph.document))
         start = replace(start, place=place_of(path))
-        session = to.begin(rules, start)
+        session = begin(rules, start)
         lines = lines_of([start], session, made)
         for event in events:
-            session = to.evolve(rules, session, event)
+            session = evolve(rules, session, event)
             lines += lines_of([event], session, made)
         made.replace("events.jsonl", encoded(lines))
     except BaseException:

@@ -13,9 +13,12 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Final
 
+from materia_nb.engine import entering, recovery
 from materia_nb.engine import events as ev
-from materia_nb.engine import evolve as to
-from materia_nb.engine import step as engine
+from materia_nb.engine import session_changes as to
+from materia_nb.engine.event_json import from_json, usage_from
+from materia_nb.engine.evolve import answer_of, begin, evolve
+from materia_nb.engine.routing import Step
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, output_name
 from materia_nb.engine.state import CastState, Failure
@@ -71,7 +74,7 @@ class _Reader:
         self.rules = rules
         self.strict = strict
         self._read = read
-        self.done = Recording(to.begin(rules, begun(lines)))
+        self.done = Recording(begin(rules, begun(lines)))
         self.named = {str(name) for line in lines if (name := line.data.get("artifact")) is not None}
         self.command: ev.UtilityCommand | None = None
         self.recovery: ev.Event | None = None
@@ -101,7 +104,7 @@ class _Reader:
     def take(self, line: Line) -> None:
         try:
             kind = _RENAMED.get(line.type, line.type)
-            event = ev.from_json(kind, line.data, line.ts, lenient=not self.strict)
+            event = from_json(kind, line.data, line.ts, lenient=not self.strict)
             if event is not None:
                 self.special.get(type(event), self._fold)(event)
         except MateriaError as error:
@@ -110,7 +113,7 @@ class _Reader:
             self._note(" ".join(str(error).split()))
 
     def _fold(self, event: ev.Event) -> None:
-        self.session = to.evolve(self.rules, self.session, event)
+        self.session = evolve(self.rules, self.session, event)
 
     # -- starting a socket ------------------------------------------------------------
 
@@ -135,7 +138,7 @@ class _Reader:
             and (state.at.socket, state.at.visit) == (recorded, event.visit)
         ):
             return  # the same visit once more
-        step = engine.enter(self.rules, state) if state.status == "ready" else None
+        step = entering.enter(self.rules, state) if state.status == "ready" else None
         at = step.state.waiting_at if step else None
         if step is None or at is None or at.socket != recorded:
             if not self.free:
@@ -152,7 +155,7 @@ class _Reader:
             return
         self._entered(forced_entry(self.rules, state, recorded, event), event)
 
-    def _entered(self, step: engine.Step, event: ev.Event) -> None:
+    def _entered(self, step: Step, event: ev.Event) -> None:
         self.session = to.keep_entry(self.session, step, event.ts)
         self.command = self.recovery = None
         self.budget = self.free = False
@@ -199,7 +202,7 @@ class _Reader:
     def _answered(self, event: ev.Output, text: str) -> None:
         if isinstance(event, ev.SocketComplete):
             self._finalize(event)  # whoever recorded it asked for no more
-        answer = to.answer_of(event, text)
+        answer = answer_of(event, text)
         self.session = to.answered(self.rules, self.session, answer, event.ts).session
 
     def _lost(self, event: ev.Output) -> None:
@@ -208,7 +211,7 @@ class _Reader:
             self._answered(event, "")
             return
         known = event.next if event.next in self.rules.sockets else END
-        step = engine.Step(self.session.state._replace(status="ready", next=known))
+        step = Step(self.session.state._replace(status="ready", next=known))
         lost = to.Answer("", event.artifact, event.usage)
         self.session = to.keep_output(self.rules, self.session, step, lost, event.ts)
         self.free = True
@@ -255,7 +258,7 @@ class _Reader:
             state = state._replace(status=status, next=None, pending=None, failure=failure)
         elif state.status not in ("failed", "aborted", "held"):
             return
-        transition = engine.recast if isinstance(event, ev.CastRecast) else engine.revive
+        transition = recovery.recast if isinstance(event, ev.CastRecast) else recovery.revive
         try:
             self.session = to.again(
                 self.rules, self.session._replace(state=state), transition, event.ts
@@ -271,7 +274,7 @@ class _Reader:
             return
         state = self.session.state
         if state.status == "ready":
-            step = engine.enter(self.rules, state)
+            step = entering.enter(self.rules, state)
             if step.state.status == "complete":
                 self.session = to.keep_entry(self.session, step, event.ts)
                 return
@@ -291,7 +294,7 @@ class _Reader:
             tokens, cost = event.usage.get("tokens"), event.usage.get("cost")
             if isinstance(tokens, dict):
                 total = {**tokens, "cost": cost.get("total") if isinstance(cost, dict) else 0}
-                self._set_state(state._replace(usage=ev.usage_from(total)))
+                self._set_state(state._replace(usage=usage_from(total)))
 
     def _failed(self, event: ev.CastEnd, *, free: bool) -> None:
         message = "the recording does not say why" if event.error is None else event.error
@@ -312,7 +315,7 @@ class _Reader:
                 self._set_state(state._replace(failure=state.failure._replace(message=message)))
                 return
             self._differs(
-                f"failed ({message})", engine.enter(self.rules, state) if state.status == "ready" else None
+                f"failed ({message})", entering.enter(self.rules, state) if state.status == "ready" else None
             )
         state = self.session.state
         socket = state.at.socket if state.at else None
@@ -350,7 +353,7 @@ class _Reader:
         state = self.session.state
         socket = state.at.socket if state.at else None
         if not self.budget:
-            step = engine.enter(self.rules, state)
+            step = entering.enter(self.rules, state)
             if step.state.status == "failed":
                 self.session = to.keep_entry(self.session, step, event.ts)
                 return
@@ -371,7 +374,7 @@ class _Reader:
             return "recorded_failure"
         return "repair_exhausted" if getattr(self.recovery, "validation_kind", None) else "agent_error"
 
-    def _differs(self, recorded: str, step: engine.Step | None, error: str = "") -> None:
+    def _differs(self, recorded: str, step: Step | None, error: str = "") -> None:
         number = max(len(self.session.steps), 1)
         why = our_reason(self.session, step, error)
         self.done.differences.append(Difference(number, recorded, our_way(self.session, step), why))
@@ -383,6 +386,6 @@ class _Reader:
 def begun(lines: Sequence[Line]) -> ev.CastStart:
     """Return how the cast began."""
     data: Mapping[str, JSON] = next((line.data for line in lines if line.type == "cast_start"), {})
-    event = ev.from_json("cast_start", data, lenient=True)
+    event = from_json("cast_start", data, lenient=True)
     assert isinstance(event, ev.CastStart)  # noqa: S101 - of that type
     return event

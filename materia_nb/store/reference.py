@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from materia_nb.engine import step as engine
+from materia_nb.engine import entering, outputs
 from materia_nb.engine.events import SocketStart
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.routing import Decision, Look
+from materia_nb.engine.routing import Decision, Look, Step
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
 from materia_nb.engine.state import CastState, Item, Visit
-from materia_nb.engine.step import Step
 from materia_nb.errors import MateriaError, counted
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Iterator
@@ -109,7 +108,7 @@ def _traversals(state: CastState, decision: Decision, chosen: Look) -> str | Non
     )
 
 
-def forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> engine.Step:
+def forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Step:
     """Enter ``socket`` as the recording did: with its item and its visit number, whatever led there."""
     state = state._replace(status="ready", next=socket, failure=None, pending=None)
     visit, key = recorded.visit, recorded.about.get("itemKey")
@@ -120,7 +119,7 @@ def forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketSt
     if iterator is not None and place is not None:
         state = state._replace(cursors={**state.cursors, iterator.cursor: place})
     try:
-        step = engine.enter(rules, state)
+        step = entering.enter(rules, state)
     except MateriaError:
         return _by_hand(rules, state, socket, recorded)
     at = step.state.at
@@ -131,7 +130,7 @@ def forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketSt
     return _by_hand(rules, state, socket, recorded)
 
 
-def _by_hand(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> engine.Step:
+def _by_hand(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Step:
     """Make the visit that was recorded, where the engine has no such item or would not enter."""
     here, mode = rules.sockets[socket].socket, rules.sockets[socket].first_mode
     key, label = recorded.about.get("itemKey"), recorded.about.get("itemLabel")
@@ -142,8 +141,7 @@ def _by_hand(rules: Rules, state: CastState, socket: str, recorded: SocketStart)
             None,
             key,
             label if isinstance(label, str) else key,
-            place or 0,
-            iterator.cursor if iterator else "",
+            (iterator.cursor if iterator else "", place or 0, ()),
             iterator.loop if iterator else None,
         )
     number = state.visits.get(socket, 0) + 1
@@ -156,16 +154,16 @@ def _by_hand(rules: Rules, state: CastState, socket: str, recorded: SocketStart)
         visits={**state.visits, socket: number},
         trail=(*state.trail, socket),
     )
-    prompt = None if here.is_utility else engine.prompt_for(rules, state)
-    return engine.Step(state, (), None, prompt)
+    prompt = None if here.is_utility else entering.prompt_for(rules, state)
+    return Step(state, (), None, prompt)
 
 
-def forced_final(rules: Rules, state: CastState, prompt: Prompt | None) -> engine.Step:
+def forced_final(rules: Rules, state: CastState, prompt: Prompt | None) -> Step:
     """Ask for the handoff of a socket that drafts or works first, also where nothing of that was recorded."""
     visit = state.at
     if visit is not None and not visit.drafts:
-        return engine.Step(state._replace(at=visit._replace(mode="final")))
-    return engine.finalize(rules, state, prompt or engine.prompt_for(rules, state))
+        return Step(state._replace(at=visit._replace(mode="final")))
+    return outputs.finalize(rules, state, prompt or entering.prompt_for(rules, state))
 
 
 def _place(iterator: Iterator | None, key: JSON) -> int | None:

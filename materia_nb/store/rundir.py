@@ -9,16 +9,17 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
+from materia_nb.engine.routing import short
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import Session, StepRecord, branch_suffix, context_name, output_name
 from materia_nb.engine.state import Usage
-from materia_nb.engine.step import short
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.platform import Handle, call_later
@@ -100,7 +101,7 @@ class RunDir:
         """Write a derived file such as manifest.json anew, atomically."""
         self.replace(name, json_bytes(value, indent=2) + b"\n")
 
-    def replace(self, name: str, content: bytes | bytearray) -> None:
+    def replace(self, name: str, content: bytes | Iterable[bytes]) -> None:
         """Write a file anew, atomically."""
         with disk(self.path / name, f"write {name}"):
             replace_file(self.path / name, content, sync=self.sync)
@@ -179,6 +180,8 @@ def is_cast_id(name: str) -> bool:
 
 
 _SOON_S: Final = 0.5
+_AT_ONCE: Final = 500
+"""How many entries of a manifest are written at once."""
 
 
 class ArtifactWriter:
@@ -278,8 +281,8 @@ def _write_step(files: RunDir, rules: Rules, step: StepRecord) -> None:
         )
 
 
-def manifest(cast_id: str, rules: Rules, session: Session, journal_bytes: int = 0) -> bytearray:
-    """List what the cast left behind, an artifact a line, with how it stood when its journal had ``journal_bytes``."""
+def manifest(cast_id: str, rules: Rules, session: Session, journal_bytes: int = 0) -> Iterator[bytes]:
+    """Yield what lists what the cast left behind, an artifact a line, with how it stood when its journal had ``journal_bytes``."""
     state = session.state
     head: dict[str, JSON] = {
         "castId": cast_id,
@@ -295,13 +298,12 @@ def manifest(cast_id: str, rules: Rules, session: Session, journal_bytes: int = 
     }
     if state.failure is not None:
         head["failure"] = {"kind": state.failure.kind, "message": state.failure.message}
-    made = bytearray(json_bytes(head, indent=2).removesuffix(b"\n}") + b',\n  "entries": [')
-    between = b"\n    "
-    for entry in _entries(rules, session):
-        made += between + json_bytes(entry)
+    yield json_bytes(head, indent=2).removesuffix(b"\n}") + b',\n  "entries": ['
+    between, entries = b"\n    ", _entries(rules, session)
+    while block := [json_bytes(entry) for entry in islice(entries, _AT_ONCE)]:
+        yield between + b",\n    ".join(block)
         between = b",\n    "
-    made += b"\n  ]\n}\n"
-    return made
+    yield b"\n  ]\n}\n"
 
 
 def _entries(rules: Rules, session: Session) -> Iterator[dict[str, JSON]]:

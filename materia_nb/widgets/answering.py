@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from materia_nb.cast.views.status import tried_words
 from materia_nb.display.calls import JUDGED
 from materia_nb.display.escape import part, plain
-from materia_nb.engine import step as engine
+from materia_nb.engine import outputs
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import NotJson, strict_json
 from materia_nb.handoff.contract import request_of
@@ -275,9 +275,9 @@ def verdict_leads(cast: Cast, satisfied: bool) -> dict[str, str] | None:
     """Where a verdict would lead by the engine itself, with the budget of that way; None where it is no answer."""
     text = verdict_text(satisfied, "(reason)")
     try:
-        if engine.check_answer(cast.now.rules, cast.now.engine, text):
+        if outputs.check_answer(cast.now.rules, cast.now.engine, text):
             return None
-        done = engine.output(cast.now.rules, cast.now.engine, text, prompt=cast.now.prompt)
+        done = outputs.output(cast.now.rules, cast.now.engine, text, prompt=cast.now.prompt)
     except MateriaError:
         return None
     decision = done.decision
@@ -316,7 +316,7 @@ def checked(cast: Cast, text: str, what: str) -> dict[str, Any]:
         issues = list(rules.protocol.read(text, rules.wanted).issues)
     else:
         issues = (
-            list(engine.check_answer(cast.now.rules, cast.now.engine, text)) if cast.now.waiting_at else []
+            list(outputs.check_answer(cast.now.rules, cast.now.engine, text)) if cast.now.waiting_at else []
         )
     advice = json_advice(text) if issues and text.lstrip().startswith("{") else ""
     return {"issues": issue_rows(issues), "advice": advice, "fine": not issues}

@@ -206,7 +206,7 @@ def _sample_prompt(rules: Rules, socket: str) -> Any:
     value = {"title": "[title of the work item]", "context": "[what is to be done with it]"}
     item = None
     if iterator is not None:
-        item = Item(value, "WI-1", "[title of the work item]", 0, iterator.cursor, iterator.loop)
+        item = Item(value, "WI-1", "[title of the work item]", (iterator.cursor, 0, ()), iterator.loop)
     before = next(
         (id_ for id_, one in graph.sockets.items() if any(way.to == socket for way in one.edges)), None
     )

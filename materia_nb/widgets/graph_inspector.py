@@ -20,7 +20,7 @@ from materia_nb.display.graph_parts import (
     who_words,
 )
 from materia_nb.display.html import Html, html_join, html_json, html_panel, html_pre, html_table, html_text
-from materia_nb.engine import step as engine
+from materia_nb.engine import entering
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
@@ -147,7 +147,7 @@ class Inspector:
         cast = self.cast
         if cast is not None and cast.prompt is not None and cast.waiting_at and cast.waiting_at.socket == key:
             return [_heading("Prompt: it is waiting for an answer"), *layers_html(cast.prompt, folded=True)]
-        state = cast.engine if cast is not None else engine.begin(self.rules, "(the request)")
+        state = cast.engine if cast is not None else entering.begin(self.rules, "(the request)")
         prompt, why_not = preview(self.rules, state, key)
         if prompt is None:
             return [_heading("Prompt"), _note(why_not)]
@@ -270,7 +270,7 @@ class Inspector:
 
 def preview(rules: Rules, state: CastState, socket: str) -> tuple[Prompt | None, str]:
     """Assemble the prompt that an agent would get if its socket were entered now, or say why there would be none."""
-    entered = engine.enter(rules, state._replace(status="ready", next=socket))
+    entered = entering.enter(rules, state._replace(status="ready", next=socket))
     at = entered.state.at
     if entered.prompt is not None and at is not None and at.socket == socket:
         return entered.prompt, ""

@@ -19,7 +19,7 @@ from materia_nb.display.graph_parts import (
     loop_words,
     who_words,
 )
-from materia_nb.engine import step as engine
+from materia_nb.engine import entering
 from materia_nb.engine.prompt import Prompt
 from materia_nb.errors import MateriaError
 from materia_nb.insight.why import HEADERS
@@ -392,7 +392,7 @@ def preview(cast: Snapshot, socket: str) -> tuple[Prompt | None, str]:
     """Assemble the prompt that an agent would get if its socket were entered now, or say why there would be none."""
     if cast.graph.sockets[socket].is_utility:
         return None, "A utility is a process: it gets the state and its parameters, no prompt."
-    entered = engine.enter(cast.rules, cast.engine._replace(status="ready", next=socket))
+    entered = entering.enter(cast.rules, cast.engine._replace(status="ready", next=socket))
     at = entered.state.at
     if entered.prompt is not None and at is not None and at.socket == socket:
         return entered.prompt, ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.escape import plain
-from materia_nb.engine import step as engine
+from materia_nb.engine import entering
 from materia_nb.engine.edit import WORK_ITEMS
 from materia_nb.engine.state import CastState, Item
 from materia_nb.errors import MateriaError
@@ -231,7 +231,7 @@ def _upcoming(cast: Snapshot) -> Item | None:
     """The item that is worked on, or that the next socket would work on; None outside items."""
     state: CastState = cast.engine
     if state.status == "ready" and state.next is not None:
-        state = engine.enter(cast.rules, state).state
+        state = entering.enter(cast.rules, state).state
     return state.at.item if state.status in ("waiting", "held") and state.at is not None else None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builders import NO, YES, Play, asks, at, config, edge, items, loop, retry_loop, say
-from materia_nb.engine import step as engine
+from materia_nb.engine import entering, outputs, recovery
 from materia_nb.engine.rules import Rules
 from materia_nb.loadout import build_graph
 
@@ -288,14 +288,14 @@ def test_an_exit_taken_outside_items_is_bounded_too():
         "limits": {"maxEdgeTraversals": 4},
     }
     rules = Rules(build_graph(document))
-    state = engine.begin(rules, "go")
+    state = entering.begin(rules, "go")
     while state.status == "ready":
-        state = engine.output(rules, engine.enter(rules, state).state, "text").state
+        state = outputs.output(rules, entering.enter(rules, state).state, "text").state
     assert state.failure.kind == "edge_traversals_exhausted"
     assert state.visits == {"A": 5}
     assert state.traversals == {}, "R21: exit routes are not traversals"
     assert state.failure.message.endswith("chosen once more, in the round A -> A.")
-    assert engine.revive(rules, state).state.next == "A"
+    assert recovery.revive(rules, state).state.next == "A"
 
 
 def test_r18_the_message_names_every_socket_of_the_round_also_of_other_lists():

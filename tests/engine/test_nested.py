@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builders import NO, YES, Play, asks, at, config, edge, exit_route, say
-from materia_nb.engine import edit
-from materia_nb.engine import step as engine
+from materia_nb.engine import edit, entering, outputs
 
 ROWS = say(state={"rows": [{"n": "a", "subs": [1, 2]}, {"n": "b", "subs": [3]}, {"n": "c", "subs": [4, 5]}]})
 
@@ -183,8 +182,8 @@ def test_r13_when_the_outer_item_is_moved_its_pairs_move_with_it():
     play = Play(nested_in_work_items(), plan)
     given = [{"title": "a", "context": [1, 2]}, {"title": "b", "context": [3]}]
     state = play.state._replace(data={**play.state.data, "workItems": given, "task": given[0]})
-    state = engine.output(play.rules, state, "x").state
-    state = engine.output(play.rules, engine.enter(play.rules, state).state, NO).state
+    state = outputs.output(play.rules, state, "x").state
+    state = outputs.output(play.rules, entering.enter(play.rules, state).state, NO).state
     assert [item for item in state.items if item[0] == "p"] == [("p", 0, (("w", 0),))]
     titles = [{"title": title, "context": "c"} for title in ("b", "a")]
     moved = edit.edit_items(play.rules, state, titles, [1, 0])

@@ -34,7 +34,7 @@ STATE = CastState(
     last_output="said {{request}}",
     last_json={"x": {"y": 1}, "list": [{"t": "zero"}]},
 )
-ITEM = Item({"title": "T", "parts": ["p"]}, "WI-1", "T", 0, "i", None)
+ITEM = Item({"title": "T", "parts": ["p"]}, "WI-1", "T", ("i", 0, ()), None)
 
 
 def filled(text, item=ITEM, state=STATE):
@@ -99,8 +99,8 @@ def test_r31_without_item_and_output_their_variables_are_empty():
     bare = CastState(request="r")
     text = "{{item}}{{item.title}}{{itemJson}}{{lastOutput}}{{lastJson}}{{lastJson.x}}{{state.x}}"
     assert filled(text, None, bare) == ""
-    assert filled("{{itemJson}}|{{item}}", Item(None, "0", "0", 0, "i", None)) == "|"
-    assert filled("{{itemJson}}|{{item}}", Item("x", "0", "0", 0, "i", None)) == '"x"|x'
+    assert filled("{{itemJson}}|{{item}}", Item(None, "0", "0", ("i", 0, ()), None)) == "|"
+    assert filled("{{itemJson}}|{{item}}", Item("x", "0", "0", ("i", 0, ()), None)) == '"x"|x'
 
 
 def test_r31_state_json_is_the_whole_state():

@@ -11,7 +11,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from drawn_loadouts import ROWS, answer, loadouts, rules_of
-from materia_nb.engine import step as engine
+from materia_nb.engine import entering, outputs, recovery
 from materia_nb.engine.state import Failure, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.insight.why import explain
@@ -37,27 +37,27 @@ def most_steps(graph):
 def transition(rng, rules, state, prompt):
     """The next transition of a cast, as a function that can be called twice."""
     if state.status == "ready":
-        return lambda: engine.enter(rules, state)
+        return lambda: entering.enter(rules, state)
     visit = state.at
     if state.status == "waiting":
         if visit.mode == "draft" and visit.drafts:
-            return lambda: engine.finalize(rules, state, prompt)
+            return lambda: outputs.finalize(rules, state, prompt)
         if rng.random() < 0.005:
-            return lambda: engine.fail(state, Failure("outside", "it broke", visit.socket))
+            return lambda: recovery.fail(state, Failure("outside", "it broke", visit.socket))
         text = answer(rng, rules.sockets[visit.socket])
         usage = Usage(rng.randint(0, 9), 1) if rng.random() < 0.5 else None
-        return lambda: engine.output(rules, state, text, usage, prompt)
+        return lambda: outputs.output(rules, state, text, usage, prompt)
     if state.failure.kind == "budget":
-        more = engine.set_budget(state, state.usage.tokens + rng.randint(1, 50))
-        return lambda: engine.revive(rules, more)
-    again = rng.choice([engine.recast, engine.revive])
+        more = recovery.set_budget(state, state.usage.tokens + rng.randint(1, 50))
+        return lambda: recovery.revive(rules, more)
+    again = rng.choice([recovery.recast, recovery.revive])
     return lambda: again(rules, state)
 
 
 def run(rules, seed, revivals=0):
     """Run to the end, and yield every (state before, step)."""
     rng = random.Random(f"{seed} {rules.graph}")
-    state, prompt = engine.begin(rules, "r"), None
+    state, prompt = entering.begin(rules, "r"), None
     while state.status != "complete":
         if state.status == "failed":
             if not revivals:
@@ -158,8 +158,8 @@ def test_aborting_anywhere_can_be_taken_back(document, seed, when):
     rules = rules_of(document)
     for number, (before, _) in enumerate(run(rules, seed)):
         if number == when and before.status in {"ready", "waiting"}:
-            stopped = engine.abort(before, "enough").state
-            again = engine.revive(rules, stopped).state
+            stopped = recovery.abort(before, "enough").state
+            again = recovery.revive(rules, stopped).state
             assert (again.status, again.next, again.data) == (before.status, before.next, before.data)
             return
 
@@ -167,16 +167,16 @@ def test_aborting_anywhere_can_be_taken_back(document, seed, when):
 @given(loadouts(), st.sampled_from(["complete", "failed", "aborted", "waiting", "ready"]))
 def test_a_transition_that_does_not_fit_is_one_clear_error(document, status):
     rules = rules_of(document)
-    state = engine.begin(rules, "r")._replace(status=status)
+    state = entering.begin(rules, "r")._replace(status=status)
     fitting = {"ready": {"enter"}, "failed": {"recast", "revive"}, "aborted": {"recast", "revive"}}.get(
         status, set()
     )
     calls = {
-        "enter": lambda: engine.enter(rules, state),
-        "output": lambda: engine.output(rules, state, "x"),
-        "fail": lambda: engine.fail(state, Failure("k", "m")),
-        "recast": lambda: engine.recast(rules, state),
-        "revive": lambda: engine.revive(rules, state),
+        "enter": lambda: entering.enter(rules, state),
+        "output": lambda: outputs.output(rules, state, "x"),
+        "fail": lambda: recovery.fail(state, Failure("k", "m")),
+        "recast": lambda: recovery.recast(rules, state),
+        "revive": lambda: recovery.revive(rules, state),
     }
     for name, call in calls.items():
         if name not in fitting:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builders import Play, agent, asks, at, config, edge, items, say, utility
-from materia_nb.engine import step as engine
+from materia_nb.engine import entering, outputs, recovery
 from materia_nb.errors import MateriaError
 
 
@@ -257,7 +257,7 @@ def test_r4_a_generators_items_stay_the_items_whatever_it_assigns():
 def test_a_step_leaves_the_state_before_it_alone():
     play = after([say(state={"deep": {"list": [1]}})], at("U"), at("P", assign={"deep.list": "lastOutput"}))
     before = play.state
-    step = engine.output(play.rules, before, "new")
+    step = outputs.output(play.rules, before, "new")
     assert before.data == {"deep": {"list": [1]}}
     assert step.state.data == {"deep": {"list": "new"}}
 
@@ -265,14 +265,14 @@ def test_a_step_leaves_the_state_before_it_alone():
 def test_transitions_refuse_a_state_that_they_are_not_for():
     play = Play(config({"A": at("P")}))
     with pytest.raises(MateriaError, match="waiting"):
-        engine.enter(play.rules, play.state)
+        entering.enter(play.rules, play.state)
     play.go("done")
     for transition in (
-        lambda: engine.enter(play.rules, play.state),
-        lambda: engine.output(play.rules, play.state, "again"),
-        lambda: engine.revive(play.rules, play.state),
-        lambda: engine.recast(play.rules, play.state),
-        lambda: engine.prompt_for(play.rules, play.state),
+        lambda: entering.enter(play.rules, play.state),
+        lambda: outputs.output(play.rules, play.state, "again"),
+        lambda: recovery.revive(play.rules, play.state),
+        lambda: recovery.recast(play.rules, play.state),
+        lambda: entering.prompt_for(play.rules, play.state),
     ):
         with pytest.raises(MateriaError, match="complete"):
             transition()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builders import YES, Play, asks, at, config, edge, items, retry_loop, say
-from materia_nb.engine import step as engine
+from materia_nb.engine import entering, outputs, recovery
 from materia_nb.engine.state import Failure
 from materia_nb.errors import MateriaError
 
@@ -176,7 +176,7 @@ def test_r20_reviving_needs_a_higher_budget_and_then_chooses_the_way():
     )
     with pytest.raises(MateriaError, match="100 tokens"):
         play.revive()
-    play.state = engine.set_budget(play.state, 150)
+    play.state = recovery.set_budget(play.state, 150)
     step = play.revive()
     assert (play.at, step.decision.target, step.decision.satisfied) == ("Good", "Good", True)
     assert play.state.visits == {"Ask": 1, "Good": 1}
@@ -185,7 +185,7 @@ def test_r20_reviving_needs_a_higher_budget_and_then_chooses_the_way():
 
 def test_r20_a_stop_that_was_revived_is_over():
     play, _ = budgeted((YES, 100), sockets={"Ask": asks(edge("Next", "satisfied")), "Next": asks()})
-    play.state = engine.set_budget(play.state, None)
+    play.state = recovery.set_budget(play.state, None)
     play.revive()
     play.go("bad", "bad")
     assert play.at == "repair_exhausted"
@@ -196,12 +196,12 @@ def test_r20_a_stop_that_was_revived_is_over():
 def test_r20_reviving_after_the_budget_keeps_exhaustion_and_follow_up():
     play = Play(retry_loop(budget={"maxTokens": 10}), items("one"), "built")
     play.answer(say(satisfied=False, context="redo"), 10)
-    play.state = engine.set_budget(play.state, None)
+    play.state = recovery.set_budget(play.state, None)
     play.recast()
     assert (play.at, play.prompt.reasons) == ("Build", ("redo",))
     play = Play(retry_loop(budget={"maxTokens": 10}), items("one"), "built")
     play.answer(YES, 10)
-    play.state = engine.set_budget(play.state, 20)
+    play.state = recovery.set_budget(play.state, 20)
     play.revive()
     assert (play.at, play.visit.item) == ("Tell", None)
 
@@ -224,7 +224,7 @@ def test_a_draft_stays_a_draft_even_when_it_is_valid():
 
 def test_finalizing_asks_for_the_result_in_the_same_visit():
     play = Play(config(TALK), "draft")
-    step = play.take(engine.finalize(play.rules, play.state, play.prompt))
+    step = play.take(outputs.finalize(play.rules, play.state, play.prompt))
     assert (play.visit.mode, names(step.prompt.layers)) == ("final", ["multi-turn", "return"])
     assert play.go(say(context="c")).at == "Next"
     assert play.data["context"] == "[Talk M] c"
@@ -232,7 +232,7 @@ def test_finalizing_asks_for_the_result_in_the_same_visit():
 
 def test_an_invalid_final_is_repaired_then_fails():
     play = Play(config(TALK), "draft")
-    play.take(engine.finalize(play.rules, play.state, play.prompt))
+    play.take(outputs.finalize(play.rules, play.state, play.prompt))
     play.go("no json")
     assert (play.visit.mode, names(play.prompt.layers)) == ("repair", ["repair", "return"])
     assert play.go("no json").at == "repair_exhausted"
@@ -244,7 +244,7 @@ def test_an_invalid_final_is_repaired_then_fails():
 
 def test_a_text_socket_is_finalized_without_a_format():
     play = Play(config({"Talk": at("M")}), "draft")
-    step = play.take(engine.finalize(play.rules, play.state, play.prompt))
+    step = play.take(outputs.finalize(play.rules, play.state, play.prompt))
     assert names(step.prompt.layers) == ["multi-turn"]
     assert play.go("done").at == "complete"
 
@@ -253,13 +253,13 @@ def test_only_a_draft_can_be_finalized():
     for document, kind in ((config(TALK), "no_draft"), (config(CHAIN), "not_multi_turn")):
         play = Play(document)
         with pytest.raises(MateriaError) as error:
-            engine.finalize(play.rules, play.state, play.prompt)
+            outputs.finalize(play.rules, play.state, play.prompt)
         assert error.value.kind == kind
 
 
 def test_recasting_a_multi_turn_socket_begins_with_a_draft():
     play = Play(config(TALK), "draft")
-    play.take(engine.abort(play.state, "enough"))
+    play.take(recovery.abort(play.state, "enough"))
     play.recast()
     assert (play.visit.mode, play.visit.drafts) == ("draft", 0)
 
@@ -270,7 +270,7 @@ def test_recasting_a_multi_turn_socket_begins_with_a_draft():
 def test_a_failure_from_outside_stops_and_recast_or_revive_ask_again():
     for again in (Play.recast, Play.revive):
         play = Play(config({"Run": at("U", edge("Next")), "Next": at("P")}))
-        play.take(engine.fail(play.state, Failure("utility_timeout", "too slow", "Run")))
+        play.take(recovery.fail(play.state, Failure("utility_timeout", "too slow", "Run")))
         assert play.at == "utility_timeout"
         step = again(play)
         assert (play.at, step.prompt, play.state.failure) == ("Run", None, None)
@@ -280,21 +280,21 @@ def test_a_failure_from_outside_stops_and_recast_or_revive_ask_again():
 
 def test_aborting_while_waiting_and_between_steps():
     play = Play(config(CHAIN))
-    step = play.take(engine.abort(play.state, "enough"))
+    step = play.take(recovery.abort(play.state, "enough"))
     assert (play.at, event_types(step)) == ("aborted", ["cast_end"])
     play.revive()
     assert (play.at, play.route) == ("Ask", [("Ask", None)])
-    between = engine.output(play.rules, play.state, "{}").state
-    stopped = engine.abort(between, "enough").state
-    for again in (engine.recast, engine.revive):
+    between = outputs.output(play.rules, play.state, "{}").state
+    stopped = recovery.abort(between, "enough").state
+    for again in (recovery.recast, recovery.revive):
         step = again(play.rules, stopped)
         assert (step.state.status, step.state.next) == ("ready", "Next")
 
 
 def test_aborting_before_the_first_step_goes_on_at_the_entry():
     play = Play(config(CHAIN))
-    start = engine.begin(play.rules, "r")
-    revived = engine.revive(play.rules, engine.abort(start, "wait").state)
+    start = entering.begin(play.rules, "r")
+    revived = recovery.revive(play.rules, recovery.abort(start, "wait").state)
     assert (revived.state.status, revived.state.next) == ("ready", "Ask")
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from materia_nb.engine import step as engine
+from materia_nb.engine import entering, outputs, recovery
 from materia_nb.engine.prompt import Prompt
+from materia_nb.engine.routing import Step
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Usage
-from materia_nb.engine.step import Step
 from materia_nb.handoff import Requirements, requirements
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.graph import Materia
@@ -149,7 +149,7 @@ class Play:
 
     def __init__(self, document: JSONObject, *answers: Any, request: str = "the request") -> None:
         self.rules = Rules(build_graph(document))
-        self.state: CastState = engine.begin(self.rules, request)
+        self.state: CastState = entering.begin(self.rules, request)
         self.route: list[tuple[str, str | None]] = []
         self.prompt: Prompt | None = None
         self.last: Step | None = None
@@ -158,7 +158,7 @@ class Play:
         self.go(*answers)
 
     def enter(self) -> Step:
-        step = engine.enter(self.rules, self.state)
+        step = entering.enter(self.rules, self.state)
         self.state, self.entered = step.state, step
         self.prompt = step.prompt
         if visit := self.visit:
@@ -173,7 +173,7 @@ class Play:
     def answer(self, given: Any, tokens: int | None = None) -> Step:
         text = given if isinstance(given, str) else json.dumps(given)
         usage = None if tokens is None else Usage(tokens, 0)
-        return self.take(engine.output(self.rules, self.state, text, usage, self.prompt))
+        return self.take(outputs.output(self.rules, self.state, text, usage, self.prompt))
 
     def take(self, step: Step) -> Step:
         """Go on from a transition, entering the next socket when the cast is ready for it."""
@@ -184,10 +184,10 @@ class Play:
         return step
 
     def revive(self) -> Step:
-        return self.take(engine.revive(self.rules, self.state))
+        return self.take(recovery.revive(self.rules, self.state))
 
     def recast(self) -> Step:
-        return self.take(engine.recast(self.rules, self.state))
+        return self.take(recovery.recast(self.rules, self.state))
 
     @property
     def visit(self):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builders import NO, YES, Play, asks, at, config, edge, exit_route, items, loop, retry_loop, say
-from materia_nb.engine import step as engine
+from materia_nb.engine import recovery
 from materia_nb.engine.state import Failure
 from materia_nb.insight.why import HEADERS, explain
 
@@ -138,13 +138,13 @@ def test_empty_loops_and_steps_that_are_not_over():
 def test_a_revived_budget_stop_does_not_guess():
     play = Play(retry_loop(budget={"maxTokens": 1}), items("one"), "built")
     play.answer(YES, 5)
-    play.state = engine.set_budget(play.state, None)
+    play.state = recovery.set_budget(play.state, None)
     assert "to Tell was taken" in str(why(play, play.revive()))
 
 
 @pytest.mark.parametrize("kind", ["aborted", "utility_exit"])
 def test_outside_failures_are_told(kind):
     play = Play(config({"Run": at("U")}))
-    step = engine.fail(play.state, Failure(kind, "it broke", "Run", "mend it"))
+    step = recovery.fail(play.state, Failure(kind, "it broke", "Run", "mend it"))
     assert "it broke" in str(why(play, step))
     assert "mend it" in str(why(play, step))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from builders import NO, YES, Play, agent, asks, at, config, edge, exit_route, items, loop, say
 from drawn_loadouts import answer, loadouts, rules_of
-from materia_nb.engine import step as engine
+from materia_nb.engine import entering, outputs
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import LoadoutError, build_graph, check_config, load_layers
@@ -268,18 +268,18 @@ def say_for(seed, part, here, visit):
 
 def walk(rules, seed, parts, data=None):
     """Run to the end; ``parts`` gives for a socket its part and its rules there. The route and the last state."""
-    state, route, prompt = engine.begin(rules, "r", None, data), [], None
+    state, route, prompt = entering.begin(rules, "r", None, data), [], None
     while state.status in ("ready", "waiting"):
         if state.status == "ready":
-            step = engine.enter(rules, state)
+            step = entering.enter(rules, state)
             if visit := step.state.at if step.state.status == "waiting" else None:
                 part, here = parts(visit.socket)
                 route.append((part, here.socket.id, visit.item.position if visit.item else None))
         elif state.at.mode == "draft" and state.at.drafts:
-            step = engine.finalize(rules, state, prompt)
+            step = outputs.finalize(rules, state, prompt)
         else:
             part, here = parts(state.at.socket)
-            step = engine.output(rules, state, say_for(seed, part, here, state.at), None, prompt)
+            step = outputs.output(rules, state, say_for(seed, part, here, state.at), None, prompt)
         state, prompt = step.state, step.prompt or prompt
     return route, state
 

@@ -184,16 +184,15 @@ class Interrupted:
 @pytest.mark.parametrize("function", ["append", "write_file", "answered", "entered", "output"])
 def test_an_interrupt_around_any_write_loses_nothing(tmp_path, monkeypatch, function, at, after):
     """Between artifact and journal, between journal and what this object believes, and everywhere else."""
-    from materia_nb.engine import evolve
-    from materia_nb.engine import step as engine
+    from materia_nb.engine import outputs, session_changes
     from materia_nb.store import rundir
 
     owner, name = {
         "append": (journal_module.Journal, "append"),
         "write_file": (rundir, "write_file"),
-        "answered": (evolve, "keep_output"),
-        "entered": (evolve, "keep_entry"),
-        "output": (engine, "output"),
+        "answered": (session_changes, "keep_output"),
+        "entered": (session_changes, "keep_entry"),
+        "output": (outputs, "output"),
     }[function]
     calls = []
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(1, refuse=[1]))
@@ -201,7 +200,9 @@ def test_an_interrupt_around_any_write_loses_nothing(tmp_path, monkeypatch, func
     with monkeypatch.context() as patched:
         real = getattr(owner, name)
         stub = Interrupted(real, at, after=after)
-        patched.setattr(owner, name, stub if owner in {rundir, engine, evolve} else partialmethod(stub))
+        patched.setattr(
+            owner, name, stub if owner in {rundir, outputs, session_changes} else partialmethod(stub)
+        )
         with contextlib.suppress(KeyboardInterrupt):
             cast.run()
     h.assert_same(open_cast(cast.run_dir), cast)
@@ -220,7 +221,7 @@ def test_a_second_interrupt_while_rebuilding_is_made_up_for_later(tmp_path, monk
 
     with monkeypatch.context() as patched:
         patched.setattr("materia_nb.cast.runner.read_session", interrupt)
-        patched.setattr("materia_nb.engine.evolve.keep_entry", interrupt)
+        patched.setattr("materia_nb.engine.session_changes.keep_entry", interrupt)
         with pytest.raises(KeyboardInterrupt):
             cast.step()
     assert cast.run() == "complete"

@@ -33,9 +33,8 @@ from materia_nb.display.html import (
 from materia_nb.display.svg import graph_svg
 from materia_nb.engine.items import list_at
 from materia_nb.engine.outcome import Remark
-from materia_nb.engine.routing import edge_use
+from materia_nb.engine.routing import edge_use, short
 from materia_nb.engine.state import Hold
-from materia_nb.engine.step import short
 from materia_nb.errors import counted
 from materia_nb.handoff.contract import request_of
 from materia_nb.loadout.graph import END

@@ -9,8 +9,8 @@ from materia_nb.cast.listing import data_frame
 from materia_nb.cast.views.status import loop_progress
 from materia_nb.display.bundle import Table
 from materia_nb.display.escape import shorten
+from materia_nb.engine.routing import short
 from materia_nb.engine.state import Pin
-from materia_nb.engine.step import short
 from materia_nb.insight.queries import Spent
 from materia_nb.jsonvalue import compact, pretty
 from materia_nb.store.catalogue import CastEntry
