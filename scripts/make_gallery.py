@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from materia_nb import Workbench
-from materia_nb.gallery import CASES, Card, gallery
+from materia_nb.cast.gallery import CASES, Card, gallery
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 CARDS: Final = ROOT / "materia_nb" / "gallery"

@@ -63,11 +63,10 @@ from materia_nb.store.catalogue import (
 from materia_nb.store.files import disk, replace_file
 
 if TYPE_CHECKING:
+    from materia_nb.cast.gallery import Gallery, Opened
     from materia_nb.cast.quests import QuestBoard
     from materia_nb.cast.sweep.results import Sweep
     from materia_nb.cast.sweep.verdicts import Check
-    from materia_nb.gallery import Gallery
-    from materia_nb.gallery.opening import Opened
     from materia_nb.loadout.design import Design
 
 DEFAULT_ARTIFACT_DIR = ".pi/pi-materia"
@@ -570,8 +569,7 @@ class Workbench:
         Raises:
             MateriaError: there is no such card (``unknown_card``), or there is such a file (``exists``).
         """
-        from materia_nb.gallery import gallery
-        from materia_nb.gallery.opening import open_card
+        from materia_nb.cast.gallery import gallery, open_card
 
         return gallery() if name is None else open_card(gallery()[name], self.project)
 

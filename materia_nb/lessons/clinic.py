@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any, Final
 
+from materia_nb.cast.gallery import Card, Diagnosis, gallery
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.bundle import Shown, Text
 from materia_nb.errors import MateriaError
-from materia_nb.gallery import Card, Diagnosis, gallery
 from materia_nb.jsonvalue import JSON
 from materia_nb.lessons.checks import judged
 from materia_nb.lessons.guessbook import keep

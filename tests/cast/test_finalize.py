@@ -17,7 +17,7 @@ from materia_nb.cast.views.step_views import PromptView
 from materia_nb.engine.entering import agent_id
 from materia_nb.handoff.protocol import WORK_IS_OVER
 from materia_nb.loadout import build_graph
-from materia_nb.loadout.validate import check_config
+from materia_nb.loadout.resolve import check_config
 from model_helpers import agent as model_agent
 from model_server import says, serving
 from protocol_helpers import block, contract, envelope
