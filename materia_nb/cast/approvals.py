@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from materia_nb.cast.runner import Runner, clean
+from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import Asked
+from materia_nb.cast.turns import clean
 from materia_nb.engine import decide
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.decide import Outcome

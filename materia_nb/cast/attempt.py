@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from materia_nb.agents.agent_table import AgentTable, agent_from
 from materia_nb.cast.listing import data_frame
 from materia_nb.cast.pins import Chosen, Pins
-from materia_nb.cast.runner import Runner, clean, now
+from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import refuse_recorded
 from materia_nb.cast.trial import Trial, tried
+from materia_nb.cast.turns import clean, now
 from materia_nb.cast.views.attempt_view import Attempt, AttemptsView, spent_in_all
 from materia_nb.engine import decide
 from materia_nb.engine.items import template

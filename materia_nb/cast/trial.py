@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import Agent, SoundReply
 from materia_nb.agents.notebook_agents import PersonAgent
-from materia_nb.cast.runner import Runner, now, redacted
+from materia_nb.cast.runner import Runner
+from materia_nb.cast.turns import now, redacted
 from materia_nb.cast.views.attempt_view import Attempt
 from materia_nb.engine import decide
 from materia_nb.engine.decide import Outcome
