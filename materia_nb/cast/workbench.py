@@ -27,8 +27,7 @@ from materia_nb.cast.views.compare_view import (
     StepCompareView,
     compare_view,
 )
-from materia_nb.cast.views.insight_views import ExploreView, RehearsalView
-from materia_nb.cast.views.loadout_views import LoadoutView
+from materia_nb.cast.views.loadout_views import ExploreView, LoadoutView, RehearsalView
 from materia_nb.cast.views.tables import FoundView
 from materia_nb.engine.labels import Label
 from materia_nb.engine.outcome import PREVIOUS, told_to_the_next
@@ -685,11 +684,10 @@ class Workbench:
         Raises:
             MateriaError: a loadout has problems, a name is unknown, or what is asked for makes no grid (``usage``).
         """
-        from materia_nb.cast.sweep.datasets import checks_of, is_dataset, requests_of
         from materia_nb.cast.sweep.grid import Grid
         from materia_nb.cast.sweep.results import FIELDS
         from materia_nb.cast.sweep.sweeping import sweep
-        from materia_nb.cast.sweep.verdicts import named_checks
+        from materia_nb.cast.sweep.verdicts import checks_of, is_dataset, named_checks, requests_of
 
         names = (
             [loadouts] if isinstance(loadouts, str) else list(loadouts or [self.library.needs(self.chosen)])

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from materia_nb.cast.breakpoint import BreakKind, Breakpoint
 from materia_nb.cast.listing import way_words
-from materia_nb.cast.views.handoff_view import HandoffView, TranslationView
 from materia_nb.cast.views.status import loop_progress, marks_of
+from materia_nb.cast.views.step_views import HandoffView, TranslationView
 from materia_nb.display.escape import part, plain
 from materia_nb.display.graph_parts import (
     END_SIGN,
