@@ -13,8 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import sound
+from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast import beginning
 from materia_nb.cast.attempt import Attempts, Wording
 from materia_nb.cast.cast_breakpoints import OVER, Breakpoints, CastBreakpoints, Pause, check_socket

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import (
     Agent,
     Asking,
@@ -30,7 +29,7 @@ from materia_nb.agents.interface import (
     sound_usage,
     turn_kind,
 )
-from materia_nb.agents.notebook_agents import FunctionAgent, PinnedAgent
+from materia_nb.agents.notebook_agents import AgentTable, FunctionAgent, PinnedAgent
 from materia_nb.cast.breakpoint import Stops
 from materia_nb.cast.snapshot import Live, Snapshot, refuse_recorded
 from materia_nb.engine import decide, routing

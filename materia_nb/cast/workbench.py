@@ -10,9 +10,8 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, overload
 
-from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import Agent
-from materia_nb.agents.notebook_agents import RecordedAgent, ScriptedAgent
+from materia_nb.agents.notebook_agents import AgentTable, RecordedAgent, ScriptedAgent
 from materia_nb.cast import Breakpoints, Cast, Plan, Prepared, open_cast, resume_cast, start_cast
 from materia_nb.cast.breakpoint import FILE
 from materia_nb.cast.library import Library, check_name, copy_scripts, spoken, utility_folder

@@ -41,8 +41,8 @@ from materia_nb.widgets.blocks import (
     socket_definition,
     table,
 )
+from materia_nb.widgets.cast_slices import names_of
 from materia_nb.widgets.picks import link_title
-from materia_nb.widgets.standing import names_of
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot

@@ -9,8 +9,8 @@ import inspect
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from materia_nb.agents.agent_table import agent_from
 from materia_nb.agents.interface import Agent, AgentError, Turn, sound
+from materia_nb.agents.notebook_agents import agent_from
 from materia_nb.cast import Cast
 from materia_nb.cast.sweep.grid import digest, fingerprint
 from materia_nb.engine.state import Usage

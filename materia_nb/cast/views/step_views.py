@@ -10,7 +10,6 @@ from materia_nb.cast.listing import way_words
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.cast.views.status import draft_of, marks_of, outcome_words, status_lines
 from materia_nb.display.bundle import SHOWN_CHARS, Shown, bounded, bundle, heading_html, lines_html
-from materia_nb.display.calls import calls_html, calls_text, layers_html, layers_text
 from materia_nb.display.escape import clip, part, plain, shorten
 from materia_nb.display.html import (
     Html,
@@ -27,8 +26,12 @@ from materia_nb.display.page import CastPage, PageStep, cast_page
 from materia_nb.display.sections import (
     FindFile,
     Section,
+    calls_html,
+    calls_text,
     contract_sections,
     envelope_sections,
+    layers_html,
+    layers_text,
     path_section,
     sections_html,
     sections_text,
