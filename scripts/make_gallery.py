@@ -64,7 +64,7 @@ def _case(
         wb.load(document)
         cast = wb.cast(card.request, agents={"*": dict(answers)})
         cast.run()
-        path = cast.save_test(place / "case", follows=follows)
+        path = cast.export.test(place / "case", follows=follows)
     case = json.loads(path.read_text(encoding="utf-8"))
     if follows is not None:
         case["follows"] = follows.name

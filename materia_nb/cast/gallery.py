@@ -383,7 +383,7 @@ def _tests(cast: str, name: str, loadout: str) -> Iterable[dict[str, JSON]]:
     )
     yield _code(
         _lines(
-            f'tests = [{cast}.save_test("{name}-tests/cast")]',
+            f'tests = [{cast}.export.test("{name}-tests/cast")]',
             f'tests += wb.explore("{loadout}").save_tests("{name}-tests")',
             'print(*(path.name for path in tests), sep="\\n")',
         )

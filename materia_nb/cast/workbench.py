@@ -342,7 +342,7 @@ class Workbench:
         """Return an agent that answers as in an earlier cast.
 
         Args:
-            reference: the file of a recording (``save_recording``), or a cast as :meth:`open` takes it.
+            reference: the file of a recording (``cast.export.recording``), or a cast as :meth:`open` takes it.
 
         Raises:
             MateriaError: there is no such file or cast, or it is no recording (``bad_recording``).

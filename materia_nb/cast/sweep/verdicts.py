@@ -232,7 +232,7 @@ def ends_of(cast: Cast) -> str:
     return cast.failure.kind if cast.failure else cast.status
 
 
-_NO_SPANS: Final = "spans are sent by cast.to_otel, not kept for evaluators"
+_NO_SPANS: Final = "spans are sent by cast.export.otel, not kept for evaluators"
 
 
 def is_dataset(given: object) -> bool:

@@ -250,7 +250,7 @@ class ExploreView(_View, Exploration):
         if others := strangers(self.graph):
             raise MateriaError(
                 f"The answers that were tried are not in the form that {', '.join(others)} wants.",
-                hint="save_test of a cast writes a case of any protocol",
+                hint="cast.export.test writes a case of any protocol",
                 kind="no_test",
             )
         rules, target = Rules(self.graph), Path(folder).absolute()
