@@ -21,7 +21,7 @@ from make_cheatsheet import SOURCE, sheet
 from materia_nb import Workbench
 from materia_nb.agents import Turn
 from materia_nb.cast.gallery import Card, gallery
-from materia_nb.cast.views.insight_views import ExploreView
+from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.graph_parts import Marks
 from materia_nb.display.svg import graph_svg

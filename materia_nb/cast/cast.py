@@ -13,13 +13,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import sound
+from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast import beginning
-from materia_nb.cast.approvals import Approvals
 from materia_nb.cast.attempt import Attempts, Wording
-from materia_nb.cast.breakpoints import OVER, Breakpoints, CastBreakpoints, Pause, check_socket
-from materia_nb.cast.edits import Edits, Labels
+from materia_nb.cast.cast_breakpoints import OVER, Breakpoints, CastBreakpoints, Pause, check_socket
+from materia_nb.cast.edits import Approvals, Edits, Labels
 from materia_nb.cast.exports import Exports
 from materia_nb.cast.listing import StepList
 from materia_nb.cast.pins import Pins

@@ -13,7 +13,6 @@ import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import (
     Agent,
     Asking,
@@ -28,7 +27,7 @@ from materia_nb.agents.interface import (
     sound,
     sound_usage,
 )
-from materia_nb.agents.notebook_agents import FunctionAgent, PinnedAgent
+from materia_nb.agents.notebook_agents import AgentTable, FunctionAgent, PinnedAgent
 from materia_nb.cast.breakpoint import Stops
 from materia_nb.cast.followers import Followers
 from materia_nb.cast.snapshot import Live, Snapshot, refuse_recorded

@@ -10,9 +10,8 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, overload
 
-from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import Agent
-from materia_nb.agents.notebook_agents import RecordedAgent, ScriptedAgent
+from materia_nb.agents.notebook_agents import AgentTable, RecordedAgent, ScriptedAgent
 from materia_nb.cast import Breakpoints, Cast, Plan, Prepared, open_cast, resume_cast, start_cast
 from materia_nb.cast.breakpoint import FILE
 from materia_nb.cast.library import Library, check_name, copy_scripts, spoken, utility_folder
@@ -27,8 +26,7 @@ from materia_nb.cast.views.compare_view import (
     StepCompareView,
     compare_view,
 )
-from materia_nb.cast.views.insight_views import ExploreView, RehearsalView
-from materia_nb.cast.views.loadout_views import LoadoutView
+from materia_nb.cast.views.loadout_views import ExploreView, LoadoutView, RehearsalView
 from materia_nb.cast.views.tables import FoundView
 from materia_nb.engine.labels import Label
 from materia_nb.engine.outcome import PREVIOUS, told_to_the_next
@@ -685,11 +683,10 @@ class Workbench:
         Raises:
             MateriaError: a loadout has problems, a name is unknown, or what is asked for makes no grid (``usage``).
         """
-        from materia_nb.cast.sweep.datasets import checks_of, is_dataset, requests_of
         from materia_nb.cast.sweep.grid import Grid
         from materia_nb.cast.sweep.results import FIELDS
         from materia_nb.cast.sweep.sweeping import sweep
-        from materia_nb.cast.sweep.verdicts import named_checks
+        from materia_nb.cast.sweep.verdicts import checks_of, is_dataset, named_checks, requests_of
 
         names = (
             [loadouts] if isinstance(loadouts, str) else list(loadouts or [self.library.needs(self.chosen)])

@@ -11,7 +11,7 @@ from magics_helpers import line
 from materia_nb import Workbench
 from materia_nb.cast.cases import read_case
 from materia_nb.cast.gallery import gallery, notebook_of, open_card
-from materia_nb.cast.views.insight_views import ExploreView
+from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.errors import MateriaError
 
 CARDS = tuple(gallery().values())
