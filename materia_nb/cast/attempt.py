@@ -11,8 +11,9 @@ from materia_nb.agents.interface import Agent, SoundReply
 from materia_nb.agents.notebook_agents import AgentTable, PersonAgent, agent_from
 from materia_nb.cast.listing import data_frame
 from materia_nb.cast.pins import Chosen, Pins
-from materia_nb.cast.runner import Runner, clean, now, redacted
+from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import refuse_recorded
+from materia_nb.cast.turns import clean, now, redacted
 from materia_nb.cast.views.compare_view import Attempt, AttemptsView, spent_in_all
 from materia_nb.engine import decide
 from materia_nb.engine.decide import Outcome

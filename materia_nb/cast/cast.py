@@ -22,8 +22,9 @@ from materia_nb.cast.edits import Approvals, Edits, Labels
 from materia_nb.cast.exports import Exports
 from materia_nb.cast.listing import StepList
 from materia_nb.cast.pins import Pins
-from materia_nb.cast.runner import Runner, clean, given, now, over
+from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import Snapshot, graph_of
+from materia_nb.cast.turns import clean, given, now, over
 from materia_nb.engine import decide
 from materia_nb.engine.decide import Outcome
 from materia_nb.engine.rules import Rules
@@ -191,7 +192,7 @@ class Cast:
             if (cast := me()) is not None:
                 watcher(cast)
 
-        return self.runner.watch(tell)
+        return self.runner.followers.watch(tell)
 
     def spent(self, *by: str) -> SpentView:
         """Tell where tokens, cost and time went: by ``socket`` (the default), ``materia`` or ``item``, or several of these.

@@ -9,8 +9,9 @@ from typing import Final, NamedTuple
 
 from materia_nb.agents.interface import sound
 from materia_nb.cast.accepted import Suggestion, suggestion, with_entry
-from materia_nb.cast.runner import Runner, clean, given, redacted
+from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import Asked
+from materia_nb.cast.turns import clean, given, redacted
 from materia_nb.engine import decide
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.decide import Outcome

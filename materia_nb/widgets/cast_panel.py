@@ -105,7 +105,7 @@ class CastPanel(Panel):
 
     def _follow(self, cast: Cast) -> None:
         self.follow(cast)
-        self.at_close(cast.runner.listen(self.later))
+        self.at_close(cast.runner.followers.listen(self.later))
         self.at_close(runs_of(cast).watch(self._ran))
 
     def recorded(self) -> None:
