@@ -10,10 +10,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from materia_nb.display.cards import card, folded_size, label_size, stub_size, title_size
 from materia_nb.display.coordinates import PAD, Drawing, Picture, set_columns, set_ports
 from materia_nb.display.geometry import Box, Point, Stroke
-from materia_nb.display.graph_parts import END_SIGN, START, Link, Region, links, reachable, regions
+from materia_nb.display.graph_parts import (
+    END_SIGN,
+    START,
+    Link,
+    Region,
+    card,
+    folded_size,
+    label_size,
+    links,
+    reachable,
+    regions,
+    stub_size,
+    title_size,
+)
 from materia_nb.display.rows import Item, Wire, build_rows, order_rows, ranks, walk
 from materia_nb.loadout.graph import Graph
 

@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
-from materia_nb.display.cards import (
+from materia_nb.display.escape import esc
+from materia_nb.display.geometry import Box, fit, text_width
+from materia_nb.display.graph_parts import (
+    END_SIGN,
     LABEL_SIZE,
     LEFT,
     LINE,
     RIGHT,
     SMALL_SIZE,
+    START,
     TITLE_SIZE,
     Card,
+    Marks,
+    count_words,
     loop_title,
+    state_words,
     who_badge,
+    who_words,
 )
-from materia_nb.display.escape import esc
-from materia_nb.display.geometry import Box, fit, text_width
-from materia_nb.display.graph_parts import END_SIGN, START, Marks, count_words, state_words, who_words
 from materia_nb.loadout.graph import END, Graph, Loop, Socket
 from materia_nb.loadout.vocabulary import Tint
 

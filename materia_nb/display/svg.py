@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from materia_nb.display.cards import LABEL_SIZE, SMALL_SIZE, card, live_chip
 from materia_nb.display.escape import esc, part, shorten
 from materia_nb.display.geometry import Box, text_width
 from materia_nb.display.graph_parts import (
     END_SIGN,
+    LABEL_SIZE,
+    SMALL_SIZE,
     Link,
     Marks,
+    card,
     link_words,
     links,
+    live_chip,
     loop_words,
     state_words,
     summary,
@@ -198,7 +201,7 @@ def _arrow(line: Line, marks: Marks, colours: Colours) -> str:
 
 
 def line_chip(line: Line, box: Box, marks: Marks, colours: Colours, *, alone: bool) -> str:
-    """Draw what stands on a line; see :func:`~materia_nb.display.cards.live_chip`."""
+    """Draw what stands on a line; see :func:`~materia_nb.display.graph_parts.live_chip`."""
     words = live_chip(line.link, marks, stub=line.stub, alone=alone)
     use = colour_use(line.link, marks)
     width = text_width(words, SMALL_SIZE, bold=use == "now") + 12

@@ -12,16 +12,17 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from materia_nb.display.cards import card, live_chip
 from materia_nb.display.escape import part
 from materia_nb.display.geometry import Bent, Box, Point, Stroke, bend, points_of
 from materia_nb.display.graph_parts import (
     END_SIGN,
     START,
     Marks,
+    card,
     count_words,
     kind_words,
     link_words,
+    live_chip,
     loop_words,
     socket_notes,
     who_words,

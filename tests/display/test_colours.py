@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from display_checks import contrast
 from display_graphs import graph, hello, rework, socket
 from display_hostile import HOSTILE
-from materia_nb.display.cards import CONSUMER, who_badge
-from materia_nb.display.graph_parts import Marks
+from materia_nb.display.graph_parts import CONSUMER, Marks, who_badge
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.loadout.vocabulary import tint_of
