@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.protocol import Concludes, Reported, SuggestionKind, Suggests
+from materia_nb.handoff.capabilities import Concludes, Reported, SuggestionKind, Suggests
 from materia_nb.jsonvalue import JSON
 
 SECTION: Final = "memory"
