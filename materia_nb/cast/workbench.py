@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
@@ -15,7 +13,7 @@ from materia_nb.agents.interface import Agent
 from materia_nb.agents.notebook_agents import RecordedAgent, ScriptedAgent
 from materia_nb.cast import Breakpoints, Cast, Plan, Prepared, open_cast, resume_cast, start_cast
 from materia_nb.cast.breakpoint import FILE
-from materia_nb.cast.library import Library, check_name, copy_scripts, spoken, utility_folder
+from materia_nb.cast.library import Library, copy_scripts, spoken, utility_folder
 from materia_nb.cast.listing import CastList
 from materia_nb.cast.pins import Chosen, choose, names_of, needs_name, needs_pinned
 from materia_nb.cast.recordings import agent_of, read_recording, recording_of
@@ -49,7 +47,6 @@ from materia_nb.loadout import (
 from materia_nb.loadout.compose import Composition, compose
 from materia_nb.loadout.config_files import expanded, resolved
 from materia_nb.loadout.facts import as_object, materia_kind
-from materia_nb.platform import place_to_record
 from materia_nb.sharing import Progress
 from materia_nb.store.catalogue import (
     CastEntry,
@@ -60,7 +57,6 @@ from materia_nb.store.catalogue import (
     is_file,
     list_casts,
 )
-from materia_nb.store.files import disk, replace_file
 
 if TYPE_CHECKING:
     from materia_nb.cast.quests import QuestBoard
@@ -70,8 +66,6 @@ if TYPE_CHECKING:
     from materia_nb.gallery.opening import Opened
     from materia_nb.loadout.design import Design
 
-DEFAULT_ARTIFACT_DIR = ".pi/pi-materia"
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
 _RECORDED: Final = "recorded:"
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -209,38 +203,7 @@ class Workbench:
 
         The script reads one JSON object on stdin and writes its result to stdout. Returns its path.
         """
-        check_name(name, "utility")
-        if parse not in ("json", "text"):
-            raise MateriaError(f"parse must be json or text, not {parse!r}.", where=name, kind="bad_utility")
-        try:
-            compile(script, f"<utility {name}>", "exec")
-        except SyntaxError as error:
-            raise MateriaError(
-                f"The script of the utility is not Python: {error.msg}.",
-                where=f"{name}, line {error.lineno}",
-                kind="bad_utility",
-            ) from None
-        path = self.artifact_root / "notebook-utilities" / f"{name.replace(' ', '-')}.py"
-        for other, raw in self.config.document.get("materia", {}).items():
-            if other != name and isinstance(raw, dict) and raw.get("command") == [sys.executable, str(path)]:
-                raise MateriaError(
-                    f"The script of {name!r} would replace that of the utility {other!r}.",
-                    where=str(path),
-                    hint="choose a name that differs in more than spaces and hyphens",
-                    kind="bad_name",
-                )
-        with disk(path, "write the script of the utility"):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(path, script.encode())
-        definition: dict[str, JSON] = {
-            "type": "utility",
-            "command": [sys.executable, str(path)],
-            "parse": parse,
-        }
-        if generator:
-            definition["generator"] = True
-        self.define_materia(name, self.library.whole("materia", name, {**definition, **fields}))
-        return path
+        return self.library.define_utility(name, script, parse=parse, generator=generator, **fields)
 
     def copy_loadout(self, name: str, new: str | None = None, *, materia: bool = False) -> LoadoutView:
         """Copy a loadout into the project's ``.pi/pi-materia.json``, to be edited there, and choose it.
@@ -427,9 +390,7 @@ class Workbench:
 
         In a browser they are in memory instead.
         """
-        given = self.config.document.get("artifactDir")
-        named = given if isinstance(given, str) and given else DEFAULT_ARTIFACT_DIR
-        return place_to_record(self.project / named)
+        return self.library.artifact_root
 
     def cast(
         self,

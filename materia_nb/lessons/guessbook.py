@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from materia_nb.cast.workbench import DEFAULT_ARTIFACT_DIR
+from materia_nb.cast.library import DEFAULT_ARTIFACT_DIR
 from materia_nb.display.bundle import Table
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError
