@@ -11,30 +11,27 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, overload
 from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import Agent
 from materia_nb.agents.notebook_agents import RecordedAgent, ScriptedAgent
-from materia_nb.cast import Breakpoints, Cast, Plan, Prepared, open_cast, resume_cast, start_cast
-from materia_nb.cast.breakpoint import FILE
-from materia_nb.cast.library import Library, copy_scripts, spoken, utility_folder
+from materia_nb.cast import Cast, Prepared, open_cast
+from materia_nb.cast.library import Library, copy_scripts, spoken
 from materia_nb.cast.listing import CastList
 from materia_nb.cast.pins import Chosen, choose, names_of, needs_name, needs_pinned
+from materia_nb.cast.project_casts import ProjectCasts
 from materia_nb.cast.recordings import agent_of, read_recording, recording_of
-from materia_nb.cast.snapshot import Snapshot, graph_of, snapshot_of
+from materia_nb.cast.snapshot import Snapshot
 from materia_nb.cast.views.compare_view import (
     CompareView,
     LoadoutCompareView,
     ReplaysView,
     StepCompareView,
-    compare_view,
 )
 from materia_nb.cast.views.insight_views import ExploreView, RehearsalView
 from materia_nb.cast.views.loadout_views import LoadoutView
 from materia_nb.cast.views.tables import FoundView
 from materia_nb.engine.labels import Label
-from materia_nb.engine.outcome import PREVIOUS, told_to_the_next
-from materia_nb.engine.routing import short
+from materia_nb.engine.outcome import PREVIOUS
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.insight.odds import PerSocket
-from materia_nb.insight.queries import Found, query_of
 from materia_nb.insight.rehearse import rehearse
 from materia_nb.insight.space import MOST_STATES, Bounds
 from materia_nb.jsonvalue import JSON
@@ -50,12 +47,8 @@ from materia_nb.loadout.facts import as_object, materia_kind
 from materia_nb.sharing import Progress
 from materia_nb.store.catalogue import (
     CastEntry,
-    cast_entry,
-    delete_cast,
-    filter_casts,
     find_cast,
     is_file,
-    list_casts,
 )
 
 if TYPE_CHECKING:
@@ -94,12 +87,9 @@ class Workbench:
     def __init__(self, project: str | Path = ".", *, sync: bool = False, bundled: bool = True) -> None:
         self.project = resolved(project)
         self.library = Library(self.project, bundled=bundled)
-        self.sync = sync
         self.agents = AgentTable()
         self.pins: dict[str, BenchPin] = {}
-        self.cast_: Cast | None = None
-        self._stops: dict[str, Breakpoints] = {}  # by loadout
-        self._open: dict[Path, Cast] = {}
+        self._casts = ProjectCasts(self.library, self.agents, sync=sync)
         self._quests: QuestBoard | None = None
 
     # -- config -------------------------------------------------------------------
@@ -301,8 +291,7 @@ class Workbench:
         path = self.project / expanded(reference)
         if path.suffix == ".json" or is_file(path):
             return read_recording(path)
-        path = find_cast(self.artifact_root, reference)
-        return self._open.get(path.resolve()) or open_cast(path)
+        return self._casts.held(reference)
 
     def recorded(self, reference: str | Path) -> RecordedAgent:
         """Return an agent that answers as in an earlier cast.
@@ -334,7 +323,7 @@ class Workbench:
             self._needs_answerer(name)
             self._needs_agent(name)
             made = self.agents.set(name, agent)
-        for cast in self._open.values():
+        for cast in self._casts.open_ones:
             if cast.agents is not self.agents and name != "*":
                 cast.agents.set(name, made)
         return made
@@ -413,7 +402,7 @@ class Workbench:
                 can be pinned; a name is unknown.
         """
         _check_request(request)
-        return self._start(self._prepared(self._to_cast(loadout), agents, pins), request)
+        return self._casts.start(self._prepared(self._to_cast(loadout), agents, pins), request)
 
     def _to_cast(self, loadout: str | Design | None) -> Graph:
         if isinstance(loadout, str) or loadout is None:
@@ -430,7 +419,7 @@ class Workbench:
         table = self._who_answers(graph, agents)
         _refuse_agents_of_utilities(graph, table)
         copy_scripts(graph)
-        return Prepared(self._plan(graph), table, self._chosen_pins(graph, pins))
+        return Prepared(self._casts.plan(graph), table, self._chosen_pins(graph, pins))
 
     def _who_answers(self, graph: Graph, agents: Mapping[str, object] | None) -> AgentTable:
         """Who answers in a cast: whoever is set, but for those given for it only."""
@@ -553,17 +542,11 @@ class Workbench:
         config = self.config
         made = compose(config.document, names, config.owners)
         graph = spoken(build_graph(made.document, made.name, config.owners))
-        data = {} if from_cast is None else {PREVIOUS: self._told_by(from_cast)}
+        data = {} if from_cast is None else {PREVIOUS: self._casts.told_by(from_cast)}
         table = self._agents_of(made)
         _refuse_agents_of_utilities(graph, table)
-        plan = self._plan(graph, data)
-        return self._start(Prepared(plan, table, self._chosen_pins(graph, None)), request)
-
-    def _told_by(self, reference: str | Path) -> dict[str, JSON]:
-        path = find_cast(self.artifact_root, str(reference))
-        cast = self._open.get(path) or open_cast(path, self.agents)
-        cast.now.needs_castable()  # else its state is not known
-        return told_to_the_next(cast.now.engine, cast.id, cast.graph.name)
+        plan = self._casts.plan(graph, data)
+        return self._casts.start(Prepared(plan, table, self._chosen_pins(graph, None)), request)
 
     def _agents_of(self, made: Composition) -> AgentTable:
         """Who answers in a composition: whoever was set for a socket answers it under its new id."""
@@ -579,28 +562,6 @@ class Workbench:
             if old in known:
                 table.set(new, self.agents.for_turn(old, old))
         return table
-
-    def _start(self, given: Prepared, request: str) -> Cast:
-        cast = start_cast(given.plan, request, given.table)
-        for key, chosen in given.pins.items():
-            cast.pins.put(key, chosen)
-        return self.take(cast)
-
-    def _plan(
-        self,
-        graph: Graph,
-        data: Mapping[str, JSON] | None = None,
-    ) -> Plan:
-        return Plan(
-            graph,
-            graph.document,
-            " < ".join(layer.label for layer in self.config.layers),
-            self.project,
-            self.artifact_root,
-            utilities=(utility_folder(),),
-            sync=self.sync,
-            data=data or {},
-        )
 
     def sweep(  # noqa: PLR0913, PLR0917 - the axes of the grid, in the order in which they are thought of
         self,
@@ -689,13 +650,23 @@ class Workbench:
         self.current.edit.redefine(materia, known[materia], self.config.owners.get(materia))
 
     @property
+    def cast_(self) -> Cast | None:
+        """The cast that verbs are about, or None if there is no cast yet."""
+        return self._casts.last
+
+    @property
+    def sync(self) -> bool:
+        """Whether every step is forced to the disk, in casts that are begun or resumed from now on."""
+        return self._casts.sync
+
+    @sync.setter
+    def sync(self, sync: bool) -> None:
+        self._casts.sync = sync
+
+    @property
     def current(self) -> Cast:
         """The cast that verbs are about: the one started or opened last."""
-        if self.cast_ is None:
-            raise MateriaError(
-                "There is no cast yet.", hint="cast a request, or open one (casts)", kind="no_cast"
-            )
-        return self.cast_
+        return self._casts.current
 
     def casts(
         self,
@@ -717,10 +688,7 @@ class Workbench:
             loadout: only those of a loadout of this name.
             status: only those that stand so, such as ``failed``.
         """
-        entries = list_casts(self.artifact_root)
-        return CastList(
-            filter_casts(entries, name=name, tag=tag, verdict=verdict, loadout=loadout, status=status)
-        )
+        return self._casts.listed(name=name, tag=tag, verdict=verdict, loadout=loadout, status=status)
 
     def label(self, reference: str | Path, step: int | None = None, **said: Any) -> Label:
         """Say something of a cast, or of one of its steps, without making it the current one; see ``cast.labels.add``.
@@ -728,14 +696,7 @@ class Workbench:
         Raises:
             MateriaError: as ``cast.labels.add`` and :meth:`resume`.
         """
-        path = find_cast(self.artifact_root, str(reference))
-        if (cast := self._open_here(path)) is not None:
-            return cast.labels.add(step, **said)
-        cast = resume_cast(path, self.agents, sync=self.sync)
-        try:
-            return cast.labels.add(step, **said)
-        finally:
-            cast.close()
+        return self._casts.label(reference, step, **said)
 
     def delete(self, reference: str | Path | CastEntry, *, yes: bool = False) -> str:
         """Delete a cast of this project with everything in its run directory; it cannot be had back.
@@ -751,25 +712,7 @@ class Workbench:
             MateriaError: it was not confirmed (``not_confirmed``), the cast is in use, also here (``locked``), or it
                 is none of this project (``not_here``).
         """
-        path = find_cast(
-            self.artifact_root, reference.id if isinstance(reference, CastEntry) else str(reference)
-        )
-        entry = cast_entry(path)
-        if not yes:
-            name = f", {entry.name}" if entry.name else ""
-            steps = "" if entry.steps is None else f", {entry.steps} steps"
-            raise MateriaError(
-                f"This would delete the cast {entry.id}{name} ({entry.loadout or 'no loadout'}, {entry.status}{steps}): "
-                f"{short(entry.request or 'no request', 80)}",
-                where=str(path),
-                hint=f"if that is meant: wb.delete({entry.id!r}, yes=True), or delete {entry.id} --yes",
-                kind="not_confirmed",
-            )
-        delete_cast(self.artifact_root, path)
-        self._open.pop(path, None)
-        if self.cast_ is not None and self.cast_.run_dir.resolve() == path:
-            self.cast_ = None
-        return entry.id
+        return self._casts.delete(reference, yes=yes)
 
     def ask(
         self, expression: str, casts: Sequence[Cast | Snapshot | CastEntry | str | Path] | None = None
@@ -784,26 +727,11 @@ class Workbench:
         Raises:
             MateriaError: it is no JSONPath (``question``). A cast that cannot be read is a row.
         """
-        query_of(expression)
-        found: list[tuple[CastEntry | Snapshot, Found]] = []
-        problems = []
-        for one in self.casts() if casts is None else casts:
-            try:
-                cast = snapshot_of(one) or self._looked_at(one).now
-            except MateriaError as error:
-                problems.append(
-                    (one.id if isinstance(one, Cast | Snapshot | CastEntry) else str(one), error.what)
-                )
-                continue
-            found += [(cast, match) for match in cast.steps.ask(expression)]
-        return FoundView(found, problems)
+        return self._casts.ask(expression, casts)
 
     def open(self, reference: str | Path) -> Cast:
         """Open a cast to look at it: an id, the beginning of one, ``-1`` for the latest, or a directory."""
-        path = find_cast(self.artifact_root, str(reference))
-        if (cast := self._open_here(path)) is not None:
-            return self.take(cast)
-        return self.take(open_cast(path, self.agents))
+        return self._casts.open(reference)
 
     def compare(self, a: object, b: object) -> CompareView | StepCompareView | LoadoutCompareView:
         """Compare two casts, two steps, or two loadouts; the value is true if they differ in what was done.
@@ -819,21 +747,7 @@ class Workbench:
         Raises:
             MateriaError: one is not found, or they are not of one kind (``compare``).
         """
-        return compare_view(self._compared(a), self._compared(b))
-
-    def _compared(self, given: object) -> object:
-        if isinstance(given, str) and given in self.config.loadout_names:
-            return self.graph(given)
-        if isinstance(given, str | Path | CastEntry):
-            given = self._looked_at(given)
-        then = snapshot_of(given)
-        return then.side if then is not None else getattr(given, "graph", given)
-
-    def _looked_at(self, reference: object) -> Cast:
-        """Open a cast to look at it without making it the current one."""
-        named = reference.id if isinstance(reference, CastEntry) else str(reference)
-        path = find_cast(self.artifact_root, named)
-        return self._open_here(path) or open_cast(path, self.agents)
+        return self._casts.compare(a, b)
 
     def replay(
         self, loadout: object = None, casts: Sequence[Cast | CastEntry | str | Path] | None = None
@@ -850,28 +764,11 @@ class Workbench:
         Raises:
             MateriaError: there is no such loadout, or it has problems. A cast that cannot be replayed is a row.
         """
-        named = loadout is None or isinstance(loadout, str)
-        graph = self.graph(loadout if isinstance(loadout, str) else None) if named else graph_of(loadout)
-        found, problems = [], []
-        for one in self.casts(loadout=graph.name) if casts is None else casts:
-            try:
-                cast = one if isinstance(one, Cast) else self._looked_at(one)
-                found.append(cast.replay(graph))
-            except MateriaError as error:
-                problems.append((one.id if isinstance(one, Cast | CastEntry) else str(one), error.what))
-        return ReplaysView(found, problems)
+        return self._casts.replay(loadout, casts)
 
     def resume(self, reference: str | Path = "-1") -> Cast:
         """Open a cast to go on with it; see :meth:`open` for ``reference``."""
-        path = find_cast(self.artifact_root, str(reference))
-        if (cast := self._open_here(path)) is not None:
-            return self.take(cast)
-        return self.take(resume_cast(path, self.agents, utilities=(utility_folder(),), sync=self.sync))
-
-    def _open_here(self, path: Path) -> Cast | None:
-        """The cast in a directory, if it is open for writing here."""
-        cast = self._open.get(path.resolve())
-        return cast if cast is not None and cast.now.writable else None
+        return self._casts.resume(reference)
 
     @property
     def quests(self) -> QuestBoard:
@@ -881,26 +778,16 @@ class Workbench:
                 QuestBoard,  # its schema needs pydantic, which is slow to import
             )
 
-            self._quests = QuestBoard(self)
+            self._quests = QuestBoard(self, self._casts.open_here)
         return self._quests
 
     def take(self, cast: Cast) -> Cast:
         """Make a cast the one that verbs are about; it stops where casts of its loadout were told to stop."""
-        if cast.now.writable:
-            copy_scripts(cast.graph)
-        name = cast.graph.name
-        if name not in self._stops:
-            self._stops[name] = Breakpoints(self.artifact_root / FILE, name)
-        cast.breakpoints.share(self._stops[name])
-        self.cast_ = cast
-        self._open[cast.run_dir.resolve()] = cast
-        return cast
+        return self._casts.take(cast)
 
     def close(self) -> None:
         """Let go of every cast that is open for writing."""
-        for cast in self._open.values():
-            cast.close()
-        self._open.clear()
+        self._casts.close()
 
 
 def _no_agent(name: str, what: str) -> MateriaError:
