@@ -6,24 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import Agent
-from materia_nb.agents.notebook_agents import RecordedAgent, ScriptedAgent
-from materia_nb.cast import Cast, Prepared, open_cast
+from materia_nb.agents.notebook_agents import RecordedAgent
+from materia_nb.cast import Cast, Prepared
+from materia_nb.cast.answerers import Answerers, BenchPin
 from materia_nb.cast.library import Library, copy_scripts, spoken
 from materia_nb.cast.listing import CastList
-from materia_nb.cast.pins import Chosen, choose, names_of, needs_name, needs_pinned
 from materia_nb.cast.project_casts import ProjectCasts
-from materia_nb.cast.recordings import agent_of, read_recording, recording_of
 from materia_nb.cast.snapshot import Snapshot
-from materia_nb.cast.views.compare_view import (
-    CompareView,
-    LoadoutCompareView,
-    ReplaysView,
-    StepCompareView,
-)
+from materia_nb.cast.views.compare_view import CompareView, LoadoutCompareView, ReplaysView, StepCompareView
 from materia_nb.cast.views.insight_views import ExploreView, RehearsalView
 from materia_nb.cast.views.loadout_views import LoadoutView
 from materia_nb.cast.views.tables import FoundView
@@ -35,21 +29,11 @@ from materia_nb.insight.odds import PerSocket
 from materia_nb.insight.rehearse import rehearse
 from materia_nb.insight.space import MOST_STATES, Bounds
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout import (
-    Graph,
-    LayeredConfig,
-    Report,
-    build_graph,
-)
-from materia_nb.loadout.compose import Composition, compose
+from materia_nb.loadout import Graph, LayeredConfig, Report, build_graph
+from materia_nb.loadout.compose import compose
 from materia_nb.loadout.config_files import expanded, resolved
-from materia_nb.loadout.facts import as_object, materia_kind
 from materia_nb.sharing import Progress
-from materia_nb.store.catalogue import (
-    CastEntry,
-    find_cast,
-    is_file,
-)
+from materia_nb.store.catalogue import CastEntry
 
 if TYPE_CHECKING:
     from materia_nb.cast.quests import QuestBoard
@@ -59,20 +43,7 @@ if TYPE_CHECKING:
     from materia_nb.gallery.opening import Opened
     from materia_nb.loadout.design import Design
 
-_RECORDED: Final = "recorded:"
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-class BenchPin(NamedTuple):
-    """What casts begin with as pinned: a socket in casts of one loadout only, a materia (None) in those of all."""
-
-    chosen: Chosen
-    loadout: str | None
-
-    @property
-    def pin(self) -> Pin:
-        """What it is pinned to."""
-        return self.chosen.pin
 
 
 class Workbench:
@@ -87,9 +58,9 @@ class Workbench:
     def __init__(self, project: str | Path = ".", *, sync: bool = False, bundled: bool = True) -> None:
         self.project = resolved(project)
         self.library = Library(self.project, bundled=bundled)
-        self.agents = AgentTable()
-        self.pins: dict[str, BenchPin] = {}
-        self._casts = ProjectCasts(self.library, self.agents, sync=sync)
+        agents = AgentTable()  # casts that are opened are answered by whoever is set
+        self._casts = ProjectCasts(self.library, agents, sync=sync)
+        self._answerers = Answerers(self.library, self._casts, agents)
         self._quests: QuestBoard | None = None
 
     # -- config -------------------------------------------------------------------
@@ -214,6 +185,16 @@ class Workbench:
 
     # -- who answers ----------------------------------------------------------------
 
+    @property
+    def agents(self) -> AgentTable:
+        """Who answers which socket or materia in casts that are not told another."""
+        return self._answerers.agents
+
+    @property
+    def pins(self) -> dict[str, BenchPin]:
+        """What casts begin with as pinned, by socket or materia; :meth:`pin` and :meth:`unpin` change it."""
+        return self._answerers.pins
+
     @overload
     def agent(self, name: str) -> Callable[[_Function], _Function]: ...
     @overload
@@ -227,17 +208,7 @@ class Workbench:
             def build(turn):
                 return f"built {turn.item_label}"
         """
-        if agent is not None:
-            return self._set_agent(name, agent)
-        self._needs_answerer(name)
-
-        def decorate(function: _Function) -> _Function:
-            self._set_agent(name, function)
-            return function
-
-        return decorate
-
-    # -- pins -----------------------------------------------------------------------
+        return self._answerers.decorator(name) if agent is None else self._answerers.set(name, agent)
 
     def pin(self, name: str, to: object = None, *, visit: int | None = None) -> Pin:
         """Let what you choose answer a socket or materia: in the current cast, and in every one begun later (R40).
@@ -255,20 +226,7 @@ class Workbench:
         Raises:
             MateriaError: as ``cast.pins.add``.
         """
-        current = self.cast_
-        here = current is not None and name in names_of(current.graph)
-        loadout = None
-        if name not in as_object(self.config.document.get("materia")):
-            graph = current.graph if here and current is not None else self.graph()
-            needs_name(graph, name)
-            loadout = graph.name
-        chosen = choose(
-            current.now if here and current is not None else None, name, self._answer_of(to), visit
-        )
-        if here and current is not None and current.now.writable and current.status != "complete":
-            current.pins.put(name, chosen)
-        self.pins[name] = BenchPin(chosen, loadout)
-        return chosen.pin
+        return self._answerers.pin(name, to, visit=visit)
 
     def unpin(self, name: str) -> None:
         """Take a pin away, in the current cast and for those begun later.
@@ -276,22 +234,7 @@ class Workbench:
         Raises:
             MateriaError: it is not pinned (``not_pinned``).
         """
-        current = self.cast_ if self.cast_ is not None and self.cast_.now.writable else None
-        here = current.pins if current is not None else {}
-        needs_pinned(name, [*self.pins, *here])
-        if current is not None and name in here:
-            current.pins.remove(name)
-        self.pins.pop(name, None)
-
-    def _answer_of(self, to: object) -> object:
-        """Find the cast or recording that ``recorded:`` names; anything else stays as it is."""
-        if not isinstance(to, str) or not to.startswith(_RECORDED):
-            return to
-        reference = to.removeprefix(_RECORDED)
-        path = self.project / expanded(reference)
-        if path.suffix == ".json" or is_file(path):
-            return read_recording(path)
-        return self._casts.held(reference)
+        self._answerers.unpin(name)
 
     def recorded(self, reference: str | Path) -> RecordedAgent:
         """Return an agent that answers as in an earlier cast.
@@ -302,74 +245,7 @@ class Workbench:
         Raises:
             MateriaError: there is no such file or cast, or it is no recording (``bad_recording``).
         """
-        path = self.project / expanded(reference)
-        if path.suffix == ".json" or is_file(path):
-            return read_recording(path)
-        cast = open_cast(find_cast(self.artifact_root, str(reference)))
-        return agent_of(recording_of(cast.now), f"recorded:{cast.id}")
-
-    def _answerer(self, agent: object) -> object:
-        """Find the recording that a person named; anything else stays as it is."""
-        if isinstance(agent, str) and agent.startswith(_RECORDED):
-            return self.recorded(agent.removeprefix(_RECORDED))
-        return agent
-
-    def _set_agent(self, name: str, agent: object) -> Agent:
-        agent = self._answerer(agent)
-        if name == "*":
-            self.agents.default = agent
-            made = self.agents.default
-        else:
-            self._needs_answerer(name)
-            self._needs_agent(name)
-            made = self.agents.set(name, agent)
-        for cast in self._casts.open_ones:
-            if cast.agents is not self.agents and name != "*":
-                cast.agents.set(name, made)
-        return made
-
-    def _is_answerer(self, name: str) -> bool:
-        """Whether there is a materia or socket of that name."""
-        try:
-            self._needs_answerer(name)
-        except MateriaError:
-            return False
-        return True
-
-    def _needs_answerer(self, name: str) -> None:
-        """Raise MateriaError (``unknown_materia``) unless a name is ``*`` or that of a materia or socket."""
-        if name == "*":
-            return
-        document = self.config.document
-        materia = as_object(document.get("materia"))
-        sockets = {
-            socket
-            for loadout in as_object(document.get("loadouts")).values()
-            for socket in as_object(as_object(loadout).get("sockets"))
-        }
-        if name not in materia and name not in sockets:
-            raise MateriaError(
-                f"There is no materia or socket {name!r}.",
-                hint=did_you_mean(name, {*materia, *sockets}) + " (* is everyone)",
-                kind="unknown_materia",
-            )
-
-    def _needs_agent(self, name: str) -> None:
-        """Raise MateriaError (``not_an_agent``) if a name stands for a utility: a process answers there.
-
-        A socket is the one of the chosen loadout, else of the current cast; of others nothing is known.
-        """
-        materia = as_object(self.config.document.get("materia"))
-        loadout = as_object(self.config.document.get("loadouts", {}).get(self.chosen))
-        socket = as_object(as_object(loadout.get("sockets")).get(name))
-        placed = name if name in materia else socket.get("materia")
-        if isinstance(placed, str):
-            utility = materia_kind(as_object(materia.get(placed))) == "utility"
-        else:
-            graph = self.cast_.graph if self.cast_ is not None else None
-            utility = graph is not None and name in graph.sockets and graph.sockets[name].is_utility
-        if utility:
-            raise _no_agent(name, name if placed in (name, None) else f"{name} ({placed})")
+        return self._answerers.recorded(reference)
 
     # -- casts ----------------------------------------------------------------------
 
@@ -380,6 +256,15 @@ class Workbench:
         In a browser they are in memory instead.
         """
         return self.library.artifact_root
+
+    @property
+    def sync(self) -> bool:
+        """Whether every step is forced to the disk, in casts that are begun or resumed from now on."""
+        return self._casts.sync
+
+    @sync.setter
+    def sync(self, sync: bool) -> None:
+        self._casts.sync = sync
 
     def cast(
         self,
@@ -416,38 +301,9 @@ class Workbench:
         pins: Mapping[str, object] | None = None,
     ) -> Prepared:
         """Everything that a cast of a loadout is started from, but for the request."""
-        table = self._who_answers(graph, agents)
-        _refuse_agents_of_utilities(graph, table)
+        table = self._answerers.table(graph, agents)
         copy_scripts(graph)
-        return Prepared(self._casts.plan(graph), table, self._chosen_pins(graph, pins))
-
-    def _who_answers(self, graph: Graph, agents: Mapping[str, object] | None) -> AgentTable:
-        """Who answers in a cast: whoever is set, but for those given for it only."""
-        if agents is None:
-            return self.agents
-        table = self.agents.copy()
-        for key, agent in agents.items():
-            self._needs_answerer(key)
-            if key == "*":
-                table.default = self._answerer(agent)
-                continue
-            if key in graph.sockets and graph.sockets[key].is_utility:
-                raise _no_agent(key, f"{key} ({graph.sockets[key].materia.label})")
-            table.set(key, self._answerer(agent))
-        return table
-
-    def _chosen_pins(self, graph: Graph, pins: Mapping[str, object] | None) -> dict[str, Chosen]:
-        """What is pinned in a cast: what is given for it only, before what is pinned in all."""
-        known = names_of(graph)
-        found = {
-            key: one.chosen
-            for key, one in self.pins.items()
-            if key in known and one.loadout in (None, graph.name)
-        }
-        for key, to in (pins or {}).items():
-            needs_name(graph, key)
-            found[key] = choose(None, key, self._answer_of(to))
-        return found
+        return Prepared(self._casts.plan(graph), table, self._answerers.pins_for(graph, pins))
 
     # -- before a cast --------------------------------------------------------------
 
@@ -543,25 +399,9 @@ class Workbench:
         made = compose(config.document, names, config.owners)
         graph = spoken(build_graph(made.document, made.name, config.owners))
         data = {} if from_cast is None else {PREVIOUS: self._casts.told_by(from_cast)}
-        table = self._agents_of(made)
-        _refuse_agents_of_utilities(graph, table)
+        table = self._answerers.table_of_link(made, graph)
         plan = self._casts.plan(graph, data)
-        return self._casts.start(Prepared(plan, table, self._chosen_pins(graph, None)), request)
-
-    def _agents_of(self, made: Composition) -> AgentTable:
-        """Who answers in a composition: whoever was set for a socket answers it under its new id."""
-        renamed = [(new, old) for table in made.sockets for old, new in table.items()]
-        renamed += made.copies.items()
-        known = {one.name for one in self.agents.describe()}
-        if known.isdisjoint(id_ for pair in renamed for id_ in pair):
-            return self.agents
-        table = self.agents.copy()
-        for new, _ in renamed:
-            table.remove(new)
-        for new, old in renamed:
-            if old in known:
-                table.set(new, self.agents.for_turn(old, old))
-        return table
+        return self._casts.start(Prepared(plan, table, self._answerers.pins_for(graph)), request)
 
     def sweep(  # noqa: PLR0913, PLR0917 - the axes of the grid, in the order in which they are thought of
         self,
@@ -623,7 +463,7 @@ class Workbench:
         if is_dataset(requests):
             evaluated = named_checks(checks_of(requests), (*FIELDS, "passed", *asked))
             requests, asked = requests_of(requests), {**evaluated, **asked}
-        grid = Grid(names, requests, agents, repeat, tuple(allow), self._is_answerer)
+        grid = Grid(names, requests, agents, repeat, tuple(allow), self._answerers.knows)
         places = grid.places(lambda name, who: self._prepared(self.graph(name), who, pins), folder)
         return sweep(
             places,
@@ -650,23 +490,14 @@ class Workbench:
         self.current.edit.redefine(materia, known[materia], self.config.owners.get(materia))
 
     @property
-    def cast_(self) -> Cast | None:
-        """The cast that verbs are about, or None if there is no cast yet."""
-        return self._casts.last
-
-    @property
-    def sync(self) -> bool:
-        """Whether every step is forced to the disk, in casts that are begun or resumed from now on."""
-        return self._casts.sync
-
-    @sync.setter
-    def sync(self, sync: bool) -> None:
-        self._casts.sync = sync
-
-    @property
     def current(self) -> Cast:
         """The cast that verbs are about: the one started or opened last."""
         return self._casts.current
+
+    @property
+    def cast_(self) -> Cast | None:
+        """The cast that verbs are about, or None if there is no cast yet."""
+        return self._casts.last
 
     def casts(
         self,
@@ -788,28 +619,6 @@ class Workbench:
     def close(self) -> None:
         """Let go of every cast that is open for writing."""
         self._casts.close()
-
-
-def _no_agent(name: str, what: str) -> MateriaError:
-    return MateriaError(
-        f"{what} is a utility: a process answers there, so no agent can be set for it.",
-        where=name,
-        hint=f"pin it, and no process is started: wb.pin({name!r}, ...), or pins={{{name!r}: ...}} for one cast",
-        kind="not_an_agent",
-    )
-
-
-def _refuse_agents_of_utilities(graph: Graph, agents: AgentTable) -> None:
-    """Raise MateriaError (``not_an_agent``) if an agent, or a reply of a script, is set for a utility: it would be ignored.
-
-    Only materia count: a socket of that name may be meant in another loadout.
-    """
-    utilities = {socket.materia.id for socket in graph.sockets.values() if socket.is_utility}
-    told = {one.name for one in agents.describe() if one.name is not None}
-    if isinstance(agents.default, ScriptedAgent):
-        told |= set(agents.default.names)
-    for name in sorted(utilities & told):
-        raise _no_agent(name, name)
 
 
 def _check_request(request: object) -> None:
