@@ -52,7 +52,7 @@ def show_cast(notebook_page: Path) -> None:
     for line in json.dumps(dict(cast.state), indent=2, ensure_ascii=False).splitlines():
         print(f"  {line}")
     cast_page = DEMO / "cast.html"
-    cast.save_page(cast_page)
+    cast.export.page(cast_page)
     files = sorted(path for path in cast.run_dir.rglob("*") if path.is_file())
     print(f"Artifacts: {shown(cast.run_dir)} ({len(files)} files)")
     for path in files:

@@ -20,12 +20,12 @@ from pathlib import Path
 from make_cheatsheet import SOURCE, sheet
 from materia_nb import Workbench
 from materia_nb.agents import Turn
-from materia_nb.cast.views.insight_views import ExploreView
+from materia_nb.cast.gallery import Card, gallery
+from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.graph_parts import Marks
 from materia_nb.display.svg import graph_svg
 from materia_nb.engine import event_json, events
-from materia_nb.gallery import Card, gallery
 from materia_nb.loadout import FieldRow, config_fields
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
 from materia_nb.magics.registry import VERBS, Argument, Verb

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from materia_nb import Workbench
-from materia_nb.gallery import CASES, Card, gallery
+from materia_nb.cast.gallery import CASES, Card, gallery
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 CARDS: Final = ROOT / "materia_nb" / "gallery"
@@ -64,7 +64,7 @@ def _case(
         wb.load(document)
         cast = wb.cast(card.request, agents={"*": dict(answers)})
         cast.run()
-        path = cast.save_test(place / "case", follows=follows)
+        path = cast.export.test(place / "case", follows=follows)
     case = json.loads(path.read_text(encoding="utf-8"))
     if follows is not None:
         case["follows"] = follows.name

@@ -1,6 +1,5 @@
 """Who answers an agent socket: a model, a person, a function, a script, a recording or a command."""
 
-from materia_nb.agents.agent_table import AgentTable, agent_from
 from materia_nb.agents.command_agent import CommandAgent
 from materia_nb.agents.interface import (
     Agent,
@@ -17,7 +16,14 @@ from materia_nb.agents.interface import (
     Usage,
 )
 from materia_nb.agents.model.model_agent import ModelAgent
-from materia_nb.agents.notebook_agents import FunctionAgent, PersonAgent, RecordedAgent, ScriptedAgent
+from materia_nb.agents.notebook_agents import (
+    AgentTable,
+    FunctionAgent,
+    PersonAgent,
+    RecordedAgent,
+    ScriptedAgent,
+    agent_from,
+)
 
 __all__ = [
     "Agent",

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import Agent
-from materia_nb.agents.notebook_agents import RecordedAgent, ScriptedAgent
+from materia_nb.agents.notebook_agents import AgentTable, RecordedAgent, ScriptedAgent
 from materia_nb.cast import open_cast
 from materia_nb.cast.library import Library
 from materia_nb.cast.pins import Chosen, choose, names_of, needs_name, needs_pinned

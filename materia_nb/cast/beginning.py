@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from materia_nb.agents.agent_table import AgentTable
+from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast.pins import Chosen, names_of
-from materia_nb.cast.runner import Runner, let_go, now
+from materia_nb.cast.runner import Runner, let_go
+from materia_nb.cast.turns import now
 from materia_nb.engine import decide, evolve
 from materia_nb.engine import events as ev
 from materia_nb.engine.rules import Rules
@@ -34,7 +35,7 @@ from materia_nb.store.opening import (
 )
 from materia_nb.store.reader import read_session
 from materia_nb.store.rundir import RunDir, new_run_dir, place_of
-from materia_nb.store.side_files import read_context
+from materia_nb.store.side_files import keep_envelope, read_context
 
 if TYPE_CHECKING:
     from materia_nb.insight.replay import Replay
@@ -220,7 +221,7 @@ def _keep_envelope(runner: Runner, lines: Sequence[Line]) -> None:
     visit = None if before is None else before.waiting_at
     if before is not None and visit is not None and visit.socket == last.socket:
         try:
-            runner.keep_envelope(visit, before)
+            keep_envelope(runner.files.path, runner.rules, runner.session, visit, before)
         except MateriaError as error:  # the journal has it, so nothing is lost
             runner.messages.append(" ".join(str(error).split()))
 

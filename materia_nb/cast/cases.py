@@ -229,7 +229,7 @@ def read_case(path: Path) -> Case:
         raise MateriaError(
             f"This is no case: its format is not {FORMAT!r}, or a field is missing.",
             where=str(path),
-            hint="cast.save_test(path) writes one",
+            hint="cast.export.test(path) writes one",
             kind="bad_case",
         )
     return Case(given, path)

@@ -13,17 +13,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import sound
+from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast import beginning
-from materia_nb.cast.approvals import Approvals
 from materia_nb.cast.attempt import Attempts, Wording
-from materia_nb.cast.breakpoints import OVER, Breakpoints, CastBreakpoints, Pause, check_socket
-from materia_nb.cast.edits import Edits, Labels
+from materia_nb.cast.cast_breakpoints import OVER, Breakpoints, CastBreakpoints, Pause, check_socket
+from materia_nb.cast.edits import Approvals, Edits, Labels
+from materia_nb.cast.exports import Exports
 from materia_nb.cast.listing import StepList
 from materia_nb.cast.pins import Pins
-from materia_nb.cast.runner import Runner, clean, given, now, over
+from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import Snapshot, graph_of
+from materia_nb.cast.turns import clean, given, now, over
 from materia_nb.engine import decide
 from materia_nb.engine.decide import Outcome
 from materia_nb.engine.rules import Rules
@@ -32,11 +33,8 @@ from materia_nb.engine.state import Failure
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.loadout.graph import Graph
-from materia_nb.store.files import disk, replace_file
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk.trace.export import SpanExporter
-
     from materia_nb.cast.views.compare_view import BlameView, ReplayView
     from materia_nb.cast.views.tables import SpentView
     from materia_nb.insight.replay import Replay
@@ -84,6 +82,11 @@ class Cast:
     def pins(self) -> Pins:
         """What answers because a person chose it (R40): ``cast.pins.add("Socket-3", "done")``, ``cast.pins.remove(...)``."""
         return Pins(self.runner)
+
+    @property
+    def export(self) -> Exports:
+        """The cast for others: ``cast.export.page("cast.html")``, a recording, a test, a trace."""
+        return Exports(self.runner)
 
     @property
     def labels(self) -> Labels:
@@ -189,7 +192,7 @@ class Cast:
             if (cast := me()) is not None:
                 watcher(cast)
 
-        return self.runner.watch(tell)
+        return self.runner.followers.watch(tell)
 
     def spent(self, *by: str) -> SpentView:
         """Tell where tokens, cost and time went: by ``socket`` (the default), ``materia`` or ``item``, or several of these.
@@ -258,49 +261,6 @@ class Cast:
         from materia_nb.cast.views.status import CastView
 
         return CastView(self.now)._repr_mimebundle_()
-
-    def save_page(self, path: str | Path) -> Path:
-        """Write the cast as one HTML page that needs nothing else, and return its path."""
-        from materia_nb.cast.views.step_views import cast_page_html
-
-        target = Path(path)
-        with disk(target, "write the page"):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(target, cast_page_html(self.now).encode("utf-8", "replace"))
-        return target
-
-    def save_recording(self, path: str | Path) -> Path:
-        """Write what was answered as a file that another cast can be answered from, and return its path."""
-        from materia_nb.cast.recordings import recording_text
-
-        target = Path(path)
-        with disk(target, "write the recording"):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(target, recording_text(self.now).encode("utf-8", "replace"))
-        return target
-
-    def save_test(self, path: str | Path, *, follows: str | Path | None = None) -> Path:
-        """Write the cast as a case that ``pytest`` runs, and return its path: ``NAME.materia-case.json``.
-
-        It sends the recorded answers through the loadout and asks for the same route, end and state. Nothing
-        runs. The ending is put behind a name that lacks it.
-
-        Args:
-            path: the file.
-            follows: the config file whose loadout of that name is tested, as it is then; the loadout of this
-                cast, kept in the case, if left out.
-
-        Raises:
-            MateriaError: its answers alone do not lead where it went (``no_test``), or it is shown as recorded.
-        """
-        from materia_nb.cast.cases import case_of, relative_to, write_case
-        from materia_nb.loadout import read_config
-
-        self.now.needs_castable()
-        target = Path(path).absolute()
-        document = read_config(self.run_dir / "config.resolved.json")
-        case = case_of(self.runner.rules, self.runner.session, document, relative_to(target.parent, follows))
-        return write_case(target, case)
 
     # -- going on -------------------------------------------------------------------
 
@@ -575,36 +535,6 @@ class Cast:
         self.runner.attempts = made = Attempts(self.runner, socket, n, agents, prompts)
         made.ask(at_once)
         return made
-
-    def to_otel(
-        self,
-        exporter: SpanExporter | None = None,
-        *,
-        endpoint: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        content: bool = False,
-    ) -> int:
-        """Send the journal as OpenTelemetry spans, so that the cast can be looked at in a tracing tool.
-
-        The whole cast is one trace, the same one each time. Returns how many spans were sent::
-
-            cast.to_otel(endpoint="http://localhost:4318/v1/traces")
-
-        Args:
-            exporter: any exporter of OpenTelemetry's SDK; OTLP over HTTP if left out.
-            endpoint: where to; ``OTEL_EXPORTER_OTLP_ENDPOINT`` and the like count if left out.
-            headers: sent along, such as a key of the collector.
-            content: whether prompts, answers, and what tools were given and gave are told too. Keys never are.
-
-        Raises:
-            MateriaError: OpenTelemetry is not installed (``no_otel``), or nobody took the spans (``not_exported``).
-        """
-        from materia_nb.cast.otel import export
-
-        if self.runner.journal is not None:
-            with self.runner.lock():
-                self.runner.begin()  # what waits to be written is written
-        return export(self.now, exporter, endpoint=endpoint, headers=headers, content=content)
 
 
 def open_cast(path: Path, agents: AgentTable | None = None) -> Cast:

@@ -33,7 +33,7 @@ def export(
     headers: Mapping[str, str] | None = None,
     content: bool = False,
 ) -> int:
-    """Send the spans of a cast; see ``Cast.to_otel``."""
+    """Send the spans of a cast; see ``Cast.export.otel``."""
     _needs("opentelemetry.sdk.trace")
     from opentelemetry.sdk.trace.export import SpanExportResult
 

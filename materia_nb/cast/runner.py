@@ -10,11 +10,9 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import (
     Agent,
     Asking,
@@ -28,34 +26,32 @@ from materia_nb.agents.interface import (
     agent_failure,
     sound,
     sound_usage,
-    turn_kind,
 )
-from materia_nb.agents.notebook_agents import FunctionAgent, PinnedAgent
+from materia_nb.agents.notebook_agents import AgentTable, FunctionAgent, PinnedAgent
 from materia_nb.cast.breakpoint import Stops
+from materia_nb.cast.followers import Followers
 from materia_nb.cast.snapshot import Live, Snapshot, refuse_recorded
+from materia_nb.cast.turns import document_of, now, over, redacted, turn_of, without_keys
 from materia_nb.engine import decide, routing
 from materia_nb.engine import events as ev
-from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.decide import Outcome
-from materia_nb.engine.entering import learned_from
 from materia_nb.engine.event_json import from_json
-from materia_nb.engine.rules import Rules, SocketRules
+from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Pending, Session, branch_suffix, output_name, pending
 from materia_nb.engine.session_changes import NO_META, Answer
 from materia_nb.engine.state import CastState, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.interrupts import Stop
-from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.graph import Materia
 from materia_nb.secrets import scrubbed, scrubbed_json
-from materia_nb.store.files import CastLock, DiskError, changed_files, take_snapshot, to_bytes
+from materia_nb.store.files import CastLock, DiskError, changed_files, take_snapshot
 from materia_nb.store.files import Snapshot as Files
 from materia_nb.store.journal import Journal, Line, lines_of, read_journal
 from materia_nb.store.reader import read_session
 from materia_nb.store.reference import Difference
 from materia_nb.store.rundir import ArtifactWriter, RunDir
-from materia_nb.store.side_files import change_context, keep_envelope, missing_evidence
-from materia_nb.utilities.utility_step import command_record, run_utility, stdin_document
+from materia_nb.store.side_files import keep_beside, missing_evidence
+from materia_nb.utilities.utility_step import command_record, run_utility
 
 _LOOK_AGAIN_S = 0.002
 
@@ -100,8 +96,7 @@ class Runner:
         self.messages, self.differences = list(messages), tuple(differences)
         self.stops = Stops()
         self.attempts: object = None
-        self.watchers: list[Callable[[], None]] = []
-        self.listeners: list[Callable[[], None]] = []
+        self.followers = Followers(self.messages)
         self._artifacts = ArtifactWriter(files, rules)
         self._lock = threading.Lock()
         self._holder = 0
@@ -241,8 +236,8 @@ class Runner:
                 self._astray = False
             else:
                 self._write(lines, outcome.session)
-        if self.watchers:
-            self.tell()
+        if self.followers.watching:
+            self.followers.tell()
 
     def _write(self, lines: list[Line], session: Session) -> None:
         """Write what waits and these lines, then believe ``session``; if it cannot be written, go back to what was.
@@ -347,7 +342,7 @@ class Runner:
 
     def _run_utility(self, visit: Visit) -> None:
         materia, about = self.materia(visit), routing.about(self.rules, visit)
-        document = self._document(visit, materia)
+        document = document_of(self.rules, self.session, visit, project=self.project, run_dir=self.files.path)
         base = output_name(visit.socket, visit.visit, None, branch_suffix(len(self.session.abandoned)))
         name = self.files.write_json(f"{base}.input.json", document)
         self._log(ev.UtilityInput(about=about, visit=visit.visit, artifact=name, ts=now()))
@@ -376,23 +371,6 @@ class Runner:
         """Write an event that tells how a process is run, and changes nothing else."""
         self.keep(Outcome(self.session, (event,)))
 
-    def _document(self, visit: Visit, materia: Materia) -> dict[str, JSON]:
-        state, item = self.session.state, visit.item
-        return stdin_document(
-            materia=materia,
-            cwd=self.project,
-            run_dir=self.files.path,
-            request=state.request,
-            cast_id=self.files.path.name,
-            socket_id=visit.socket,
-            state=state.data,
-            item=item.value if item else None,
-            item_key=item.key if item else None,
-            item_label=item.label if item else None,
-            cursor=(item.cursor, item.position) if item else None,
-            cursors=state.cursors,
-        )
-
     def ask(self) -> None:
         """Ask the agent, or what is pinned, until the visit is done or a person must answer.
 
@@ -413,7 +391,7 @@ class Runner:
             agent: Agent = pinned or self.agents.for_turn(visit.socket, here.socket.materia.id)
             self.saying = []
             try:
-                answer = agent.answer(self._turn(visit, here))
+                answer = agent.answer(self._turn(visit))
                 if isinstance(answer, Asking):
                     self.do(decide.ask, [without_keys(call) for call in answer.calls])
                     return
@@ -429,8 +407,7 @@ class Runner:
                 return
             finally:
                 self.saying = []
-                if self.listeners:
-                    self.heard()
+                self.followers.hear()
             if reply is None:
                 return
             self.arrived(reply, pinned=pinned.name if pinned else None)
@@ -438,34 +415,14 @@ class Runner:
             if due and due[0].visit is not None and breaks():
                 return
 
-    def _turn(self, visit: Visit, here: SocketRules) -> Turn:
-        session, materia, item = self.session, here.socket.materia, visit.item
-        free = visit.mode in here.any_text  # anything may be said before the final answer
-        return Turn(
-            socket_id=visit.socket,
-            materia_id=materia.id,
-            materia_label=materia.label,
-            visit=visit.visit,
-            kind=turn_kind(visit.mode, first=not visit.drafts),
-            prompt=compact(self._document(visit, materia)) if here.socket.is_utility else session.asked,
-            conversation=session.said if session.spoken else (),
-            item_key=item.key if item else None,
-            item_label=item.label if item else None,
-            tools=materia.tools,
-            model=materia.model,
-            thinking=materia.thinking,
-            wants=None if free else here.wants,
-            schema=None if free else here.schema,
-            request=session.state.request,
-            cast_id=self.files.path.name,
+    def _turn(self, visit: Visit) -> Turn:
+        return turn_of(
+            self.rules,
+            self.session,
+            visit,
             project=self.project,
+            run_dir=self.files.path,
             stop=self.stop,
-            index=session.turns.get(visit.socket, 0),
-            materia_index=session.turns.get(f"materia {materia.id}", 0),
-            turn_of_visit=visit.turn,
-            grant=visit.grant if visit.grant and visit.grant.at(now() / 1000).standing == "PENDING" else None,
-            allowed=session.allowed,
-            calls=(*session.calls, *session.asking),
             tell=lambda telling: self._take(visit, telling),
         )
 
@@ -479,7 +436,7 @@ class Runner:
                 if fresh:
                     self.saying = []
                 self.saying.append(text)
-                self.heard()
+                self.followers.hear()
             case Called(call):
                 self.do(decide.called, without_keys(call))
             case Noted(text):
@@ -523,29 +480,14 @@ class Runner:
         return take_snapshot(self.project, self.files.path.parent)
 
     def keep_beside(self, visit: Visit, before: CastState) -> None:
-        """Keep what others than this cast read: the envelope, and what was learned about the project.
+        """Keep what others than this cast read, see :func:`~materia_nb.store.side_files.keep_beside`.
 
         The journal has it already, so a disk that refuses is told and stops nothing.
         """
-        here = self.rules.sockets[visit.socket]
-        reading = self.session.steps[-1].reading or (before.hold.reading if before.hold else None)
         try:
-            self.keep_envelope(visit, before)
-            if self.session.state.knowledge is not before.knowledge and reading is not None:
-                value = reading.value
-                change_context(
-                    self.files.path.parent,
-                    lambda stored: learned_from(self.rules, here, before, value, stored).knowledge,
-                )
+            keep_beside(self.files.path, self.rules, self.session, visit, before)
         except MateriaError as error:
             self.messages.append(" ".join(str(error).split()))
-
-    def keep_envelope(self, visit: Visit, before: CastState) -> None:
-        """Write the envelope of the latest output, where its protocol files one; ``before`` is the state that it came in."""
-        record = self.session.steps[-1]
-        done = self.session.state.at != visit or self.session.state.status in ("ready", "complete")
-        reading = record.reading or (before.hold.reading if before.hold else None)
-        keep_envelope(self.files.path, self.rules, before, visit, reading, record.ended or 0, done=done)
 
     def _fail(self, kind: str, message: str, hint: str) -> None:
         """Fail the waiting visit for a reason that the engine cannot know."""
@@ -571,90 +513,11 @@ class Runner:
         """Return the materia that is placed at the socket of a visit."""
         return self.rules.sockets[visit.socket].socket.materia
 
-    def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
-        """Call ``watcher`` after every change; returns a function that ends it."""
-        return _added(self.watchers, watcher)
-
-    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call ``listener`` whenever more of an answer has come (``saying``); returns a function that ends it.
-
-        It is called often and must be quick; one that raises is not called again.
-        """
-        return _added(self.listeners, listener)
-
-    # -- telling --------------------------------------------------------------------------
-
-    def tell(self) -> None:
-        """Tell the watchers that something changed."""
-        self._call(self.watchers, "following")
-
-    def heard(self) -> None:
-        """Tell the listeners that more of an answer has come."""
-        self._call(self.listeners, "listening to")
-
-    def _call(self, views: list[Callable[[], None]], what: str) -> None:
-        """Call views; one that raises is not called again."""
-        for view in tuple(views):
-            try:
-                view()
-            except Exception as error:  # noqa: BLE001 - a view must not break the cast
-                if view in views:
-                    views.remove(view)
-                told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-                self.messages.append(f"A view stopped {what} the cast: {told}")
-
     def close(self) -> None:
         """Let go of the journal and the lock."""
         self.journal = None
         self._artifacts.stop()
         self._close()
-
-
-def now() -> int:
-    """Return the time in milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000
-
-
-def clean(text: str) -> str:
-    """Return text as UTF-8 can keep it."""
-    return to_bytes(text).decode()
-
-
-def given(answer: str | Mapping[str, JSON]) -> str | dict[str, JSON]:
-    """Return an answer that a person gave as it is sent on: an object as a dict of its own."""
-    return dict(answer) if isinstance(answer, Mapping) else answer
-
-
-def redacted(text: str) -> str:
-    """Return what an agent or a process said without keys, as UTF-8 can keep it."""
-    return scrubbed(to_bytes(text).decode())
-
-
-def without_keys(call: ToolCall) -> ToolCall:
-    """Cut keys out of a call: of what was asked for, said beside it, and told of it."""
-    return replace(
-        call,
-        args=scrubbed_json(dict(call.args)),
-        said=scrubbed(call.said),
-        result=call.result and scrubbed(call.result),
-    )
-
-
-def over(session: Session) -> MateriaError:
-    """Return the error of going on with a cast that is over or held."""
-    state = session.state
-    failure, hold = state.failure, state.hold if state.status == "held" else None
-    if hold is not None:
-        ways = "approve or deny" if hold.needs == "consent" else "answer"
-        return MateriaError(
-            f"The cast is held ({hold.action}): {hold.reason}",
-            where=state.at.socket if state.at else None,
-            hint=f"{ways}, decide in the agent's place, correct its output (recommit), or abort",
-            kind="held",
-        )
-    if failure is None:
-        return MateriaError("The cast is complete.", hint="cast again to start another", kind="over")
-    return MateriaError(failure.message, where=failure.socket, hint=failure.hint, kind=failure.kind)
 
 
 def let_go(journal: Journal | None, lock: CastLock | None) -> None:
@@ -663,8 +526,3 @@ def let_go(journal: Journal | None, lock: CastLock | None) -> None:
         journal.close()
     if lock is not None:
         lock.release()
-
-
-def _added(views: list[Callable[[], None]], view: Callable[[], None]) -> Callable[[], None]:
-    views.append(view)
-    return lambda: views.remove(view) if view in views else None

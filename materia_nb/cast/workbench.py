@@ -8,9 +8,8 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import Agent
-from materia_nb.agents.notebook_agents import RecordedAgent
+from materia_nb.agents.notebook_agents import AgentTable, RecordedAgent
 from materia_nb.cast import Cast, Prepared
 from materia_nb.cast.answerers import Answerers, BenchPin
 from materia_nb.cast.library import Library, copy_scripts, spoken
@@ -18,8 +17,7 @@ from materia_nb.cast.listing import CastList
 from materia_nb.cast.project_casts import ProjectCasts
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.cast.views.compare_view import CompareView, LoadoutCompareView, ReplaysView, StepCompareView
-from materia_nb.cast.views.insight_views import ExploreView, RehearsalView
-from materia_nb.cast.views.loadout_views import LoadoutView
+from materia_nb.cast.views.loadout_views import ExploreView, LoadoutView, RehearsalView
 from materia_nb.cast.views.tables import FoundView
 from materia_nb.engine.labels import Label
 from materia_nb.engine.outcome import PREVIOUS
@@ -36,11 +34,10 @@ from materia_nb.sharing import Progress
 from materia_nb.store.catalogue import CastEntry
 
 if TYPE_CHECKING:
+    from materia_nb.cast.gallery import Gallery, Opened
     from materia_nb.cast.quests import QuestBoard
     from materia_nb.cast.sweep.results import Sweep
     from materia_nb.cast.sweep.verdicts import Check
-    from materia_nb.gallery import Gallery
-    from materia_nb.gallery.opening import Opened
     from materia_nb.loadout.design import Design
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -240,7 +237,7 @@ class Workbench:
         """Return an agent that answers as in an earlier cast.
 
         Args:
-            reference: the file of a recording (``save_recording``), or a cast as :meth:`open` takes it.
+            reference: the file of a recording (``cast.export.recording``), or a cast as :meth:`open` takes it.
 
         Raises:
             MateriaError: there is no such file or cast, or it is no recording (``bad_recording``).
@@ -376,8 +373,7 @@ class Workbench:
         Raises:
             MateriaError: there is no such card (``unknown_card``), or there is such a file (``exists``).
         """
-        from materia_nb.gallery import gallery
-        from materia_nb.gallery.opening import open_card
+        from materia_nb.cast.gallery import gallery, open_card
 
         return gallery() if name is None else open_card(gallery()[name], self.project)
 
@@ -449,11 +445,10 @@ class Workbench:
         Raises:
             MateriaError: a loadout has problems, a name is unknown, or what is asked for makes no grid (``usage``).
         """
-        from materia_nb.cast.sweep.datasets import checks_of, is_dataset, requests_of
         from materia_nb.cast.sweep.grid import Grid
         from materia_nb.cast.sweep.results import FIELDS
         from materia_nb.cast.sweep.sweeping import sweep
-        from materia_nb.cast.sweep.verdicts import named_checks
+        from materia_nb.cast.sweep.verdicts import checks_of, is_dataset, named_checks, requests_of
 
         names = (
             [loadouts] if isinstance(loadouts, str) else list(loadouts or [self.library.needs(self.chosen)])

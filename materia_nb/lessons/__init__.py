@@ -5,13 +5,13 @@ when every question is answered, and answered rightly. The answers that a lesson
 so that nobody reads them by accident. ``exercise`` draws a loadout and questions from a seed, and brings no answers; ``clinic`` admits a mistake of the gallery.
 """
 
-from materia_nb.lessons.checks import Sealed, check, seal, sealed
-from materia_nb.lessons.clinic import Patient, clinic
-from materia_nb.lessons.guessbook import progress
+from materia_nb.lessons.checks import Sealed, check, progress, seal, sealed
 from materia_nb.lessons.questions import (
+    Patient,
     PredictionView,
     Question,
     RouteView,
+    clinic,
     predict,
     question,
 )

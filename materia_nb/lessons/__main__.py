@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from materia_nb.errors import MateriaError
-from materia_nb.lessons import assignments, guessbook
+from materia_nb.lessons import assignments, checks
 
 PROGRAM = "python -m materia_nb.lessons"
 
@@ -31,8 +31,8 @@ def main(arguments: Sequence[str]) -> int:
             for path in assignments.release(given.folder, given.lessons):
                 print(path)
         else:
-            found = guessbook.merge(given.files)
-            print(guessbook.as_csv(found) if given.csv else repr(guessbook.class_table(found)))
+            found = checks.merge(given.files)
+            print(checks.as_csv(found) if given.csv else repr(checks.class_table(found)))
     except MateriaError as error:
         print(error, file=sys.stderr)
         return 1

@@ -22,8 +22,7 @@ from materia_nb.loadout.graph import (
 )
 from materia_nb.loadout.layers import Layer, LayeredConfig, load_layers
 from materia_nb.loadout.report import LoadoutError, Problem, Report
-from materia_nb.loadout.resolve import active_loadout, build_graph
-from materia_nb.loadout.validate import check_config
+from materia_nb.loadout.resolve import active_loadout, build_graph, check_config
 from materia_nb.loadout.vocabulary import CONDITIONS, Condition
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from materia_nb.loadout.config_files import ENDINGS, KIND, expanded, read_config
 from materia_nb.loadout.facts import Object, as_object, is_object
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.report import Report, shown
-from materia_nb.loadout.resolve import active_loadout, build_graph
-from materia_nb.loadout.validate import check_config
+from materia_nb.loadout.resolve import active_loadout, build_graph, check_config
 
 LayerName: TypeAlias = Literal["bundled", "profile", "project", "environment", "given", "notebook"]
 Kind: TypeAlias = Literal["loadout", "materia", "setting"]

@@ -12,8 +12,9 @@ from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from materia_nb.engine.entering import turn_facts
+from materia_nb.engine.entering import learned_from, turn_facts
 from materia_nb.engine.rules import Rules
+from materia_nb.engine.session import Session
 from materia_nb.engine.state import CastState, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.envelope import names
@@ -83,32 +84,46 @@ def file_within(text: str, project: Path, run_dir: Path) -> str | None:
     return found.relative_to(root).as_posix()
 
 
-def keep_envelope(
-    run_dir: Path,
-    rules: Rules,
-    state: CastState,
-    visit: Visit,
-    reading: Reading | None,
-    ts: int,
-    *,
-    done: bool,
-) -> None:
-    """Write the envelope of a visit: as a draft until the socket is completed, then under its final name.
+def keep_beside(run_dir: Path, rules: Rules, session: Session, visit: Visit, before: CastState) -> None:
+    """Write what follows from the latest output for others: its envelope, and what it taught about the project.
 
     Args:
         run_dir: the cast's directory.
         rules: what the cast runs by.
-        state: the state in which the output was read.
-        visit: which visit.
-        reading: what was made of the output; without an object in it nothing is written.
-        ts: when, in milliseconds.
-        done: whether the socket is completed.
+        session: the cast with that output.
+        visit: the visit that gave it.
+        before: the state that it came in.
+
+    Raises:
+        MateriaError: a file cannot be written, or what is kept about the project is damaged.
+    """
+    keep_envelope(run_dir, rules, session, visit, before)
+    reading = _reading_of(session, before)
+    if session.state.knowledge is not before.knowledge and reading is not None:
+        here = rules.sockets[visit.socket]
+        change_context(
+            run_dir.parent,
+            lambda stored: learned_from(rules, here, before, reading.value, stored).knowledge,
+        )
+
+
+def _reading_of(session: Session, before: CastState) -> Reading | None:
+    return session.steps[-1].reading or (before.hold.reading if before.hold else None)
+
+
+def keep_envelope(run_dir: Path, rules: Rules, session: Session, visit: Visit, before: CastState) -> None:
+    """Write the envelope of the latest output: as a draft until its socket is completed, then under its final name.
+
+    Nothing is written where the protocol files none, or where there is no object in the output. The arguments are
+    those of :func:`keep_beside`.
     """
     here = rules.sockets[visit.socket]
+    reading = _reading_of(session, before)
     if here.filing is None or reading is None or not isinstance(reading.value, dict):
         return
-    facts = turn_facts(rules, here, state, visit)
-    timestamp = datetime.fromtimestamp(ts / 1000, UTC).isoformat(timespec="milliseconds")
+    facts = turn_facts(rules, here, before, visit)
+    ended, state = session.steps[-1].ended or 0, session.state
+    timestamp = datetime.fromtimestamp(ended / 1000, UTC).isoformat(timespec="milliseconds")
     value = here.filing.filed(reading.value, {**facts.meta, "timestamp": timestamp})
     step = step_names(tuple(rules.sockets))[visit.socket]
     found = names(str(run_dir), _safe(facts.meta["flow_key"]), step, _safe(facts.meta["agent_key"]))
@@ -117,7 +132,7 @@ def keep_envelope(
     with disk(draft, "write the envelope"):
         draft.parent.mkdir(parents=True, exist_ok=True)
         replace_file(draft, json_bytes(value, indent=2))
-        if done:
+        if state.at != visit or state.status in ("ready", "complete"):
             draft.replace(final)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.views.status import tried_words
-from materia_nb.display.calls import JUDGED
 from materia_nb.display.escape import part, plain
+from materia_nb.display.sections import JUDGED
 from materia_nb.engine import outputs
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import NotJson, strict_json
@@ -28,7 +28,7 @@ from materia_nb.widgets.blocks import (
     pre,
     table,
 )
-from materia_nb.widgets.standing import asked_key, names_of
+from materia_nb.widgets.cast_slices import asked_key, names_of
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast

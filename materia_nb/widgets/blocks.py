@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
-from materia_nb.display.calls import JUDGED, call_outcome
 from materia_nb.display.escape import part, plain
+from materia_nb.display.sections import JUDGED, call_outcome
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.handoff import Issue
 from materia_nb.jsonvalue import JSON, compact, pretty

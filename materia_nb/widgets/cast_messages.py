@@ -14,17 +14,17 @@ from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import MISSING, get_path, pretty
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import checked, items_text, only_text, typed_value, verdict_text
+from materia_nb.widgets.cast_slices import asked_key
 from materia_nb.widgets.inspector_blocks import check_element, stops_at
 from materia_nb.widgets.inspector_tabs import TABS
-from materia_nb.widgets.standing import asked_key
 from materia_nb.widgets.state_and_items import base_of, changed_blocks, issues_of, rebuilt
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.widgets.base import Runs
+    from materia_nb.widgets.cast_slices import StepRows
     from materia_nb.widgets.inspector_blocks import Element
-    from materia_nb.widgets.step_rows import StepRows
 
 Values = Mapping[str, Any]
 _MOST_FIRST: Final = 20

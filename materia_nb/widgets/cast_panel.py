@@ -22,13 +22,12 @@ from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.widgets.base import Panel, Runs, css, runs_of, show_html, show_panel, told_of
 from materia_nb.widgets.blocks import bounded
 from materia_nb.widgets.cast_messages import CastMessages
+from materia_nb.widgets.cast_slices import StepRows, bar_state, compare_state, timeline_state
 from materia_nb.widgets.designing import Designing
 from materia_nb.widgets.frontend import Front
 from materia_nb.widgets.inspector_blocks import Element, check_element
 from materia_nb.widgets.inspector_tabs import inspector_state
-from materia_nb.widgets.standing import bar_state
 from materia_nb.widgets.state_and_items import items_state
-from materia_nb.widgets.step_rows import StepRows, compare_state, timeline_state
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -106,7 +105,7 @@ class CastPanel(Panel):
 
     def _follow(self, cast: Cast) -> None:
         self.follow(cast)
-        self.at_close(cast.runner.listen(self.later))
+        self.at_close(cast.runner.followers.listen(self.later))
         self.at_close(runs_of(cast).watch(self._ran))
 
     def recorded(self) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from materia_nb.cast.listing import way_words
 from materia_nb.cast.views.status import loop_progress, marks_of
-from materia_nb.display.calls import layers_html
 from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import (
     Link,
@@ -20,6 +19,7 @@ from materia_nb.display.graph_parts import (
     who_words,
 )
 from materia_nb.display.html import Html, html_join, html_json, html_panel, html_pre, html_table, html_text
+from materia_nb.display.sections import layers_html
 from materia_nb.engine import entering
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from materia_nb.cast.breakpoint import BreakKind, Breakpoint
 from materia_nb.cast.listing import way_words
-from materia_nb.cast.views.handoff_view import HandoffView, TranslationView
 from materia_nb.cast.views.status import loop_progress, marks_of
+from materia_nb.cast.views.step_views import HandoffView, TranslationView
 from materia_nb.display.escape import part, plain
 from materia_nb.display.graph_parts import (
     END_SIGN,
@@ -41,8 +41,8 @@ from materia_nb.widgets.blocks import (
     socket_definition,
     table,
 )
+from materia_nb.widgets.cast_slices import names_of
 from materia_nb.widgets.picks import link_title
-from materia_nb.widgets.standing import names_of
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot

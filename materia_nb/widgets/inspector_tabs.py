@@ -11,6 +11,7 @@ from materia_nb.display.graph_parts import Marks, who_words
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import answer_state
 from materia_nb.widgets.blocks import Block, head, line
+from materia_nb.widgets.cast_slices import names_of
 from materia_nb.widgets.inspector_blocks import (
     Element,
     about,
@@ -24,7 +25,6 @@ from materia_nb.widgets.inspector_blocks import (
     stops_at,
     why_blocks,
 )
-from materia_nb.widgets.standing import names_of
 from materia_nb.widgets.state_and_items import changed_blocks, limit_blocks, tree_of
 
 if TYPE_CHECKING:

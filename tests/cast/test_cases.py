@@ -16,7 +16,7 @@ from materia_nb.errors import MateriaError
 @pytest.fixture
 def case(cast, tmp_path):
     cast.run()
-    return cast.save_test(tmp_path / "cases" / "retry")
+    return cast.export.test(tmp_path / "cases" / "retry")
 
 
 def changed(path, change):
@@ -54,7 +54,7 @@ def test_a_case_can_follow_a_config_file_and_tells_how_its_loadout_differs(cast,
     document = json.loads((cast.run_dir / "config.resolved.json").read_text())
     config = tmp_path / "mine.json"
     config.write_text(json.dumps(document))
-    case = read_case(cast.save_test(tmp_path / "cases" / "follow", follows=config))
+    case = read_case(cast.export.test(tmp_path / "cases" / "follow", follows=config))
     assert case.check() == []
     document["loadouts"]["Plan-Build-Eval"]["sockets"]["Socket-3"]["edges"][1]["to"] = "end"
     config.write_text(json.dumps(document))
@@ -67,13 +67,13 @@ def test_edits_and_corrections_of_a_person_are_part_of_a_case(cast, tmp_path):
     cast.run(steps=2)
     cast.edit.recommit({"satisfied": True, "context": "good"})
     cast.run()
-    assert read_case(cast.save_test(tmp_path / "edited")).check() == []
+    assert read_case(cast.export.test(tmp_path / "edited")).check() == []
 
 
 def test_a_cast_that_waits_is_a_test_of_the_way_to_there(cast, tmp_path):
     cast.run(steps=3)
     cast.enter()
-    assert read_case(cast.save_test(tmp_path / "half")).check() == []
+    assert read_case(cast.export.test(tmp_path / "half")).check() == []
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "materia-nb case 1"}'])

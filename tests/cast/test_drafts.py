@@ -7,9 +7,9 @@ import pytest
 import cast_helpers as h
 from materia_nb.agents.interface import AgentError
 from materia_nb.cast import open_cast, resume_cast
-from materia_nb.cast.views.handoff_view import HandoffView
+from materia_nb.cast.views.step_views import HandoffView
 from materia_nb.cast.views.tables import budget_view
-from materia_nb.widgets.step_rows import StepRows
+from materia_nb.widgets.cast_slices import StepRows
 
 DONE = '{"satisfied": true, "context": "done"}'
 

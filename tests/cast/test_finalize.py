@@ -11,13 +11,12 @@ from builders import YES, Play, asks, at, config, edge, say
 from materia_nb.agents.interface import AgentError, Reply, Turn, Usage
 from materia_nb.agents.notebook_agents import RecordedAgent
 from materia_nb.cast import open_cast, resume_cast
-from materia_nb.cast.views.handoff_view import HandoffView
 from materia_nb.cast.views.status import StatusView
-from materia_nb.cast.views.step_views import PromptView
+from materia_nb.cast.views.step_views import HandoffView, PromptView
 from materia_nb.engine.entering import agent_id
 from materia_nb.handoff.protocol import WORK_IS_OVER
 from materia_nb.loadout import build_graph
-from materia_nb.loadout.validate import check_config
+from materia_nb.loadout.resolve import check_config
 from model_helpers import agent as model_agent
 from model_server import says, serving
 from protocol_helpers import block, contract, envelope

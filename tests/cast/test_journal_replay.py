@@ -10,7 +10,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cast_helpers as h
@@ -307,7 +307,7 @@ def test_hypothesis_finds_loadouts_that_can_be_cast():
     valid = []
 
     @given(document=configs())
-    @settings(max_examples=50, database=None)
+    @settings(max_examples=50, database=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
     def collect(document):
         with contextlib.suppress(LoadoutError):
             valid.append(h.plan(Path(), document))

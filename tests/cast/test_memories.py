@@ -8,7 +8,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.cast import open_cast
-from materia_nb.cast.views.handoff_view import HandoffView
+from materia_nb.cast.views.step_views import HandoffView
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import protocol
 from materia_nb.store.side_files import change_context, missing_evidence, read_context

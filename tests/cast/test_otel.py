@@ -56,7 +56,7 @@ def cast(tmp_path, monkeypatch):
 
 def sent(cast, **how):
     exporter = InMemorySpanExporter()
-    count = cast.to_otel(exporter, **how)
+    count = cast.export.otel(exporter, **how)
     spans = exporter.get_finished_spans()
     assert len(spans) == count
     return {span.context.span_id: span for span in spans}
@@ -184,7 +184,7 @@ def collector():
 
 def test_a_collector_gets_them(cast, collector):
     address, got = collector
-    count = cast.to_otel(endpoint=f"{address}/v1/traces", headers={"x-team": "rain"})
+    count = cast.export.otel(endpoint=f"{address}/v1/traces", headers={"x-team": "rain"})
     ((request, headers),) = got
     (resource,) = request.resource_spans
     facts = {one.key: one.value.string_value for one in resource.resource.attributes}
@@ -199,7 +199,7 @@ def test_a_collector_gets_them(cast, collector):
 def test_a_collector_that_does_not_take_them_is_an_error(cast, collector):
     address, got = collector
     with pytest.raises(MateriaError, match="not taken") as caught:
-        cast.to_otel(endpoint=f"{address}/elsewhere")
+        cast.export.otel(endpoint=f"{address}/elsewhere")
     assert (caught.value.kind, got) == ("not_exported", [])
 
 

@@ -131,7 +131,7 @@ def test_a_visit_that_the_other_cast_did_not_have_fails_and_says_so(bench):
 def test_a_recording_file_can_be_pinned(bench, project):
     earlier = bench.cast("go", pins={"Count": PIN})
     earlier.run()
-    earlier.save_recording(project / "r.json")
+    earlier.export.recording(project / "r.json")
     cast = bench.cast("again", pins={"Count": PIN, "Tell": "recorded:r.json"})
     cast.run()
     assert cast.steps[1].output == earlier.steps[1].output

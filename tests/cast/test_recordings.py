@@ -53,7 +53,7 @@ def compared(cast):
 def test_a_recording_answers_a_cast_as_it_was(wb, tmp_path):
     first = wb.cast("do it", agents={"*": Model()})
     assert first.run() == "complete"
-    path = first.save_recording(tmp_path / "recordings" / "one.json")
+    path = first.export.recording(tmp_path / "recordings" / "one.json")
     again = wb.cast("do it", agents={"*": f"recorded:{path.relative_to(tmp_path)}"})
     assert again.run() == "complete"
     assert compared(again) == compared(first)
@@ -74,7 +74,7 @@ def test_a_cast_on_disk_is_a_recording_too(wb):
 def test_a_recording_tells_nothing_of_the_machine(wb, tmp_path):
     first = wb.cast("do it", agents={"*": Model()})
     first.run()
-    text = first.save_recording(tmp_path / "one.json").read_text()
+    text = first.export.recording(tmp_path / "one.json").read_text()
     assert str(tmp_path) not in text
     assert first.id not in text
     assert recording_of(first.now)["format"] == FORMAT

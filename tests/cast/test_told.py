@@ -10,9 +10,8 @@ import cast_helpers as h
 from display_hostile import HOSTILE
 from materia_nb.agents import Turn
 from materia_nb.cast import open_cast
-from materia_nb.cast.views.handoff_view import HandoffView
 from materia_nb.cast.views.status import StatusView
-from materia_nb.cast.views.step_views import PromptView, StepView, cast_page_html
+from materia_nb.cast.views.step_views import HandoffView, PromptView, StepView, cast_page_html
 from materia_nb.display.html import html_fold
 
 AUTO_PLAN = {

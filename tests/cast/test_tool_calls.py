@@ -235,7 +235,7 @@ def test_what_is_said_while_it_comes_is_heard_and_not_kept(tmp_path):
 
     agent = Talker()
     cast = start(tmp_path, agent)
-    stop = cast.runner.listen(lambda: heard.append(cast.now.saying))
+    stop = cast.runner.followers.listen(lambda: heard.append(cast.now.saying))
     cast.step()
     assert heard == ["on", "once", "once more", "again", ""]
     assert cast.now.saying == ""
@@ -401,7 +401,7 @@ def test_a_listener_that_went_and_raises_does_no_harm(tmp_path):
         stop()
         raise RuntimeError("gone")
 
-    stop = cast.runner.listen(leave)
+    stop = cast.runner.followers.listen(leave)
     assert cast.step().output == "said"
     assert "gone" in cast.runner.messages[-1]
 

@@ -10,7 +10,7 @@ import cast_helpers as h
 from materia_nb.agents.interface import Asking
 from materia_nb.cast.views.status import CastView, StatusView
 from materia_nb.cast.views.step_views import StepView
-from materia_nb.display.calls import JUDGED, call_words, calls_html, calls_text
+from materia_nb.display.sections import JUDGED, call_words, calls_html, calls_text
 from materia_nb.engine.conversation import ToolCall
 
 

@@ -13,7 +13,7 @@ from magics_helpers import new_shell
 from materia_nb.errors import MateriaError
 from materia_nb.insight.why import STOP, guesses, judge, known_guess, upcoming
 from materia_nb.lessons import Question, predict, question, seal, sealed
-from materia_nb.lessons.guessbook import guesses_file, read_guesses
+from materia_nb.lessons.checks import guesses_file, read_guesses
 from materia_nb.widgets.base import runs_of, widgets_in
 from materia_nb.widgets.predict import PredictPanel
 

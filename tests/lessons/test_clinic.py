@@ -6,8 +6,8 @@ import copy
 
 import pytest
 
+from materia_nb.cast.gallery import gallery
 from materia_nb.errors import MateriaError
-from materia_nb.gallery import gallery
 from materia_nb.lessons import clinic
 
 MISTAKES = gallery().of("mistake")

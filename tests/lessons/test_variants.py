@@ -11,7 +11,7 @@ from magics_helpers import line
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.lessons import Question, check, exercise, predict
-from materia_nb.lessons.guessbook import as_csv, class_table, guesses_file, merge, read_guesses, scores
+from materia_nb.lessons.checks import as_csv, class_table, guesses_file, merge, read_guesses, scores
 from materia_nb.lessons.variants import TOPICS
 
 topics = pytest.mark.parametrize("topic", list(TOPICS))

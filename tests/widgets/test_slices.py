@@ -12,6 +12,7 @@ import cast_helpers as h
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import MISSING, replaced, same
 from materia_nb.widgets import frontend
+from materia_nb.widgets.cast_slices import TAIL, StepRows, timeline_state
 from materia_nb.widgets.state_and_items import (
     aliases,
     base_of,
@@ -21,7 +22,6 @@ from materia_nb.widgets.state_and_items import (
     rebuilt,
     tree_of,
 )
-from materia_nb.widgets.step_rows import TAIL, StepRows, timeline_state
 
 # -- steps ----------------------------------------------------------------------------------------
 
@@ -45,7 +45,7 @@ def test_rows_are_made_once_and_a_step_is_found_by_its_words(cast):
 
 def test_of_many_steps_only_the_latest_are_told_and_a_view_asks_for_the_others(cast, monkeypatch):
     cast.run()
-    monkeypatch.setattr("materia_nb.widgets.step_rows.TAIL", 3)
+    monkeypatch.setattr("materia_nb.widgets.cast_slices.TAIL", 3)
     rows = StepRows(cast)
     told = timeline_state(rows, None, alive=True, busy=False)
     assert TAIL > 3

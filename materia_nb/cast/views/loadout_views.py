@@ -1,23 +1,29 @@
-"""Loadouts and what they are made of: the graph or its problems, where each field comes from, who answers."""
+"""Loadouts and what is known of them before they are cast: the graph or its problems, fields, who answers; explored, odds, rehearsed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from statistics import mean
+from typing import Any, Final, Literal, Self
 
-from materia_nb.agents.agent_table import AgentTable
+from materia_nb.agents.notebook_agents import AgentTable
+from materia_nb.cast.cases import case_of, relative_to, write_case
 from materia_nb.display.bundle import GraphPicture, Shown, Table, bundle, picture
-from materia_nb.display.escape import plain, shorten
-from materia_nb.display.graph_parts import Marks
-from materia_nb.display.html import (
-    Html,
-    html_alert,
-    html_table,
-)
+from materia_nb.display.escape import part, plain, shorten
+from materia_nb.display.graph_parts import Marks, Route
+from materia_nb.display.html import Html, html_alert, html_join, html_lines, html_table
 from materia_nb.display.svg import graph_svg
-from materia_nb.display.text import graph_text
+from materia_nb.display.text import graph_text, table
+from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError, counted
-from materia_nb.jsonvalue import pretty
+from materia_nb.insight.answers import strangers
+from materia_nb.insight.explore import Exploration, played
+from materia_nb.insight.odds import Chances, Odds, PerSocket
+from materia_nb.insight.rehearse import Rehearsal
+from materia_nb.insight.space import COMPLETE, HELD, UNTIMED, Bounds, Taken
+from materia_nb.jsonvalue import JSON, pretty
 from materia_nb.loadout.facts import as_object, materia_group, materia_kind
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.layers import LayeredConfig
@@ -160,3 +166,234 @@ def agents_view(agents: AgentTable) -> Table:
     """Who answers what."""
     rows = [(one.name or "everyone else", one.agent) for one in agents.describe()]
     return Table(("materia or socket", "answered by"), rows)
+
+
+_ENDS: Final = {COMPLETE: "come to its end", HELD: "be held for a person"}
+_SHOWN: Final = 60
+"""Rows of one table that are shown."""
+
+Rows = Sequence[Sequence[object]]
+
+
+class _View(Shown):
+    """Lines and tables under a picture of the loadout, the same in text and in HTML."""
+
+    graph: Graph
+
+    @property
+    def marks(self) -> Marks:
+        """What is laid over the picture."""
+        raise NotImplementedError
+
+    @property
+    def picture(self) -> GraphPicture:
+        """The loadout with what was found laid over it, as ``svg``, ``text`` and ``mermaid`` source."""
+        return GraphPicture(self.graph, self.marks)
+
+    def _parts(self) -> Iterable[str | tuple[Sequence[str], Rows]]:
+        """Lines of text, and tables as (headers, rows)."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return "\n".join(
+            one if isinstance(one, str) else f"\n{table(one[1][:_SHOWN], one[0])}\n" for one in self._parts()
+        ).rstrip()
+
+    def _show(self) -> dict[str, Any]:
+        svg = graph_svg(self.graph, self.marks)
+        parts = [
+            html_lines([one])
+            if isinstance(one, str)
+            else html_table(one[0], [[str(cell) for cell in row] for row in one[1][:_SHOWN]])
+            for one in self._parts()
+        ]
+        return picture(repr(self), svg, html=f"{svg}{html_join(parts)}")
+
+
+class ExploreView(_View, Exploration):
+    """An exploration that shows itself: what can happen, how soon, and on the graph what is never taken.
+
+    Args:
+        graph: the loadout.
+        items: how long the lists are that are tried.
+        bounds: where the search stops early.
+        document: the config of the loadout, which the tests that are saved hold.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        items: Sequence[int] | int = range(4),
+        bounds: Bounds = UNTIMED,
+        document: Mapping[str, JSON] | None = None,
+    ) -> None:
+        super().__init__(graph, items, bounds)
+        self._document = document
+
+    def save_tests(self, folder: str | Path, *, follows: str | Path | None = None) -> list[Path]:
+        """Write one case for each way to end, the shortest to each, and return their paths; ``pytest`` runs them.
+
+        A case is named after how it ends, and where. It holds as long as the loadout goes that way with these
+        answers; nothing runs. Cases of the same names are written over, others stay.
+
+        Args:
+            folder: where they are written.
+            follows: the config file whose loadout of that name is tested, as it is then; the loadout as it is
+                now, kept in the cases, if left out.
+
+        Raises:
+            MateriaError: the search saw no end; an agent speaks a protocol whose answers cannot be made, or the
+                exploration is not of ``wb.explore`` (``no_test``); they cannot be written.
+        """
+        if self._document is None:
+            raise MateriaError("Its config is not known.", hint="use wb.explore", kind="no_test")
+        if others := strangers(self.graph):
+            raise MateriaError(
+                f"The answers that were tried are not in the form that {', '.join(others)} wants.",
+                hint="cast.export.test writes a case of any protocol",
+                kind="no_test",
+            )
+        rules, target = Rules(self.graph), Path(folder).absolute()
+        ends = list(self.ways_to_end())
+        if not ends:
+            raise MateriaError(
+                "No end was seen.", hint="explore with larger states= and seconds=", kind="no_test"
+            )
+        names: dict[str, int] = {}
+        written = []
+        for end, socket, witness in ends:
+            name = end if socket is None else f"{end}-at-{socket}"  # ids of sockets are safe names
+            names[name.casefold()] = count = names.get(name.casefold(), 0) + 1  # a disk may not tell A from a
+            case = case_of(rules, played(rules, witness), self._document, relative_to(target, follows))
+            written.append(write_case(target / (name if count == 1 else f"{name}-{count}"), case))
+        return written
+
+    def odds(
+        self,
+        satisfied: Chances = 0.5,
+        items: int = 3,
+        *,
+        tokens: PerSocket | None = None,
+        cost: PerSocket | None = None,
+    ) -> OddsView:
+        """Return how likely each end is and how many turns it takes on average; see :meth:`Exploration.odds`."""
+        return OddsView.of(super().odds(satisfied, items, tokens=tokens, cost=cost))
+
+    @property
+    def marks(self) -> Marks:
+        """What no way takes or visits."""
+        ids = {self._name(route): (route.source, route.edge_id) for route in self._routes()}
+        never: list[Route] = [
+            (one[0], one[1] - 1) if isinstance(one, tuple) else ids[one] for one in self.never
+        ]
+        return Marks(never=frozenset(never), unreached=frozenset(self.unreached))
+
+    def _parts(self) -> Iterable[str | tuple[Sequence[str], Rows]]:
+        lengths = ", ".join(str(one) for one in self.items)
+        yield f"{part(self.graph.name)}, lists of {lengths}: {self.states:,} states"
+        yield from self.notes
+        if self.complete_search:
+            most = self.most_turns()
+            yield f"agents have at most {'any number of' if most is None else most} turns, repairs aside"
+        yield (
+            ("it can", "at", "first after"),
+            [
+                (
+                    _ENDS.get(end, f"fail: {end}"),
+                    ", ".join(sockets),
+                    _visits(len(self.witness(end).route)),
+                )
+                for end, sockets in self.ends.items()
+            ],
+        )
+        if self.stalls:
+            yield f"it can come where no end is reached any more: {', '.join(self.stalls)}"
+        word = "never" if self.certain else "not seen to be"
+        if self.unreached:
+            yield f"{word} visited: {', '.join(part(one) for one in self.unreached)}"
+        rows = [self._never_row(one) for one in self.never]
+        yield (("way", "when", "to"), rows) if rows else "every edge and exit can be taken"
+        if rows:
+            yield f"these are {word} taken"
+
+    def _never_row(self, taken: Taken) -> tuple[str, str, str]:
+        if isinstance(taken, tuple):
+            edge = self.graph.sockets[taken[0]].edges[taken[1] - 1]
+            return f"edge {taken[1]} of {taken[0]}", edge.when, edge.to
+        route = next(one for one in self._routes() if self._name(one) == taken)
+        return f"exit {taken} of loop {route.loop}", route.condition, route.target
+
+
+class OddsView(_View, Odds):
+    """Odds that show themselves."""
+
+    @classmethod
+    def of(cls, odds: Odds) -> Self:
+        """Return the same odds as a view."""
+        return cls(**{one.name: getattr(odds, one.name) for one in fields(odds)})
+
+    @property
+    def marks(self) -> Marks:
+        """How often each socket is visited on average, rounded."""
+        return Marks(visits={socket: round(count) for socket, count in self.visits.items()})
+
+    def _parts(self) -> Iterable[str | tuple[Sequence[str], Rows]]:
+        yield f"{part(self.graph.name)}, lists of {self.items}: exact odds"
+        yield ("end", "chance"), [(end, f"{chance:.2%}") for end, chance in self.ends.items()]
+        yield f"{self.turns:.2f} turns of agents on average"
+        if self.tokens is not None:
+            yield f"{self.tokens:,.0f} tokens on average"
+        if self.cost is not None:
+            yield f"a cost of {self.cost:,.4f} on average"
+        rows = []
+        for socket, visits in self.visits.items():
+            moved = self.moves.get(socket)
+            rows.append(
+                (
+                    socket,
+                    f"{visits:.2f}",
+                    f"{self.satisfied[socket]:.2f}" if socket in self.satisfied else "",
+                    "" if moved is None else f"{moved.complete / 100:+.2%}",
+                    "" if moved is None else f"{moved.turns / 100:+.3f}",
+                )
+            )
+        yield ("socket", "visits", "satisfied", "complete, for +0.01", "turns, for +0.01"), rows
+
+
+class RehearsalView(_View, Rehearsal):
+    """A rehearsal that shows itself: ends, turns, and on the graph how often each way was taken."""
+
+    @classmethod
+    def of(cls, rehearsal: Rehearsal) -> Self:
+        """Return the same rehearsal as a view."""
+        return cls(**{one.name: getattr(rehearsal, one.name) for one in fields(rehearsal)})
+
+    @property
+    def marks(self) -> Marks:
+        """How often each socket was visited and each edge was taken, in all casts together."""
+        return Marks(visits=self.visits, traversals=self.traversals)
+
+    def _parts(self) -> Iterable[str | tuple[Sequence[str], Rows]]:
+        yield f"{part(self.graph.name)}, lists of {self.items}: {self.n:,} casts by chance, seed {self.seed}"
+        yield ("end", "casts", "share"), [(end, n, f"{n / self.n:.1%}") for end, n in self.ends.items()]
+        yield (
+            ("a cast has", "on average", "half up to", "90 % up to", "most"),
+            [_spread("turns of agents", self.turns), _spread("retries", self.retries)],
+        )
+        rows = _shares(self.visits, self.n)
+        yield ("socket", "visits a cast", ""), rows
+
+
+def _spread(what: str, counts: Sequence[int]) -> tuple[str, str, int, int, int]:
+    ordered = sorted(counts)
+    half, most = ((len(ordered) - 1) // 2), ((len(ordered) * 9 + 9) // 10 - 1)
+    return what, f"{mean(ordered):.2f}", ordered[half], ordered[most], ordered[-1]
+
+
+def _shares(visits: Mapping[str, int], n: int) -> list[tuple[str, str, str]]:
+    most = max([1, *visits.values()])
+    return [(socket, f"{count / n:.2f}", "█" * round(20 * count / most)) for socket, count in visits.items()]
+
+
+def _visits(count: int) -> str:
+    return f"{count} visit{'' if count == 1 else 's'}"

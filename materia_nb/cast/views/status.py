@@ -21,7 +21,6 @@ from materia_nb.display.bundle import (
     lines_html,
     picture,
 )
-from materia_nb.display.calls import call_words, calls_html, judged_words, layers_html, layers_text
 from materia_nb.display.escape import plain, shorten
 from materia_nb.display.graph_parts import END_SIGN, Marks, Route, links
 from materia_nb.display.html import (
@@ -30,6 +29,7 @@ from materia_nb.display.html import (
     html_pre,
     html_table,
 )
+from materia_nb.display.sections import call_words, calls_html, judged_words, layers_html, layers_text
 from materia_nb.display.svg import graph_svg
 from materia_nb.engine.items import list_at
 from materia_nb.engine.outcome import Remark

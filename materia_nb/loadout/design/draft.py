@@ -17,8 +17,7 @@ from materia_nb.loadout.design.sockets import made_materia, set_materia
 from materia_nb.loadout.facts import Facts, Object, as_object
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.report import Problem, Report
-from materia_nb.loadout.resolve import build_graph, sketch_graph
-from materia_nb.loadout.validate import check_config
+from materia_nb.loadout.resolve import build_graph, check_config, sketch_graph
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ from materia_nb.loadout.report import (
     Problem,
     Report,
 )
-from materia_nb.loadout.validate import check_config
+from materia_nb.loadout.resolve import check_config
 from materia_nb.loadout.vocabulary import CONDITIONS, GUARDS
 
 _NUMBER: Final = re.compile(r"(?:edges|exits|sockets)\[(\d+)\]")

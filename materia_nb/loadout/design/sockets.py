@@ -9,6 +9,7 @@ from materia_nb.errors import counted, did_you_mean
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design.change import (
     Change,
+    References,
     as_json,
     check_new_id,
     check_place,
@@ -24,8 +25,8 @@ from materia_nb.loadout.design.change import (
     with_field,
     with_socket,
     without,
+    without_socket,
 )
-from materia_nb.loadout.design.references import References, without_socket
 from materia_nb.loadout.facts import (
     CANONICAL_ID,
     Object,

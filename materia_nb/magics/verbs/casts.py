@@ -108,7 +108,7 @@ def page(call: Call) -> Any:
     current = call.bench.current
     target = call.get("file")
     path = call.bench.project / str(target) if target else current.run_dir / "cast.html"
-    current.save_page(path)
+    current.export.page(path)
     return Text(f"Wrote {_short(path, call.bench.project)}.")
 
 
@@ -122,7 +122,7 @@ def record(call: Call) -> Any:
     current = call.bench.current
     target = call.get("file")
     path = call.bench.project / str(target) if target else current.run_dir / "recording.json"
-    current.save_recording(path)
+    current.export.recording(path)
     return Text(f"Wrote {_short(path, call.bench.project)}.")
 
 
@@ -136,7 +136,7 @@ def record(call: Call) -> Any:
 )
 def otel(call: Call) -> Any:
     """Send the cast as OpenTelemetry spans to a collector, to be looked at in a tracing tool."""
-    count = call.bench.current.to_otel(endpoint=call.get("endpoint"), content=bool(call.get("content")))
+    count = call.bench.current.export.otel(endpoint=call.get("endpoint"), content=bool(call.get("content")))
     return Text(f"Sent {count} span{'' if count == 1 else 's'}.")
 
 

@@ -6,10 +6,10 @@ import shlex
 import textwrap
 from typing import Any
 
-from materia_nb.agents.agent_table import is_model
 from materia_nb.agents.command_agent import PREFIX
 from materia_nb.agents.interface import AGENT_CELL
 from materia_nb.agents.model.model_agent import ModelAgent
+from materia_nb.agents.notebook_agents import is_model
 from materia_nb.cast.views.loadout_views import (
     ReportView,
     agents_view,

@@ -6,9 +6,8 @@ from contextlib import closing
 from typing import Any
 
 from materia_nb import lessons
-from materia_nb.cast.views.handoff_view import HandoffView, TranslationView
 from materia_nb.cast.views.status import StatusView, steps_view
-from materia_nb.cast.views.step_views import PromptView, WhyView
+from materia_nb.cast.views.step_views import HandoffView, PromptView, TranslationView, WhyView
 from materia_nb.cast.views.tables import found_view
 from materia_nb.display.bundle import JsonView, Text
 from materia_nb.doctor import checkup

@@ -9,7 +9,7 @@ import pytest
 from builders import at, config, edge
 from materia_nb import Workbench
 from materia_nb.cast.cases import read_case
-from materia_nb.cast.views.insight_views import ExploreView
+from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import build_graph
 

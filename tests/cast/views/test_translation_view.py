@@ -8,7 +8,7 @@ import re
 import pytest
 
 from display_hostile import harmless
-from materia_nb.cast.views.handoff_view import TranslationView
+from materia_nb.cast.views.step_views import TranslationView
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import protocol
 from materia_nb.widgets.inspector_blocks import handoff_blocks

@@ -10,7 +10,7 @@ from builders import asks, at, config, edge, exit_route, retry_loop
 from display_hostile import HOSTILE
 from magics_helpers import line, text
 from materia_nb import Workbench
-from materia_nb.cast.views.insight_views import ExploreView, RehearsalView
+from materia_nb.cast.views.loadout_views import ExploreView, RehearsalView
 from materia_nb.display.text import WIDTH, display_width
 from materia_nb.errors import MateriaError
 from materia_nb.insight.rehearse import rehearse

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from materia_nb import Workbench
-from materia_nb.cast.sweep.datasets import requests_of, verdict_from
+from materia_nb.cast.sweep.verdicts import requests_of, verdict_from
 from materia_nb.errors import MateriaError
 
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from display_hostile import HOSTILE, harmless
-from materia_nb.cast.views.handoff_view import HandoffView, statuses_of
+from materia_nb.cast.views.step_views import HandoffView, statuses_of
 from materia_nb.display.sections import (
     MOST_ROWS,
     Pointer,

@@ -10,10 +10,9 @@ import pytest
 from magics_helpers import line
 from materia_nb import Workbench
 from materia_nb.cast.cases import read_case
-from materia_nb.cast.views.insight_views import ExploreView
+from materia_nb.cast.gallery import gallery, notebook_of, open_card
+from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.errors import MateriaError
-from materia_nb.gallery import gallery
-from materia_nb.gallery.opening import notebook_of, open_card
 
 CARDS = tuple(gallery().values())
 MISTAKES = gallery().of("mistake")

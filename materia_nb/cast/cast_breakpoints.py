@@ -204,7 +204,7 @@ class CastBreakpoints(Stops):
 
     def _told(self) -> None:
         self._tell_problem()
-        self._runner.tell()
+        self._runner.followers.tell()
 
     def _tell_problem(self) -> None:
         if self.shared.problem:

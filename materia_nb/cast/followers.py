@@ -1,0 +1,51 @@
+"""Who follows a cast while it runs: views that are called after every change, and whenever more of an answer has come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+class Followers:
+    """The watchers and the listeners of one cast. One that raises is not called again."""
+
+    def __init__(self, messages: list[str]) -> None:
+        """Have nobody yet; ``messages`` is told why somebody stopped."""
+        self._messages = messages
+        self._watchers: list[Callable[[], None]] = []
+        self._listeners: list[Callable[[], None]] = []
+
+    @property
+    def watching(self) -> bool:
+        """Whether anybody watches."""
+        return bool(self._watchers)
+
+    def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
+        """Call ``watcher`` after every change; returns a function that ends it."""
+        return _added(self._watchers, watcher)
+
+    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call ``listener`` whenever more of an answer has come; it must be quick. Returns a function that ends it."""
+        return _added(self._listeners, listener)
+
+    def tell(self) -> None:
+        """Tell the watchers that something changed."""
+        self._call(self._watchers, "following")
+
+    def hear(self) -> None:
+        """Tell the listeners that more of an answer has come."""
+        self._call(self._listeners, "listening to")
+
+    def _call(self, views: list[Callable[[], None]], what: str) -> None:
+        for view in tuple(views):
+            try:
+                view()
+            except Exception as error:  # noqa: BLE001 - a view must not break the cast
+                if view in views:
+                    views.remove(view)
+                told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+                self._messages.append(f"A view stopped {what} the cast: {told}")
+
+
+def _added(views: list[Callable[[], None]], view: Callable[[], None]) -> Callable[[], None]:
+    views.append(view)
+    return lambda: views.remove(view) if view in views else None

@@ -1,0 +1,416 @@
+"""The gallery: ten patterns and ten classic mistakes, each a small loadout with answers, and what to look at in its cast."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from pprint import pformat
+from typing import Any, Final, Literal, TypeAlias
+
+from materia_nb.display.bundle import Shown, bundle
+from materia_nb.display.escape import esc
+from materia_nb.display.graph_parts import Marks
+from materia_nb.display.html import Html, html_heading, html_join, html_lines, html_panel, html_text
+from materia_nb.display.svg import graph_svg
+from materia_nb.display.text import graph_text
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout import Graph, Report, build_graph, check_config
+from materia_nb.store.files import disk
+
+Kind: TypeAlias = Literal["pattern", "mistake"]
+
+FOLDER: Final = Path(__file__).parents[1] / "gallery"
+CASES: Final = ".materia-case.json"
+_CARD: Final = ".card.json"
+_FOLDERS: Final[Mapping[Kind, str]] = {"pattern": "patterns", "mistake": "mistakes"}
+_SIZE: Final = re.compile(r' width="(\d+)" height="(\d+)"')
+_WIDTH, _HEIGHT = 240, 200
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What is wrong with a mistake of the gallery.
+
+    Attributes:
+        code: what ``check`` calls it.
+        socket: where it is.
+        why: how it comes to what is complained of.
+        step: the step of the card's cast in which it can be seen; None where no step shows it.
+    """
+
+    code: str
+    socket: str
+    why: str
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Card(Shown):
+    """One entry of the gallery; it shows itself with its picture and what to look at.
+
+    Attributes:
+        name: what it is opened by, such as ``critic-loop``; a mistake's name does not tell what is wrong.
+        kind: ``pattern`` or ``mistake``.
+        title: its name for people.
+        purpose: one line: what a pattern is for, or what is complained of.
+        request: what its cast is asked for.
+        answers: who answers what, by materia, as ``wb.cast(..., agents={"*": answers})`` takes it.
+        look: what to look at in its cast.
+        document: its config, with one loadout.
+        diagnosis: of a mistake, what is wrong; None for a pattern.
+        mend: of a mistake, the JSON Patch (RFC 6902) that mends the config.
+    """
+
+    name: str
+    kind: Kind
+    title: str
+    purpose: str
+    request: str
+    answers: Mapping[str, Any]
+    look: tuple[str, ...]
+    document: dict[str, JSON]
+    diagnosis: Diagnosis | None = None
+    mend: tuple[Mapping[str, JSON], ...] = ()
+
+    @property
+    def loadout(self) -> str:
+        """The name of its loadout."""
+        return str(self.document["activeLoadout"])
+
+    @property
+    def report(self) -> Report:
+        """The problems and hints of its loadout."""
+        return check_config(self.document, self.loadout)
+
+    @property
+    def graph(self) -> Graph | None:
+        """The resolved loadout; None for the mistake that cannot be cast."""
+        return None if self.report.problems else build_graph(self.document, self.loadout)
+
+    @property
+    def mended(self) -> dict[str, JSON]:
+        """The config with the mistake mended; of a pattern, a copy of it."""
+        import jsonpatch
+
+        made: dict[str, JSON] = jsonpatch.apply_patch(deepcopy(self.document), list(self.mend))
+        return made
+
+    @property
+    def folder(self) -> Path:
+        """Where its files are."""
+        return FOLDER / _FOLDERS[self.kind]
+
+    @property
+    def cases(self) -> tuple[Path, ...]:
+        """The files of its tests, which ``materia_nb.cast.cases`` reads and pytest runs.
+
+        Those of its own casts come first, then those in a folder of its name: what ``explore(...).save_tests`` writes
+        for it, one for each way in which it can end.
+        """
+        own, explored = self.folder.glob(f"{self.name}.*{CASES}"), (self.folder / self.name).glob(f"*{CASES}")
+        return (*sorted(own), *sorted(explored))
+
+    def __repr__(self) -> str:
+        drawn = "it cannot be cast" if self.graph is None else graph_text(self.graph, Marks())
+        look = "\n".join(f"- {line}" for line in self.look)
+        return f"{self.name}: {self.title}\n{self.purpose}\n\n{drawn}\n\nWhat to look at:\n{look}"
+
+    def _show(self) -> dict[str, Any]:
+        look = html_lines(f"· {line}" for line in self.look)
+        return bundle(repr(self), html=html_join([self._card(), html_heading("What to look at"), look]))
+
+    def small(self) -> Html:
+        """Return the card as HTML: title, purpose, a small picture, and how it is opened."""
+        return self._card(_small)
+
+    def _card(self, scaled: Callable[[str], str] = str) -> Html:
+        graph = self.graph
+        drawn = (
+            html_text("It cannot be cast: find out why.")
+            if graph is None
+            else Html(f'<div style="margin:6px 0">{scaled(graph_svg(graph, Marks()))}</div>')
+        )
+        opened = html_text(f"%materia gallery {self.name}")
+        lines = [
+            Html(f"<div>{html_text(self.purpose)}</div>"),
+            drawn,
+            Html(f"<div><code>{opened}</code></div>"),
+        ]
+        return html_panel(self.title, html_join(lines))
+
+
+class Gallery(Shown, Mapping[str, Card]):
+    """All cards by name, the patterns first; it shows itself as cards with small pictures.
+
+    Args:
+        cards: the cards.
+    """
+
+    def __init__(self, cards: Sequence[Card]) -> None:
+        self._cards = {card.name: card for card in cards}
+        self._by_code = {card.diagnosis.code: card for card in cards if card.diagnosis is not None}
+
+    def __getitem__(self, name: str) -> Card:
+        """Return a card by its name, or a mistake by what ``check`` calls it (``late-retry``).
+
+        Raises:
+            MateriaError: there is none of that name (``unknown_card``).
+        """
+        wanted = str(name).strip().casefold().replace(" ", "-")
+        found = self._cards.get(wanted) or self._by_code.get(wanted)
+        if found is None:
+            raise MateriaError(
+                f"The gallery has no card {str(name)[:80]!r}.",
+                hint=did_you_mean(str(name), self._cards),
+                kind="unknown_card",
+            )
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cards)
+
+    def __len__(self) -> int:
+        return len(self._cards)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._cards
+
+    def of(self, kind: Kind) -> tuple[Card, ...]:
+        """Return the patterns, or the mistakes."""
+        return tuple(card for card in self._cards.values() if card.kind == kind)
+
+    def __repr__(self) -> str:
+        width = max(map(len, self._cards), default=0)
+        lines = []
+        for kind, title in _TITLES.items():
+            lines += ["", title, *(f"  {card.name:<{width}}  {card.purpose}" for card in self.of(kind))]
+        return "\n".join([*lines[1:], "", "%materia gallery NAME writes one as a notebook"])
+
+    def _show(self) -> dict[str, Any]:
+        parts = []
+        for kind, title in _TITLES.items():
+            cards = (f'<div style="flex:0 1 290px">{card.small()}</div>' for card in self.of(kind))
+            grid = (
+                f'<div style="display:flex;flex-wrap:wrap;gap:8px;align-items:stretch">{"".join(cards)}</div>'
+            )
+            parts += [html_heading(title), Html(grid)]
+        return bundle(repr(self), html=html_join(parts))
+
+
+_TITLES: Final[Mapping[Kind, str]] = {
+    "pattern": "Patterns",
+    "mistake": "Classic mistakes, each with what is complained of",
+}
+
+
+@cache
+def gallery() -> Gallery:
+    """Return the gallery, read from the files of the package."""
+    return Gallery(
+        [
+            _card(kind, path)
+            for kind, folder in _FOLDERS.items()
+            for path in sorted((FOLDER / folder).glob(f"*{_CARD}"))
+        ]
+    )
+
+
+def _card(kind: Kind, path: Path) -> Card:
+    given = json.loads(path.read_text(encoding="utf-8"))
+    name = path.name.removesuffix(_CARD)
+    document = json.loads(path.with_name(f"{name}.json").read_text(encoding="utf-8"))
+    diagnosis = given.get("diagnosis")
+    return Card(
+        name,
+        kind,
+        given["title"],
+        given["purpose"],
+        given["request"],
+        given["answers"],
+        tuple(given["look"]),
+        document,
+        None if diagnosis is None else Diagnosis(**diagnosis),
+        tuple(given.get("mend", ())),
+    )
+
+
+def _small(svg: str) -> str:
+    """Scale a picture down to the size of a card."""
+    found = _SIZE.search(svg)
+    if found is None:
+        return svg
+    width, height = int(found[1]), int(found[2])
+    scale = min(1, _WIDTH / width, _HEIGHT / height)
+    return svg.replace(found[0], f' width="{round(width * scale)}" height="{round(height * scale)}"', 1)
+
+
+_LINE: Final = 92
+"""Characters of a line of code that a laptop shows without cutting."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Opened(Shown):
+    """A notebook that was written; it shows itself as a link.
+
+    Attributes:
+        card: what it is made of.
+        path: where it is.
+    """
+
+    card: Card
+    path: Path
+
+    def __repr__(self) -> str:
+        return f"{self.path.name} is written: {self.card.title}"
+
+    def _show(self) -> dict[str, Any]:
+        name = esc(self.path.name)
+        link = Html(f'<a href="{name}" target="_blank">{name}</a> is written: {esc(self.card.title)}')
+        return bundle(repr(self), html=link)
+
+
+def open_card(card: Card, folder: str | Path) -> Opened:
+    """Write a card as a notebook, ``NAME.ipynb``, into a folder.
+
+    Raises:
+        MateriaError: there is a file of that name (``exists``), or it cannot be written.
+    """
+    path = Path(folder) / f"{card.name}.ipynb"
+    text = json.dumps(notebook_of(card), ensure_ascii=False, indent=1) + "\n"
+    try:
+        with disk(path, "write the notebook"), path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except MateriaError as error:
+        if isinstance(error.__cause__, FileExistsError):
+            raise MateriaError(
+                f"There is a {path.name} already, and it stays as it is.",
+                where=str(path),
+                hint="open it, or rename it and ask again",
+                kind="exists",
+            ) from None
+        raise
+    return Opened(card, path)
+
+
+def notebook_of(card: Card) -> dict[str, JSON]:
+    """Return a card as a notebook in its JSON form (nbformat 4.5), without outputs."""
+    cells = _mistake(card) if card.kind == "mistake" else _pattern(card)
+    numbered = [
+        {"id": f"cell-{number:02}", "metadata": {}, **cell} for number, cell in enumerate(cells, start=1)
+    ]
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    return {"cells": numbered, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+
+
+def laid_out(value: JSON, indent: int = 0, width: int = _LINE) -> str:
+    """Return JSON in which what fits into a line stands in one line."""
+    flat = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, dict | list) or not value or len(flat) + indent <= width:
+        return flat
+    pad = " " * (indent + 2)
+    if isinstance(value, dict):
+        lines = [
+            f"{pad}{json.dumps(key, ensure_ascii=False)}: {laid_out(child, indent + 2, width)}"
+            for key, child in value.items()
+        ]
+        return "{\n" + ",\n".join(lines) + "\n" + " " * indent + "}"
+    lines = [pad + laid_out(child, indent + 2, width) for child in value]
+    return "[\n" + ",\n".join(lines) + "\n" + " " * indent + "]"
+
+
+def _pattern(card: Card) -> Iterable[dict[str, JSON]]:
+    yield _words(
+        f"# {card.title}",
+        card.purpose,
+        "Everything in this notebook is yours to change: the loadout, the answers, the request.",
+    )
+    yield _code("%load_ext materia_nb")
+    yield _loadout(card.loadout, card.document)
+    yield _words(
+        "## A cast",
+        "A script answers here, so it costs nothing and always comes out the same. "
+        '`wb.agent("*", "command:claude")` or a model would answer instead: see `%materia help agent`.',
+    )
+    yield _code(_cast("cast", card, card.loadout))
+    yield _words("## What to look at", *(f"- {line}" for line in card.look), between="\n")
+    yield _code("%materia why 1")
+    yield _words("## All that it can do", "Nobody is asked for this: every answer is tried.")
+    yield _code(f"%materia explore {card.loadout}")
+    yield from _tests("cast", card.name, card.loadout)
+
+
+def _mistake(card: Card) -> Iterable[dict[str, JSON]]:
+    wrong, mended = card.loadout, f"{card.loadout}-Mended"
+    castable = card.graph is not None
+    yield _words(
+        f"# {card.title}",
+        f"*{card.purpose}*",
+        "One thing is wrong with the loadout below. Find out what, from its records, before you unfold anything.",
+    )
+    yield _code("%load_ext materia_nb")
+    yield _loadout(wrong, card.document)
+    if castable:
+        yield _code(_cast("cast", card, wrong))
+    yield _words("## What to look at", *(f"- {line}" for line in card.look), between="\n")
+    if castable:
+        yield _code(_lines("# The number is that of the step.", "%materia why 1"))
+    assert card.diagnosis is not None  # noqa: S101 - every mistake has one
+    yield _words(
+        "## What is wrong",
+        f"<details>\n<summary>When you have a diagnosis</summary>\n\n{card.diagnosis.why}\n\nThe next cell says what "
+        f"could have been known before the cast: `{card.diagnosis.code}`.\n\n</details>",
+    )
+    yield _code(f"%materia check {wrong}")
+    yield _words("## Mended", "Mend it yourself in the cell above, or see one way to do it here.")
+    yield _loadout(mended, card.mended, card.loadout)
+    yield _code(_cast("mended", card, mended))
+    if castable:
+        yield _code("wb.compare(cast, mended)")
+    yield from _tests("mended", card.name, mended)
+
+
+def _tests(cast: str, name: str, loadout: str) -> Iterable[dict[str, JSON]]:
+    yield _words(
+        "## Kept as tests",
+        "One for this cast, and one for each way in which the loadout can end, as explore finds it. `pytest` runs the "
+        "files, and says what goes another way once the loadout was changed.",
+    )
+    yield _code(
+        _lines(
+            f'tests = [{cast}.export.test("{name}-tests/cast")]',
+            f'tests += wb.explore("{loadout}").save_tests("{name}-tests")',
+            'print(*(path.name for path in tests), sep="\\n")',
+        )
+    )
+
+
+def _cast(variable: str, card: Card, loadout: str) -> str:
+    answers = pformat(dict(card.answers), width=_LINE, sort_dicts=False)
+    made = f'wb.cast({card.request!r}, loadout="{loadout}", agents={{"*": answers}})'
+    return _lines(f"answers = {answers}", f"{variable} = {made}", f"{variable}.run()", "%materia steps")
+
+
+def _loadout(name: str, document: Mapping[str, JSON], own: str | None = None) -> dict[str, JSON]:
+    loadouts = document["loadouts"]
+    assert isinstance(loadouts, dict)  # noqa: S101 - tests check every card
+    body = {**loadouts[own or name], "materia": document["materia"]}
+    return _code(_lines(f"%%materia loadout {name}", laid_out(body)))
+
+
+def _code(source: str) -> dict[str, JSON]:
+    return {"cell_type": "code", "execution_count": None, "outputs": [], "source": source}
+
+
+def _words(*parts: str, between: str = "\n\n") -> dict[str, JSON]:
+    first, *rest = parts
+    return {"cell_type": "markdown", "source": "\n\n".join([first, between.join(rest)])}
+
+
+def _lines(*lines: str) -> str:
+    return "\n".join(lines)

@@ -1,0 +1,144 @@
+"""What whoever answers a visit is given, and how what comes back, or what a person says, is taken."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from materia_nb.agents.interface import Telling, Turn, turn_kind
+from materia_nb.engine.conversation import ToolCall
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.session import Session
+from materia_nb.engine.state import Visit
+from materia_nb.errors import MateriaError
+from materia_nb.interrupts import Stop
+from materia_nb.jsonvalue import JSON, compact
+from materia_nb.secrets import scrubbed, scrubbed_json
+from materia_nb.store.files import to_bytes
+from materia_nb.utilities.utility_step import stdin_document
+
+
+def turn_of(
+    rules: Rules,
+    session: Session,
+    visit: Visit,
+    *,
+    project: Path,
+    run_dir: Path,
+    stop: Stop,
+    tell: Callable[[Telling], None],
+) -> Turn:
+    """Return what the agent of a visit, or who is pinned in its place, is asked.
+
+    Args:
+        rules: what the cast runs by.
+        session: what it knows.
+        visit: which visit owes an answer.
+        project: the directory that agents work in.
+        run_dir: the directory of the cast.
+        stop: tells the agent to end.
+        tell: takes what it tells while it answers.
+    """
+    here = rules.sockets[visit.socket]
+    materia, item = here.socket.materia, visit.item
+    free = visit.mode in here.any_text  # anything may be said before the final answer
+    asked = session.asked
+    if here.socket.is_utility:
+        asked = compact(document_of(rules, session, visit, project=project, run_dir=run_dir))
+    return Turn(
+        socket_id=visit.socket,
+        materia_id=materia.id,
+        materia_label=materia.label,
+        visit=visit.visit,
+        kind=turn_kind(visit.mode, first=not visit.drafts),
+        prompt=asked,
+        conversation=session.said if session.spoken else (),
+        item_key=item.key if item else None,
+        item_label=item.label if item else None,
+        tools=materia.tools,
+        model=materia.model,
+        thinking=materia.thinking,
+        wants=None if free else here.wants,
+        schema=None if free else here.schema,
+        request=session.state.request,
+        cast_id=run_dir.name,
+        project=project,
+        stop=stop,
+        index=session.turns.get(visit.socket, 0),
+        materia_index=session.turns.get(f"materia {materia.id}", 0),
+        turn_of_visit=visit.turn,
+        grant=visit.grant if visit.grant and visit.grant.at(now() / 1000).standing == "PENDING" else None,
+        allowed=session.allowed,
+        calls=(*session.calls, *session.asking),
+        tell=tell,
+    )
+
+
+def document_of(
+    rules: Rules, session: Session, visit: Visit, *, project: Path, run_dir: Path
+) -> dict[str, JSON]:
+    """Return what the process of a utility is given (R23)."""
+    state, item = session.state, visit.item
+    return stdin_document(
+        materia=rules.sockets[visit.socket].socket.materia,
+        cwd=project,
+        run_dir=run_dir,
+        request=state.request,
+        cast_id=run_dir.name,
+        socket_id=visit.socket,
+        state=state.data,
+        item=item.value if item else None,
+        item_key=item.key if item else None,
+        item_label=item.label if item else None,
+        cursor=(item.cursor, item.position) if item else None,
+        cursors=state.cursors,
+    )
+
+
+def now() -> int:
+    """Return the time in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def clean(text: str) -> str:
+    """Return text as UTF-8 can keep it."""
+    return to_bytes(text).decode()
+
+
+def given(answer: str | Mapping[str, JSON]) -> str | dict[str, JSON]:
+    """Return an answer that a person gave as it is sent on: an object as a dict of its own."""
+    return dict(answer) if isinstance(answer, Mapping) else answer
+
+
+def redacted(text: str) -> str:
+    """Return what an agent or a process said without keys, as UTF-8 can keep it."""
+    return scrubbed(to_bytes(text).decode())
+
+
+def without_keys(call: ToolCall) -> ToolCall:
+    """Cut keys out of a call: of what was asked for, said beside it, and told of it."""
+    return replace(
+        call,
+        args=scrubbed_json(dict(call.args)),
+        said=scrubbed(call.said),
+        result=call.result and scrubbed(call.result),
+    )
+
+
+def over(session: Session) -> MateriaError:
+    """Return the error of going on with a cast that is over or held."""
+    state = session.state
+    failure, hold = state.failure, state.hold if state.status == "held" else None
+    if hold is not None:
+        ways = "approve or deny" if hold.needs == "consent" else "answer"
+        return MateriaError(
+            f"The cast is held ({hold.action}): {hold.reason}",
+            where=state.at.socket if state.at else None,
+            hint=f"{ways}, decide in the agent's place, correct its output (recommit), or abort",
+            kind="held",
+        )
+    if failure is None:
+        return MateriaError("The cast is complete.", hint="cast again to start another", kind="over")
+    return MateriaError(failure.message, where=failure.socket, hint=failure.hint, kind=failure.kind)
