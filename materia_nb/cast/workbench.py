@@ -14,10 +14,10 @@ from materia_nb.agents.interface import Agent
 from materia_nb.agents.notebook_agents import AgentTable, RecordedAgent, ScriptedAgent
 from materia_nb.cast import Breakpoints, Cast, Plan, Prepared, open_cast, resume_cast, start_cast
 from materia_nb.cast.breakpoint import FILE
+from materia_nb.cast.exports import agent_of, read_recording, recording_of
 from materia_nb.cast.library import Library, check_name, copy_scripts, spoken, utility_folder
 from materia_nb.cast.listing import CastList
 from materia_nb.cast.pins import Chosen, choose, names_of, needs_name, needs_pinned
-from materia_nb.cast.recordings import agent_of, read_recording, recording_of
 from materia_nb.cast.snapshot import Snapshot, graph_of, snapshot_of
 from materia_nb.cast.views.compare_view import (
     CompareView,
