@@ -6,34 +6,34 @@ from collections.abc import Callable
 
 
 class Followers:
-    """The watchers and the listeners of one cast. One that raises is not called again."""
+    """The watchers and the listeners of one cast. One that raises is not called again.
+
+    Attributes:
+        watchers: those called after every change.
+        listeners: those called whenever more of an answer has come.
+    """
 
     def __init__(self, messages: list[str]) -> None:
         """Have nobody yet; ``messages`` is told why somebody stopped."""
         self._messages = messages
-        self._watchers: list[Callable[[], None]] = []
-        self._listeners: list[Callable[[], None]] = []
-
-    @property
-    def watching(self) -> bool:
-        """Whether anybody watches."""
-        return bool(self._watchers)
+        self.watchers: list[Callable[[], None]] = []
+        self.listeners: list[Callable[[], None]] = []
 
     def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
         """Call ``watcher`` after every change; returns a function that ends it."""
-        return _added(self._watchers, watcher)
+        return _added(self.watchers, watcher)
 
     def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call ``listener`` whenever more of an answer has come; it must be quick. Returns a function that ends it."""
-        return _added(self._listeners, listener)
+        return _added(self.listeners, listener)
 
     def tell(self) -> None:
         """Tell the watchers that something changed."""
-        self._call(self._watchers, "following")
+        self._call(self.watchers, "following")
 
     def hear(self) -> None:
         """Tell the listeners that more of an answer has come."""
-        self._call(self._listeners, "listening to")
+        self._call(self.listeners, "listening to")
 
     def _call(self, views: list[Callable[[], None]], what: str) -> None:
         for view in tuple(views):

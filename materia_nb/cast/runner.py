@@ -11,6 +11,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from materia_nb.agents.interface import (
@@ -22,7 +23,6 @@ from materia_nb.agents.interface import (
     SoundReply,
     Spent,
     Telling,
-    Turn,
     agent_failure,
     sound,
     sound_usage,
@@ -236,7 +236,7 @@ class Runner:
                 self._astray = False
             else:
                 self._write(lines, outcome.session)
-        if self.followers.watching:
+        if self.followers.watchers:
             self.followers.tell()
 
     def _write(self, lines: list[Line], session: Session) -> None:
@@ -391,7 +391,16 @@ class Runner:
             agent: Agent = pinned or self.agents.for_turn(visit.socket, here.socket.materia.id)
             self.saying = []
             try:
-                answer = agent.answer(self._turn(visit))
+                turn = turn_of(
+                    self.rules,
+                    self.session,
+                    visit,
+                    project=self.project,
+                    run_dir=self.files.path,
+                    stop=self.stop,
+                    tell=partial(self._take, visit),
+                )
+                answer = agent.answer(turn)
                 if isinstance(answer, Asking):
                     self.do(decide.ask, [without_keys(call) for call in answer.calls])
                     return
@@ -407,24 +416,14 @@ class Runner:
                 return
             finally:
                 self.saying = []
-                self.followers.hear()
+                if self.followers.listeners:
+                    self.followers.hear()
             if reply is None:
                 return
             self.arrived(reply, pinned=pinned.name if pinned else None)
             due = pending(self.rules, self.session)
             if due and due[0].visit is not None and breaks():
                 return
-
-    def _turn(self, visit: Visit) -> Turn:
-        return turn_of(
-            self.rules,
-            self.session,
-            visit,
-            project=self.project,
-            run_dir=self.files.path,
-            stop=self.stop,
-            tell=lambda telling: self._take(visit, telling),
-        )
 
     def _take(self, visit: Visit, telling: Telling) -> None:
         """Take what an agent tells while it answers; from a turn that is over, nothing is taken."""
