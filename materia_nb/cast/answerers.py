@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 from materia_nb.agents.interface import Agent
 from materia_nb.agents.notebook_agents import AgentTable, RecordedAgent, ScriptedAgent
 from materia_nb.cast import open_cast
+from materia_nb.cast.exports import agent_of, read_recording, recording_of
 from materia_nb.cast.library import Library
 from materia_nb.cast.pins import Chosen, choose, names_of, needs_name, needs_pinned
 from materia_nb.cast.project_casts import ProjectCasts
-from materia_nb.cast.recordings import agent_of, read_recording, recording_of
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.loadout import Graph

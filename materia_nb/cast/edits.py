@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from materia_nb.agents.interface import sound
-from materia_nb.cast.accepted import Suggestion, suggestion, with_entry
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import Asked
 from materia_nb.cast.turns import clean, given, redacted
@@ -21,6 +20,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.contract import Approval
+from materia_nb.insight.queries import Suggestion, suggestion, with_entry
 from materia_nb.interrupts import HeldInterrupts
 from materia_nb.jsonvalue import JSON, MISSING, json_copy, replaced, same, split_path, too_deep_to_write
 from materia_nb.loadout import build_graph

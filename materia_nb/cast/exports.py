@@ -1,16 +1,37 @@
-"""A cast as something that others read: a page, a recording, a test, a trace: ``cast.export``."""
+"""A cast as something that others read: a page, a recording, a test, a trace: ``cast.export``; and recordings read again.
+
+A recording holds no paths, no keys and nothing of the machine it was made on, so that a
+notebook can ship one beside it and run the same way without a model.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
+from materia_nb.agents.interface import Reply, TurnKind, Usage
+from materia_nb.agents.notebook_agents import RecordedAgent, RecordedTurn
 from materia_nb.cast.runner import Runner
-from materia_nb.store.files import disk, replace_file
+from materia_nb.engine import events as ev
+from materia_nb.engine.conversation import call_from
+from materia_nb.engine.event_json import from_json
+from materia_nb.errors import MateriaError
+from materia_nb.insight.spans import Span, spans_of
+from materia_nb.jsonvalue import JSON
+from materia_nb.store.files import disk, read_plain, replace_file
+from materia_nb.store.journal import Line, read_journal
+from materia_nb.store.rundir import RunDir
 
 if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.trace.export import SpanExporter
+
+    from materia_nb.cast.snapshot import Snapshot
 
 
 class Exports:
@@ -32,8 +53,6 @@ class Exports:
 
     def recording(self, path: str | Path) -> Path:
         """Write what was answered as a file that another cast can be answered from, and return its path."""
-        from materia_nb.cast.recordings import recording_text
-
         target = Path(path)
         with disk(target, "write the recording"):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -88,9 +107,269 @@ class Exports:
         Raises:
             MateriaError: OpenTelemetry is not installed (``no_otel``), or nobody took the spans (``not_exported``).
         """
-        from materia_nb.cast.otel import export
-
         if self._runner.journal is not None:
             with self._runner.lock():
                 self._runner.begin()  # what waits to be written is written
         return export(self._runner.snapshot(), exporter, endpoint=endpoint, headers=headers, content=content)
+
+
+LONGEST: Final = 2**28
+"""The longest recording that is read, in bytes."""
+
+FORMAT: Final = "materia-nb recording 1"
+_META: Final = ("model", "provider", "finish")
+"""What is recorded of the things that an agent gives beside an answer; others may hold paths or keys."""
+_KINDS: Final[Mapping[str, TurnKind]] = {
+    "work": "work",
+    "repair": "repair",
+    "draft": "refine",
+    "final": "finalize",
+    "resume": "resume",
+}
+"""What an agent is asked for in a turn of a recorded mode; the first draft of a visit is asked for as work."""
+
+
+def recording_of(cast: Snapshot) -> dict[str, JSON]:
+    """Return what agents and people answered in a cast, in order, as JSON.
+
+    Utilities are not part of it: they run again. Of a cast that was taken back, only the steps
+    that led to the present count, and of a visit that was recast, only its turns since; what the
+    earlier ones used up is kept with the first of these.
+    """
+    turns: list[JSON] = []
+    for step in cast.steps:
+        if cast.rules.sockets[step.socket].socket.is_utility:
+            continue
+        earlier = [used for turn in step.turns[: step.left] for used in (*turn.spent, turn.usage) if used]
+        for turn in step.turns[step.left :]:
+            if turn.mode == "correction":
+                continue
+            entry: dict[str, JSON] = {
+                "socket": step.socket,
+                "visit": step.visit,
+                "kind": turn.mode,
+                "text": turn.text,
+            }
+            if turn.usage is not None:
+                entry["usage"] = dict(turn.usage._asdict())
+            if spent := [*earlier, *turn.spent]:
+                entry["spent"] = [dict(used._asdict()) for used in spent]
+                earlier = []
+            if turn.calls:
+                entry["calls"] = [call.as_json() for call in turn.calls]
+            if meta := {name: turn.meta[name] for name in _META if name in turn.meta}:
+                entry["meta"] = meta
+            turns.append(entry)
+    return {"format": FORMAT, "loadout": cast.graph.name, "request": cast.request, "turns": turns}
+
+
+def recording_text(cast: Snapshot) -> str:
+    """Return the recording of a cast as the text of its file."""
+    return json.dumps(recording_of(cast), ensure_ascii=False, indent=1) + "\n"
+
+
+def read_recording(path: Path) -> RecordedAgent:
+    """Make an agent of a recording's file.
+
+    Raises:
+        MateriaError: it cannot be read (``no_recording``), or is none (``bad_recording``).
+    """
+    try:
+        given = json.loads(read_plain(path, LONGEST))
+    except (OSError, UnicodeEncodeError) as error:
+        raise MateriaError(
+            f"The recording cannot be read: {getattr(error, 'strerror', 'this is no file name')}.",
+            where=str(path),
+            hint="record FILE writes one of the current cast",
+            kind="no_recording",
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise _bad(path, f"it is not JSON ({error})") from error
+    return agent_of(given, path.name, path)
+
+
+def agent_of(recording: JSON, name: str, where: Path | str = "") -> RecordedAgent:
+    """Make an agent that answers as a recording says; ``name`` is what it is called where it is shown."""
+    if not isinstance(recording, dict) or recording.get("format") != FORMAT:
+        raise _bad(where, f"its format is not {FORMAT!r}")
+    turns = recording.get("turns")
+    found: dict[tuple[str, int], list[RecordedTurn]] = {}
+    for number, turn in enumerate(turns if isinstance(turns, list) else [None]):
+        if not isinstance(turn, dict) or not isinstance(turn.get("text"), str):
+            raise _bad(where, f"turns[{number}] has no text")
+        socket, visit = turn.get("socket"), turn.get("visit")
+        if not isinstance(socket, str) or not isinstance(visit, int):
+            raise _bad(where, f"turns[{number}] does not say which visit of which socket it answers")
+        so_far = found.setdefault((socket, visit), [])
+        so_far.append(_turn(turn, first=not so_far))
+    return RecordedAgent(found, name=name)
+
+
+def _turn(turn: Mapping[str, Any], *, first: bool) -> RecordedTurn:
+    mode, usage, meta = turn.get("kind"), turn.get("usage"), turn.get("meta")
+    kind: TurnKind | None = "work" if first and mode == "draft" else _KINDS.get(str(mode))
+    told = {**(meta if isinstance(meta, dict) else {}), "recorded": True}
+    calls = [call for one in _list(turn.get("calls")) if (call := call_from(one)) is not None]
+    spent = [used for one in _list(turn.get("spent")) if (used := _usage(one)) is not None]
+    return RecordedTurn(Reply(str(turn["text"]), _usage(usage), told), tuple(calls), kind, tuple(spent))
+
+
+def _usage(given: object) -> Usage | None:
+    if not isinstance(given, dict) or not given:
+        return None
+    return Usage(**{key: given[key] for key in ("input", "output", "cost") if key in given})
+
+
+def _list(given: object) -> list[Any]:
+    return given if isinstance(given, list) else []
+
+
+def _bad(where: Path | str, why: str) -> MateriaError:
+    return MateriaError(
+        f"This is no recording: {why}.",
+        where=str(where),
+        hint="record FILE writes one of the current cast",
+        kind="bad_recording",
+    )
+
+
+NAME: Final = "materia_nb"
+_BATCH: Final = 256  # spans in one request
+
+
+def export(
+    cast: Snapshot,
+    exporter: SpanExporter | None = None,
+    *,
+    endpoint: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    content: bool = False,
+) -> int:
+    """Send the spans of a cast; see ``Cast.export.otel``."""
+    _needs("opentelemetry.sdk.trace")
+    from opentelemetry.sdk.trace.export import SpanExportResult
+
+    lines = read_journal(cast.run_dir / "events.jsonl").lines
+    files = RunDir(cast.run_dir)
+    known = [event for line in lines if (event := _event(line, files)) is not None]
+    spans = _made(spans_of(known, cast.rules, cast.id, content=content), _identity(cast.id, lines))
+    own = exporter is None
+    sender = _otlp(endpoint, headers) if exporter is None else exporter
+    try:
+        for start in range(0, len(spans), _BATCH):
+            if sender.export(spans[start : start + _BATCH]) is not SpanExportResult.SUCCESS:
+                raise MateriaError(
+                    f"The spans were not taken: {start} of {len(spans)} were sent.",
+                    where=endpoint,
+                    hint="is a collector there? OTLP over HTTP is sent to http://localhost:4318/v1/traces by default",
+                    kind="not_exported",
+                )
+    finally:
+        if own:
+            sender.shutdown()
+    return len(spans)
+
+
+def _event(line: Line, files: RunDir) -> ev.Event | None:
+    """Read an event; the text of a long output stands in its artifact (R43)."""
+    try:
+        event = from_json(line.type, line.data, line.ts, lenient=True)
+        if isinstance(event, ev.Output | ev.SocketRecommitted) and event.text is None and event.artifact:
+            return replace(event, text=files.read_text(event.artifact))
+    except MateriaError:
+        return None  # it is of another engine and lacks a field, or its artifact is gone
+    return event
+
+
+def _identity(cast_id: str, lines: Sequence[Line]) -> bytes:
+    """Return what tells a cast from all others: the same each time that it is sent, so that it is the same trace."""
+    begun = next((line for line in lines if line.type == "cast_start"), None)
+    place = begun.data.get("place") if begun else None
+    return sha256(repr((cast_id, begun.ts if begun else 0, place)).encode()).digest()
+
+
+def _otlp(endpoint: str | None, headers: Mapping[str, str] | None) -> SpanExporter:
+    _needs("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+    return OTLPSpanExporter(endpoint=endpoint, headers=None if headers is None else dict(headers))
+
+
+def _needs(module: str) -> None:
+    from importlib import import_module
+
+    try:
+        import_module(module)
+    except ImportError as error:
+        raise MateriaError(
+            "Sending spans needs OpenTelemetry, which is not installed.",
+            hint='pip install "materia-nb[otel]"',
+            kind="no_otel",
+        ) from error
+
+
+def _made(told: Sequence[Span], identity: bytes) -> list[ReadableSpan]:
+    """Return the spans as OpenTelemetry has them, with ids that depend on the cast and their place alone."""
+    from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
+    from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+    from opentelemetry.sdk.trace.id_generator import IdGenerator
+    from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+    from opentelemetry.trace import Status, StatusCode, set_span_in_context
+
+    release = _release()
+
+    class Ids(IdGenerator):
+        def __init__(self) -> None:
+            self.given = 0
+
+        def generate_trace_id(self) -> int:
+            return int.from_bytes(identity[:16], "big") or 1
+
+        def generate_span_id(self) -> int:
+            self.given += 1
+            return int.from_bytes(sha256(identity + self.given.to_bytes(8, "big")).digest()[:8], "big") or 1
+
+    class Kept(SpanProcessor):
+        def __init__(self) -> None:
+            self.spans: list[ReadableSpan] = []
+
+        def on_end(self, span: ReadableSpan) -> None:
+            self.spans.append(span)
+
+    kept = Kept()
+    resource = Resource.create({SERVICE_NAME: NAME, SERVICE_VERSION: release})
+    provider = TracerProvider(resource=resource, id_generator=Ids(), sampler=ALWAYS_ON)
+    provider.add_span_processor(kept)
+    tracer = provider.get_tracer(NAME, release)
+    begun: list[Any] = []
+    for one in told:
+        parent = None if one.parent is None else set_span_in_context(begun[one.parent])
+        span = tracer.start_span(
+            one.name, parent or _nothing(), attributes=one.attributes, start_time=_nanoseconds(one.start)
+        )
+        for name, ts, attributes in one.events:
+            span.add_event(name, attributes, _nanoseconds(ts))
+        if one.error is not None:
+            span.set_status(Status(StatusCode.ERROR, one.error))
+        begun.append(span)
+    for one, span in zip(told, begun, strict=True):
+        span.end(_nanoseconds(max(one.start, one.end)))
+    return kept.spans
+
+
+def _release() -> str:
+    try:
+        return version("materia-nb")
+    except PackageNotFoundError:  # it runs from a folder that is not installed
+        return ""
+
+
+def _nothing() -> Any:
+    """Return a context without a span, so that one which happens to be open in the kernel is no parent."""
+    from opentelemetry.context import Context
+
+    return Context()
+
+
+def _nanoseconds(milliseconds: int) -> int:
+    return milliseconds * 1_000_000

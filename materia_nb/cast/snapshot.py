@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.cast.accepted import Suggestion, conclusion_of, suggestions_of
 from materia_nb.cast.breakpoint import Stops
 from materia_nb.cast.listing import StepList, nth
 from materia_nb.engine import decide, entering
@@ -22,6 +21,7 @@ from materia_nb.engine.session import label_of as session_label
 from materia_nb.engine.state import CastState, Failure, Hold, Item, Pin, Usage, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract import Approval, Grant, can_be_granted, request_of, sealed_from
+from materia_nb.insight.queries import Suggestion, conclusion_of, suggestions_of
 from materia_nb.insight.sides import Side
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import build_graph

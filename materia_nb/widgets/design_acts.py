@@ -9,7 +9,7 @@ from materia_nb.display.escape import shorten
 from materia_nb.engine.rules import Rules
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design import Design
-from materia_nb.loadout.design.change import Change, list_in, loop_in, refused, socket_in
+from materia_nb.loadout.design.document import Change, list_in, loop_in, refused, socket_in
 from materia_nb.loadout.design.forms import read_field
 from materia_nb.loadout.design.loops import as_edge, as_exit
 from materia_nb.loadout.design.sockets import materia_model

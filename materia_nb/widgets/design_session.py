@@ -19,7 +19,7 @@ from materia_nb.insight.explore import Exploration
 from materia_nb.insight.space import Bounds
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design import Design
-from materia_nb.loadout.design.change import Change, loop_in, refused
+from materia_nb.loadout.design.document import Change, loop_in, refused
 from materia_nb.loadout.design.sockets import add_socket, clip_of, new_sockets, place_sockets
 from materia_nb.loadout.facts import Object, as_list, as_object, is_number
 from materia_nb.widgets.design_acts import Ways, set_field, text_in

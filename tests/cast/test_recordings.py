@@ -10,7 +10,7 @@ import cast_helpers as h
 from materia_nb import Workbench
 from materia_nb.agents.interface import AgentError, Asking, Called, Reply, Spent, ToolCall, Usage
 from materia_nb.cast import open_cast
-from materia_nb.cast.recordings import FORMAT, agent_of, recording_of
+from materia_nb.cast.exports import FORMAT, agent_of, recording_of
 from materia_nb.errors import MateriaError
 
 READ = ToolCall(id="1.1", tool="read", args={"path": "a"}, result="text")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from materia_nb.loadout.design.change import Change
+from materia_nb.loadout.design.document import Change
 from materia_nb.loadout.design.draft import NOTEBOOK, Design, Home
 from materia_nb.loadout.design.sockets import SOCKET_FIELDS, next_socket_id
 

@@ -11,7 +11,7 @@ from typing import Concatenate, Final, ParamSpec
 from materia_nb.errors import MateriaError, counted
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout.design import loops, sockets
-from materia_nb.loadout.design.change import KIND, Change, as_json, refused, written
+from materia_nb.loadout.design.document import KIND, Change, as_json, refused, written
 from materia_nb.loadout.design.mending import Mend, mend
 from materia_nb.loadout.design.sockets import made_materia, set_materia
 from materia_nb.loadout.facts import Facts, Object, as_object

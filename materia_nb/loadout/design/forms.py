@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.jsonvalue import JSON, pretty
 from materia_nb.loadout.config_files import read_text
-from materia_nb.loadout.design.change import refused
+from materia_nb.loadout.design.document import refused
 from materia_nb.loadout.facts import Object, as_list, is_object
 from materia_nb.loadout.fields import FieldRow, Model, rows_of
 from materia_nb.loadout.graph import CAST_CONTEXTS

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from materia_nb.errors import MateriaError, close_match
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.design.change import Change, socket_in, with_socket, without
+from materia_nb.loadout.design.document import Change, socket_in, with_socket, without
 from materia_nb.loadout.design.loops import add_exit, as_exit, exit_in, remove_exit, set_members, set_source
 from materia_nb.loadout.design.sockets import (
     SOCKET_FIELDS,

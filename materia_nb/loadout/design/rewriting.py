@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import dumps
-from materia_nb.loadout.design.change import refused, written
+from materia_nb.loadout.design.document import refused, written
 from materia_nb.loadout.facts import Object, is_object
 from materia_nb.loadout.formats import ParseError, parse_yaml
 

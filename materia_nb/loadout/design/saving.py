@@ -9,7 +9,7 @@ from typing import Final
 from materia_nb.errors import MateriaError, counted
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import ENDINGS, dumps, expanded, read_text, text_of, write_text
-from materia_nb.loadout.design.change import KIND, written
+from materia_nb.loadout.design.document import KIND, written
 from materia_nb.loadout.design.draft import NOTEBOOK, Design, Home
 from materia_nb.loadout.design.rewriting import lost_comments, rewrite_json, rewrite_yaml
 from materia_nb.loadout.facts import Object, as_object, is_object

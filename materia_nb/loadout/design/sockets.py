@@ -7,7 +7,7 @@ from typing import Final
 
 from materia_nb.errors import counted, did_you_mean
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.design.change import (
+from materia_nb.loadout.design.document import (
     Change,
     References,
     as_json,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from materia_nb.cast.accepted import Suggestion
 from materia_nb.cast.listing import casts_view
 from materia_nb.cast.views.tables import quests_view
 from materia_nb.display.bundle import Table, Text
 from materia_nb.display.escape import shorten
 from materia_nb.engine.labels import VERDICTS
 from materia_nb.errors import MateriaError
+from materia_nb.insight.queries import Suggestion
 from materia_nb.magics.registry import Argument, Call, help_text, verb
 
 _CAST: Final = Argument(
