@@ -1,4 +1,4 @@
-"""What happens to a cast: one class an event. Its fields are its JSON in the journal (R29, :mod:`.event_json`).
+"""What happens to a cast: one class an event. Its fields are its JSON in the journal (R29, :mod:`materia_nb.engine.event_json`).
 
 :mod:`materia_nb.engine.evolve` says what each does to a session. A field that is None or an empty object is
 left out of the JSON. ``about`` stands for the fields that say which visit is meant.

@@ -1,6 +1,6 @@
 """What a transition of the engine changes in a session: its state, the record of its latest step, what is asked.
 
-:mod:`.evolve` calls these for events, and :mod:`.decide` where it must know the engine's step before it can say
+:mod:`materia_nb.engine.evolve` calls these for events, and :mod:`materia_nb.engine.decide` where it must know the engine's step before it can say
 which event it is.
 """
 

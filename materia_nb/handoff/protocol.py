@@ -167,7 +167,7 @@ UNKNOWN: Final = TurnFacts()
 class HandoffProtocol(Protocol):
     """A handoff format: how an output is read and what its author is asked for.
 
-    It may have any of the capabilities of :mod:`.capabilities` too, and is then used as that.
+    It may have any of the capabilities of ``materia_nb.handoff.capabilities`` too, and is then used as that.
     """
 
     @property
