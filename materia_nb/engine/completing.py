@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from materia_nb.engine import prompt_layers
 from materia_nb.engine.entering import learned_from
 from materia_nb.engine.items import forget, lies_in, list_at, own_list, source, walked_by
+from materia_nb.engine.limits import count_detour, count_edge, count_exit
 from materia_nb.engine.routing import (
     NOTHING_APPLIED,
     AdvanceFact,
@@ -18,8 +19,6 @@ from materia_nb.engine.routing import (
     Step,
     choose_edge,
     choose_exit,
-    count_edge,
-    count_exit,
     decision_of,
     matches,
     stop_cast,
@@ -33,7 +32,6 @@ from materia_nb.engine.state import (
     Pending,
     Visit,
 )
-from materia_nb.errors import counted
 from materia_nb.handoff.protocol import Issue, Reading
 from materia_nb.jsonvalue import JSON, MISSING, set_path
 from materia_nb.loadout.graph import END, Advance
@@ -303,21 +301,9 @@ def start_detour(
     Detours are bounded as edges outside items are.
     """
     target = decision.target or END
-    key = (f"detour:{visit.socket}->{target}", 0)
-    used, granted = draft.counts.get(key, 0), rules.graph.limits.max_edge_traversals
-    limit = granted + draft.extra.get(("edge", *key, None), 0)
-    draft.counts = {**draft.counts, key: used + 1}
+    failure = count_detour(rules, draft, visit, target)
     draft.detours = (*draft.detours, back)
-    if used >= limit:
-        failure = Failure(
-            "edge_traversals_exhausted",
-            f"The detour from {visit.socket} to {target} may be taken {counted(limit, 'time')} "
-            "(limits.maxEdgeTraversals) and was asked for once more.",
-            visit.socket,
-            "look at why it keeps being asked for (why), then revive to allow it again",
-            target,
-            (("edge", *key, None), granted),
-        )
+    if failure:
         return stop_cast(draft, failure, visit, reading, decision._replace(by="failure"), more=events)
     draft.status, draft.next = "ready", target
     return Step(draft.done(), events, decision, None, reading)

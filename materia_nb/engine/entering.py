@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from materia_nb.engine.items import begin_item, show_only
+from materia_nb.engine.limits import cycles_allowed, cycles_failed, edge_use, enter_path
 from materia_nb.engine.prompt import Layer, Prompt, work_prompt
 from materia_nb.engine.prompt_layers import CastLayer
 from materia_nb.engine.routing import (
@@ -14,9 +15,6 @@ from materia_nb.engine.routing import (
     Event,
     Passed,
     Step,
-    edge_use,
-    enter_path,
-    round_of,
     stop_cast,
     waiting_visit,
 )
@@ -25,7 +23,6 @@ from materia_nb.engine.state import (
     NEW_ITEM,
     CastState,
     Draft,
-    Failure,
     Item,
     View,
     Visit,
@@ -180,9 +177,9 @@ def _visit(
         item_id = item.id
         record = enter_path(draft, socket, draft.items.get(item_id, NEW_ITEM), step)
         if record.cycles:
-            limit = rules.graph.limits.max_no_advance_cycles + draft.extra.get(("cycles", item_id), 0)
+            limit = cycles_allowed(rules, draft, item_id)
             if record.cycles > limit:
-                stopped = stop_cast(draft, _no_advance(rules, draft, socket, item, limit, step))
+                stopped = stop_cast(draft, cycles_failed(rules, draft, socket, item, limit, step))
                 if passed and stopped.decision:
                     return stopped._replace(decision=stopped.decision._replace(passed=tuple(passed)))
                 return stopped
@@ -221,19 +218,6 @@ class EntryPrompt(Prompt):
     def reasons(self) -> tuple[str, ...]:
         """The follow-up reasons that it tells."""
         return self._written().reasons
-
-
-def _no_advance(rules: Rules, state: View, socket: str, item: Item, limit: int, step: int) -> Failure:
-    begun = next(step for seen, step in state.items[item.id].path if seen == socket)
-    return Failure(
-        "no_advance_cycles_exhausted",
-        f"Item {item.key} went round {limit + 1} times without advancing: "
-        f"{round_of(state.trail, socket, step - begun)}.",
-        socket,
-        "see why the item is not done; revive to allow more rounds, or give the retry edge a maxTraversals",
-        socket,
-        (("cycles", item.id), max(rules.graph.limits.max_no_advance_cycles, 1)),
-    )
 
 
 def prompt_for(rules: Rules, state: CastState) -> Prompt:

@@ -8,6 +8,7 @@ from typing import Final, Literal
 from materia_nb.engine.completing import apply_output, complete, start_detour
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.entering import first_prompt, turn_facts
+from materia_nb.engine.limits import repairs_allowed
 from materia_nb.engine.prompt import Prompt, final_prompt, handoff_prompt, repair_prompt, resume_prompt
 from materia_nb.engine.prompt_layers import cut
 from materia_nb.engine.routing import (
@@ -277,7 +278,7 @@ def _refused(
     asks = reading.action in ("reissue", "reject")  # such a protocol counts for itself when to call a person
     if reading.action == "escalate" or (asks and visit.repairs >= MOST_REFUSED):
         return held(draft, visit, text, reading)
-    allowed = rules.graph.limits.repair_attempts + draft.extra.get(("repair", visit.step), 0)
+    allowed = repairs_allowed(rules, draft, visit)
     if visit.repairs >= allowed and not asks:
         failure = Failure(
             "repair_exhausted",

@@ -6,20 +6,18 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from materia_nb.engine.limits import edge_use
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
-    NEW_ITEM,
     CastState,
     Draft,
-    EdgeId,
     Failure,
     ItemId,
-    ItemRecord,
     View,
     Visit,
 )
-from materia_nb.errors import MateriaError, counted
+from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import Issue, Reading
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Edge, ExitRoute
@@ -365,115 +363,3 @@ def choose_edge(rules: Rules, here: SocketRules, state: View, visit: Visit, sati
 def _look(when: str, to: str, taken: bool, place: int, used: int, limit: int | None) -> Look:
     """Return the record of one look at an edge: one for all that are alike, since every step keeps its own."""
     return Look("edge", when, to, taken, place, None, used, limit)
-
-
-def edge_use(rules: Rules, state: View, visit: Visit, edge: Edge) -> tuple[int, int | None]:
-    """How often the edge has been used where it is counted, and its limit there (None: not counted).
-
-    Inside an item only edges with ``maxTraversals`` are counted, per item; outside
-    items every edge is, against ``maxTraversals`` or ``limits.maxEdgeTraversals``.
-    """
-    item = visit.item
-    limit = edge.max_traversals
-    edge_id = (visit.socket, edge.place)
-    if item is None:
-        used = state.counts.get(edge_id, 0)
-        limit = rules.graph.limits.max_edge_traversals if limit is None else limit
-    elif limit is None:
-        return 0, None
-    else:
-        record = state.items.get(item.id)
-        used = record.used.get(edge_id, 0) if record else 0
-    if state.extra:
-        limit += state.extra.get(("edge", *edge_id, item.id if item else None), 0)
-    return used, limit
-
-
-def count_edge(
-    rules: Rules, draft: Draft, visit: Visit, edge: Edge, used: int, limit: int | None
-) -> Failure | None:
-    """Count a chosen edge, also when that goes over its limit, which fails the cast (R18, R21)."""
-    pair = f"{visit.socket}->{edge.to}"
-    draft.traversals = {**draft.traversals, pair: draft.traversals.get(pair, 0) + 1}
-    if limit is None:
-        return None
-    edge_id: EdgeId = (visit.socket, edge.place)
-    if edge.max_traversals is not None:
-        draft.bounded_at = visit.step
-    if visit.item is None:
-        draft.counts = {**draft.counts, edge_id: used + 1}
-    else:
-        record = draft.items.get(visit.item.id, NEW_ITEM)
-        record = record._replace(used={**record.used, edge_id: used + 1})
-        draft.items = {**draft.items, visit.item.id: record}
-    return None if used < limit else _over(rules, draft.trail, visit, edge, limit)
-
-
-def count_exit(rules: Rules, draft: Draft, visit: Visit, route: ExitRoute) -> Failure | None:
-    """Bound exits that a socket without an item takes, as edges outside items are.
-
-    Inside an item an exit ends the list, which bounds it; without one the same socket
-    could leave by its exit and come back for ever.
-    """
-    if visit.item is not None:
-        return None
-    key: EdgeId = (route.edge_id, 0)
-    used, granted = draft.counts.get(key, 0), rules.graph.limits.max_edge_traversals
-    draft.counts = {**draft.counts, key: used + 1}
-    limit = granted + draft.extra.get(("edge", *key, None), 0)
-    if used < limit:
-        return None
-    return Failure(
-        "edge_traversals_exhausted",
-        f"The exit route {route.id} of {visit.socket} to {route.target} may be taken {counted(limit, 'time')} outside "
-        f"items (limits.maxEdgeTraversals) and was chosen once more{_in_round(draft.trail, route.target)}.",
-        visit.socket,
-        "look at why it keeps coming back (why), then revive to allow it again, or raise the limit in the loadout",
-        route.target,
-        (("edge", *key, None), granted),
-    )
-
-
-def _over(rules: Rules, trail: tuple[str, ...], visit: Visit, edge: Edge, limit: int) -> Failure:
-    granted = rules.graph.limits.max_edge_traversals if edge.max_traversals is None else edge.max_traversals
-    where = f" for item {visit.item.key}" if visit.item else ""
-    bound = "maxTraversals" if edge.max_traversals is not None else "limits.maxEdgeTraversals"
-    return Failure(
-        "edge_traversals_exhausted",
-        f"The edge {visit.socket} -> {edge.to} ({edge.when}) may be taken {counted(limit, 'time')}{where} ({bound}) "
-        f"and was chosen once more{_in_round(trail, edge.to)}.",
-        visit.socket,
-        "look at why it keeps coming back (why), then revive to allow it again, or raise the limit in the loadout",
-        edge.to,
-        (("edge", visit.socket, edge.place, visit.item.id if visit.item else None), granted),
-    )
-
-
-def _in_round(trail: tuple[str, ...], target: str) -> str:
-    length = next((back for back, seen in enumerate(reversed(trail), start=1) if seen == target), None)
-    return f", in the round {round_of(trail, target, length)}" if length else ""
-
-
-def round_of(trail: tuple[str, ...], socket: str, length: int) -> str:
-    """Name the sockets of a round that took ``length`` visits and leads back to ``socket``, in order (R18)."""
-    known = trail[-length:]
-    names: list[str] = [] if len(known) == length else [socket, "..."]
-    for seen in known:
-        if seen in names:  # a round within the round, which was counted for itself
-            del names[names.index(seen) :]
-        names.append(seen)
-    return " -> ".join([*names, socket])
-
-
-def enter_path(state: View, socket: str, record: ItemRecord, visit_step: int) -> ItemRecord:
-    """Put a socket on the path of the current item; coming back to one closes a cycle (R18).
-
-    A cycle does not count when an edge with ``maxTraversals`` was taken since the
-    previous visit of that socket, because that edge bounds it already.
-    """
-    path = record.path
-    for place, (seen, step) in enumerate(path):
-        if seen == socket:
-            counted = state.bounded_at < step
-            return ItemRecord(record.used, (*path[:place], (socket, visit_step)), record.cycles + counted)
-    return ItemRecord(record.used, (*path, (socket, visit_step)), record.cycles)

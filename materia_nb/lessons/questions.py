@@ -23,7 +23,8 @@ from materia_nb.display.graph_parts import Marks
 from materia_nb.display.html import Html, html_join, html_lines, html_panel, html_text
 from materia_nb.engine.entering import enter
 from materia_nb.engine.items import list_at
-from materia_nb.engine.routing import edge_use, short
+from materia_nb.engine.limits import edges_used
+from materia_nb.engine.routing import short
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.why import Prediction, guesses, judge, known_guess, upcoming
 from materia_nb.jsonvalue import JSON
@@ -319,10 +320,9 @@ def _standing(cast: Cast) -> tuple[str, ...]:
         if loop.iterator is not None and visit.socket in loop.sockets:
             at, size = state.cursors.get(loop.iterator.cursor, 0), len(list_at(loop.iterator.items, state))
             lines.append(f"cursor {loop.iterator.cursor} at {at} of {size}")
-    for edge in cast.graph.sockets[visit.socket].edges:
-        used, limit = edge_use(cast.now.rules, state, visit, edge)
-        if limit is not None and edge.max_traversals is not None:
-            lines.append(f"edge {edge.place + 1} to {edge.to} taken {used} of {counted(limit, 'time')}")
+    for (socket, place), (used, limit) in edges_used(cast.now.rules, state).items():
+        edge = cast.graph.sockets[socket].edges[place]
+        lines.append(f"edge {place + 1} to {edge.to} taken {used} of {counted(limit, 'time')}")
     return tuple(lines)
 
 

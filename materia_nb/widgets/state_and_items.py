@@ -7,10 +7,10 @@ from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from materia_nb.cast.views.status import marks_of
 from materia_nb.display.escape import plain
 from materia_nb.engine import entering
 from materia_nb.engine.edit import WORK_ITEMS
+from materia_nb.engine.limits import edges_used, limits_of
 from materia_nb.engine.state import CastState, Item
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import Issue, item_issues
@@ -95,16 +95,20 @@ def changed_blocks(before: CastData, after: CastData, title: str) -> list[Block]
 
 def limit_blocks(cast: Snapshot) -> list[Block]:
     """Cursors, budgets and limits with how much of each is used."""
-    now, limits = cast.engine, cast.graph.limits
+    now = cast.engine
     rows = [(f"cursor {name}", str(place), "") for name, place in now.cursors.items()]
     rows += [
         (f"edge {place + 1} of {socket}", str(used), str(limit))
-        for (socket, place), (used, limit) in marks_of(cast).budgets.items()
+        for (socket, place), (used, limit) in edges_used(cast.rules, now).items()
     ]
-    most = now.budget.max_tokens
-    rows.append(("tokens", str(now.usage.tokens), "no limit" if most is None else str(most)))
-    rows.append(("repairs of one visit", str(now.at.repairs) if now.at else "", str(limits.repair_attempts)))
-    rows.append(("cycles without advance", "", str(limits.max_no_advance_cycles)))
+    rows += [
+        (
+            one.what,
+            "" if one.used is None else str(one.used),
+            "no limit" if one.most is None else str(one.most),
+        )
+        for one in limits_of(cast.rules, now)
+    ]
     return [table(("cursors and limits", "now", "limit"), rows)]
 
 

@@ -32,8 +32,9 @@ from materia_nb.display.html import (
 from materia_nb.display.sections import call_words, calls_html, judged_words, layers_html, layers_text
 from materia_nb.display.svg import graph_svg
 from materia_nb.engine.items import list_at
+from materia_nb.engine.limits import edges_used
 from materia_nb.engine.outcome import Remark
-from materia_nb.engine.routing import edge_use, short
+from materia_nb.engine.routing import short
 from materia_nb.engine.state import Hold
 from materia_nb.errors import counted
 from materia_nb.handoff.contract import request_of
@@ -287,7 +288,7 @@ def marks_of(cast: Snapshot) -> Marks:
         breakpoints=frozenset(one.socket for one in cast.breakpoints if one.socket and one.kind != "edge"),
         break_routes=_break_routes(cast),
         remarks=_codes(cast),
-        budgets=_budgets(cast),
+        budgets=edges_used(cast.rules, cast.engine),
         in_item=now.at is not None and now.at.item is not None,
         answers={socket: who for socket in cast.graph.sockets if (who := cast.answered_by(socket))},
         pins={
@@ -321,17 +322,6 @@ def _codes(cast: Snapshot) -> dict[str, tuple[str, ...]]:
 def outcome_words(cast: Snapshot) -> str:
     """Say how a cast stands in a word or a few: its status, and whether there are remarks."""
     return f"{cast.status}, with remarks" if cast.remarks else cast.status
-
-
-def _budgets(cast: Snapshot) -> dict[tuple[str, int], tuple[int, int]]:
-    visit = cast.engine.at
-    found = {}
-    if visit is not None:
-        for edge in cast.graph.sockets[visit.socket].edges:
-            used, limit = edge_use(cast.rules, cast.engine, visit, edge)
-            if limit is not None and edge.max_traversals is not None:
-                found[visit.socket, edge.place] = (used, limit)
-    return found
 
 
 def steps_view(cast: Snapshot) -> Table:

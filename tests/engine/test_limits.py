@@ -6,6 +6,7 @@ import pytest
 
 from builders import NO, YES, Play, asks, at, config, edge, items, loop, retry_loop, say
 from materia_nb.engine import entering, outputs, recovery
+from materia_nb.engine.limits import edges_used, limits_of
 from materia_nb.engine.rules import Rules
 from materia_nb.loadout import build_graph
 
@@ -319,3 +320,31 @@ def test_r18_an_edge_that_is_used_up_tells_the_round_that_it_closes(most, limit,
     play = Play(config(ring) | {"limits": {"maxEdgeTraversals": limit}}, *answers)
     assert play.at == "edge_traversals_exhausted"
     assert play.state.failure.message.endswith(f"chosen once more, in the round {told}.")
+
+
+# -- how much is left -----------------------------------------------------------------------
+
+
+def found(play):
+    return {one.what: (one.used, one.most) for one in limits_of(play.rules, play.state)}
+
+
+def test_what_is_used_of_each_limit_and_what_reviving_adds():
+    play = rounds(Play(retry_loop(2, limits={"repairAttempts": 1}), items("one")), 1).go("built")
+    assert edges_used(play.rules, play.state) == {("Eval", 0): (1, 2)}
+    assert found(play) == {
+        "tokens": (0, None),
+        "repairs of one visit": (0, 1),
+        "rounds of one item without advance": (0, 3),
+    }
+    play.go("no object", "nor this")
+    assert play.at == "repair_exhausted"
+    again = recovery.revive(play.rules, play.state).state
+    assert {one.what: (one.used, one.most) for one in limits_of(play.rules, again)}[
+        "repairs of one visit"
+    ] == (2, 2)
+
+
+def test_rounds_of_an_item_are_counted_where_no_edge_bounds_them():
+    play = rounds(Play(retry_loop(None, limits={"maxNoAdvanceCycles": 5}), items("one")), 2)
+    assert found(play)["rounds of one item without advance"] == (2, 5)
