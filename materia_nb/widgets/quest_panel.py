@@ -14,7 +14,7 @@ from materia_nb.widgets.base import Panel, Runs, button, row, runs_of, show_html
 
 if TYPE_CHECKING:
     from materia_nb.cast.quests import QuestBoard
-    from materia_nb.store.side_files import Quest
+    from materia_nb.store.board import Quest
 
 _LONGEST_LABEL = 60
 
