@@ -5,9 +5,10 @@ from __future__ import annotations
 import keyword
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from materia_nb.cast.views.loadout_views import LoadoutView
 from materia_nb.errors import MateriaError, did_you_mean
@@ -30,12 +31,15 @@ from materia_nb.loadout.layers import (
     whole_over,
 )
 from materia_nb.loadout.report import MISSING_COMMAND, Problem
+from materia_nb.platform import place_to_record
+from materia_nb.store.files import disk, replace_file
 from materia_nb.utilities import scripts
 from materia_nb.utilities.scripts import lacking, moved
 
 if TYPE_CHECKING:
     from materia_nb.loadout.design import Design
 
+DEFAULT_ARTIFACT_DIR: Final = ".pi/pi-materia"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
 
 
@@ -72,6 +76,13 @@ class Library:
         """Read the layers with this file, or these definitions, on top."""
         notebook = self._notebook if any(self._notebook.values()) else None
         return load_layers(given, project=self.project, bundled=self._bundled, notebook=notebook)
+
+    @property
+    def artifact_root(self) -> Path:
+        """Where run directories are made. See :meth:`Workbench.artifact_root`."""
+        given = self.config.document.get("artifactDir")
+        named = given if isinstance(given, str) and given else DEFAULT_ARTIFACT_DIR
+        return place_to_record(self.project / named)
 
     def load(self, path: str | Path | Mapping[str, JSON]) -> LoadoutView:
         """Load a config file on top of the other layers and take its active loadout. See :meth:`Workbench.load`."""
@@ -235,6 +246,43 @@ class Library:
         check_name(name, "materia")
         self._notebook["materia"][name] = dict(definition)
         self._config = None
+
+    def define_utility(
+        self, name: str, script: str, *, parse: str = "json", generator: bool = False, **fields: JSON
+    ) -> Path:
+        """Write a Python script beside the notebook and define a utility materia that runs it. See :meth:`Workbench.define_utility`."""
+        check_name(name, "utility")
+        if parse not in ("json", "text"):
+            raise MateriaError(f"parse must be json or text, not {parse!r}.", where=name, kind="bad_utility")
+        try:
+            compile(script, f"<utility {name}>", "exec")
+        except SyntaxError as error:
+            raise MateriaError(
+                f"The script of the utility is not Python: {error.msg}.",
+                where=f"{name}, line {error.lineno}",
+                kind="bad_utility",
+            ) from None
+        path = self.artifact_root / "notebook-utilities" / f"{name.replace(' ', '-')}.py"
+        for other, raw in self.config.document.get("materia", {}).items():
+            if other != name and isinstance(raw, dict) and raw.get("command") == [sys.executable, str(path)]:
+                raise MateriaError(
+                    f"The script of {name!r} would replace that of the utility {other!r}.",
+                    where=str(path),
+                    hint="choose a name that differs in more than spaces and hyphens",
+                    kind="bad_name",
+                )
+        with disk(path, "write the script of the utility"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, script.encode())
+        definition: dict[str, JSON] = {
+            "type": "utility",
+            "command": [sys.executable, str(path)],
+            "parse": parse,
+        }
+        if generator:
+            definition["generator"] = True
+        self.define_materia(name, self.whole("materia", name, {**definition, **fields}))
+        return path
 
     def whole(
         self, kind: Literal["loadout", "materia"], name: str, definition: Mapping[str, JSON]

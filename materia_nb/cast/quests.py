@@ -46,9 +46,6 @@ class Bench(Protocol):
     def resume(self, reference: str) -> Cast:
         """Go on with a cast and make it the current one."""
 
-    def _open_here(self, path: Path) -> Cast | None:
-        """The cast in this directory, if it is open for writing here."""
-
 
 class QuestBoard:
     """The quests of a project, in their order. Get it with ``Workbench.quests``.
@@ -56,8 +53,10 @@ class QuestBoard:
     Whatever it does is one transaction on the file, so several kernels can work on one board.
     """
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Bench, open_here: Callable[[Path], Cast | None]) -> None:
+        """Work for ``bench``; ``open_here`` gives the cast in a directory, if it is open for writing here."""
         self._bench = bench
+        self._open_here = open_here
         self._writer = threading.Lock()  # held while quests are run here
         self._stop = Stop()
         self._active: str | None = None
@@ -256,7 +255,7 @@ class QuestBoard:
         return quest.having(status=settled, note=None if settled == "done" else note)
 
     def _here(self, cast_id: str | None) -> Cast | None:
-        return None if cast_id is None else self._bench._open_here(self._bench.artifact_root / cast_id)  # noqa: SLF001 - offered to the board only
+        return None if cast_id is None else self._open_here(self._bench.artifact_root / cast_id)
 
     def _change(self, change: Callable[[Board], Board]) -> Board:
         board = change_board(self.path, change)

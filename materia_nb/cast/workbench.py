@@ -2,63 +2,36 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from materia_nb.agents.interface import Agent
-from materia_nb.agents.notebook_agents import AgentTable, RecordedAgent, ScriptedAgent
-from materia_nb.cast import Breakpoints, Cast, Plan, Prepared, open_cast, resume_cast, start_cast
-from materia_nb.cast.breakpoint import FILE
-from materia_nb.cast.exports import agent_of, read_recording, recording_of
-from materia_nb.cast.library import Library, check_name, copy_scripts, spoken, utility_folder
+from materia_nb.agents.notebook_agents import AgentTable, RecordedAgent
+from materia_nb.cast import Cast, Prepared
+from materia_nb.cast.answerers import Answerers, BenchPin
+from materia_nb.cast.library import Library, copy_scripts, spoken
 from materia_nb.cast.listing import CastList
-from materia_nb.cast.pins import Chosen, choose, names_of, needs_name, needs_pinned
-from materia_nb.cast.snapshot import Snapshot, graph_of, snapshot_of
-from materia_nb.cast.views.compare_view import (
-    CompareView,
-    LoadoutCompareView,
-    ReplaysView,
-    StepCompareView,
-    compare_view,
-)
+from materia_nb.cast.project_casts import ProjectCasts
+from materia_nb.cast.snapshot import Snapshot
+from materia_nb.cast.views.compare_view import CompareView, LoadoutCompareView, ReplaysView, StepCompareView
 from materia_nb.cast.views.loadout_views import ExploreView, LoadoutView, RehearsalView
 from materia_nb.cast.views.tables import FoundView
 from materia_nb.engine.labels import Label
-from materia_nb.engine.outcome import PREVIOUS, told_to_the_next
-from materia_nb.engine.routing import short
+from materia_nb.engine.outcome import PREVIOUS
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.insight.odds import PerSocket
-from materia_nb.insight.queries import Found, query_of
 from materia_nb.insight.rehearse import rehearse
 from materia_nb.insight.space import MOST_STATES, Bounds
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout import (
-    Graph,
-    LayeredConfig,
-    Report,
-    build_graph,
-)
-from materia_nb.loadout.compose import Composition, compose
+from materia_nb.loadout import Graph, LayeredConfig, Report, build_graph
+from materia_nb.loadout.compose import compose
 from materia_nb.loadout.config_files import expanded, resolved
-from materia_nb.loadout.facts import as_object, materia_kind
-from materia_nb.platform import place_to_record
 from materia_nb.sharing import Progress
-from materia_nb.store.catalogue import (
-    CastEntry,
-    cast_entry,
-    delete_cast,
-    filter_casts,
-    find_cast,
-    is_file,
-    list_casts,
-)
-from materia_nb.store.files import disk, replace_file
+from materia_nb.store.catalogue import CastEntry
 
 if TYPE_CHECKING:
     from materia_nb.cast.gallery import Gallery, Opened
@@ -67,22 +40,7 @@ if TYPE_CHECKING:
     from materia_nb.cast.sweep.verdicts import Check
     from materia_nb.loadout.design import Design
 
-DEFAULT_ARTIFACT_DIR = ".pi/pi-materia"
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
-_RECORDED: Final = "recorded:"
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-class BenchPin(NamedTuple):
-    """What casts begin with as pinned: a socket in casts of one loadout only, a materia (None) in those of all."""
-
-    chosen: Chosen
-    loadout: str | None
-
-    @property
-    def pin(self) -> Pin:
-        """What it is pinned to."""
-        return self.chosen.pin
 
 
 class Workbench:
@@ -97,12 +55,9 @@ class Workbench:
     def __init__(self, project: str | Path = ".", *, sync: bool = False, bundled: bool = True) -> None:
         self.project = resolved(project)
         self.library = Library(self.project, bundled=bundled)
-        self.sync = sync
-        self.agents = AgentTable()
-        self.pins: dict[str, BenchPin] = {}
-        self.cast_: Cast | None = None
-        self._stops: dict[str, Breakpoints] = {}  # by loadout
-        self._open: dict[Path, Cast] = {}
+        agents = AgentTable()  # casts that are opened are answered by whoever is set
+        self._casts = ProjectCasts(self.library, agents, sync=sync)
+        self._answerers = Answerers(self.library, self._casts, agents)
         self._quests: QuestBoard | None = None
 
     # -- config -------------------------------------------------------------------
@@ -206,38 +161,7 @@ class Workbench:
 
         The script reads one JSON object on stdin and writes its result to stdout. Returns its path.
         """
-        check_name(name, "utility")
-        if parse not in ("json", "text"):
-            raise MateriaError(f"parse must be json or text, not {parse!r}.", where=name, kind="bad_utility")
-        try:
-            compile(script, f"<utility {name}>", "exec")
-        except SyntaxError as error:
-            raise MateriaError(
-                f"The script of the utility is not Python: {error.msg}.",
-                where=f"{name}, line {error.lineno}",
-                kind="bad_utility",
-            ) from None
-        path = self.artifact_root / "notebook-utilities" / f"{name.replace(' ', '-')}.py"
-        for other, raw in self.config.document.get("materia", {}).items():
-            if other != name and isinstance(raw, dict) and raw.get("command") == [sys.executable, str(path)]:
-                raise MateriaError(
-                    f"The script of {name!r} would replace that of the utility {other!r}.",
-                    where=str(path),
-                    hint="choose a name that differs in more than spaces and hyphens",
-                    kind="bad_name",
-                )
-        with disk(path, "write the script of the utility"):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(path, script.encode())
-        definition: dict[str, JSON] = {
-            "type": "utility",
-            "command": [sys.executable, str(path)],
-            "parse": parse,
-        }
-        if generator:
-            definition["generator"] = True
-        self.define_materia(name, self.library.whole("materia", name, {**definition, **fields}))
-        return path
+        return self.library.define_utility(name, script, parse=parse, generator=generator, **fields)
 
     def copy_loadout(self, name: str, new: str | None = None, *, materia: bool = False) -> LoadoutView:
         """Copy a loadout into the project's ``.pi/pi-materia.json``, to be edited there, and choose it.
@@ -258,6 +182,16 @@ class Workbench:
 
     # -- who answers ----------------------------------------------------------------
 
+    @property
+    def agents(self) -> AgentTable:
+        """Who answers which socket or materia in casts that are not told another."""
+        return self._answerers.agents
+
+    @property
+    def pins(self) -> dict[str, BenchPin]:
+        """What casts begin with as pinned, by socket or materia; :meth:`pin` and :meth:`unpin` change it."""
+        return self._answerers.pins
+
     @overload
     def agent(self, name: str) -> Callable[[_Function], _Function]: ...
     @overload
@@ -271,17 +205,7 @@ class Workbench:
             def build(turn):
                 return f"built {turn.item_label}"
         """
-        if agent is not None:
-            return self._set_agent(name, agent)
-        self._needs_answerer(name)
-
-        def decorate(function: _Function) -> _Function:
-            self._set_agent(name, function)
-            return function
-
-        return decorate
-
-    # -- pins -----------------------------------------------------------------------
+        return self._answerers.decorator(name) if agent is None else self._answerers.set(name, agent)
 
     def pin(self, name: str, to: object = None, *, visit: int | None = None) -> Pin:
         """Let what you choose answer a socket or materia: in the current cast, and in every one begun later (R40).
@@ -299,20 +223,7 @@ class Workbench:
         Raises:
             MateriaError: as ``cast.pins.add``.
         """
-        current = self.cast_
-        here = current is not None and name in names_of(current.graph)
-        loadout = None
-        if name not in as_object(self.config.document.get("materia")):
-            graph = current.graph if here and current is not None else self.graph()
-            needs_name(graph, name)
-            loadout = graph.name
-        chosen = choose(
-            current.now if here and current is not None else None, name, self._answer_of(to), visit
-        )
-        if here and current is not None and current.now.writable and current.status != "complete":
-            current.pins.put(name, chosen)
-        self.pins[name] = BenchPin(chosen, loadout)
-        return chosen.pin
+        return self._answerers.pin(name, to, visit=visit)
 
     def unpin(self, name: str) -> None:
         """Take a pin away, in the current cast and for those begun later.
@@ -320,23 +231,7 @@ class Workbench:
         Raises:
             MateriaError: it is not pinned (``not_pinned``).
         """
-        current = self.cast_ if self.cast_ is not None and self.cast_.now.writable else None
-        here = current.pins if current is not None else {}
-        needs_pinned(name, [*self.pins, *here])
-        if current is not None and name in here:
-            current.pins.remove(name)
-        self.pins.pop(name, None)
-
-    def _answer_of(self, to: object) -> object:
-        """Find the cast or recording that ``recorded:`` names; anything else stays as it is."""
-        if not isinstance(to, str) or not to.startswith(_RECORDED):
-            return to
-        reference = to.removeprefix(_RECORDED)
-        path = self.project / expanded(reference)
-        if path.suffix == ".json" or is_file(path):
-            return read_recording(path)
-        path = find_cast(self.artifact_root, reference)
-        return self._open.get(path.resolve()) or open_cast(path)
+        self._answerers.unpin(name)
 
     def recorded(self, reference: str | Path) -> RecordedAgent:
         """Return an agent that answers as in an earlier cast.
@@ -347,74 +242,7 @@ class Workbench:
         Raises:
             MateriaError: there is no such file or cast, or it is no recording (``bad_recording``).
         """
-        path = self.project / expanded(reference)
-        if path.suffix == ".json" or is_file(path):
-            return read_recording(path)
-        cast = open_cast(find_cast(self.artifact_root, str(reference)))
-        return agent_of(recording_of(cast.now), f"recorded:{cast.id}")
-
-    def _answerer(self, agent: object) -> object:
-        """Find the recording that a person named; anything else stays as it is."""
-        if isinstance(agent, str) and agent.startswith(_RECORDED):
-            return self.recorded(agent.removeprefix(_RECORDED))
-        return agent
-
-    def _set_agent(self, name: str, agent: object) -> Agent:
-        agent = self._answerer(agent)
-        if name == "*":
-            self.agents.default = agent
-            made = self.agents.default
-        else:
-            self._needs_answerer(name)
-            self._needs_agent(name)
-            made = self.agents.set(name, agent)
-        for cast in self._open.values():
-            if cast.agents is not self.agents and name != "*":
-                cast.agents.set(name, made)
-        return made
-
-    def _is_answerer(self, name: str) -> bool:
-        """Whether there is a materia or socket of that name."""
-        try:
-            self._needs_answerer(name)
-        except MateriaError:
-            return False
-        return True
-
-    def _needs_answerer(self, name: str) -> None:
-        """Raise MateriaError (``unknown_materia``) unless a name is ``*`` or that of a materia or socket."""
-        if name == "*":
-            return
-        document = self.config.document
-        materia = as_object(document.get("materia"))
-        sockets = {
-            socket
-            for loadout in as_object(document.get("loadouts")).values()
-            for socket in as_object(as_object(loadout).get("sockets"))
-        }
-        if name not in materia and name not in sockets:
-            raise MateriaError(
-                f"There is no materia or socket {name!r}.",
-                hint=did_you_mean(name, {*materia, *sockets}) + " (* is everyone)",
-                kind="unknown_materia",
-            )
-
-    def _needs_agent(self, name: str) -> None:
-        """Raise MateriaError (``not_an_agent``) if a name stands for a utility: a process answers there.
-
-        A socket is the one of the chosen loadout, else of the current cast; of others nothing is known.
-        """
-        materia = as_object(self.config.document.get("materia"))
-        loadout = as_object(self.config.document.get("loadouts", {}).get(self.chosen))
-        socket = as_object(as_object(loadout.get("sockets")).get(name))
-        placed = name if name in materia else socket.get("materia")
-        if isinstance(placed, str):
-            utility = materia_kind(as_object(materia.get(placed))) == "utility"
-        else:
-            graph = self.cast_.graph if self.cast_ is not None else None
-            utility = graph is not None and name in graph.sockets and graph.sockets[name].is_utility
-        if utility:
-            raise _no_agent(name, name if placed in (name, None) else f"{name} ({placed})")
+        return self._answerers.recorded(reference)
 
     # -- casts ----------------------------------------------------------------------
 
@@ -424,9 +252,16 @@ class Workbench:
 
         In a browser they are in memory instead.
         """
-        given = self.config.document.get("artifactDir")
-        named = given if isinstance(given, str) and given else DEFAULT_ARTIFACT_DIR
-        return place_to_record(self.project / named)
+        return self.library.artifact_root
+
+    @property
+    def sync(self) -> bool:
+        """Whether every step is forced to the disk, in casts that are begun or resumed from now on."""
+        return self._casts.sync
+
+    @sync.setter
+    def sync(self, sync: bool) -> None:
+        self._casts.sync = sync
 
     def cast(
         self,
@@ -449,7 +284,7 @@ class Workbench:
                 can be pinned; a name is unknown.
         """
         _check_request(request)
-        return self._start(self._prepared(self._to_cast(loadout), agents, pins), request)
+        return self._casts.start(self._prepared(self._to_cast(loadout), agents, pins), request)
 
     def _to_cast(self, loadout: str | Design | None) -> Graph:
         if isinstance(loadout, str) or loadout is None:
@@ -463,38 +298,9 @@ class Workbench:
         pins: Mapping[str, object] | None = None,
     ) -> Prepared:
         """Everything that a cast of a loadout is started from, but for the request."""
-        table = self._who_answers(graph, agents)
-        _refuse_agents_of_utilities(graph, table)
+        table = self._answerers.table(graph, agents)
         copy_scripts(graph)
-        return Prepared(self._plan(graph), table, self._chosen_pins(graph, pins))
-
-    def _who_answers(self, graph: Graph, agents: Mapping[str, object] | None) -> AgentTable:
-        """Who answers in a cast: whoever is set, but for those given for it only."""
-        if agents is None:
-            return self.agents
-        table = self.agents.copy()
-        for key, agent in agents.items():
-            self._needs_answerer(key)
-            if key == "*":
-                table.default = self._answerer(agent)
-                continue
-            if key in graph.sockets and graph.sockets[key].is_utility:
-                raise _no_agent(key, f"{key} ({graph.sockets[key].materia.label})")
-            table.set(key, self._answerer(agent))
-        return table
-
-    def _chosen_pins(self, graph: Graph, pins: Mapping[str, object] | None) -> dict[str, Chosen]:
-        """What is pinned in a cast: what is given for it only, before what is pinned in all."""
-        known = names_of(graph)
-        found = {
-            key: one.chosen
-            for key, one in self.pins.items()
-            if key in known and one.loadout in (None, graph.name)
-        }
-        for key, to in (pins or {}).items():
-            needs_name(graph, key)
-            found[key] = choose(None, key, self._answer_of(to))
-        return found
+        return Prepared(self._casts.plan(graph), table, self._answerers.pins_for(graph, pins))
 
     # -- before a cast --------------------------------------------------------------
 
@@ -588,54 +394,10 @@ class Workbench:
         config = self.config
         made = compose(config.document, names, config.owners)
         graph = spoken(build_graph(made.document, made.name, config.owners))
-        data = {} if from_cast is None else {PREVIOUS: self._told_by(from_cast)}
-        table = self._agents_of(made)
-        _refuse_agents_of_utilities(graph, table)
-        plan = self._plan(graph, data)
-        return self._start(Prepared(plan, table, self._chosen_pins(graph, None)), request)
-
-    def _told_by(self, reference: str | Path) -> dict[str, JSON]:
-        path = find_cast(self.artifact_root, str(reference))
-        cast = self._open.get(path) or open_cast(path, self.agents)
-        cast.now.needs_castable()  # else its state is not known
-        return told_to_the_next(cast.now.engine, cast.id, cast.graph.name)
-
-    def _agents_of(self, made: Composition) -> AgentTable:
-        """Who answers in a composition: whoever was set for a socket answers it under its new id."""
-        renamed = [(new, old) for table in made.sockets for old, new in table.items()]
-        renamed += made.copies.items()
-        known = {one.name for one in self.agents.describe()}
-        if known.isdisjoint(id_ for pair in renamed for id_ in pair):
-            return self.agents
-        table = self.agents.copy()
-        for new, _ in renamed:
-            table.remove(new)
-        for new, old in renamed:
-            if old in known:
-                table.set(new, self.agents.for_turn(old, old))
-        return table
-
-    def _start(self, given: Prepared, request: str) -> Cast:
-        cast = start_cast(given.plan, request, given.table)
-        for key, chosen in given.pins.items():
-            cast.pins.put(key, chosen)
-        return self.take(cast)
-
-    def _plan(
-        self,
-        graph: Graph,
-        data: Mapping[str, JSON] | None = None,
-    ) -> Plan:
-        return Plan(
-            graph,
-            graph.document,
-            " < ".join(layer.label for layer in self.config.layers),
-            self.project,
-            self.artifact_root,
-            utilities=(utility_folder(),),
-            sync=self.sync,
-            data=data or {},
-        )
+        data = {} if from_cast is None else {PREVIOUS: self._casts.told_by(from_cast)}
+        table = self._answerers.table_of_link(made, graph)
+        plan = self._casts.plan(graph, data)
+        return self._casts.start(Prepared(plan, table, self._answerers.pins_for(graph)), request)
 
     def sweep(  # noqa: PLR0913, PLR0917 - the axes of the grid, in the order in which they are thought of
         self,
@@ -696,7 +458,7 @@ class Workbench:
         if is_dataset(requests):
             evaluated = named_checks(checks_of(requests), (*FIELDS, "passed", *asked))
             requests, asked = requests_of(requests), {**evaluated, **asked}
-        grid = Grid(names, requests, agents, repeat, tuple(allow), self._is_answerer)
+        grid = Grid(names, requests, agents, repeat, tuple(allow), self._answerers.knows)
         places = grid.places(lambda name, who: self._prepared(self.graph(name), who, pins), folder)
         return sweep(
             places,
@@ -725,11 +487,12 @@ class Workbench:
     @property
     def current(self) -> Cast:
         """The cast that verbs are about: the one started or opened last."""
-        if self.cast_ is None:
-            raise MateriaError(
-                "There is no cast yet.", hint="cast a request, or open one (casts)", kind="no_cast"
-            )
-        return self.cast_
+        return self._casts.current
+
+    @property
+    def cast_(self) -> Cast | None:
+        """The cast that verbs are about, or None if there is no cast yet."""
+        return self._casts.last
 
     def casts(
         self,
@@ -751,10 +514,7 @@ class Workbench:
             loadout: only those of a loadout of this name.
             status: only those that stand so, such as ``failed``.
         """
-        entries = list_casts(self.artifact_root)
-        return CastList(
-            filter_casts(entries, name=name, tag=tag, verdict=verdict, loadout=loadout, status=status)
-        )
+        return self._casts.listed(name=name, tag=tag, verdict=verdict, loadout=loadout, status=status)
 
     def label(self, reference: str | Path, step: int | None = None, **said: Any) -> Label:
         """Say something of a cast, or of one of its steps, without making it the current one; see ``cast.labels.add``.
@@ -762,14 +522,7 @@ class Workbench:
         Raises:
             MateriaError: as ``cast.labels.add`` and :meth:`resume`.
         """
-        path = find_cast(self.artifact_root, str(reference))
-        if (cast := self._open_here(path)) is not None:
-            return cast.labels.add(step, **said)
-        cast = resume_cast(path, self.agents, sync=self.sync)
-        try:
-            return cast.labels.add(step, **said)
-        finally:
-            cast.close()
+        return self._casts.label(reference, step, **said)
 
     def delete(self, reference: str | Path | CastEntry, *, yes: bool = False) -> str:
         """Delete a cast of this project with everything in its run directory; it cannot be had back.
@@ -785,25 +538,7 @@ class Workbench:
             MateriaError: it was not confirmed (``not_confirmed``), the cast is in use, also here (``locked``), or it
                 is none of this project (``not_here``).
         """
-        path = find_cast(
-            self.artifact_root, reference.id if isinstance(reference, CastEntry) else str(reference)
-        )
-        entry = cast_entry(path)
-        if not yes:
-            name = f", {entry.name}" if entry.name else ""
-            steps = "" if entry.steps is None else f", {entry.steps} steps"
-            raise MateriaError(
-                f"This would delete the cast {entry.id}{name} ({entry.loadout or 'no loadout'}, {entry.status}{steps}): "
-                f"{short(entry.request or 'no request', 80)}",
-                where=str(path),
-                hint=f"if that is meant: wb.delete({entry.id!r}, yes=True), or delete {entry.id} --yes",
-                kind="not_confirmed",
-            )
-        delete_cast(self.artifact_root, path)
-        self._open.pop(path, None)
-        if self.cast_ is not None and self.cast_.run_dir.resolve() == path:
-            self.cast_ = None
-        return entry.id
+        return self._casts.delete(reference, yes=yes)
 
     def ask(
         self, expression: str, casts: Sequence[Cast | Snapshot | CastEntry | str | Path] | None = None
@@ -818,26 +553,11 @@ class Workbench:
         Raises:
             MateriaError: it is no JSONPath (``question``). A cast that cannot be read is a row.
         """
-        query_of(expression)
-        found: list[tuple[CastEntry | Snapshot, Found]] = []
-        problems = []
-        for one in self.casts() if casts is None else casts:
-            try:
-                cast = snapshot_of(one) or self._looked_at(one).now
-            except MateriaError as error:
-                problems.append(
-                    (one.id if isinstance(one, Cast | Snapshot | CastEntry) else str(one), error.what)
-                )
-                continue
-            found += [(cast, match) for match in cast.steps.ask(expression)]
-        return FoundView(found, problems)
+        return self._casts.ask(expression, casts)
 
     def open(self, reference: str | Path) -> Cast:
         """Open a cast to look at it: an id, the beginning of one, ``-1`` for the latest, or a directory."""
-        path = find_cast(self.artifact_root, str(reference))
-        if (cast := self._open_here(path)) is not None:
-            return self.take(cast)
-        return self.take(open_cast(path, self.agents))
+        return self._casts.open(reference)
 
     def compare(self, a: object, b: object) -> CompareView | StepCompareView | LoadoutCompareView:
         """Compare two casts, two steps, or two loadouts; the value is true if they differ in what was done.
@@ -853,21 +573,7 @@ class Workbench:
         Raises:
             MateriaError: one is not found, or they are not of one kind (``compare``).
         """
-        return compare_view(self._compared(a), self._compared(b))
-
-    def _compared(self, given: object) -> object:
-        if isinstance(given, str) and given in self.config.loadout_names:
-            return self.graph(given)
-        if isinstance(given, str | Path | CastEntry):
-            given = self._looked_at(given)
-        then = snapshot_of(given)
-        return then.side if then is not None else getattr(given, "graph", given)
-
-    def _looked_at(self, reference: object) -> Cast:
-        """Open a cast to look at it without making it the current one."""
-        named = reference.id if isinstance(reference, CastEntry) else str(reference)
-        path = find_cast(self.artifact_root, named)
-        return self._open_here(path) or open_cast(path, self.agents)
+        return self._casts.compare(a, b)
 
     def replay(
         self, loadout: object = None, casts: Sequence[Cast | CastEntry | str | Path] | None = None
@@ -884,28 +590,11 @@ class Workbench:
         Raises:
             MateriaError: there is no such loadout, or it has problems. A cast that cannot be replayed is a row.
         """
-        named = loadout is None or isinstance(loadout, str)
-        graph = self.graph(loadout if isinstance(loadout, str) else None) if named else graph_of(loadout)
-        found, problems = [], []
-        for one in self.casts(loadout=graph.name) if casts is None else casts:
-            try:
-                cast = one if isinstance(one, Cast) else self._looked_at(one)
-                found.append(cast.replay(graph))
-            except MateriaError as error:
-                problems.append((one.id if isinstance(one, Cast | CastEntry) else str(one), error.what))
-        return ReplaysView(found, problems)
+        return self._casts.replay(loadout, casts)
 
     def resume(self, reference: str | Path = "-1") -> Cast:
         """Open a cast to go on with it; see :meth:`open` for ``reference``."""
-        path = find_cast(self.artifact_root, str(reference))
-        if (cast := self._open_here(path)) is not None:
-            return self.take(cast)
-        return self.take(resume_cast(path, self.agents, utilities=(utility_folder(),), sync=self.sync))
-
-    def _open_here(self, path: Path) -> Cast | None:
-        """The cast in a directory, if it is open for writing here."""
-        cast = self._open.get(path.resolve())
-        return cast if cast is not None and cast.now.writable else None
+        return self._casts.resume(reference)
 
     @property
     def quests(self) -> QuestBoard:
@@ -915,48 +604,16 @@ class Workbench:
                 QuestBoard,  # its schema needs pydantic, which is slow to import
             )
 
-            self._quests = QuestBoard(self)
+            self._quests = QuestBoard(self, self._casts.open_here)
         return self._quests
 
     def take(self, cast: Cast) -> Cast:
         """Make a cast the one that verbs are about; it stops where casts of its loadout were told to stop."""
-        if cast.now.writable:
-            copy_scripts(cast.graph)
-        name = cast.graph.name
-        if name not in self._stops:
-            self._stops[name] = Breakpoints(self.artifact_root / FILE, name)
-        cast.breakpoints.share(self._stops[name])
-        self.cast_ = cast
-        self._open[cast.run_dir.resolve()] = cast
-        return cast
+        return self._casts.take(cast)
 
     def close(self) -> None:
         """Let go of every cast that is open for writing."""
-        for cast in self._open.values():
-            cast.close()
-        self._open.clear()
-
-
-def _no_agent(name: str, what: str) -> MateriaError:
-    return MateriaError(
-        f"{what} is a utility: a process answers there, so no agent can be set for it.",
-        where=name,
-        hint=f"pin it, and no process is started: wb.pin({name!r}, ...), or pins={{{name!r}: ...}} for one cast",
-        kind="not_an_agent",
-    )
-
-
-def _refuse_agents_of_utilities(graph: Graph, agents: AgentTable) -> None:
-    """Raise MateriaError (``not_an_agent``) if an agent, or a reply of a script, is set for a utility: it would be ignored.
-
-    Only materia count: a socket of that name may be meant in another loadout.
-    """
-    utilities = {socket.materia.id for socket in graph.sockets.values() if socket.is_utility}
-    told = {one.name for one in agents.describe() if one.name is not None}
-    if isinstance(agents.default, ScriptedAgent):
-        told |= set(agents.default.names)
-    for name in sorted(utilities & told):
-        raise _no_agent(name, name)
+        self._casts.close()
 
 
 def _check_request(request: object) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import hypot
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final
 from urllib.parse import quote
 
 from materia_nb.display.escape import (
@@ -32,41 +30,12 @@ from materia_nb.display.svg import INK, NOW, PLATE, RIM
 from materia_nb.display.text import table
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.prompt import Layer, Prompt
-from materia_nb.handoff.contract import Output, legal_next, output_of
-from materia_nb.handoff.contract.contract_fields import ABSENT, as_list
-from materia_nb.handoff.envelope import envelope_of
-from materia_nb.handoff.envelope.envelope_check import IDENTITY, SEVERITIES, Concern, Envelope
-from materia_nb.handoff.protocol import as_text
+from materia_nb.handoff.capabilities import Cell, Pointer, Section
+from materia_nb.handoff.contract import legal_next
 from materia_nb.jsonvalue import JSON, compact
 
 MOST_ROWS: Final = 100
 _CELL_CHARS: Final = 400
-
-
-class Pointer(NamedTuple):
-    """A text that names a file, and the path of that file relative to the project; None where there is none."""
-
-    text: str
-    path: str | None = None
-
-
-Cell: TypeAlias = str | Pointer
-FindFile: TypeAlias = Callable[[str], str | None]
-"""Turns what an output calls a file into its path relative to the project; None when it is no file there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A titled table; ``picture`` stands above it where pictures are shown, ``lines`` stand for it in text.
-
-    Cells may hold hostile text: they are escaped when they are shown.
-    """
-
-    title: str
-    headers: tuple[str, ...] = ()
-    rows: tuple[tuple[Cell, ...], ...] = ()
-    lines: tuple[str, ...] = ()
-    picture: Html | None = None
 
 
 def sections_text(sections: Iterable[Section], indent: str = "  ") -> list[str]:
@@ -74,7 +43,7 @@ def sections_text(sections: Iterable[Section], indent: str = "  ") -> list[str]:
     lines: list[str] = []
     for section in sections:
         lines.append(f"{indent}{section.title}")
-        lines += [f"{indent}  {plain(line)}" for line in section.lines]
+        lines += [f"{indent}  {plain(line)}" for line in lines_of(section)]
         if section.rows:
             rows = [[_plain_cell(cell) for cell in row] for row in section.rows[:MOST_ROWS]]
             headers = section.headers or ("",) * len(rows[0])
@@ -88,9 +57,9 @@ def sections_html(sections: Iterable[Section]) -> Html:
     """Write sections as HTML, every text escaped."""
     parts: list[Html] = []
     for section in sections:
-        parts += [html_heading(section.title), html_lines(section.lines)]
-        if section.picture is not None:
-            parts.append(section.picture)
+        parts += [html_heading(section.title), html_lines(lines_of(section))]
+        if section.statuses:
+            parts.append(path_svg(section.statuses))
         if section.rows:
             headers = section.headers or ("",) * len(section.rows[0])
             rows = [[_html_cell(cell) for cell in row] for row in section.rows[:MOST_ROWS]]
@@ -99,9 +68,9 @@ def sections_html(sections: Iterable[Section]) -> Html:
     return html_join(parts)
 
 
-def facts(pairs: Sequence[tuple[str, Cell]]) -> tuple[tuple[Cell, ...], ...]:
-    """Make rows of names and values, leaving out what says nothing."""
-    return tuple((name, value) for name, value in pairs if not isinstance(value, str) or value.strip())
+def lines_of(section: Section) -> tuple[str, ...]:
+    """Return what stands in words above the table of a section."""
+    return (path_words(section.statuses), *section.lines) if section.statuses else section.lines
 
 
 def _rest(section: Section, indent: str) -> list[str]:
@@ -215,131 +184,6 @@ def _state(name: str, turns: Sequence[int], *, last: bool) -> str:
         f'stroke="{rim}" stroke-width="{thick}"/><text x="{box.x + _WIDE / 2:g}" y="{box.y + 21:g}" '
         f'text-anchor="middle" fill="{INK}"{weight}>{esc(number + name)}</text>'
     )
-
-
-def contract_sections(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
-    """Return what a contract says, in the order in which a person needs it; never raises.
-
-    Args:
-        value: the contract, valid or not; what cannot be read is left out.
-        find: tells which of the files that it names are there.
-    """
-    said = output_of(value)
-    sections = [Section("contract", rows=facts(_contract_headline(said)))]
-    for title, owner in (
-        ("verification", said.verification),
-        ("asks for", said.approval_request),
-        ("consolidation", said.consolidation_report),
-    ):
-        rows = tuple((name, entry) for name, given in owner.items() for entry in _texts(given))
-        sections += [Section(title, rows=rows)] if rows else []
-    sections.append(_contract_evidence(said, find))
-    suggested = [(one["description"], one["body"]) for one in said.memorialize_suggestions.suggestions]
-    suggested += [(note, "") for note in said.memory_suggestions]
-    if suggested:
-        sections.append(Section("suggests to remember", ("what", "in full"), tuple(suggested)))
-    return sections
-
-
-def path_section(statuses: Sequence[str]) -> Section:
-    """Return the statuses that an agent has reported in this visit as a diagram and in words."""
-    return Section("plan_status", lines=(path_words(statuses),), picture=path_svg(statuses))
-
-
-def _contract_headline(said: Output) -> list[tuple[str, Cell]]:
-    loop, used = said.loop_state, said.context_consumption or {}
-    rounds = f"{loop.iteration} of {as_text(loop.max_iterations)}" if loop else ""
-    metric = f"{as_text(loop.metric)}, wanted {as_text(loop.threshold)}" if loop else ""
-    rolled = said.rollback_executed
-    return [
-        ("status", said.plan_status),
-        ("says", said.user_facing_summary or ""),
-        *(("still to do", as_text(step)) for step in said.pending_steps),
-        ("next", "" if said.next_action is None else as_text(said.next_action)),
-        ("round", rounds),
-        ("metric", metric),
-        ("taken back", "" if rolled in (None, ABSENT) else str(rolled)),
-        *((label, str(used[name])) for name, label in _USED.items() if used.get(name) is not None),
-    ]
-
-
-_USED: Final = {"tokens_used": "tokens used", "pct_window": "window used"}
-
-
-def _contract_evidence(said: Output, find: FindFile) -> Section:
-    rows: list[tuple[Cell, ...]] = []
-    for name, entries in said.evidence.items():
-        for entry in entries:
-            text = as_text(entry)
-            rows.append((name, Pointer(text, find(text)) if name == "files_checked" else text))
-    empty = [name for name, entries in said.evidence.items() if not entries]
-    lines = (f"nothing in: {', '.join(empty)}",) if empty else ()
-    return Section("evidence", ("list", "entry") if rows else (), tuple(rows), lines)
-
-
-def _texts(given: JSON) -> list[str]:
-    """An entry for each thing in a list, one for anything else; null says nothing."""
-    return [as_text(entry) for entry in as_list(given)]
-
-
-_SIGNS: Final = {"HIGH": "!!!", "MEDIUM": "!!", "LOW": "!"}
-_LINE: Final = re.compile(r":\d+(?:[-:]\d+)*$")
-
-
-def envelope_sections(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
-    """Return what an envelope says, in the order in which a person needs it; never raises.
-
-    Args:
-        value: the envelope, valid or not; what cannot be read is left out.
-        find: tells which of the files that it names are there.
-    """
-    said = envelope_of(value)
-    sections = [Section("envelope", rows=facts(_envelope_headline(said)))]
-    if said.concerns:
-        rows = [_concern(one, find) for one in sorted(said.concerns, key=_rank)]
-        sections.append(Section("concerns", ("severity", "what", "where", "what to do"), tuple(rows)))
-    evidence = _envelope_evidence(said, find)
-    if evidence:
-        sections.append(Section("evidence", ("kind", "pointer"), tuple(evidence)))
-    if said.assumptions:
-        assumed = tuple((one.assumption, one.why, one.impact) for one in said.assumptions)
-        sections.append(Section("assumptions", ("taken for granted", "why", "if it is wrong"), assumed))
-    meta = value.get("meta")
-    if isinstance(meta, dict):
-        written = facts([(name, str(meta[name])) for name in IDENTITY if isinstance(meta.get(name), str)])
-        sections += [Section("meta", rows=written)] if written else []
-    return sections
-
-
-def _envelope_headline(said: Envelope) -> list[tuple[str, Cell]]:
-    can_help = {True: "yes", False: "no", None: ""}[said.can_help]
-    return [
-        ("status", said.status),
-        ("done", said.did),
-        ("found", said.found),
-        *(("decided", decision) for decision in said.decisions),
-        ("recommends", said.recommendation),
-        ("because", said.reason),
-        ("another round helps", can_help),
-        ("suggests", said.suggestion),
-    ]
-
-
-def _rank(concern: Concern) -> int:
-    return SEVERITIES.index(concern.severity) if concern.severity in SEVERITIES else len(SEVERITIES)
-
-
-def _concern(concern: Concern, find: FindFile) -> tuple[Cell, ...]:
-    severity = f"{_SIGNS.get(concern.severity, '')} {concern.severity}".strip()
-    place = Pointer(concern.location, find(_LINE.sub("", concern.location)))
-    return severity, concern.description, place, concern.recommendation
-
-
-def _envelope_evidence(said: Envelope, find: FindFile) -> list[tuple[Cell, ...]]:
-    rows: list[tuple[Cell, ...]] = [("file", Pointer(text, find(text))) for text in said.artifacts]
-    rows += [("command", text) for text in said.commands]
-    rows += [("measured", f"{name} = {as_text(value)}") for name, value in (said.measurements or {}).items()]
-    return rows
 
 
 LAYER_CHARS: Final = 4_000

@@ -31,7 +31,8 @@ from materia_nb.engine.state import (
     Visit,
 )
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.protocol import Learned, Task, TurnFacts
+from materia_nb.handoff.capabilities import Learned, Task
+from materia_nb.handoff.protocol import TurnFacts
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
 

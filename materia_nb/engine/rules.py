@@ -10,10 +10,11 @@ from materia_nb.engine.items import Source, Template, source, template, walk_of
 from materia_nb.engine.prompt_layers import Placed, placed
 from materia_nb.engine.state import Mode, Walk
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol, requirements
-from materia_nb.handoff.protocol import (
+from materia_nb.handoff.capabilities import (
     HasFile,
     HasSchema,
     Learns,
+    MakesAnswers,
     NamesArtifacts,
     ReadsTextAlone,
     SeesChanges,
@@ -21,7 +22,7 @@ from materia_nb.handoff.protocol import (
 )
 from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.loadout.graph import Edge, ExitRoute, Graph, Socket
-from materia_nb.loadout.vocabulary import described
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, described
 
 ASKED_LATER: Final = "Do the work now, and answer in whatever form suits it. When you have answered, you are asked to hand it over."
 """What an agent is told whose handoff is asked for in a turn of its own."""
@@ -48,8 +49,8 @@ class SocketRules:
         consumer_cursors: the cursors of the loops that walk what it generates.
         about: the fields that say in an event which socket is meant.
         schema: what its answer must fit; None where that is no single JSON object.
-        teller, learner, naming, filing: its protocol, if that hands over tasks, keeps what was learned, names what
-            was made, or has files of its own.
+        teller, learner, naming, filing, maker: its protocol, if that hands over tasks, keeps what was learned, names
+            what was made, has files of its own, or can make answers up.
         needs_facts: whether its protocol wants to know anything of the turn; ``sees_changes``, which files changed.
         placed: what its agent is told of the cast at every visit; None for nothing (R32).
     """
@@ -76,6 +77,7 @@ class SocketRules:
     learner: Learns | None
     naming: NamesArtifacts | None
     filing: HasFile | None
+    maker: MakesAnswers | None
     needs_facts: bool
     sees_changes: bool
     placed: Placed | None
@@ -120,7 +122,7 @@ class Rules:
 
 def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
     wanted = requirements(socket)
-    spoken = protocol("sparse" if socket.is_utility else socket.handoff)
+    spoken = protocol(DEFAULT_HANDOFF if socket.is_utility else socket.handoff)
     ask = "" if socket.is_utility else spoken.ask(wanted)
     loops = graph.loops
     works: frozenset[Mode] = frozenset(("work", "resume") if socket.finalize else ())
@@ -151,6 +153,7 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         learner=spoken if isinstance(spoken, Learns) else None,
         naming=spoken if isinstance(spoken, NamesArtifacts) else None,
         filing=spoken if isinstance(spoken, HasFile) else None,
+        maker=spoken if isinstance(spoken, MakesAnswers) else None,
         needs_facts=not (isinstance(spoken, ReadsTextAlone) and spoken.reads_text_alone),
         sees_changes=isinstance(spoken, SeesChanges) and spoken.sees_changes,
         placed=placed(socket, graph.name),

@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, cast
 
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.jsontext import MAX_DEPTH, too_deep
 from materia_nb.handoff.requirements import Requirements, reader
 from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, same
-from materia_nb.loadout.vocabulary import GROUP, protocol_names
+from materia_nb.loadout.vocabulary import GROUP, OWN_PROTOCOLS, protocol_names
 
 
 class Verdict(NamedTuple):
@@ -164,140 +164,10 @@ UNKNOWN: Final = TurnFacts()
 """Nothing is known of the turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What an agent is to do, for a protocol that tells it so in an envelope of its own.
-
-    Attributes:
-        goal: what the turn is for.
-        agent_id: the runtime's name of the agent.
-        loadout: what is cast.
-        assignment: the socket's ``assignment`` as written in the loadout.
-        knowledge: what is kept about the project, by section.
-        session: the cast that it belongs to, "" when not known.
-        provider: whose model the loadout asks for, "" when it names none.
-    """
-
-    goal: str
-    agent_id: str
-    loadout: str
-    assignment: Mapping[str, JSON] = field(default_factory=dict)
-    knowledge: Mapping[str, JSON] = field(default_factory=dict)
-    session: str = ""
-    provider: str = ""
-
-
-class Learned(NamedTuple):
-    """What an accepted output changed in what is kept about the project, and what of it was refused."""
-
-    knowledge: Mapping[str, JSON]
-    warnings: tuple[Issue, ...] = ()
-
-
-@runtime_checkable
-class TellsTheTask(Protocol):
-    """A protocol that hands its agent an envelope before the turn."""
-
-    def given(self, task: Task) -> Mapping[str, JSON]:
-        """Return the envelope."""
-        ...
-
-
-@runtime_checkable
-class Learns(Protocol):
-    """A protocol whose outputs may update what is kept about the project."""
-
-    def learn(
-        self, value: Mapping[str, JSON], given: Mapping[str, JSON], knowledge: Mapping[str, JSON]
-    ) -> Learned:
-        """Return the knowledge after an accepted output; ``given`` is what its agent was handed."""
-        ...
-
-
-class Reported(NamedTuple):
-    """An agent's last accepted output, and whose it is, in words."""
-
-    who: str
-    value: Mapping[str, JSON]
-
-
-@runtime_checkable
-class Concludes(Protocol):
-    """A protocol whose outputs tell a person what came of the work."""
-
-    def conclusion(self, reports: Sequence[Reported]) -> list[str]:
-        """Return what a person is told at the end of a cast, a line each; ``reports`` is one for each agent and item."""
-        ...
-
-
-SuggestionKind: TypeAlias = Literal["memory", "note"]
-
-
-@runtime_checkable
-class Suggests(Protocol):
-    """A protocol whose outputs may suggest what to remember about the project."""
-
-    def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
-        """Return what an accepted output suggests: a ``memory`` with description and body, or a ``note`` with a text."""
-        ...
-
-
-@runtime_checkable
-class SeesChanges(Protocol):
-    """A protocol that is told which files changed; where none is, nobody looks."""
-
-    @property
-    def sees_changes(self) -> bool:
-        """Whether ``TurnFacts.changed_files`` is wanted."""
-        ...
-
-
-@runtime_checkable
-class ReadsTextAlone(Protocol):
-    """A protocol that needs no facts of the turn; none are gathered for it."""
-
-    @property
-    def reads_text_alone(self) -> bool:
-        """Whether :meth:`HandoffProtocol.read` does without ``facts``."""
-        ...
-
-
-@runtime_checkable
-class NamesArtifacts(Protocol):
-    """A protocol whose outputs name the files that were made; those that are not there are told."""
-
-    def artifacts(self, value: Mapping[str, JSON]) -> Sequence[str]:
-        """Return the files that an accepted output says were made, as it names them."""
-        ...
-
-
-@runtime_checkable
-class HasFile(Protocol):
-    """A protocol whose outputs are kept as files of their own too, for tools that read them."""
-
-    def filed(self, value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, JSON]:
-        """Return what the file holds; ``meta`` is what the runtime knows of the step (``TurnFacts.meta``), with its time."""
-        ...
-
-
-@runtime_checkable
-class HasSchema(Protocol):
-    """A protocol whose outputs are single JSON objects that a schema can describe."""
-
-    def schema(self, wanted: Requirements) -> dict[str, JSON] | None:
-        """Return the JSON Schema of an output; None for a text socket.
-
-        It holds models to what they are asked for and may be narrower than what is accepted; what
-        it cannot say is left to :meth:`HandoffProtocol.read`.
-        """
-        ...
-
-
 class HandoffProtocol(Protocol):
     """A handoff format: how an output is read and what its author is asked for.
 
-    It may be any of the other protocols of this module too, such as :class:`TellsTheTask`, :class:`Learns` or
-    :class:`HasFile`, and is then used as that.
+    It may have any of the capabilities of :mod:`.capabilities` too, and is then used as that.
     """
 
     @property
@@ -352,6 +222,16 @@ class Gist:
     commands: tuple[str, ...] = ()
     reason: str = ""
     agent: str = ""
+
+
+SAMPLE: Final = "x"
+"""What stands for any text in an answer that is made up."""
+
+
+def sample_gist(outcome: Outcome, count: int, *, commands: tuple[str, ...] = (), agent: str = "") -> Gist:
+    """Return what a made-up answer says: an outcome, and so many pieces of work that are left."""
+    pieces = tuple(Piece(f"Item {number + 1}", SAMPLE) for number in range(count))
+    return Gist(outcome, found=SAMPLE, pieces=pieces, commands=commands, reason=SAMPLE, agent=agent)
 
 
 def joined(did: str, found: str) -> str:
@@ -441,12 +321,7 @@ def missing_sources(value: JSON, wanted: Requirements, told: Collection[str] = (
 
 
 _OWN: Final = {
-    name: EntryPoint(name, f"materia_nb.handoff.{place}", GROUP)
-    for name, place in (
-        ("sparse", "sparse:SparseProtocol"),
-        ("envelope", "envelope:EnvelopeProtocol"),
-        ("agent-contract", "contract:ContractProtocol"),
-    )
+    name: EntryPoint(name, f"materia_nb.handoff.{own.place}", GROUP) for name, own in OWN_PROTOCOLS.items()
 }
 
 

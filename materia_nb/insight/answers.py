@@ -18,78 +18,13 @@ from materia_nb.engine.items import state_path, walk_of
 from materia_nb.engine.routing import Said
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.contract.contract_fields import FINDINGS
-from materia_nb.handoff.contract.contract_protocol import from_gist as contract_of
-from materia_nb.handoff.contract.contract_turn import TAG
-from materia_nb.handoff.envelope.envelope_texts import from_gist as envelope_of
-from materia_nb.handoff.protocol import Action, Gist, Outcome, Piece, Reading, TurnFacts
+from materia_nb.handoff.capabilities import MakesAnswers
+from materia_nb.handoff.protocol import SAMPLE, Action, Outcome, Reading, TurnFacts, protocol
 from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, set_path, split_path
 from materia_nb.loadout.graph import Graph, Socket
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF
 
 Value: TypeAlias = dict[str, JSON]
-
-_WORD: Final = "x"
-_AGENT: Final = "a000000"
-"""An agent id as contracts want it; nobody has it."""
-
-
-class Form(NamedTuple):
-    """How answers of a protocol are made.
-
-    Attributes:
-        made: gives values that may say an outcome, with so many pieces of work that are left, the likeliest first.
-        text: writes a value as an agent does.
-        detours: whether its outputs may name any socket to be run first.
-    """
-
-    made: Callable[[Outcome, int], Iterator[Value]]
-    text: Callable[[Value], str]
-    detours: bool
-
-
-def _pieces(count: int) -> tuple[Piece, ...]:
-    return tuple(Piece(f"Item {number + 1}", _WORD) for number in range(count))
-
-
-def _envelopes(outcome: Outcome, count: int) -> Iterator[Value]:
-    gist = Gist(outcome, found=_WORD, pieces=_pieces(count), commands=(_WORD,), reason=_WORD)
-    yield envelope_of(gist)
-
-
-def _contracts(outcome: Outcome, count: int) -> Iterator[Value]:
-    # What is not satisfied is told as done and not of this agent's making: work in progress may be asked to go on.
-    gist = Gist(
-        "done" if outcome == "again" else outcome,
-        found=_WORD,
-        pieces=_pieces(count),
-        reason=_WORD,
-        agent=_AGENT,
-    )
-    value = contract_of(gist)
-    if outcome != "again":
-        yield value
-    owner = "not_my_surface" if outcome == "again" else "owned_here"
-    report: Value = {name: [_WORD] for name in FINDINGS if name != "open_gaps"}
-    gaps: JSON = _part(value, "evidence_report").get("open_gaps")
-    for told in (gaps, [_WORD]):
-        yield {
-            **value,
-            "consolidation_report": {**report, "ownership_assessment": owner, "open_gaps": told},
-        }
-
-
-def _part(value: Mapping[str, JSON], name: str) -> Mapping[str, JSON]:
-    found = value.get(name)
-    return found if isinstance(found, dict) else {}
-
-
-FORMS: Final[Mapping[str, Form]] = {
-    "envelope": Form(_envelopes, compact, detours=True),
-    "agent-contract": Form(
-        _contracts, lambda value: f"{_WORD}\n```{TAG}\n{compact(value)}\n```", detours=False
-    ),
-}
-"""The protocols whose answers can be made; an agent that speaks another one is explored as if it spoke the sparse one."""
 
 
 def answer_in_form(
@@ -104,21 +39,22 @@ def answer_in_form(
 
     Args:
         rules: what the cast runs by.
-        here: the socket, of a protocol in :data:`FORMS`.
+        here: the socket, of a protocol that makes answers up.
         outcome: what the answer says.
         count: how many pieces of work it leaves.
         fits: whether a reading is the one that is looked for.
         complete: adds the fields that assignments read.
     """
-    form = FORMS[here.protocol.name]
-    state = entering.begin(rules, _WORD)
+    maker = here.maker
+    assert maker is not None  # noqa: S101 - the callers ask for it
+    state = entering.begin(rules, SAMPLE)
     facts = TurnFacts(
-        agent_id=agent_id(_WORD, here.socket.id),
+        agent_id=agent_id(SAMPLE, here.socket.id),
         given=given_to(rules, here, state),
         sockets=frozenset(rules.sockets),
     )
-    for value in form.made(outcome, count):
-        text = form.text(complete(value))
+    for value in maker.samples(outcome, count):
+        text = maker.written(complete(value))
         if fits(here.protocol.read(text, here.wanted, facts)):
             return text
     return None
@@ -126,30 +62,28 @@ def answer_in_form(
 
 def holds(rules: Rules, here: SocketRules) -> Iterator[tuple[Action, str]]:
     """Give answers with which an agent stops the cast until a person has spoken: what each asks for, and its text."""
-    found: set[Action] = set()
-    for value in _stopping(here):
-        facts = TurnFacts(given=given_to(rules, here, entering.begin(rules, _WORD)))
-        text = FORMS[here.protocol.name].text(value)
+    maker, found = here.maker, set[Action]()
+    for value in maker.stopping() if maker is not None else ():
+        facts = TurnFacts(given=given_to(rules, here, entering.begin(rules, SAMPLE)))
+        text = maker.written(value) if maker is not None else ""
         reading = here.protocol.read(text, here.wanted, facts)
         if reading.accepted and reading.action in ("pause", "escalate") and reading.action not in found:
             found.add(reading.action)
             yield reading.action, text
 
 
-def _stopping(here: SocketRules) -> Iterator[Value]:
-    for value in FORMS[here.protocol.name].made("stuck", 0):
-        yield value
-        if here.protocol.name == "envelope":
-            yield {**value, "status": "UNVERIFIED"}
-        else:
-            yield {**value, "agent_status": {**_part(value, "agent_status"), "plan_status": "NEEDS_INPUT"}}
+def _maker(name: str) -> MakesAnswers | None:
+    """Return the protocol of that name if answers can be made up in its form."""
+    try:
+        spoken = protocol(name)
+    except MateriaError:
+        return None
+    return spoken if isinstance(spoken, MakesAnswers) else None
 
 
 # -- answers ---------------------------------------------------------------------------------
 # They are scripted, never true: what they say is ``satisfied`` or not, how long a list is, and nothing else.
 
-WORD: Final = "x"
-"""What stands for any text."""
 _DEEPEST: Final = 4
 _BRACKETS: Final = re.compile(r"\[\s*(?:'([^']*)'|\"([^\"]*)\"|[^\]]*)\s*\]")
 
@@ -182,7 +116,7 @@ def quiet(graph: Graph) -> Graph:
         id_: replace(
             socket,
             materia=replace(socket.materia, prompt="", raw={}, owner=None, params={}, script=None),
-            handoff=socket.handoff if socket.handoff in FORMS else "sparse",
+            handoff=socket.handoff if _maker(socket.handoff) else DEFAULT_HANDOFF,
             cast_context="none",
             layout=None,
         )
@@ -193,8 +127,11 @@ def quiet(graph: Graph) -> Graph:
 
 def strangers(graph: Graph) -> tuple[str, ...]:
     """The sockets whose agents speak a protocol in whose form no answer can be made."""
-    known = {"sparse", *FORMS}
-    return tuple(id_ for id_, one in graph.sockets.items() if _asked(one) and one.handoff not in known)
+    return tuple(
+        id_
+        for id_, one in graph.sockets.items()
+        if _asked(one) and one.handoff != DEFAULT_HANDOFF and _maker(one.handoff) is None
+    )
 
 
 def detouring(graph: Graph) -> tuple[str, ...]:
@@ -202,7 +139,7 @@ def detouring(graph: Graph) -> tuple[str, ...]:
     return tuple(
         id_
         for id_, one in graph.sockets.items()
-        if _asked(one) and one.handoff in FORMS and FORMS[one.handoff].detours
+        if _asked(one) and (maker := _maker(one.handoff)) is not None and maker.detours
     )
 
 
@@ -229,10 +166,10 @@ class Answers:
 
     def _made(self, here: SocketRules) -> Iterator[Answer]:
         if here.wanted.parse == "text":
-            yield Answer(WORD, None, None)
+            yield Answer(SAMPLE, None, None)
             return
         lengths: Sequence[int | None] = self._items if self._has_lists(here) else (None,)
-        if not here.socket.is_utility and here.protocol.name in FORMS:
+        if not here.socket.is_utility and here.maker is not None:
             yield from self._in_form(here, lengths)
             return
         for said in verdicts(here):
@@ -290,9 +227,9 @@ class Answers:
                 value = set_path(value, segments, made)
         given = dict(value)
         if here.wanted.work_items:
-            given["workItems"] = [{"title": f"Item {n + 1}", "context": WORD} for n in range(count)]
+            given["workItems"] = [{"title": f"Item {n + 1}", "context": SAMPLE} for n in range(count)]
         if "context" in given:
-            given["context"] = WORD
+            given["context"] = SAMPLE
         if said is None:
             given.pop("satisfied", None)
         else:
@@ -307,11 +244,11 @@ class Answers:
             return [self._element(path, count, depth, n) for n in range(count)]
         names = sorted({one[len(path)] for one in self._lists if one[: len(path)] == path and one != path})
         if not names or depth >= _DEEPEST:
-            return WORD
+            return SAMPLE
         return {name: self._at((*path, name), count, depth + 1) for name in names}
 
     def _element(self, path: Path, count: int, depth: int, number: int) -> JSON:
-        element: dict[str, JSON] = {"title": f"Item {number + 1}", "context": WORD}
+        element: dict[str, JSON] = {"title": f"Item {number + 1}", "context": SAMPLE}
         for alias in self._aliases.get(path, ()):
             inner = self._at(alias, count, depth + 1) if self._below(alias) else None
             if isinstance(inner, dict):

@@ -12,7 +12,8 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
 from materia_nb.engine.session_changes import Answer
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.insight.answers import WORD, detouring, strangers
+from materia_nb.handoff.protocol import SAMPLE
+from materia_nb.insight.answers import detouring, strangers
 from materia_nb.insight.odds import Chances, Odds, PerSocket, knots, odds_of
 from materia_nb.insight.space import COMPLETE, FAILED, HELD, UNTIMED, Bounds, Node, Space, Taken, Way, walk
 from materia_nb.loadout.graph import END, ExitRoute, Graph
@@ -83,7 +84,7 @@ def witness_of(graph: Graph, space: Space, what: str, ways: Sequence[tuple[int, 
     said: dict[str, list[str]] = {}
     for number, way in ways:
         socket = space.nodes[number].socket or ""
-        said.setdefault(socket, []).extend([WORD] * (way.turns - 1) + [way.answer.text])
+        said.setdefault(socket, []).extend([SAMPLE] * (way.turns - 1) + [way.answer.text])
     pinned = {id_: texts for id_, texts in said.items() if graph.sockets[id_].is_utility}
     return Witness(
         what,
@@ -97,7 +98,7 @@ def witness_of(graph: Graph, space: Space, what: str, ways: Sequence[tuple[int, 
 
 def played(rules: Rules, witness: Witness) -> Session:
     """Return the cast that a witness describes, as everything that it knows; nothing runs and nothing is written."""
-    state = entering.begin(rules, WORD)
+    state = entering.begin(rules, SAMPLE)
     session, said = Session(state, state), {id_: iter(texts) for id_, texts in witness.answers.items()}
     while session.state.status in ("ready", "waiting"):
         if session.state.status == "ready":

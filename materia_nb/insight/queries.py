@@ -16,7 +16,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, StepRecord
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.handoff.protocol import Concludes, Reported, SuggestionKind, Suggests
+from materia_nb.handoff.capabilities import Concludes, Reported, SuggestionKind, Suggests
 from materia_nb.insight import sides
 from materia_nb.jsonvalue import JSON, MISSING, get_path, same, split_path
 

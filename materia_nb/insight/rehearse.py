@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
-from materia_nb.insight.answers import WORD, Answer, Answers, quiet, verdicts
+from materia_nb.handoff.protocol import SAMPLE
+from materia_nb.insight.answers import Answer, Answers, quiet, verdicts
 from materia_nb.insight.odds import Chances, chance_at, check_names
 from materia_nb.insight.space import Taken, arrive, end_of, visit
 from materia_nb.loadout.graph import Graph
@@ -186,7 +187,7 @@ def _run(
 ) -> tuple[str, int, int]:
     """Do one cast, and count what it visits and takes; returns its end, turns and retries."""
     rules, answers = ready
-    state, passed = arrive(rules, entering.begin(rules, WORD))
+    state, passed = arrive(rules, entering.begin(rules, SAMPLE))
     taken: Counter[Taken] = Counter(passed)
     turns = 0
     for _ in range(MOST_VISITS):

@@ -17,7 +17,8 @@ from materia_nb.engine.routing import Decision, Step
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError
-from materia_nb.insight.answers import WORD, Answer, Answers, quiet
+from materia_nb.handoff.protocol import SAMPLE
+from materia_nb.insight.answers import Answer, Answers, quiet
 from materia_nb.loadout.graph import END, Graph
 
 MOST_STATES: Final = 50_000
@@ -111,7 +112,7 @@ def walk(graph: Graph, items: Sequence[int], bounds: Bounds = UNTIMED) -> Space:
             todo.append(state)
         return found
 
-    begun, space.first = arrive(rules, entering.begin(rules, WORD))
+    begun, space.first = arrive(rules, entering.begin(rules, SAMPLE))
     place(begun)
     for number in range(bounds.states):
         if not todo:
@@ -142,7 +143,7 @@ def visit(rules: Rules, here: SocketRules, state: CastState, text: str) -> Visit
         if at.mode == "draft" and at.drafts:
             state = outputs.finalize(rules, state, entering.prompt_for(rules, state)).state
             continue
-        said.append(WORD if at.mode in here.any_text else text)
+        said.append(SAMPLE if at.mode in here.any_text else text)
         step = outputs.output(rules, state, said[-1])
         _needs_taken(here, step)
         state, decision = step.state, step.decision

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import EllipsisType
 from typing import Final, NamedTuple, TypeAlias
 
-from materia_nb.cast.workbench import DEFAULT_ARTIFACT_DIR
+from materia_nb.cast.library import DEFAULT_ARTIFACT_DIR
 from materia_nb.display.bundle import Table, Text
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError

@@ -29,27 +29,11 @@ from materia_nb.loadout.lint_loops import hint_loops
 from materia_nb.loadout.lint_state import hint_lists, hint_variables
 from materia_nb.loadout.lint_ways import hint_ways, reached_from, ways_on
 from materia_nb.loadout.report import Findings, Problem, shown
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, GUARDS, OWN_PROTOCOLS, protocol_names
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, GUARDS, OWN_PROTOCOLS, OwnProtocol, protocol_names
 
-_FIELDS: Final = {
-    "envelope": ("meta", "status", "summary", "concerns", "assumptions", "routing"),
-    "agent-contract": (
-        "agent_status",
-        "evidence_report",
-        "consolidation_report",
-        "approval_request",
-        "loop_state",
-        "user_facing_summary",
-        "memorialize_suggestions",
-        "memory_suggestions",
-        "update_contracts",
-        "rollback_executed",
-        "context_consumption",
-    ),
-}
-"""The top-level fields that an agent is asked for in each protocol; in sparse an assignment adds its own."""
-_TELLS_THE_TASK: Final = "agent-contract"
-_CAN_HELP: Final = "can_further_iteration_help"
+_FOREIGN: Final = OwnProtocol("", tells_the_task=True)
+"""Of a protocol from elsewhere nothing is known here, so nothing is said of it."""
+_ONE_THAT_TELLS: Final = " or ".join(f'"{name}"' for name, own in OWN_PROTOCOLS.items() if own.tells_the_task)
 
 
 def hint_protocols(findings: Findings, facts: Facts) -> None:
@@ -121,12 +105,13 @@ def _on_utility(findings: Findings, id_: str, raw: Object) -> None:
 
 def _on_agent(findings: Findings, facts: Facts, id_: str, name: str) -> None:
     raw = facts.sockets[id_]
-    if as_object(raw.get("assignment")) and name in OWN_PROTOCOLS and name != _TELLS_THE_TASK:
+    own = OWN_PROTOCOLS.get(name, _FOREIGN)
+    if as_object(raw.get("assignment")) and not own.tells_the_task:
         findings.hint(
             "no-effect",
             f"{id_}.assignment",
             f"the protocol {name} does not tell an agent its task",
-            f'write "handoff": "{_TELLS_THE_TASK}", or put the task into the prompt',
+            f'write "handoff": {_ONE_THAT_TELLS}, or put the task into the prompt',
         )
     _finalized(findings, facts, id_, raw)
     if facts.gives_text(id_):
@@ -145,21 +130,22 @@ def _on_agent(findings: Findings, facts: Facts, id_: str, name: str) -> None:
                 'write "parse": "json", or "handoff": "sparse" where text is meant',
             )
         return
-    if name == "envelope" and "finalize" not in raw and facts.materia_of(id_).get("multiTurn") is not True:
+    if own.apart and "finalize" not in raw and facts.materia_of(id_).get("multiTurn") is not True:
         findings.hint(
             "not-finalized",
             f"{id_}.finalize",
-            f"{id_!r} does its work and writes its envelope in one turn",
-            'write "finalize": true, so that it is asked for the envelope when the work is done, or false',
+            f"{id_!r} does its work and writes its {name} in one turn",
+            'write "finalize": true, so that it is asked for that when the work is done, or false',
         )
     _assigned(findings, facts, id_, name)
     prompt = facts.materia_of(id_).get("prompt")
-    if name == "envelope" and _sends_back(facts, id_) and is_text(prompt) and _CAN_HELP not in str(prompt):
+    asked = own.reviewer_says
+    if asked and _sends_back(facts, id_) and is_text(prompt) and asked not in str(prompt):
         findings.hint(
             "critic-not-asked",
             f"materia.{raw.get('materia')}.prompt",
             f"{id_!r} sends work back, and its prompt does not say when another round can help",
-            f"say in the prompt when {_CAN_HELP} is true and when it is false",
+            f"say in the prompt when {asked} is true and when it is false",
         )
 
 
@@ -184,7 +170,7 @@ def _sends_back(facts: Facts, id_: str) -> bool:
 
 def _assigned(findings: Findings, facts: Facts, id_: str, name: str) -> None:
     """Point out sources that an output in this protocol does not hold, so that it would be refused."""
-    fields = _FIELDS.get(name)
+    fields = OWN_PROTOCOLS.get(name, _FOREIGN).fields
     if fields is None:
         return
     for target, source in as_object(facts.sockets[id_].get("assign")).items():

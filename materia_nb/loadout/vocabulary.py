@@ -58,9 +58,54 @@ def described(condition: str) -> Described:
 
 GROUP: Final = "materia_nb.handoff_protocols"
 """The entry point group in which a package names its protocols."""
-OWN_PROTOCOLS: Final = ("sparse", "envelope", "agent-contract")
-"""Those of this package; their names cannot be taken."""
-DEFAULT_HANDOFF: Final = OWN_PROTOCOLS[0]
+
+
+class OwnProtocol(NamedTuple):
+    """What is to be known of a protocol of this package where a config is read.
+
+    Attributes:
+        place: the class in ``materia_nb.handoff`` that reads and asks for it.
+        fields: the top-level fields that an agent is asked for; None where its socket says them, and assignments add theirs.
+        tells_the_task: whether an agent is told an ``assignment``.
+        apart: whether it is better asked for in a turn of its own, when the work is done.
+        reviewer_says: the field with which a reviewer says whether another round helps, "" where there is none.
+    """
+
+    place: str
+    fields: tuple[str, ...] | None = None
+    tells_the_task: bool = False
+    apart: bool = False
+    reviewer_says: str = ""
+
+
+OWN_PROTOCOLS: Final[Mapping[str, OwnProtocol]] = {
+    "sparse": OwnProtocol("sparse:SparseProtocol"),
+    "envelope": OwnProtocol(
+        "envelope:EnvelopeProtocol",
+        ("meta", "status", "summary", "concerns", "assumptions", "routing"),
+        apart=True,
+        reviewer_says="can_further_iteration_help",
+    ),
+    "agent-contract": OwnProtocol(
+        "contract:ContractProtocol",
+        (
+            "agent_status",
+            "evidence_report",
+            "consolidation_report",
+            "approval_request",
+            "loop_state",
+            "user_facing_summary",
+            "memorialize_suggestions",
+            "memory_suggestions",
+            "update_contracts",
+            "rollback_executed",
+            "context_consumption",
+        ),
+        tells_the_task=True,
+    ),
+}
+"""The protocols of this package by name, the default one first; the names cannot be taken."""
+DEFAULT_HANDOFF: Final = next(iter(OWN_PROTOCOLS))
 
 
 def protocol_names() -> list[str]:

@@ -19,6 +19,7 @@ from materia_nb.display.graph_parts import (
     loop_words,
     who_words,
 )
+from materia_nb.display.sections import lines_of
 from materia_nb.engine import entering
 from materia_nb.engine.prompt import Prompt
 from materia_nb.errors import MateriaError
@@ -46,9 +47,9 @@ from materia_nb.widgets.picks import link_title
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
-    from materia_nb.display.sections import Section
     from materia_nb.engine.routing import Decision
     from materia_nb.engine.session import StepRecord, TurnRecord
+    from materia_nb.handoff.capabilities import Section
 
 HANDOFFS: Final = 3
 KINDS: Final = ("socket", "edge", "exit", "loop", "item", "step")
@@ -321,7 +322,7 @@ def handoff_blocks(cast: Snapshot, step: StepRecord | None) -> list[Block]:
 
 def _section(section: Section) -> list[Block]:
     """A part of an output as its protocol lays it out."""
-    found = [head(section.title), *lines(section.lines)]
+    found = [head(section.title), *lines(lines_of(section))]
     if section.rows:
         headers = section.headers or ("",) * len(section.rows[0])
         rows = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in section.rows]

@@ -8,7 +8,7 @@ import cast_helpers as h
 from materia_nb.cast import open_cast
 from materia_nb.cast.views.status import StatusView
 from materia_nb.handoff import protocol
-from materia_nb.handoff.protocol import Reported
+from materia_nb.handoff.capabilities import Reported
 from protocol_helpers import block, contract
 
 CON = protocol("agent-contract")

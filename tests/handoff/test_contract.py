@@ -10,8 +10,8 @@ import pytest
 from builders import wanted
 from materia_nb.handoff import TurnFacts, protocol
 from materia_nb.handoff import contract as con
+from materia_nb.handoff.capabilities import Task
 from materia_nb.handoff.contract import contract_fields
-from materia_nb.handoff.protocol import Task
 from protocol_helpers import ABSENT, CONTRACT, FREE, HOSTILE, block, changed, contract, paths_of
 
 CON = protocol("agent-contract")

@@ -12,6 +12,7 @@ from builders import asks, at, config, edge, exit_route, loop, retry_loop, utili
 from drawn_loadouts import loadouts, rules_of
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
+from materia_nb.handoff.contract import ContractProtocol
 from materia_nb.insight.answers import Answer
 from materia_nb.insight.explore import Exploration, longest, stalling
 from materia_nb.insight.rehearse import rehearse
@@ -288,7 +289,7 @@ def test_where_a_detour_could_lead_anywhere_nothing_is_called_impossible():
 
 
 def test_a_protocol_whose_answers_cannot_be_made_is_told(monkeypatch):
-    monkeypatch.setattr("materia_nb.insight.answers.FORMS", {})
+    monkeypatch.delattr(ContractProtocol, "samples")
     e = explored(spoken(retry_loop(), "agent-contract"))
     assert e.certain is False
     assert "as if its agent spoke the sparse protocol" in e.notes[0]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from loadout_samples import AGENT, config, edge
+from materia_nb.handoff.capabilities import Task
 from materia_nb.handoff.contract.contract_turn import assignment_of
-from materia_nb.handoff.protocol import Task
 from materia_nb.loadout import check_config
 
 

@@ -16,7 +16,7 @@ from materia_nb.cast.sweep.grid import digest, fingerprint
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff import protocol
-from materia_nb.handoff.protocol import HasSchema
+from materia_nb.handoff.capabilities import HasSchema
 from materia_nb.handoff.requirements import Requirements
 from materia_nb.insight import sides
 from materia_nb.jsonvalue import JSON, compact

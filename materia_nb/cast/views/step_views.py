@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from materia_nb.cast.listing import way_words
 from materia_nb.cast.snapshot import Snapshot
@@ -27,15 +27,10 @@ from materia_nb.display.escape import (
 )
 from materia_nb.display.page import CastPage, PageStep, cast_page
 from materia_nb.display.sections import (
-    FindFile,
-    Section,
     calls_html,
     calls_text,
-    contract_sections,
-    envelope_sections,
     layers_html,
     layers_text,
-    path_section,
     sections_html,
     sections_text,
 )
@@ -46,10 +41,10 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import translate
-from materia_nb.handoff.contract.contract_fields import plan_status
+from materia_nb.handoff.capabilities import LaysOut, Section, ShowsTheWay
 from materia_nb.handoff.protocol import Issue, Reading, as_text
 from materia_nb.insight.why import HEADERS, Why
-from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty
+from materia_nb.jsonvalue import MISSING, get_path, pretty
 from materia_nb.store.side_files import file_within
 
 if TYPE_CHECKING:
@@ -198,20 +193,13 @@ def _page_step(cast: Snapshot, step: StepRecord) -> PageStep:
     )
 
 
-_SECTIONS: Final[Mapping[str, Callable[[Mapping[str, JSON], FindFile], list[Section]]]] = {
-    "envelope": envelope_sections,
-    "agent-contract": contract_sections,
-}
-"""How the outputs of a protocol are laid out; the others are shown as they are."""
-
-
 class HandoffView(Shown):
     """What a step handed on: raw, as its protocol means it, issues, remarks, requirements, assignments."""
 
     def __init__(self, cast: Snapshot, step: StepRecord) -> None:
         self.step = step
         here = cast.rules.sockets[step.socket]
-        self.wanted, self.protocol = here.wanted, here.protocol.name
+        self.wanted, self._protocol = here.wanted, here.protocol
         self.title = f"Handoff of step {step.number}: {step.socket}, visit {step.visit}"
         self._find = partial(file_within, project=cast.project, run_dir=cast.run_dir)
 
@@ -305,15 +293,15 @@ class HandoffView(Shown):
 
     def sections(self, reading: Reading | None) -> list[Section]:
         """What a reading means; empty for a protocol without a layout, and for what could not be read."""
-        layout = _SECTIONS.get(self.protocol)
-        if layout is None or reading is None or not isinstance(reading.value, dict):
+        if not isinstance(self._protocol, LaysOut) or reading is None or not isinstance(reading.value, dict):
             return []
-        return layout(reading.value, self._find)
+        return self._protocol.layout(reading.value, self._find)
 
     def way(self) -> list[Section]:
-        """The way that the status of a contract took in this visit."""
-        statuses = statuses_of(self.step) if self.protocol == "agent-contract" else []
-        return [path_section(statuses)] if statuses else []
+        """The way through statuses that this visit took, in a protocol that has them."""
+        if not isinstance(self._protocol, ShowsTheWay):
+            return []
+        return self._protocol.way([turn.reading for turn in self.step.turns if turn.reading is not None])
 
     def _later_warnings(self) -> list[Issue]:
         """What was found odd only when the output was applied, such as an update that was not allowed."""
@@ -340,20 +328,6 @@ def _answered_by(turn: TurnRecord) -> list[str]:
     if used:
         said.append(f"{sum(one.input for one in used)} tokens in, {sum(one.output for one in used)} out")
     return ["; ".join(said)] if said else []
-
-
-def statuses_of(step: StepRecord) -> list[str]:
-    """Return the plan statuses of a step's turns in order, without those that were refused."""
-    found = []
-    for turn in step.turns:
-        reading = turn.reading
-        if reading is None or not reading.accepted or not isinstance(reading.value, dict):
-            continue
-        status = plan_status(reading.value)
-        # Work that says itself that it is not done is accepted, and yet its status is not recorded.
-        if isinstance(reading.memory, dict) and reading.memory.get("plan_status") == status:
-            found.append(status)
-    return found
 
 
 def _remarks(warnings: Sequence[Issue]) -> Html:

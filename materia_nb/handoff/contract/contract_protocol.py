@@ -8,18 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from materia_nb.handoff.capabilities import FindFile, Learned, Reported, Section, SuggestionKind, Task
 from materia_nb.handoff.contract import contract_fields
 from materia_nb.handoff.contract.approval import can_be_granted
 from materia_nb.handoff.contract.contract_check import Checked, validate
 from materia_nb.handoff.contract.contract_fields import (
     EVIDENCE,
+    FINDINGS,
     Output,
     apply_updates,
     as_list,
     output_of,
     part,
 )
+from materia_nb.handoff.contract.contract_layout import layout
 from materia_nb.handoff.contract.contract_turn import (
+    TAG,
     ask,
     assignment_of,
     find,
@@ -32,27 +36,25 @@ from materia_nb.handoff.contract.contract_turn import (
 )
 from materia_nb.handoff.protocol import (
     NO_REASON,
+    SAMPLE,
     UNKNOWN,
     Action,
     Gist,
     Issue,
-    Learned,
     Outcome,
     Piece,
     Reading,
     Refusal,
-    Reported,
-    SuggestionKind,
-    Task,
     TurnFacts,
     Verdict,
     as_text,
     missing_sources,
     named,
     one_line,
+    sample_gist,
 )
 from materia_nb.handoff.requirements import Requirements
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, compact
 
 
 def conclusion(reports: Sequence[Reported]) -> list[str]:
@@ -263,6 +265,10 @@ class Examined(NamedTuple):
     contract: dict[str, JSON] | None
 
 
+_NOBODY: Final = "a000000"
+"""An agent id as contracts want it; nobody has it."""
+
+
 class ContractProtocol:
     """Reads and asks for agent contracts."""
 
@@ -301,6 +307,53 @@ class ContractProtocol:
     def conclusion(self, reports: Sequence[Reported]) -> list[str]:
         """Say what a person is told at the end (section 12)."""
         return conclusion(reports)
+
+    def layout(self, value: Mapping[str, JSON], find: FindFile) -> list[Section]:
+        """Lay out what a contract says."""
+        return layout(value, find)
+
+    def way(self, readings: Sequence[Reading]) -> list[Section]:
+        """Show the plan statuses of a visit, without those that were refused."""
+        statuses = tuple(_recorded(readings))
+        return [Section("plan_status", statuses=statuses)] if statuses else []
+
+    detours = False
+
+    def samples(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
+        """Yield contracts that may say an outcome."""
+        # What is not satisfied is told as done and not of this agent's making: work in progress may be asked to go on.
+        told: Outcome = "done" if outcome == "again" else outcome
+        value = from_gist(sample_gist(told, count, agent=_NOBODY))
+        if outcome != "again":
+            yield value
+        owner = "not_my_surface" if outcome == "again" else "owned_here"
+        report: dict[str, JSON] = {name: [SAMPLE] for name in FINDINGS if name != "open_gaps"}
+        evidence = value.get("evidence_report")
+        gaps: JSON = evidence.get("open_gaps") if isinstance(evidence, dict) else None
+        for open_gaps in (gaps, [SAMPLE]):
+            found = {**report, "ownership_assessment": owner, "open_gaps": open_gaps}
+            yield {**value, "consolidation_report": found}
+
+    def stopping(self) -> Iterator[dict[str, JSON]]:
+        """Yield contracts that need a person."""
+        for value in self.samples("stuck", 0):
+            yield value
+            status = value.get("agent_status")
+            known = status if isinstance(status, dict) else {}
+            yield {**value, "agent_status": {**known, "plan_status": "NEEDS_INPUT"}}
+
+    def written(self, value: Mapping[str, JSON]) -> str:
+        """Write a contract behind a word, in its fence."""
+        return f"{SAMPLE}\n```{TAG}\n{compact(value)}\n```"
+
+
+def _recorded(readings: Sequence[Reading]) -> Iterator[str]:
+    for reading in readings:
+        if reading.accepted and isinstance(reading.value, dict):
+            status = contract_fields.plan_status(reading.value)
+            # Work that says itself that it is not done is accepted, and yet its status is not recorded.
+            if isinstance(reading.memory, dict) and reading.memory.get("plan_status") == status:
+                yield status
 
 
 def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Examined:

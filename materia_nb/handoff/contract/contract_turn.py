@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from materia_nb.handoff.capabilities import Task
 from materia_nb.handoff.contract.contract_fields import (
     EVIDENCE,
     FINDINGS,
@@ -16,7 +17,7 @@ from materia_nb.handoff.contract.contract_fields import (
     part,
 )
 from materia_nb.handoff.jsontext import NotJson, too_deep, wide_json, without_infinities
-from materia_nb.handoff.protocol import Action, Issue, Task, listed
+from materia_nb.handoff.protocol import Action, Issue, listed
 from materia_nb.handoff.requirements import Requirements
 from materia_nb.jsonvalue import JSON, pretty
 from materia_nb.loadout.facts import told_in

@@ -5,11 +5,13 @@ And its final form, and the names of its files (section 6).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from materia_nb.errors import MateriaError, counted
+from materia_nb.handoff.capabilities import FindFile, Section
 from materia_nb.handoff.envelope.envelope_check import META, Channel, Envelope, Profile, envelope_of, validate
+from materia_nb.handoff.envelope.envelope_layout import layout
 from materia_nb.handoff.envelope.envelope_texts import (
     context,
     from_gist,
@@ -20,17 +22,20 @@ from materia_nb.handoff.envelope.envelope_texts import (
 )
 from materia_nb.handoff.jsontext import NotJson, too_deep, wide_json, without_infinities
 from materia_nb.handoff.protocol import (
+    SAMPLE,
     UNKNOWN,
     WORK_IS_OVER,
     Issue,
+    Outcome,
     Reading,
     Refusal,
     TurnFacts,
     listed,
     missing_sources,
+    sample_gist,
 )
 from materia_nb.handoff.requirements import Requirements
-from materia_nb.jsonvalue import JSON, set_path
+from materia_nb.jsonvalue import JSON, compact, set_path
 
 MISSING_ENVELOPE: Final = Issue("$", "There is no envelope.", "return one JSON object", "ENVELOPE_MISSING")
 
@@ -308,6 +313,26 @@ class EnvelopeProtocol:
     def filed(self, value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, JSON]:
         """Fill in the meta that the runtime knows (section 6)."""
         return with_meta(value, meta)
+
+    def layout(self, value: Mapping[str, JSON], find: FindFile) -> list[Section]:
+        """Lay out what an envelope says."""
+        return layout(value, find)
+
+    detours = True
+
+    def samples(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
+        """Yield an envelope that says an outcome."""
+        yield from_gist(sample_gist(outcome, count, commands=(SAMPLE,)))
+
+    def stopping(self) -> Iterator[dict[str, JSON]]:
+        """Yield envelopes that need a person."""
+        for value in self.samples("stuck", 0):
+            yield value
+            yield {**value, "status": "UNVERIFIED"}
+
+    def written(self, value: Mapping[str, JSON]) -> str:
+        """Write an envelope as it is."""
+        return compact(value)
 
 
 def read_object(

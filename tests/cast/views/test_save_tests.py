@@ -11,6 +11,7 @@ from materia_nb import Workbench
 from materia_nb.cast.cases import read_case
 from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.errors import MateriaError
+from materia_nb.handoff.envelope import EnvelopeProtocol
 from materia_nb.loadout import build_graph
 
 
@@ -67,7 +68,7 @@ def test_other_protocols_have_cases_in_their_form(tmp_path, name):
 
 
 def test_answers_in_the_wrong_form_are_not_written(tmp_path, monkeypatch):
-    monkeypatch.setattr("materia_nb.insight.answers.FORMS", {})
+    monkeypatch.delattr(EnvelopeProtocol, "samples")
     document = config({"A": at("P", parse="json", handoff="envelope")})
     with pytest.raises(MateriaError, match="form that A wants"):
         ExploreView(build_graph(document), 0, document=document).save_tests(tmp_path)

@@ -9,18 +9,17 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from display_hostile import HOSTILE, harmless
-from materia_nb.cast.views.step_views import HandoffView, statuses_of
+from materia_nb.cast.views.step_views import HandoffView
 from materia_nb.display.sections import (
     MOST_ROWS,
-    Pointer,
-    Section,
-    contract_sections,
-    envelope_sections,
     path_svg,
     path_words,
     sections_html,
     sections_text,
 )
+from materia_nb.handoff.capabilities import Pointer, Section
+from materia_nb.handoff.contract import ContractProtocol
+from materia_nb.handoff.envelope import EnvelopeProtocol
 from materia_nb.store.side_files import file_within, find_evidence
 from protocol_helpers import HOSTILE as VALUES
 from protocol_helpers import asking, block, changed, contract, envelope, paths_of, report, start
@@ -138,6 +137,10 @@ def test_a_refused_envelope_says_why_and_remarks_stand_apart(tmp_path):
     assert "not done yet" not in text
 
 
+def way_of(cast):
+    return [status for section in HandoffView(cast.now, cast.steps[-1]).way() for status in section.statuses]
+
+
 # -- the contract ----------------------------------------------------------------------
 
 
@@ -153,7 +156,7 @@ def test_a_contract_in_words_with_the_way_of_its_status(tmp_path):
     text, html = shown(cast)
     assert "operation      delete" in text
     cast.approvals.approve()
-    assert statuses_of(cast.steps[-1]) == ["APPROVAL_REQUEST", "IN_PROGRESS", "COMPLETE"]
+    assert way_of(cast) == ["APPROVAL_REQUEST", "IN_PROGRESS", "COMPLETE"]
     text, html = shown(cast)
     assert "operation " not in text, "of an earlier turn only the head is told"
     assert ">operation<" in html
@@ -174,7 +177,7 @@ def test_work_that_says_itself_that_it_is_not_done_is_not_shown_as_refused(tmp_p
     assert "not done yet: " in text
     assert ">not done yet<" in html
     assert ">issue<" not in html
-    assert statuses_of(cast.steps[-1]) == [], "it is not recorded as a status"
+    assert way_of(cast) == [], "it is not recorded as a status"
     assert "refused" not in "\n".join(cast.why().lines)
 
 
@@ -186,11 +189,11 @@ def test_a_refused_status_is_not_on_the_way(tmp_path):
     )
     cast.run()
     cast.approvals.answer("yes")
-    assert statuses_of(cast.steps[-1]) == ["NEEDS_INPUT", "IN_PROGRESS", "COMPLETE"]
+    assert way_of(cast) == ["NEEDS_INPUT", "IN_PROGRESS", "COMPLETE"]
     cast = start(tmp_path / "stall", "agent-contract", [report("IN_PROGRESS")] * 3)
     cast.run()
     assert len(cast.steps[-1].turns) == 3
-    assert statuses_of(cast.steps[-1]) == ["IN_PROGRESS", "IN_PROGRESS"], "the third was one too many"
+    assert way_of(cast) == ["IN_PROGRESS", "IN_PROGRESS"], "the third was one too many"
 
 
 def test_an_update_that_was_not_allowed_is_a_remark(tmp_path):
@@ -227,7 +230,7 @@ def test_the_diagram_marks_the_way_and_nothing_else():
 
 
 @pytest.mark.parametrize(
-    "make, start_from", [(envelope_sections, envelope()), (contract_sections, contract())]
+    "make, start_from", [(EnvelopeProtocol().layout, envelope()), (ContractProtocol().layout, contract())]
 )
 def test_whatever_a_field_holds_is_shown_and_harmless(make, start_from):
     for path in paths_of(start_from):

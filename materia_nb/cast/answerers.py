@@ -1,0 +1,261 @@
+"""Who answers in a workbench: the agents and pins that a notebook set, and what a new cast gets of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+from materia_nb.agents.interface import Agent
+from materia_nb.agents.notebook_agents import AgentTable, RecordedAgent, ScriptedAgent
+from materia_nb.cast import open_cast
+from materia_nb.cast.exports import agent_of, read_recording, recording_of
+from materia_nb.cast.library import Library
+from materia_nb.cast.pins import Chosen, choose, names_of, needs_name, needs_pinned
+from materia_nb.cast.project_casts import ProjectCasts
+from materia_nb.engine.state import Pin
+from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.loadout import Graph
+from materia_nb.loadout.compose import Composition
+from materia_nb.loadout.config_files import expanded
+from materia_nb.loadout.facts import as_object, materia_kind
+from materia_nb.store.catalogue import find_cast, is_file
+
+_RECORDED: Final = "recorded:"
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class BenchPin(NamedTuple):
+    """What casts begin with as pinned: a socket in casts of one loadout only, a materia (None) in those of all."""
+
+    chosen: Chosen
+    loadout: str | None
+
+    @property
+    def pin(self) -> Pin:
+        """What it is pinned to."""
+        return self.chosen.pin
+
+
+class Answerers:
+    """Who answers what, set by name; the methods are those of :class:`Workbench`.
+
+    Args:
+        library: the loadouts whose sockets and materia are answered.
+        casts: where agents and pins are set too, and earlier casts found that answer.
+        agents: who answers where a cast is not told another.
+
+    Attributes:
+        agents: the same table.
+        pins: what casts begin with as pinned, by socket or materia.
+    """
+
+    def __init__(self, library: Library, casts: ProjectCasts, agents: AgentTable) -> None:
+        self.agents = agents
+        self.pins: dict[str, BenchPin] = {}
+        self._library = library
+        self._casts = casts
+
+    # -- agents ---------------------------------------------------------------------
+
+    def decorator(self, name: str) -> Callable[[_Function], _Function]:
+        """Return a decorator for the function that answers a socket or materia."""
+        self.needs(name)
+
+        def decorate(function: _Function) -> _Function:
+            self.set(name, function)
+            return function
+
+        return decorate
+
+    def set(self, name: str, agent: object) -> Agent:
+        """Say who answers a socket or materia, in casts that are open here too. See :meth:`Workbench.agent`."""
+        agent = self._answerer(agent)
+        if name == "*":
+            self.agents.default = agent
+            made = self.agents.default
+        else:
+            self.needs(name)
+            self._needs_agent(name)
+            made = self.agents.set(name, agent)
+        for cast in self._casts.open_ones:
+            if cast.agents is not self.agents and name != "*":
+                cast.agents.set(name, made)
+        return made
+
+    def recorded(self, reference: str | Path) -> RecordedAgent:
+        """Return an agent that answers as in an earlier cast. See :meth:`Workbench.recorded`."""
+        if (given := self._recording(reference)) is not None:
+            return given
+        cast = open_cast(find_cast(self._library.artifact_root, str(reference)))
+        return agent_of(recording_of(cast.now), f"recorded:{cast.id}")
+
+    def _recording(self, reference: str | Path) -> RecordedAgent | None:
+        """Read the recording in a file, if a file is what a person named."""
+        path = self._library.project / expanded(reference)
+        return read_recording(path) if path.suffix == ".json" or is_file(path) else None
+
+    def _answerer(self, agent: object) -> object:
+        """Find the recording that a person named; anything else stays as it is."""
+        if isinstance(agent, str) and agent.startswith(_RECORDED):
+            return self.recorded(agent.removeprefix(_RECORDED))
+        return agent
+
+    def knows(self, name: str) -> bool:
+        """Whether there is a materia or socket of that name."""
+        try:
+            self.needs(name)
+        except MateriaError:
+            return False
+        return True
+
+    def needs(self, name: str) -> None:
+        """Raise MateriaError (``unknown_materia``) unless a name is ``*`` or that of a materia or socket."""
+        if name == "*":
+            return
+        document = self._library.config.document
+        materia = as_object(document.get("materia"))
+        sockets = {
+            socket
+            for loadout in as_object(document.get("loadouts")).values()
+            for socket in as_object(as_object(loadout).get("sockets"))
+        }
+        if name not in materia and name not in sockets:
+            raise MateriaError(
+                f"There is no materia or socket {name!r}.",
+                hint=did_you_mean(name, {*materia, *sockets}) + " (* is everyone)",
+                kind="unknown_materia",
+            )
+
+    def _needs_agent(self, name: str) -> None:
+        """Raise MateriaError (``not_an_agent``) if a name stands for a utility: a process answers there.
+
+        A socket is the one of the chosen loadout, else of the current cast; of others nothing is known.
+        """
+        materia = as_object(self._library.config.document.get("materia"))
+        loadout = as_object(self._library.config.document.get("loadouts", {}).get(self._library.chosen))
+        socket = as_object(as_object(loadout.get("sockets")).get(name))
+        placed = name if name in materia else socket.get("materia")
+        if isinstance(placed, str):
+            utility = materia_kind(as_object(materia.get(placed))) == "utility"
+        else:
+            graph = self._casts.last.graph if self._casts.last is not None else None
+            utility = graph is not None and name in graph.sockets and graph.sockets[name].is_utility
+        if utility:
+            raise _no_agent(name, name if placed in (name, None) else f"{name} ({placed})")
+
+    # -- pins -----------------------------------------------------------------------
+
+    def pin(self, name: str, to: object = None, *, visit: int | None = None) -> Pin:
+        """Let what a person chose answer, in the current cast and those begun later. See :meth:`Workbench.pin`."""
+        last = self._casts.last
+        here = last if last is not None and name in names_of(last.graph) else None
+        loadout = None
+        if name not in as_object(self._library.config.document.get("materia")):
+            graph = self._library.graph() if here is None else here.graph
+            needs_name(graph, name)
+            loadout = graph.name
+        chosen = choose(None if here is None else here.now, name, self._answer_of(to), visit)
+        if here is not None and here.now.writable and here.status != "complete":
+            here.pins.put(name, chosen)
+        self.pins[name] = BenchPin(chosen, loadout)
+        return chosen.pin
+
+    def unpin(self, name: str) -> None:
+        """Take a pin away, in the current cast and for those begun later. See :meth:`Workbench.unpin`."""
+        last = self._casts.last
+        here = last.pins if last is not None and last.now.writable else None
+        needs_pinned(name, [*self.pins, *(here or ())])
+        if here is not None and name in here:
+            here.remove(name)
+        self.pins.pop(name, None)
+
+    def _answer_of(self, to: object) -> object:
+        """Find the cast or recording that ``recorded:`` names; anything else stays as it is."""
+        if not isinstance(to, str) or not to.startswith(_RECORDED):
+            return to
+        reference = to.removeprefix(_RECORDED)
+        given = self._recording(reference)
+        return self._casts.held(reference) if given is None else given
+
+    # -- what a new cast gets -------------------------------------------------------
+
+    def table(self, graph: Graph, agents: Mapping[str, object] | None = None) -> AgentTable:
+        """Who answers in a cast of a loadout: whoever is set, but for those given for it only.
+
+        Raises:
+            MateriaError: a name is unknown, or an agent is set for a utility (``not_an_agent``).
+        """
+        table = self._who_answers(graph, agents)
+        _refuse_agents_of_utilities(graph, table)
+        return table
+
+    def _who_answers(self, graph: Graph, agents: Mapping[str, object] | None) -> AgentTable:
+        if agents is None:
+            return self.agents
+        table = self.agents.copy()
+        for key, agent in agents.items():
+            self.needs(key)
+            if key == "*":
+                table.default = self._answerer(agent)
+                continue
+            if key in graph.sockets and graph.sockets[key].is_utility:
+                raise _no_agent(key, f"{key} ({graph.sockets[key].materia.label})")
+            table.set(key, self._answerer(agent))
+        return table
+
+    def table_of_link(self, made: Composition, graph: Graph) -> AgentTable:
+        """Who answers in a cast of a composition, whose resolved graph this is; raises as :meth:`table`."""
+        table = self._agents_of(made)
+        _refuse_agents_of_utilities(graph, table)
+        return table
+
+    def _agents_of(self, made: Composition) -> AgentTable:
+        """Who answers in a composition: whoever was set for a socket answers it under its new id."""
+        renamed = [(new, old) for table in made.sockets for old, new in table.items()]
+        renamed += made.copies.items()
+        known = {one.name for one in self.agents.describe()}
+        if known.isdisjoint(id_ for pair in renamed for id_ in pair):
+            return self.agents
+        table = self.agents.copy()
+        for new, _ in renamed:
+            table.remove(new)
+        for new, old in renamed:
+            if old in known:
+                table.set(new, self.agents.for_turn(old, old))
+        return table
+
+    def pins_for(self, graph: Graph, pins: Mapping[str, object] | None = None) -> dict[str, Chosen]:
+        """What is pinned in a cast: what is given for it only, before what is pinned in all."""
+        known = names_of(graph)
+        found = {
+            key: one.chosen
+            for key, one in self.pins.items()
+            if key in known and one.loadout in (None, graph.name)
+        }
+        for key, to in (pins or {}).items():
+            needs_name(graph, key)
+            found[key] = choose(None, key, self._answer_of(to))
+        return found
+
+
+def _no_agent(name: str, what: str) -> MateriaError:
+    return MateriaError(
+        f"{what} is a utility: a process answers there, so no agent can be set for it.",
+        where=name,
+        hint=f"pin it, and no process is started: wb.pin({name!r}, ...), or pins={{{name!r}: ...}} for one cast",
+        kind="not_an_agent",
+    )
+
+
+def _refuse_agents_of_utilities(graph: Graph, agents: AgentTable) -> None:
+    """Raise MateriaError (``not_an_agent``) if an agent, or a reply of a script, is set for a utility: it would be ignored.
+
+    Only materia count: a socket of that name may be meant in another loadout.
+    """
+    utilities = {socket.materia.id for socket in graph.sockets.values() if socket.is_utility}
+    told = {one.name for one in agents.describe() if one.name is not None}
+    if isinstance(agents.default, ScriptedAgent):
+        told |= set(agents.default.names)
+    for name in sorted(utilities & told):
+        raise _no_agent(name, name)

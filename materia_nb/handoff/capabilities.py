@@ -1,0 +1,211 @@
+"""What a handoff protocol may do beside reading and asking: each capability is asked of the object, no name is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+from materia_nb.handoff.protocol import Issue, Outcome, Reading
+from materia_nb.handoff.requirements import Requirements
+from materia_nb.jsonvalue import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What an agent is to do, for a protocol that tells it so in an envelope of its own.
+
+    Attributes:
+        goal: what the turn is for.
+        agent_id: the runtime's name of the agent.
+        loadout: what is cast.
+        assignment: the socket's ``assignment`` as written in the loadout.
+        knowledge: what is kept about the project, by section.
+        session: the cast that it belongs to, "" when not known.
+        provider: whose model the loadout asks for, "" when it names none.
+    """
+
+    goal: str
+    agent_id: str
+    loadout: str
+    assignment: Mapping[str, JSON] = field(default_factory=dict)
+    knowledge: Mapping[str, JSON] = field(default_factory=dict)
+    session: str = ""
+    provider: str = ""
+
+
+class Learned(NamedTuple):
+    """What an accepted output changed in what is kept about the project, and what of it was refused."""
+
+    knowledge: Mapping[str, JSON]
+    warnings: tuple[Issue, ...] = ()
+
+
+@runtime_checkable
+class TellsTheTask(Protocol):
+    """A protocol that hands its agent an envelope before the turn."""
+
+    def given(self, task: Task) -> Mapping[str, JSON]:
+        """Return the envelope."""
+        ...
+
+
+@runtime_checkable
+class Learns(Protocol):
+    """A protocol whose outputs may update what is kept about the project."""
+
+    def learn(
+        self, value: Mapping[str, JSON], given: Mapping[str, JSON], knowledge: Mapping[str, JSON]
+    ) -> Learned:
+        """Return the knowledge after an accepted output; ``given`` is what its agent was handed."""
+        ...
+
+
+class Reported(NamedTuple):
+    """An agent's last accepted output, and whose it is, in words."""
+
+    who: str
+    value: Mapping[str, JSON]
+
+
+@runtime_checkable
+class Concludes(Protocol):
+    """A protocol whose outputs tell a person what came of the work."""
+
+    def conclusion(self, reports: Sequence[Reported]) -> list[str]:
+        """Return what a person is told at the end of a cast, a line each; ``reports`` is one for each agent and item."""
+        ...
+
+
+SuggestionKind: TypeAlias = Literal["memory", "note"]
+
+
+@runtime_checkable
+class Suggests(Protocol):
+    """A protocol whose outputs may suggest what to remember about the project."""
+
+    def suggestions(self, value: Mapping[str, JSON]) -> list[tuple[SuggestionKind, Mapping[str, str]]]:
+        """Return what an accepted output suggests: a ``memory`` with description and body, or a ``note`` with a text."""
+        ...
+
+
+@runtime_checkable
+class SeesChanges(Protocol):
+    """A protocol that is told which files changed; where none is, nobody looks."""
+
+    @property
+    def sees_changes(self) -> bool:
+        """Whether ``TurnFacts.changed_files`` is wanted."""
+        ...
+
+
+@runtime_checkable
+class ReadsTextAlone(Protocol):
+    """A protocol that needs no facts of the turn; none are gathered for it."""
+
+    @property
+    def reads_text_alone(self) -> bool:
+        """Whether :meth:`HandoffProtocol.read` does without ``facts``."""
+        ...
+
+
+@runtime_checkable
+class NamesArtifacts(Protocol):
+    """A protocol whose outputs name the files that were made; those that are not there are told."""
+
+    def artifacts(self, value: Mapping[str, JSON]) -> Sequence[str]:
+        """Return the files that an accepted output says were made, as it names them."""
+        ...
+
+
+@runtime_checkable
+class HasFile(Protocol):
+    """A protocol whose outputs are kept as files of their own too, for tools that read them."""
+
+    def filed(self, value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, JSON]:
+        """Return what the file holds; ``meta`` is what the runtime knows of the step (``TurnFacts.meta``), with its time."""
+        ...
+
+
+@runtime_checkable
+class HasSchema(Protocol):
+    """A protocol whose outputs are single JSON objects that a schema can describe."""
+
+    def schema(self, wanted: Requirements) -> dict[str, JSON] | None:
+        """Return the JSON Schema of an output; None for a text socket.
+
+        It holds models to what they are asked for and may be narrower than what is accepted; what
+        it cannot say is left to :meth:`HandoffProtocol.read`.
+        """
+        ...
+
+
+class Pointer(NamedTuple):
+    """A text that names a file, and the path of that file relative to the project; None where there is none."""
+
+    text: str
+    path: str | None = None
+
+
+Cell: TypeAlias = str | Pointer
+FindFile: TypeAlias = Callable[[str], str | None]
+"""Turns what an output calls a file into its path relative to the project; None when it is no file there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A titled table of what an output says; ``statuses`` are those gone through, which are drawn as a diagram.
+
+    Cells may hold hostile text: they are escaped when they are shown.
+    """
+
+    title: str
+    headers: tuple[str, ...] = ()
+    rows: tuple[tuple[Cell, ...], ...] = ()
+    lines: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
+
+
+def told_rows(pairs: Sequence[tuple[str, Cell]]) -> tuple[tuple[Cell, ...], ...]:
+    """Make rows of names and values, leaving out what says nothing."""
+    return tuple((name, value) for name, value in pairs if not isinstance(value, str) or value.strip())
+
+
+@runtime_checkable
+class LaysOut(Protocol):
+    """A protocol whose outputs are shown in the order in which a person needs what they say, not as raw JSON."""
+
+    def layout(self, value: Mapping[str, JSON], find: FindFile) -> list[Section]:
+        """Return what an output says; never raises, whatever the value. ``find`` tells which files are there."""
+        ...
+
+
+@runtime_checkable
+class ShowsTheWay(Protocol):
+    """A protocol in which the outputs of one visit go through statuses."""
+
+    def way(self, readings: Sequence[Reading]) -> list[Section]:
+        """Return the way through the outputs of a visit; empty where there is none."""
+        ...
+
+
+@runtime_checkable
+class MakesAnswers(Protocol):
+    """A protocol in whose form answers can be made up, so that a loadout is explored before anybody is asked."""
+
+    @property
+    def detours(self) -> bool:
+        """Whether its outputs may name any socket to be run first."""
+        ...
+
+    def samples(self, outcome: Outcome, count: int) -> Iterator[dict[str, JSON]]:
+        """Yield outputs that may say an outcome, with ``count`` pieces of work that are left, the likeliest first."""
+        ...
+
+    def stopping(self) -> Iterator[dict[str, JSON]]:
+        """Yield outputs that may stop the cast until a person has spoken."""
+        ...
+
+    def written(self, value: Mapping[str, JSON]) -> str:
+        """Write an output as an agent does."""
+        ...
