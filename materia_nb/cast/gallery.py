@@ -13,9 +13,8 @@ from pprint import pformat
 from typing import Any, Final, Literal, TypeAlias
 
 from materia_nb.display.bundle import Shown, bundle
-from materia_nb.display.escape import esc
+from materia_nb.display.escape import Html, esc, html_heading, html_join, html_lines, html_panel, html_text
 from materia_nb.display.graph_parts import Marks
-from materia_nb.display.html import Html, html_heading, html_join, html_lines, html_panel, html_text
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError, did_you_mean

@@ -10,8 +10,8 @@ from typing import Final, Literal, Protocol, TypeAlias
 from materia_nb.cast import Cast
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.interrupts import Stop
+from materia_nb.store.board import NAME, Board, Quest, QuestStatus, change_board, read_board
 from materia_nb.store.catalogue import cast_entry
-from materia_nb.store.side_files import NAME, Board, Quest, QuestStatus, change_board, read_board
 
 Why: TypeAlias = Literal["empty", "person", "failed", "stopped", "count"]
 """Why running the board stopped: nothing is left to run, a person must act, a cast failed, or it was told to."""

@@ -9,9 +9,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from materia_nb.display.escape import plain
+from materia_nb.display.escape import Html, html_json, html_lines, html_panel, html_table, html_text, plain
 from materia_nb.display.graph_parts import Marks
-from materia_nb.display.html import Html, html_json, html_lines, html_panel, html_table, html_text
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_mermaid, graph_text, table
 from materia_nb.jsonvalue import JSON, pretty

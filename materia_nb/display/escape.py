@@ -1,7 +1,10 @@
-"""Text from models, loadouts and processes is hostile until it has been through here.
+"""Text from models, loadouts and processes is hostile until it has been through here, and so is what is built of it as HTML.
 
 Three steps, in this order: :func:`shorten` bounds, :func:`plain` makes it harmless as text,
 :func:`esc` makes it harmless inside HTML and XML too (and includes :func:`plain`).
+
+The builders of HTML (tables, JSON trees, panels, badges) escape the text that they are given. Only an :class:`Html`,
+which they return, goes in as it is; adding to it with ``+`` gives an ordinary string again, which the next builder escapes.
 """
 
 from __future__ import annotations
@@ -9,7 +12,10 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from collections.abc import Iterable, Sequence
 from typing import Final
+
+from materia_nb.jsonvalue import JSON, compact
 
 ELLIPSIS: Final = "…"
 _FSI, _PDI = "\u2068", "\u2069"
@@ -145,3 +151,194 @@ def css_safe(value: object, fallback: str = "inherit") -> str:
     """Return ``value`` if it is one colour, keyword or length, else ``fallback``."""
     text = str(value)
     return text if _CSS_VALUE.fullmatch(text) else fallback
+
+
+_FG: Final = "var(--jp-ui-font-color1, inherit)"
+_RED: Final = "#d5404d"
+_SOFT: Final = "var(--jp-ui-font-color2, #7d8590)"
+_RULE: Final = "var(--jp-border-color2, #9aa3ad66)"
+_MONO: Final = "var(--jp-code-font-family, ui-monospace, Menlo, Consolas, monospace)"
+_CELL: Final = f"padding:3px 10px;text-align:left;vertical-align:top;border-bottom:1px solid {_RULE};"
+# Scrolls sideways in a narrow place, which a box in a flex layout does not do unless its track may shrink to nothing.
+_SCROLLS: Final = "display:grid;grid-template-columns:minmax(0,1fr);overflow-x:auto"
+_LONGEST_CELL: Final = 2000
+_LONGEST_LINE: Final = 20_000
+_SHORT: Final = 16
+_READABLE: Final = 16
+_LOOKED_AT: Final = 500
+_LONGEST_STRING: Final = 2000
+_MOST_CHILDREN: Final = 200
+_MOST_NODES: Final = 4000
+_DEEPEST: Final = 40
+
+
+class Html(str):
+    """Markup that is safe to insert: every text in it has been escaped."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
+def html_text(value: object, limit: int = _LONGEST_CELL) -> Html:
+    """Escape ``value``, keeping its line breaks and at most ``limit`` characters; None is empty."""
+    if isinstance(value, Html):
+        return value
+    text = "" if value is None else value if isinstance(value, str) else str(value)
+    return Html(f'<bdi style="white-space:pre-wrap;overflow-wrap:anywhere">{esc(clip(text, limit))}</bdi>')
+
+
+def html_join(parts: Iterable[object]) -> Html:
+    """Put parts one after the other, escaping those that are not markup."""
+    return Html("".join(html_text(part) for part in parts))
+
+
+def html_pre(text: str, limit: int = 20_000) -> Html:
+    """Show text as it is, in a fixed font, at most ``limit`` characters of it."""
+    return Html(
+        f'<pre style="margin:4px 0;padding:6px 8px;border:1px solid {_RULE};border-radius:4px;color:{_FG};'
+        f"background:transparent;font-family:{_MONO};font-size:0.92em;white-space:pre-wrap;word-break:normal;"
+        f'overflow-wrap:anywhere;max-height:32em;overflow:auto"><bdi>{esc(clip(text, limit))}</bdi></pre>'
+    )
+
+
+def html_table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, caption: str = "") -> Html:
+    """Build a table; cells are escaped text or :class:`Html`."""
+    rows = [tuple(row) for row in rows]
+    widths = (_word_width(column) for column in zip(headers, *rows, strict=True))
+    head = "".join(
+        f'<th scope="col" style="{_CELL}color:{_SOFT};min-width:{width}ch">{html_text(name)}</th>'
+        for name, width in zip(headers, widths, strict=True)
+    )
+    body = "".join(
+        "<tr>" + "".join(f'<td style="{_CELL}">{html_text(cell)}</td>' for cell in row) + "</tr>"
+        for row in rows
+    )
+    title = (
+        f'<caption style="text-align:left;color:{_SOFT}">{html_text(caption)}</caption>' if caption else ""
+    )
+    return Html(
+        f'<div style="{_SCROLLS}"><table style="border-collapse:collapse;color:{_FG};font-size:0.95em;'
+        f'justify-self:start">'
+        f"{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _word_width(column: Iterable[object]) -> int:
+    """How many digits wide a column must be so that short texts and words stay whole, and long texts are readable."""
+    texts = [cell[:_LOOKED_AT] for cell in column if isinstance(cell, str) and cell]
+    words = [word for text in texts for word in ([text] if len(text) <= _SHORT else text.split())]
+    longest = max((len(word) + 1 for word in words if len(word) <= _SHORT), default=0)
+    return max(longest, _READABLE) if any(len(text) > _READABLE for text in texts) else longest
+
+
+class _Tree:
+    """Writes one JSON value as nested ``<details>``, until it has written enough."""
+
+    def __init__(self, open_depth: int) -> None:
+        self.open_depth = open_depth
+        self.left = _MOST_NODES
+
+    def leaf(self, value: JSON) -> str:
+        if isinstance(value, str):
+            cut = value[:_LONGEST_STRING]
+            note = (
+                "" if len(cut) == len(value) else f' <i style="color:{_SOFT}">… {len(value):,} characters</i>'
+            )
+            quoted = esc(compact(cut))
+            return (
+                f'<bdi style="color:#2e9e62;white-space:pre-wrap;overflow-wrap:anywhere">{quoted}</bdi>{note}'
+            )
+        return f'<span style="color:#b06fd1">{esc(compact(value))}</span>'
+
+    def node(self, name: str, value: JSON, depth: int) -> str:
+        self.left -= 1
+        label = f'<bdi style="color:#3b82c4">{esc(shorten(name, 120))}</bdi>: ' if name else ""
+        if not isinstance(value, dict | list) or not value:
+            return f"<div>{label}{self.leaf(value)}</div>"
+        what = f"object of {len(value)}" if isinstance(value, dict) else f"list of {len(value)}"
+        if depth >= _DEEPEST:
+            return f"<div>{label}{what} …</div>"
+        pairs = value.items() if isinstance(value, dict) else ((str(n), item) for n, item in enumerate(value))
+        children: list[str] = []
+        for key, child in pairs:
+            if len(children) >= _MOST_CHILDREN or self.left <= 0:
+                break
+            children.append(self.node(key or '""', child, depth + 1))
+        rest = len(value) - len(children)
+        more = f'<div style="color:{_SOFT}">… {rest:,} more</div>' if rest else ""
+        opened = " open" if depth < self.open_depth else ""
+        return (
+            f'<details{opened}><summary>{label}<span style="color:{_SOFT}">{what}</span></summary>'
+            f'<div style="margin-left:1.2em">{"".join(children)}{more}</div></details>'
+        )
+
+
+def html_json(value: JSON, open_depth: int = 1, *, name: str = "") -> Html:
+    """Show a JSON value as a tree that folds, ``open_depth`` levels of it open; long parts are cut, and say so."""
+    body = _Tree(open_depth).node(name, value, 0)
+    return Html(f'<div style="font-family:{_MONO};font-size:0.92em;color:{_FG}">{body}</div>')
+
+
+def html_panel(title: str, body: object) -> Html:
+    """Frame ``body`` under a title."""
+    return Html(
+        f'<section aria-label="{esc(shorten(title, 200))}" style="border:1px solid {_RULE};border-radius:6px;'
+        f'padding:8px 12px;margin:6px 0;color:{_FG}"><div style="font-weight:600;margin-bottom:4px">'
+        f"{html_text(shorten(title, 200))}</div>{html_text(body)}</section>"
+    )
+
+
+def html_bar(text: str, share: float) -> Html:
+    """Lay text over a bar that fills a share, 0 to 1, of its width."""
+    filled = f"{100 * min(max(share, 0.0), 1.0):.0f}%"
+    return Html(
+        f'<div style="padding:0 4px;background:linear-gradient(90deg,#3b82c455 {filled},transparent {filled})">'
+        f"{html_text(text)}</div>"
+    )
+
+
+def html_lines(lines: Iterable[str]) -> Html:
+    """Make one line of each text, which may be long: that of a command to be allowed."""
+    return Html("".join(f"<div>{html_text(line, _LONGEST_LINE)}</div>" for line in lines))
+
+
+def html_alert(lines: Iterable[str]) -> Html:
+    """Make one line of each text, in red, for what a person must not overlook."""
+    return Html(f'<div role="alert" style="color:{_RED}"><b>{html_lines(lines)}</b></div>')
+
+
+def html_heading(text: str) -> Html:
+    """Make a short title."""
+    return Html(f'<div style="margin-top:6px"><b>{html_text(text)}</b></div>')
+
+
+def html_fold(title: str, body: object, *, opened: bool = False) -> Html:
+    """Put ``body`` under a title that opens and closes it."""
+    return Html(
+        f"<details{' open' if opened else ''}><summary>{html_text(shorten(title, 200))}</summary>"
+        f'<div style="margin-left:1.2em">{html_text(body)}</div></details>'
+    )
+
+
+_BADGES: Final = {
+    "complete": ("✓", "#2e9e62"),
+    "ok": ("✓", "#2e9e62"),
+    "failed": ("✖", _RED),
+    "running": ("▶", "#3b82c4"),
+    "waiting": ("▶", "#b97f00"),
+    "held": ("‖", "#b97f00"),
+    "paused": ("▮", "#b97f00"),
+    "aborted": ("■", "#7d8590"),
+    "stopped": ("■", "#7d8590"),
+}
+
+
+def status_badge(status: str) -> Html:
+    """Show a status, such as ``failed: timeout``, with a sign; colour only repeats what the sign says."""
+    sign, colour = _BADGES.get(status[:80].partition(":")[0].partition(",")[0], ("●", "#7d8590"))
+    return Html(
+        f'<span style="border:1.5px solid {css_safe(colour)};border-radius:9px;padding:0 8px;white-space:nowrap">'
+        f'<span aria-hidden="true" style="color:{css_safe(colour)}">{sign}</span> {esc(shorten(status, 60))}</span>'
+    )

@@ -8,8 +8,17 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import quote
 
-from materia_nb.display.escape import esc, part, shorten
-from materia_nb.display.html import Html, html_json, html_pre, html_table, html_text, status_badge
+from materia_nb.display.escape import (
+    Html,
+    esc,
+    html_json,
+    html_pre,
+    html_table,
+    html_text,
+    part,
+    shorten,
+    status_badge,
+)
 from materia_nb.jsonvalue import JSON, MISSING
 
 _LONGEST_OUTPUT: Final = 8000

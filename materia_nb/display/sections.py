@@ -8,10 +8,11 @@ from math import hypot
 from typing import Final
 from urllib.parse import quote
 
-from materia_nb.display.escape import ELLIPSIS, clip, esc, part, plain
-from materia_nb.display.geometry import Box, Point
-from materia_nb.display.html import (
+from materia_nb.display.escape import (
+    ELLIPSIS,
     Html,
+    clip,
+    esc,
     html_fold,
     html_heading,
     html_join,
@@ -20,7 +21,10 @@ from materia_nb.display.html import (
     html_pre,
     html_table,
     html_text,
+    part,
+    plain,
 )
+from materia_nb.display.geometry import Box, Point
 from materia_nb.display.shapes import FONT
 from materia_nb.display.svg import INK, NOW, PLATE, RIM
 from materia_nb.display.text import table

@@ -18,9 +18,8 @@ from materia_nb.cast.gallery import Card, Diagnosis, gallery
 from materia_nb.cast.views.status import marks_of
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.bundle import Shown, Text, bundle
-from materia_nb.display.escape import plain
+from materia_nb.display.escape import Html, html_join, html_lines, html_panel, html_text, plain
 from materia_nb.display.graph_parts import Marks
-from materia_nb.display.html import Html, html_join, html_lines, html_panel, html_text
 from materia_nb.engine.entering import enter
 from materia_nb.engine.items import list_at
 from materia_nb.engine.limits import edges_used

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias
 from materia_nb.cast.views.status import steps_view
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.bundle import GraphPicture, Shown, Table, Text, picture
+from materia_nb.display.escape import Html, html_join, html_lines, html_panel
 from materia_nb.display.graph_parts import Marks
-from materia_nb.display.html import Html, html_join, html_lines, html_panel
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError, did_you_mean

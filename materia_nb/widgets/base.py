@@ -23,8 +23,7 @@ import ipywidgets as ui
 
 from materia_nb.cast import Cast
 from materia_nb.display.bundle import MimeBundle, Shown, bundle
-from materia_nb.display.escape import plain, shorten
-from materia_nb.display.html import Html, html_text
+from materia_nb.display.escape import Html, html_text, plain, shorten
 from materia_nb.errors import MateriaError
 from materia_nb.platform import Handle, Work, call_later, start_thread
 

@@ -15,8 +15,7 @@ import ipywidgets as ui
 from materia_nb.cast.views.status import marks_of, status_lines, steps_view
 from materia_nb.cast.views.tables import items_view
 from materia_nb.display.bundle import JsonView
-from materia_nb.display.escape import plain, shorten
-from materia_nb.display.html import Html
+from materia_nb.display.escape import Html, plain, shorten
 from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.widgets.base import Panel, Runs, css, runs_of, show_html, show_panel, told_of

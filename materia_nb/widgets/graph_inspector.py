@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 from materia_nb.cast.listing import way_words
 from materia_nb.cast.views.status import loop_progress, marks_of
-from materia_nb.display.escape import part
+from materia_nb.display.escape import (
+    Html,
+    html_join,
+    html_json,
+    html_panel,
+    html_pre,
+    html_table,
+    html_text,
+    part,
+)
 from materia_nb.display.graph_parts import (
     Link,
     Marks,
@@ -18,7 +27,6 @@ from materia_nb.display.graph_parts import (
     state_words,
     who_words,
 )
-from materia_nb.display.html import Html, html_join, html_json, html_panel, html_pre, html_table, html_text
 from materia_nb.display.sections import layers_html
 from materia_nb.engine import entering
 from materia_nb.engine.prompt import Prompt

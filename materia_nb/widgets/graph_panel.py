@@ -16,10 +16,9 @@ import ipywidgets as ui
 from traitlets import observe
 
 from materia_nb.cast.views.status import marks_of, status_lines
-from materia_nb.display.escape import part, shorten
+from materia_nb.display.escape import Html, html_text, part, shorten
 from materia_nb.display.geometry import Point
 from materia_nb.display.graph_parts import Marks, summary
-from materia_nb.display.html import Html, html_text
 from materia_nb.display.layout import Direction, place
 from materia_nb.display.shapes import THEMES, ThemeName
 from materia_nb.display.svg import graph_svg

@@ -9,13 +9,12 @@ import ipywidgets as ui
 
 from materia_nb.cast.quests import WORDS
 from materia_nb.cast.views.tables import QUEST_COLUMNS, quest_row, quests_view
-from materia_nb.display.escape import part
-from materia_nb.display.html import html_lines, html_table, html_text
+from materia_nb.display.escape import html_lines, html_table, html_text, part
 from materia_nb.widgets.base import Panel, Runs, button, row, runs_of, show_html, show_panel
 
 if TYPE_CHECKING:
     from materia_nb.cast.quests import QuestBoard
-    from materia_nb.store.side_files import Quest
+    from materia_nb.store.board import Quest
 
 _LONGEST_LABEL = 60
 

@@ -12,7 +12,7 @@ from materia_nb.agents import Turn
 from materia_nb.cast import open_cast
 from materia_nb.cast.views.status import StatusView
 from materia_nb.cast.views.step_views import HandoffView, PromptView, StepView, cast_page_html
-from materia_nb.display.html import html_fold
+from materia_nb.display.escape import html_fold
 
 AUTO_PLAN = {
     "tools": "readOnly",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import display_graphs as graphs
 from display_hostile import HOSTILE
 from materia_nb.display import GraphPicture, Html, Marks, Shown, bundle
-from materia_nb.display.html import (
+from materia_nb.display.escape import (
     html_join,
     html_json,
     html_panel,

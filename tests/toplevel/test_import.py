@@ -14,6 +14,7 @@ SLOW = (
     "dask",
     "nbformat",
     "playwright",
+    "pydantic",
     "pydantic_ai",
     "openai",
 )

@@ -20,9 +20,9 @@ from cast_helpers import loop_agents, loop_config, start
 from display_graphs import chain, graph, hello, loop, rework, socket, tangle
 from display_hostile import HOSTILE, hostile_graph, hostile_marks
 from materia_nb.cast.workbench import Workbench
+from materia_nb.display.escape import Html
 from materia_nb.display.geometry import bend, points_of, text_width
 from materia_nb.display.graph_parts import SMALL_SIZE, Marks, chip, count_words, links
-from materia_nb.display.html import Html
 from materia_nb.display.layout import Direction
 from materia_nb.display.shapes import LIGHT
 from materia_nb.display.svg import graph_svg

@@ -13,8 +13,7 @@ from materia_nb.cast import Cast, open_cast
 from materia_nb.cast.listing import data_frame
 from materia_nb.cast.sweep.verdicts import Verdict
 from materia_nb.display.bundle import Shown, Table, bundle
-from materia_nb.display.escape import plain, shorten
-from materia_nb.display.html import (
+from materia_nb.display.escape import (
     Html,
     html_bar,
     html_heading,
@@ -22,6 +21,8 @@ from materia_nb.display.html import (
     html_lines,
     html_panel,
     html_table,
+    plain,
+    shorten,
 )
 from materia_nb.display.text import table
 from materia_nb.errors import MateriaError, counted, did_you_mean

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from materia_nb.display.bundle import GraphPicture, Shown, Table, bundle
-from materia_nb.display.escape import plain, shorten
-from materia_nb.display.graph_parts import Marks
-from materia_nb.display.html import (
+from materia_nb.display.escape import (
     Html,
     html_fold,
     html_heading,
@@ -18,7 +16,10 @@ from materia_nb.display.html import (
     html_panel,
     html_pre,
     html_table,
+    plain,
+    shorten,
 )
+from materia_nb.display.graph_parts import Marks
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import table
 from materia_nb.engine.session import StepRecord

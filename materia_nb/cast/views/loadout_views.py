@@ -11,9 +11,17 @@ from typing import Any, Final, Literal, Self
 from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast.cases import case_of, relative_to, write_case
 from materia_nb.display.bundle import GraphPicture, Shown, Table, bundle, picture
-from materia_nb.display.escape import part, plain, shorten
+from materia_nb.display.escape import (
+    Html,
+    html_alert,
+    html_join,
+    html_lines,
+    html_table,
+    part,
+    plain,
+    shorten,
+)
 from materia_nb.display.graph_parts import Marks, Route
-from materia_nb.display.html import Html, html_alert, html_join, html_lines, html_table
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text, table
 from materia_nb.engine.rules import Rules

@@ -10,9 +10,9 @@ from materia_nb.cast.listing import way_words
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.cast.views.status import draft_of, marks_of, outcome_words, status_lines
 from materia_nb.display.bundle import SHOWN_CHARS, Shown, bounded, bundle, heading_html, lines_html
-from materia_nb.display.escape import clip, part, plain, shorten
-from materia_nb.display.html import (
+from materia_nb.display.escape import (
     Html,
+    clip,
     html_fold,
     html_heading,
     html_join,
@@ -21,6 +21,9 @@ from materia_nb.display.html import (
     html_panel,
     html_pre,
     html_table,
+    part,
+    plain,
+    shorten,
 )
 from materia_nb.display.page import CastPage, PageStep, cast_page
 from materia_nb.display.sections import (

@@ -18,7 +18,7 @@ from materia_nb.store.catalogue import CastEntry
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
     from materia_nb.insight.queries import Found
-    from materia_nb.store.side_files import Quest
+    from materia_nb.store.board import Quest
 
 GROUPS: Final = {"socket": "bySocket", "materia": "byMateria", "item": "byTask"}
 """What tokens are added up by, and what that is called in usage.json."""

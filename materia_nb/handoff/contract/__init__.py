@@ -29,8 +29,8 @@ from materia_nb.handoff.contract.contract_protocol import (
     ContractProtocol,
     Examined,
     examine,
-    verdict,
 )
+from materia_nb.handoff.contract.contract_texts import verdict
 from materia_nb.handoff.contract.contract_turn import (
     Assignment,
     Record,

@@ -1,7 +1,4 @@
-"""Reading a contract: found, checked, held against the last one, projected, or asked for again (section 14).
-
-And what it means in the words of others: the graph, the gist, a person (section 12).
-"""
+"""Reading a contract: found, checked, held against the last one, projected, or asked for again (section 14)."""
 
 from __future__ import annotations
 
@@ -10,18 +7,21 @@ from typing import Final, NamedTuple
 
 from materia_nb.handoff.capabilities import FindFile, Learned, Reported, Section, SuggestionKind, Task
 from materia_nb.handoff.contract import contract_fields
-from materia_nb.handoff.contract.approval import can_be_granted
 from materia_nb.handoff.contract.contract_check import Checked, validate
 from materia_nb.handoff.contract.contract_fields import (
-    EVIDENCE,
     FINDINGS,
-    Output,
     apply_updates,
-    as_list,
     output_of,
-    part,
 )
-from materia_nb.handoff.contract.contract_layout import layout
+from materia_nb.handoff.contract.contract_texts import (
+    conclusion,
+    context,
+    from_gist,
+    layout,
+    to_gist,
+    verdict,
+    work_items,
+)
 from materia_nb.handoff.contract.contract_turn import (
     TAG,
     ask,
@@ -35,223 +35,19 @@ from materia_nb.handoff.contract.contract_turn import (
     writable_sections,
 )
 from materia_nb.handoff.protocol import (
-    NO_REASON,
     SAMPLE,
     UNKNOWN,
     Action,
-    Gist,
-    Issue,
     Outcome,
-    Piece,
     Reading,
     Refusal,
     TurnFacts,
     Verdict,
-    as_text,
     missing_sources,
-    named,
-    one_line,
     sample_gist,
 )
 from materia_nb.handoff.requirements import Requirements
 from materia_nb.jsonvalue import JSON, compact
-
-
-def conclusion(reports: Sequence[Reported]) -> list[str]:
-    """Return the summary of a single agent as it wrote it, else what each one found, and what was checked and is open."""
-    done = [(who, said) for who, value in reports if (said := output_of(value)).plan_status == "COMPLETE"]
-    if len(done) == 1 and (summary := done[0][1].user_facing_summary):
-        lines = summary.splitlines()
-    else:
-        lines = [line for who, said in done for line in named(who, _said_outcome(said))]
-    outputs = [said for _, said in done]
-    return [
-        *lines,
-        *named("Verified by", dict.fromkeys(text for said in outputs for text in _checked(said))),
-        *named("Impacts elsewhere", _all(outputs, "cross_layer_impacts")),
-        *named("Still open", _all(outputs, "open_gaps")),
-    ]
-
-
-def _said_outcome(said: Output) -> list[str]:
-    return _texts_of(said.evidence["key_outputs"]) or [said.user_facing_summary or "done"]
-
-
-def _checked(said: Output) -> Iterator[str]:
-    """How the work was checked, as far as the agent says; a COMPLETE contract has passed."""
-    for name in ("method", "details"):
-        if told := as_text(said.verification.get(name) or ""):
-            yield told
-            return
-
-
-def _all(outputs: Sequence[Output], name: str) -> list[str]:
-    return list(dict.fromkeys(text for said in outputs for text in _texts_of(said.evidence[name])))
-
-
-def _texts_of(entries: Sequence[JSON]) -> list[str]:
-    return [as_text(entry) for entry in entries if entry is not None]
-
-
-def verdict(contract: Mapping[str, JSON], status: str) -> Verdict:
-    """Turn the status of a valid contract into a route or an action."""
-    if status == "COMPLETE":
-        return Verdict(_ownership(contract) != "not_my_surface")
-    if status == "IN_PROGRESS":
-        failed = contract_fields.verification_passed(contract) is False
-        if failed or contract_fields.loop_state(contract) is not None:
-            return Verdict(False)
-        return Verdict(None, "reissue", f"The agent is still at work: {_next_action(contract)}")
-    if status == "APPROVAL_REQUEST":
-        return _approval(part(contract, "approval_request"))
-    if status == "NEEDS_INPUT":
-        return Verdict(None, "pause", _next_action(contract), needs="question")
-    return Verdict(
-        None, "escalate", "; ".join(["The agent is blocked", *_gaps(contract), *_helper(contract)])
-    )
-
-
-def _approval(request: Mapping[str, JSON]) -> Verdict:
-    asked = one_line(as_text(request.get("exact_content") or request.get("operation") or ""))
-    if not can_be_granted(request):
-        return Verdict(None, "pause", f"The agent asks for direction: {asked}", needs="direction")
-    own = f"nothing here issued the id {request['approval_id']}: it is the agent's own"
-    return Verdict(None, "pause", f"The agent asks for consent: {asked} ({own})", needs="consent")
-
-
-def context(contract: Mapping[str, JSON], warnings: Sequence[Issue]) -> str:
-    """Write the contract as text for whoever works next, a line for each thing it says."""
-    return "\n".join(_lines(contract, warnings))
-
-
-def _lines(contract: Mapping[str, JSON], warnings: Sequence[Issue]) -> Iterator[str]:
-    yield contract_fields.plan_status(contract)
-    summary = contract_fields.user_facing_summary(contract)
-    if summary:
-        yield f"Summary: {summary}"
-    yield from named("Key outputs", _texts(contract, "key_outputs"))
-    yield from named("Impacts elsewhere", _texts(contract, "cross_layer_impacts"))
-    yield from named("Open gaps", _gaps(contract))
-    if _ownership(contract) in ("cross_surface_dependency", "not_my_surface"):
-        yield f"Ownership: {_ownership(contract)}"
-        yield from _helper(contract)
-    yield from named("Warnings", [warning.message for warning in warnings])
-
-
-def work_items(contract: Mapping[str, JSON]) -> list[JSON]:
-    """Turn each open gap into a work item: its first line is the title, the rest the context."""
-    helper = "\n".join(_helper(contract))
-    items: list[JSON] = []
-    for gap in _gaps(contract):
-        title, _, rest = gap.strip().partition("\n")
-        told = "\n".join(line for line in (rest.strip(), helper) if line)
-        items.append({"title": title.strip(), "context": told or title.strip()})
-    return items
-
-
-def _ownership(contract: Mapping[str, JSON]) -> JSON:
-    return part(contract, "consolidation_report").get("ownership_assessment")
-
-
-def _next_action(contract: Mapping[str, JSON]) -> str:
-    return as_text(part(contract, "agent_status").get("next_action") or "")
-
-
-def _texts(contract: Mapping[str, JSON], name: str) -> list[str]:
-    return [as_text(entry) for entry in contract_fields.evidence(contract, name) if entry is not None]
-
-
-def _gaps(contract: Mapping[str, JSON]) -> list[str]:
-    """The open gaps of both reports, each once and none blank."""
-    others = as_list(part(contract, "consolidation_report").get("open_gaps"))
-    gaps = [*_texts(contract, "open_gaps"), *(as_text(gap) for gap in others if gap is not None)]
-    return [gap for gap in dict.fromkeys(gaps) if gap.strip()]
-
-
-def _helper(contract: Mapping[str, JSON]) -> Iterator[str]:
-    helper = part(contract, "consolidation_report").get("next_best_agent")
-    if helper:
-        yield f"Next best agent: {one_line(as_text(helper))}"
-
-
-_STATUS: Final[dict[Outcome, tuple[str, str | None]]] = {
-    "done": ("COMPLETE", "pass"),
-    "accepted": ("IN_PROGRESS", None),
-    "again": ("IN_PROGRESS", "fail"),
-    "open": ("IN_PROGRESS", None),
-    "stuck": ("BLOCKED", None),
-}
-"""Status and result of the verification; what was accepted unchecked is not said to have passed."""
-
-
-def to_gist(value: Mapping[str, JSON]) -> Gist:
-    """Return what a contract says; fields of the wrong type say nothing."""
-    reason = part(value, "agent_status").get("next_action")
-    commands = [
-        entry.get("command") if isinstance(entry, dict) else entry
-        for entry in contract_fields.evidence(value, "commands_run")
-    ]
-    return Gist(
-        outcome=_outcome(value),
-        did=contract_fields.user_facing_summary(value) or "",
-        found="\n".join(_gist_texts(value, "key_outputs")),
-        pieces=tuple(_piece(gap) for gap in _gist_texts(value, "open_gaps") if gap.strip()),
-        commands=tuple(command for command in commands if isinstance(command, str)),
-        reason=reason if isinstance(reason, str) else "",
-        agent=contract_fields.agent_id(value),
-    )
-
-
-def from_gist(gist: Gist) -> dict[str, JSON]:
-    """Write a gist as a contract; it reports no agent id that the gist does not have."""
-    status, result = _STATUS[gist.outcome]
-    agent_status: dict[str, JSON] = {
-        "plan_status": status,
-        "pending_steps": [],
-        "next_action": gist.reason or NO_REASON,
-    }
-    if gist.agent:
-        agent_status["agent_id"] = gist.agent
-    report: dict[str, JSON] = {name: [] for name in EVIDENCE}
-    report["commands_run"] = list(gist.commands)
-    report["key_outputs"] = gist.found.split("\n") if gist.found else []
-    report["open_gaps"] = [_gap(piece) for piece in gist.pieces]
-    if result is not None:
-        report["verification"] = {"result": result}
-    value: dict[str, JSON] = {
-        "agent_status": agent_status,
-        "evidence_report": report,
-        "consolidation_report": None,
-        "approval_request": None,
-    }
-    return {**value, "user_facing_summary": gist.did} if gist.did else value
-
-
-def _outcome(contract: Mapping[str, JSON]) -> Outcome:
-    status, loop = contract_fields.plan_status(contract), contract_fields.loop_state(contract)
-    if status not in contract_fields.STATUSES:
-        return "open"
-    if status == "COMPLETE":
-        if verdict(contract, status).satisfied is False or (loop is not None and loop.unfinished):
-            return "again"
-        return "done" if contract_fields.verification_passed(contract) else "open"
-    if status == "IN_PROGRESS":
-        return "again" if verdict(contract, status).satisfied is False else "open"
-    return "stuck"
-
-
-def _gist_texts(contract: Mapping[str, JSON], name: str) -> list[str]:
-    return [entry for entry in contract_fields.evidence(contract, name) if isinstance(entry, str)]
-
-
-def _piece(gap: str) -> Piece:
-    title, _, rest = gap.partition("\n")
-    return Piece(title, rest or title)
-
-
-def _gap(piece: Piece) -> str:
-    return piece.title if piece.context == piece.title else f"{piece.title}\n{piece.context}"
-
 
 MOST_REPAIRS: Final = 2
 """How often a refused contract is asked for again before a person is called."""

@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.capabilities import FindFile, Section
 from materia_nb.handoff.envelope.envelope_check import META, Channel, Envelope, Profile, envelope_of, validate
-from materia_nb.handoff.envelope.envelope_layout import layout
 from materia_nb.handoff.envelope.envelope_texts import (
     context,
     from_gist,
+    layout,
     schema,
     to_gist,
     verdict,

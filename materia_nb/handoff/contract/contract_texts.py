@@ -1,0 +1,293 @@
+"""What a contract means in the words of others: the graph, the gist, a person (sections 12 and 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from materia_nb.handoff.capabilities import (
+    Cell,
+    FindFile,
+    Pointer,
+    Reported,
+    Section,
+    told_rows,
+)
+from materia_nb.handoff.contract import contract_fields
+from materia_nb.handoff.contract.approval import can_be_granted
+from materia_nb.handoff.contract.contract_fields import (
+    ABSENT,
+    EVIDENCE,
+    Output,
+    as_list,
+    output_of,
+    part,
+)
+from materia_nb.handoff.protocol import (
+    NO_REASON,
+    Gist,
+    Issue,
+    Outcome,
+    Piece,
+    Verdict,
+    as_text,
+    named,
+    one_line,
+)
+from materia_nb.jsonvalue import JSON
+
+
+def conclusion(reports: Sequence[Reported]) -> list[str]:
+    """Return the summary of a single agent as it wrote it, else what each one found, and what was checked and is open."""
+    done = [(who, said) for who, value in reports if (said := output_of(value)).plan_status == "COMPLETE"]
+    if len(done) == 1 and (summary := done[0][1].user_facing_summary):
+        lines = summary.splitlines()
+    else:
+        lines = [line for who, said in done for line in named(who, _said_outcome(said))]
+    outputs = [said for _, said in done]
+    return [
+        *lines,
+        *named("Verified by", dict.fromkeys(text for said in outputs for text in _checked(said))),
+        *named("Impacts elsewhere", _all(outputs, "cross_layer_impacts")),
+        *named("Still open", _all(outputs, "open_gaps")),
+    ]
+
+
+def _said_outcome(said: Output) -> list[str]:
+    return _texts_of(said.evidence["key_outputs"]) or [said.user_facing_summary or "done"]
+
+
+def _checked(said: Output) -> Iterator[str]:
+    """How the work was checked, as far as the agent says; a COMPLETE contract has passed."""
+    for name in ("method", "details"):
+        if told := as_text(said.verification.get(name) or ""):
+            yield told
+            return
+
+
+def _all(outputs: Sequence[Output], name: str) -> list[str]:
+    return list(dict.fromkeys(text for said in outputs for text in _texts_of(said.evidence[name])))
+
+
+def _texts_of(entries: Sequence[JSON]) -> list[str]:
+    return [as_text(entry) for entry in entries if entry is not None]
+
+
+def verdict(contract: Mapping[str, JSON], status: str) -> Verdict:
+    """Turn the status of a valid contract into a route or an action."""
+    if status == "COMPLETE":
+        return Verdict(_ownership(contract) != "not_my_surface")
+    if status == "IN_PROGRESS":
+        failed = contract_fields.verification_passed(contract) is False
+        if failed or contract_fields.loop_state(contract) is not None:
+            return Verdict(False)
+        return Verdict(None, "reissue", f"The agent is still at work: {_next_action(contract)}")
+    if status == "APPROVAL_REQUEST":
+        return _approval(part(contract, "approval_request"))
+    if status == "NEEDS_INPUT":
+        return Verdict(None, "pause", _next_action(contract), needs="question")
+    return Verdict(
+        None, "escalate", "; ".join(["The agent is blocked", *_gaps(contract), *_helper(contract)])
+    )
+
+
+def _approval(request: Mapping[str, JSON]) -> Verdict:
+    asked = one_line(as_text(request.get("exact_content") or request.get("operation") or ""))
+    if not can_be_granted(request):
+        return Verdict(None, "pause", f"The agent asks for direction: {asked}", needs="direction")
+    own = f"nothing here issued the id {request['approval_id']}: it is the agent's own"
+    return Verdict(None, "pause", f"The agent asks for consent: {asked} ({own})", needs="consent")
+
+
+def context(contract: Mapping[str, JSON], warnings: Sequence[Issue]) -> str:
+    """Write the contract as text for whoever works next, a line for each thing it says."""
+    return "\n".join(_lines(contract, warnings))
+
+
+def _lines(contract: Mapping[str, JSON], warnings: Sequence[Issue]) -> Iterator[str]:
+    yield contract_fields.plan_status(contract)
+    summary = contract_fields.user_facing_summary(contract)
+    if summary:
+        yield f"Summary: {summary}"
+    yield from named("Key outputs", _texts(contract, "key_outputs"))
+    yield from named("Impacts elsewhere", _texts(contract, "cross_layer_impacts"))
+    yield from named("Open gaps", _gaps(contract))
+    if _ownership(contract) in ("cross_surface_dependency", "not_my_surface"):
+        yield f"Ownership: {_ownership(contract)}"
+        yield from _helper(contract)
+    yield from named("Warnings", [warning.message for warning in warnings])
+
+
+def work_items(contract: Mapping[str, JSON]) -> list[JSON]:
+    """Turn each open gap into a work item: its first line is the title, the rest the context."""
+    helper = "\n".join(_helper(contract))
+    items: list[JSON] = []
+    for gap in _gaps(contract):
+        title, _, rest = gap.strip().partition("\n")
+        told = "\n".join(line for line in (rest.strip(), helper) if line)
+        items.append({"title": title.strip(), "context": told or title.strip()})
+    return items
+
+
+def _ownership(contract: Mapping[str, JSON]) -> JSON:
+    return part(contract, "consolidation_report").get("ownership_assessment")
+
+
+def _next_action(contract: Mapping[str, JSON]) -> str:
+    return as_text(part(contract, "agent_status").get("next_action") or "")
+
+
+def _texts(contract: Mapping[str, JSON], name: str) -> list[str]:
+    return [as_text(entry) for entry in contract_fields.evidence(contract, name) if entry is not None]
+
+
+def _gaps(contract: Mapping[str, JSON]) -> list[str]:
+    """The open gaps of both reports, each once and none blank."""
+    others = as_list(part(contract, "consolidation_report").get("open_gaps"))
+    gaps = [*_texts(contract, "open_gaps"), *(as_text(gap) for gap in others if gap is not None)]
+    return [gap for gap in dict.fromkeys(gaps) if gap.strip()]
+
+
+def _helper(contract: Mapping[str, JSON]) -> Iterator[str]:
+    helper = part(contract, "consolidation_report").get("next_best_agent")
+    if helper:
+        yield f"Next best agent: {one_line(as_text(helper))}"
+
+
+_STATUS: Final[dict[Outcome, tuple[str, str | None]]] = {
+    "done": ("COMPLETE", "pass"),
+    "accepted": ("IN_PROGRESS", None),
+    "again": ("IN_PROGRESS", "fail"),
+    "open": ("IN_PROGRESS", None),
+    "stuck": ("BLOCKED", None),
+}
+"""Status and result of the verification; what was accepted unchecked is not said to have passed."""
+
+
+def to_gist(value: Mapping[str, JSON]) -> Gist:
+    """Return what a contract says; fields of the wrong type say nothing."""
+    reason = part(value, "agent_status").get("next_action")
+    commands = [
+        entry.get("command") if isinstance(entry, dict) else entry
+        for entry in contract_fields.evidence(value, "commands_run")
+    ]
+    return Gist(
+        outcome=_outcome(value),
+        did=contract_fields.user_facing_summary(value) or "",
+        found="\n".join(_gist_texts(value, "key_outputs")),
+        pieces=tuple(_piece(gap) for gap in _gist_texts(value, "open_gaps") if gap.strip()),
+        commands=tuple(command for command in commands if isinstance(command, str)),
+        reason=reason if isinstance(reason, str) else "",
+        agent=contract_fields.agent_id(value),
+    )
+
+
+def from_gist(gist: Gist) -> dict[str, JSON]:
+    """Write a gist as a contract; it reports no agent id that the gist does not have."""
+    status, result = _STATUS[gist.outcome]
+    agent_status: dict[str, JSON] = {
+        "plan_status": status,
+        "pending_steps": [],
+        "next_action": gist.reason or NO_REASON,
+    }
+    if gist.agent:
+        agent_status["agent_id"] = gist.agent
+    report: dict[str, JSON] = {name: [] for name in EVIDENCE}
+    report["commands_run"] = list(gist.commands)
+    report["key_outputs"] = gist.found.split("\n") if gist.found else []
+    report["open_gaps"] = [_gap(piece) for piece in gist.pieces]
+    if result is not None:
+        report["verification"] = {"result": result}
+    value: dict[str, JSON] = {
+        "agent_status": agent_status,
+        "evidence_report": report,
+        "consolidation_report": None,
+        "approval_request": None,
+    }
+    return {**value, "user_facing_summary": gist.did} if gist.did else value
+
+
+def _outcome(contract: Mapping[str, JSON]) -> Outcome:
+    status, loop = contract_fields.plan_status(contract), contract_fields.loop_state(contract)
+    if status not in contract_fields.STATUSES:
+        return "open"
+    if status == "COMPLETE":
+        if verdict(contract, status).satisfied is False or (loop is not None and loop.unfinished):
+            return "again"
+        return "done" if contract_fields.verification_passed(contract) else "open"
+    if status == "IN_PROGRESS":
+        return "again" if verdict(contract, status).satisfied is False else "open"
+    return "stuck"
+
+
+def _gist_texts(contract: Mapping[str, JSON], name: str) -> list[str]:
+    return [entry for entry in contract_fields.evidence(contract, name) if isinstance(entry, str)]
+
+
+def _piece(gap: str) -> Piece:
+    title, _, rest = gap.partition("\n")
+    return Piece(title, rest or title)
+
+
+def _gap(piece: Piece) -> str:
+    return piece.title if piece.context == piece.title else f"{piece.title}\n{piece.context}"
+
+
+def layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
+    """Return what a contract says, in the order in which a person needs it; never raises.
+
+    Args:
+        value: the contract, valid or not; what cannot be read is left out.
+        find: tells which of the files that it names are there.
+    """
+    said = output_of(value)
+    sections = [Section("contract", rows=told_rows(_contract_headline(said)))]
+    for title, owner in (
+        ("verification", said.verification),
+        ("asks for", said.approval_request),
+        ("consolidation", said.consolidation_report),
+    ):
+        rows = tuple((name, entry) for name, given in owner.items() for entry in _texts(given))
+        sections += [Section(title, rows=rows)] if rows else []
+    sections.append(_contract_evidence(said, find))
+    suggested = [(one["description"], one["body"]) for one in said.memorialize_suggestions.suggestions]
+    suggested += [(note, "") for note in said.memory_suggestions]
+    if suggested:
+        sections.append(Section("suggests to remember", ("what", "in full"), tuple(suggested)))
+    return sections
+
+
+def _contract_headline(said: Output) -> list[tuple[str, Cell]]:
+    loop, used = said.loop_state, said.context_consumption or {}
+    rounds = f"{loop.iteration} of {as_text(loop.max_iterations)}" if loop else ""
+    metric = f"{as_text(loop.metric)}, wanted {as_text(loop.threshold)}" if loop else ""
+    rolled = said.rollback_executed
+    return [
+        ("status", said.plan_status),
+        ("says", said.user_facing_summary or ""),
+        *(("still to do", as_text(step)) for step in said.pending_steps),
+        ("next", "" if said.next_action is None else as_text(said.next_action)),
+        ("round", rounds),
+        ("metric", metric),
+        ("taken back", "" if rolled in (None, ABSENT) else str(rolled)),
+        *((label, str(used[name])) for name, label in _USED.items() if used.get(name) is not None),
+    ]
+
+
+_USED: Final = {"tokens_used": "tokens used", "pct_window": "window used"}
+
+
+def _contract_evidence(said: Output, find: FindFile) -> Section:
+    rows: list[tuple[Cell, ...]] = []
+    for name, entries in said.evidence.items():
+        for entry in entries:
+            text = as_text(entry)
+            rows.append((name, Pointer(text, find(text)) if name == "files_checked" else text))
+    empty = [name for name, entries in said.evidence.items() if not entries]
+    lines = (f"nothing in: {', '.join(empty)}",) if empty else ()
+    return Section("evidence", ("list", "entry") if rows else (), tuple(rows), lines)
+
+
+def _texts(given: JSON) -> list[str]:
+    """An entry for each thing in a list, one for anything else; null says nothing."""
+    return [as_text(entry) for entry in as_list(given)]
