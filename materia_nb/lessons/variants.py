@@ -93,7 +93,7 @@ class Exercise(Shown):
             )
         self.topic, self.seed = topic, str(seed).strip()
         self._kind = TOPICS[topic]
-        self._drawn, self._truth = self._draw()
+        self.drawn, self.played = self._draw()
         self._wrong = 0
 
     def _draw(self) -> tuple[Drawn, Played]:
@@ -108,12 +108,12 @@ class Exercise(Shown):
     @cached_property
     def graph(self) -> Graph:
         """The loadout."""
-        return build_graph(self._drawn.document)
+        return build_graph(self.drawn.document)
 
     @property
     def document(self) -> Document:
         """The config of the loadout."""
-        return self._drawn.document
+        return self.drawn.document
 
     @property
     def questions(self) -> dict[str, str]:
@@ -122,7 +122,7 @@ class Exercise(Shown):
 
     def answers(self) -> dict[str, JSON]:
         """The right answers, for whoever sets the exercise."""
-        return {name: truth(self._truth) for name, (_, truth) in self._kind.asks.items()}
+        return {name: truth(self.played) for name, (_, truth) in self._kind.asks.items()}
 
     def check(self, **answers: object) -> Text:
         """Pass when every question is answered rightly; see :func:`materia_nb.lessons.check`.
@@ -160,14 +160,14 @@ class Exercise(Shown):
             raise MateriaError(
                 f"The steps are shown after {TRIES} tries.", hint="check your answers first", kind="not_yet"
             )
-        return self._truth.steps
+        return self.played.steps
 
     @property
     def said(self) -> tuple[str, ...]:
         """What there is to work on and what will be said, in sentences."""
-        items = self._drawn.items
+        items = self.drawn.items
         listed = [] if items is None else [f"Items: {', '.join(items) or 'none, the list is empty'}."]
-        return (*listed, *(f"{who} says: {_words(given)}." for who, given in self._drawn.verdicts.items()))
+        return (*listed, *(f"{who} says: {_words(given)}." for who, given in self.drawn.verdicts.items()))
 
     def __repr__(self) -> str:
         drawn = graph_text(self.graph, Marks())

@@ -87,6 +87,11 @@ class DesignSession(Ways):
             name.removeprefix("_do_"): getattr(self, name) for name in dir(self) if name.startswith("_do_")
         }
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of messages that it takes."""
+        return tuple(self._acts)
+
     # -- what is said to it -----------------------------------------------------------
 
     def heard(self, kind: str, values: Mapping[str, Any]) -> None:

@@ -29,7 +29,7 @@ _EXPORT: Final = re.compile(r"^export (?!default)", re.MULTILINE)
 _NAMED: Final = re.compile(
     r"^(?:export )?(?:async )?(?:function\*?|const|let|class) ([A-Za-z_$][\w$]*)", re.MULTILINE
 )
-_HOME: Final = files("materia_nb.widgets") / "front"
+HOME: Final = files("materia_nb.widgets") / "front"
 
 
 @functools.cache
@@ -50,7 +50,7 @@ def _collect(name: str, order: dict[str, str], owner: dict[str, str], within: tu
         raise ValueError(f"modules import one another: {' -> '.join((*within, name))}")
     if name in order:
         return
-    text = (_HOME / name).read_text("utf-8")
+    text = (HOME / name).read_text("utf-8")
     for needed in _IMPORT.findall(text):
         _collect(needed, order, owner, (*within, name))
     for one in _NAMED.findall(text):
@@ -62,9 +62,9 @@ def _collect(name: str, order: dict[str, str], owner: dict[str, str], within: tu
 @functools.cache
 def css() -> str:
     """Return every style sheet in ``front/``, the shared one first."""
-    names = sorted(one.name for one in _HOME.iterdir() if one.name.endswith(".css"))
+    names = sorted(one.name for one in HOME.iterdir() if one.name.endswith(".css"))
     names.sort(key=lambda name: name != "front.css")
-    return "\n".join((_HOME / name).read_text("utf-8") for name in names)
+    return "\n".join((HOME / name).read_text("utf-8") for name in names)
 
 
 class Front(anywidget.AnyWidget):

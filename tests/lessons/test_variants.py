@@ -46,18 +46,18 @@ def test_what_is_true_is_what_a_cast_of_it_does(topic, project):
     one = exercise(topic, "Ben")
     bench = Workbench(project, bundled=False)
     bench.load(one.document)
-    said = {who: iter([*given, *[given[-1]] * 40]) for who, given in one._drawn.verdicts.items()}
+    said = {who: iter([*given, *[given[-1]] * 40]) for who, given in one.drawn.verdicts.items()}
 
     def answer(turn):
         if turn.materia_id == "List":
-            return {"workItems": [{"title": title, "context": "x"} for title in one._drawn.items]}
+            return {"workItems": [{"title": title, "context": "x"} for title in one.drawn.items]}
         return {"satisfied": next(said[turn.materia_id])} if turn.materia_id in said else "done"
 
     cast = bench.cast("x", agents={"*": answer})
     cast.run()
     bench.close()
-    assert tuple(socket for socket, *_ in cast.route) == one._truth.route
-    assert cast.status == one._truth.ends
+    assert tuple(socket for socket, *_ in cast.route) == one.played.route
+    assert cast.status == one.played.ends
 
 
 def test_the_steps_are_shown_after_two_wrong_tries_with_what_was_misread():
@@ -68,7 +68,7 @@ def test_the_steps_are_shown_after_two_wrong_tries_with_what_was_misread():
         with pytest.raises(MateriaError, match="how often may it be") as raised:
             one.check(drafts=77, ends=...)
     assert "steps()" in raised.value.hint
-    assert len(one.steps()) == len(one._truth.route)
+    assert len(one.steps()) == len(one.played.route)
 
 
 def test_another_topic_and_another_question_are_told():

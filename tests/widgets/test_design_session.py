@@ -376,7 +376,7 @@ def test_no_message_raises_or_breaks_what_is_told(data):
     config = looped({"exits": [route("Socket-3", "satisfied", "Socket-4")]})
     wb.load(config)
     session = DesignSession(wb, Design("T", config["loadouts"]["T"], config))
-    kinds = sorted(set(session._acts) - {"save", "cast", "reload"})
+    kinds = sorted(set(session.kinds) - {"save", "cast", "reload"})
     values = st.one_of(
         json_values,
         st.sampled_from(

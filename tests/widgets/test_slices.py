@@ -157,7 +157,7 @@ def test_a_path_is_set_where_it_is_and_nowhere_else(value, new, data):
 
 @pytest.mark.parametrize(
     "entry",
-    sorted(one.name for one in frontend._HOME.iterdir() if "export default" in one.read_text("utf-8")),
+    sorted(one.name for one in frontend.HOME.iterdir() if "export default" in one.read_text("utf-8")),
 )
 def test_the_modules_of_each_front_end_make_one_without_imports(entry):
     joined = frontend.esm(entry)
@@ -175,7 +175,7 @@ def test_two_modules_with_one_name_are_refused(tmp_path, monkeypatch):
         "b.js": "export const x = 1;\nconst y = 2;\n",
     }.items():
         (tmp_path / name).write_text(text)
-    monkeypatch.setattr(frontend, "_HOME", tmp_path)
+    monkeypatch.setattr(frontend, "HOME", tmp_path)
     with pytest.raises(ValueError, match="both define y"):
         frontend.esm.__wrapped__("a.js")
     (tmp_path / "b.js").write_text('import { y } from "./a.js";\nexport const x = 1;\n')
