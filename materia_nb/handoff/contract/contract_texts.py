@@ -247,7 +247,7 @@ def layout(value: Mapping[str, JSON], find: FindFile) -> list[Section]:
         ("asks for", said.approval_request),
         ("consolidation", said.consolidation_report),
     ):
-        rows = tuple((name, entry) for name, given in owner.items() for entry in _texts(given))
+        rows = tuple((name, entry) for name, given in owner.items() for entry in _each_as_text(given))
         sections += [Section(title, rows=rows)] if rows else []
     sections.append(_contract_evidence(said, find))
     suggested = [(one["description"], one["body"]) for one in said.memorialize_suggestions.suggestions]
@@ -288,6 +288,6 @@ def _contract_evidence(said: Output, find: FindFile) -> Section:
     return Section("evidence", ("list", "entry") if rows else (), tuple(rows), lines)
 
 
-def _texts(given: JSON) -> list[str]:
+def _each_as_text(given: JSON) -> list[str]:
     """An entry for each thing in a list, one for anything else; null says nothing."""
     return [as_text(entry) for entry in as_list(given)]
