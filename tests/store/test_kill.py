@@ -175,5 +175,5 @@ def test_a_cast_killed_again_and_again_comes_to_its_end(undisturbed, tmp_path):
     cast = open_cast(run)
     assert (cast.status, cast.route, cast.now.engine) == ("complete", whole.route, whole.now.engine)
     again = Counter((tmp_path / "ran.txt").read_text().splitlines()) - ran
-    assert 4 < kills < 100
+    assert 0 < kills < 100  # few on a busy machine, where the child runs on before it is killed
     assert sum(again.values()) <= kills
