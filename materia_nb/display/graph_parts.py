@@ -11,7 +11,7 @@ from materia_nb.display.escape import part
 from materia_nb.display.geometry import fit, text_width
 from materia_nb.errors import counted
 from materia_nb.loadout.graph import END, Advance, Edge, Graph, Loop, Socket
-from materia_nb.loadout.vocabulary import GUARDS, Condition, Tint, described, tint_of
+from materia_nb.loadout.vocabulary import DESCRIBED, Condition, Tint, covered, described, tint_of
 
 Route: TypeAlias = tuple[str, int | str]
 """A route taken: its source socket, and the edge's place, an exit route's ``edge_id``, or ``"end"``."""
@@ -154,8 +154,7 @@ def _with_unique_keys(found: list[Link]) -> list[Link]:
 def may_fall_through(socket: Socket) -> bool:
     """Whether its written edges leave a boolean without a match, which ends the cast (R3)."""
     conditions = {edge.when for edge in socket.edges}
-    covered = "always" in conditions or (conditions.issuperset(GUARDS) and socket.parse == "json")
-    return bool(conditions) and not covered
+    return bool(conditions) and not covered(conditions, text=socket.parse != "json")
 
 
 # -- regions ---------------------------------------------------------------------------------
@@ -242,19 +241,20 @@ def count_words(count: int) -> str:
     return f"{TIMES}{count}"
 
 
-def advance_words(advance: Advance) -> str:
-    """Say what an advance does, and whether it was derived (R15)."""
-    when = "" if advance.when == "always" else f" when {advance.when}"
+def advance_words(advance: Advance, *, short: bool = False) -> str:
+    """Say what an advance does, and whether it was derived (R15); ``short`` as on a card."""
+    condition = described(advance.when)
+    when = "" if condition.whatever else f" {condition.short}" if short else f" when {advance.when}"
     return f"advance ▸ {part(advance.cursor)}{when}{' (derived)' if advance.derived else ''}"
 
 
-def socket_notes(socket: Socket) -> tuple[str, ...]:
-    """List what else a picture should say at a socket: own foreach, advance, falling through to the end."""
+def socket_notes(socket: Socket, *, short: bool = False) -> tuple[str, ...]:
+    """List what else a picture should say at a socket: own foreach, advance, falling through to the end; ``short`` as on a card."""
     notes = []
     if socket.iterator is not None and socket.iterator.loop is None:
         notes.append(f"for each {part(socket.iterator.items)} as {part(socket.iterator.alias)}")
     if socket.advance is not None:
-        notes.append(advance_words(socket.advance))
+        notes.append(advance_words(socket.advance, short=short))
     if may_fall_through(socket):
         notes.append("no match ▸ end")
     return tuple(notes)
@@ -294,6 +294,15 @@ def link_words(link: Link, marks: Marks | None = None) -> str:
     if marks is not None and link.route in marks.never:
         parts.append(NEVER)
     return " · ".join(parts)
+
+
+def line_legend() -> str:
+    """Say which conditions have which lines, as ``solid line: always or ✓ satisfied · dotted: ✗ not_satisfied``."""
+    signs: dict[str, list[str]] = {}
+    for one in DESCRIBED.values():
+        pattern = "solid line" if one.dashes is None else "dotted" if one.dashes[0] <= 2 else "dashed"
+        signs.setdefault(pattern, []).append(one.sign)
+    return " · ".join(f"{pattern}: {' or '.join(those)}" for pattern, those in signs.items())
 
 
 def edge_words(edge: Edge) -> str:
@@ -355,7 +364,6 @@ WHO_ROOM: Final = 58.0
 COUNT_ROOM: Final = 42.0
 CONSUMER: Final = "↻"
 """Stands before the id of a socket that consumes a loop."""
-_SIGNS: Final = {"always": "always", "satisfied": "✓", "not_satisfied": "✗"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,10 +401,7 @@ def card(socket: Socket, *, detached: bool = False) -> Card:
     room = most - COUNT_ROOM - text_width(consumer + kinds, LABEL_SIZE)
     below = f"{consumer}{fit(part(socket.id), LABEL_SIZE, room)}{kinds}"
     words = [
-        *(
-            note.replace("when satisfied", "✓").replace("when not_satisfied", "✗")
-            for note in socket_notes(socket)
-        ),
+        *socket_notes(socket, short=True),
         *(edge_words(edge) for edge in socket.edges[:6] if detached),
     ]
     notes = tuple(fit(part(note, 120), SMALL_SIZE, most) for note in words)
@@ -439,9 +444,9 @@ def chip(link: Link, marks: Marks | None = None) -> str:
         return ""
     parts = []
     if link.kind == "exit":
-        parts.append(f"exit {_SIGNS[link.condition]}")
+        parts.append(f"exit {described(link.condition).short}")
     elif link.order or link.condition != "always" or link.limit is not None:
-        parts.append((f"{link.order} " if link.order else "") + _SIGNS[link.condition])
+        parts.append((f"{link.order} " if link.order else "") + described(link.condition).short)
     if link.limit is not None and link.place is not None:
         used = marks.budgets.get((link.source, link.place)) if marks is not None else None
         if used is None or marks is None:

@@ -25,13 +25,13 @@ from materia_nb.display.graph_parts import (
     who_words,
 )
 from materia_nb.loadout.graph import END, Graph, Loop, Socket
-from materia_nb.loadout.vocabulary import Tint
+from materia_nb.loadout.vocabulary import DESCRIBED, Condition, Tint, described
 
 ThemeName: TypeAlias = Literal["light", "dark"]
 Colours: TypeAlias = Mapping[str, str]
 """A colour by its use: ``ground`` the page, ``plate`` of chips, ``ink``, ``soft`` and ``faint`` text, ``line`` of
-edges, ``rim`` of plates, and for ``agent``, ``utility``, ``generator`` and ``loop`` a strong one and, with ``-pale``,
-that of their surface."""
+edges, ``rim`` of plates, ``aim`` of what a new edge would lead to, each condition by its word, and for ``agent``,
+``utility``, ``generator`` and ``loop`` a strong one and, with ``-pale``, that of their surface."""
 
 LIGHT: Final[Colours] = {
     "ground": "#ffffff",
@@ -50,9 +50,8 @@ LIGHT: Final[Colours] = {
     "loop": "#6d4bb8",
     "loop-pale": "#f8f5fd",
     "bar": "#e4dcf5",
-    "satisfied": "#14774a",
-    "not_satisfied": "#b04c06",
-    "always": "#5b6570",
+    **{condition: one.light for condition, one in DESCRIBED.items()},
+    "aim": "#14774a",
     "now": "#e09a00",
     "now-ink": "#7a5200",
     "now-pale": "#fff6df",
@@ -80,9 +79,8 @@ DARK: Final[Colours] = {
     "loop": "#a58ae0",
     "loop-pale": "#1c1826",
     "bar": "#3a3152",
-    "satisfied": "#4fc38a",
-    "not_satisfied": "#f19a55",
-    "always": "#a7b0ba",
+    **{condition: one.dark for condition, one in DESCRIBED.items()},
+    "aim": "#4fc38a",
     "now": "#ffb92e",
     "now-ink": "#ffcf6e",
     "now-pale": "#362b0e",
@@ -97,6 +95,11 @@ THEMES: Final[Mapping[ThemeName, Colours]] = {"light": LIGHT, "dark": DARK}
 
 PLACES: Final[Colours] = {use: f"@{use}@" for use in LIGHT}
 """A place for each colour, for a page that fills in those of its theme; no escaped text of ours holds an ``@``."""
+
+
+def line_use(condition: Condition) -> str:
+    """Return the use of the colour of lines that wait for ``condition``: those that wait for nothing are plain."""
+    return "line" if described(condition).whatever else condition
 
 
 def surface(kind: str, tint: Tint | None, colours: Colours) -> tuple[str, str]:

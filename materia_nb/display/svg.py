@@ -33,6 +33,7 @@ from materia_nb.display.shapes import (
     THEMES,
     Colours,
     ThemeName,
+    line_use,
     loop_region,
     pill,
     sign,
@@ -159,7 +160,7 @@ def colour_use(link: Link, marks: Marks) -> str:
             return "now"
         if (only := marks.only_routes.get(link.route, "")) in ("A", "B"):
             return only
-    return "line" if link.condition == "always" else link.condition
+    return line_use(link.condition)
 
 
 def _line(line: Line, marks: Marks, colours: Colours) -> str:
@@ -208,7 +209,7 @@ def line_chip(line: Line, box: Box, marks: Marks, colours: Colours, *, alone: bo
     centre = box.cx
     if line.link.source == line.link.target and box.w > box.h:  # beside its card, not to be covered by it
         centre = box.x + width / 2
-    ink = {"now": colours["now-ink"], "rim": colours["soft"], "line": colours["always"]}.get(
+    ink = {"now": colours["now-ink"], "rim": colours["soft"], "line": colours[line.link.condition]}.get(
         use, colours.get(use, "")
     )
     at = Box(centre - width / 2, box.cy - 9.5, width, 19)

@@ -35,6 +35,7 @@ from materia_nb.engine.state import (
 from materia_nb.handoff.protocol import Issue, Reading
 from materia_nb.jsonvalue import JSON, MISSING, set_path
 from materia_nb.loadout.graph import END, Advance
+from materia_nb.loadout.vocabulary import SENDING_BACK
 
 
 def complete(
@@ -233,7 +234,7 @@ def route(
     item = visit.item
     item_id = item.id if item else None
     choice = _choose(rules, here, draft, visit, pending)
-    reworked = choice.edge is not None and choice.edge.when == "not_satisfied"
+    reworked = choice.edge is not None and choice.edge.when in SENDING_BACK
     failure = None
     if choice.edge is not None:
         failure = count_edge(rules, draft, visit, choice.edge, choice.used, choice.limit)

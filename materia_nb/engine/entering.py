@@ -32,6 +32,7 @@ from materia_nb.handoff.capabilities import Learned, Task
 from materia_nb.handoff.protocol import TurnFacts
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
+from materia_nb.loadout.vocabulary import SENDING_BACK
 
 MOST_ROUNDS: Final = 3
 """How often a loop may be taken whose edge has no ``maxTraversals``."""
@@ -95,7 +96,7 @@ def agent_id(request: str, socket: str) -> str:
 
 def _rounds(rules: Rules, here: SocketRules, state: View, visit: Visit) -> tuple[int, int]:
     """How often the socket sent work back, and how often it may."""
-    edge = next((edge for edge in here.socket.edges if edge.when == "not_satisfied"), None)
+    edge = next((edge for edge in here.socket.edges if edge.when in SENDING_BACK), None)
     if edge is None:
         return 0, MOST_ROUNDS
     used, limit = edge_use(rules, state, visit, edge)

@@ -10,6 +10,7 @@ from materia_nb.engine.routing import Decision, Passed
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, ItemId
 from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.vocabulary import SENDING_BACK
 
 RemarkCode: TypeAlias = Literal["unanswered-verdict", "no-edge-matched", "exhausted-unmatched", "empty-loop"]
 
@@ -85,7 +86,7 @@ def _unanswered(rules: Rules, one: Decision) -> Remark | None:
     if one.satisfied is not False or one.by in ("person", "detour", "return", "failure"):
         return None
     chosen = one.chosen
-    if chosen is not None and chosen.when == "not_satisfied":
+    if chosen is not None and chosen.when in SENDING_BACK:
         target = rules.graph.sockets.get(chosen.to)
         iterator = target.iterator if target else None
         same_list = iterator is not None and one.item is not None and iterator.cursor == one.item[0]

@@ -21,10 +21,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import Issue, Reading
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END, Edge, ExitRoute
-from materia_nb.loadout.vocabulary import GUARDS, described
-
-Said: TypeAlias = bool | None
-"""What an output said in ``satisfied``; None when it said nothing."""
+from materia_nb.loadout.vocabulary import Said, described, said_words
 
 
 class Look(NamedTuple):
@@ -41,11 +38,12 @@ class Look(NamedTuple):
 
     def reason(self, satisfied: Said) -> str:
         """Say in words why it matched or not, for an output that said ``satisfied``."""
-        needs = described(self.when).needs
-        if needs is None:
-            return "always matches" if self.matched else "always would match, but a guarded exit goes first"
-        said = "no satisfied" if satisfied is None else f"satisfied: {str(satisfied).lower()}"
-        return f"the output says {said}; {self.when} needs satisfied: {str(needs).lower()}"
+        condition = described(self.when)
+        if not condition.whatever:
+            return f"the output says {said_words(satisfied)}; {self.when} needs {condition.asked}"
+        if self.matched:
+            return f"{self.when} matches"
+        return f"{self.when} would match, but a guarded exit goes first"
 
 
 class AdvanceFact(NamedTuple):
@@ -329,14 +327,13 @@ class Choice(NamedTuple):
 
 def matches(when: str, satisfied: Said) -> bool:
     """Whether a canonical condition holds for what the output said (R3)."""
-    needs = described(when).needs
-    return needs is None or satisfied is needs
+    return described(when).holds(satisfied)
 
 
 def choose_exit(routes: tuple[ExitRoute, ...], satisfied: Said) -> Choice:
     """Leave an exhausted loop: the guarded route that fits, then ``always``, then the end (R16)."""
     fitting = [route for route in routes if matches(route.condition, satisfied)]
-    guarded = [route for route in fitting if route.condition in GUARDS]
+    guarded = [route for route in fitting if not described(route.condition).whatever]
     taken = next(iter(guarded or fitting), None)
     looks = tuple(
         Look("exit", route.condition, route.target, route is taken, route=route.edge_id) for route in routes
@@ -351,7 +348,7 @@ def choose_edge(rules: Rules, here: SocketRules, state: View, visit: Visit, sati
     looks: list[Look] = []
     counts = visit.item is None
     for edge, needs in here.edges:
-        taken = needs is None or satisfied is needs
+        taken = satisfied in needs
         used, limit = edge_use(rules, state, visit, edge) if counts or edge.max_traversals else (0, None)
         looks.append(_look(edge.when, edge.to, taken, edge.place, used, limit))
         if taken:

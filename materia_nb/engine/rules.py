@@ -22,7 +22,7 @@ from materia_nb.handoff.capabilities import (
 )
 from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.loadout.graph import Edge, ExitRoute, Graph, Socket
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, described
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Said, described
 
 ASKED_LATER: Final = "Do the work now, and answer in whatever form suits it. When you have answered, you are asked to hand it over."
 """What an agent is told whose handoff is asked for in a turn of its own."""
@@ -44,7 +44,7 @@ class SocketRules:
         ask: what must be returned, in words.
         ask_at_work: the same for a turn of ``works``: what must be returned, or that it is asked for later.
         assign: target, its segments, and source of each assignment.
-        edges: each edge with what it needs ``satisfied`` to be, None where that does not matter (R3).
+        edges: each edge with what an output may have said for it to be taken (R3).
         exits: the loop exits that leave from it, in order.
         consumer_cursors: the cursors of the loops that walk what it generates.
         about: the fields that say in an event which socket is meant.
@@ -67,7 +67,7 @@ class SocketRules:
     ask: str
     ask_at_work: str
     assign: tuple[tuple[str, tuple[str, ...], str], ...]
-    edges: tuple[tuple[Edge, bool | None], ...]
+    edges: tuple[tuple[Edge, tuple[Said, ...]], ...]
     exits: tuple[ExitRoute, ...]
     consumer_cursors: tuple[str, ...]
     about: dict[str, JSON]

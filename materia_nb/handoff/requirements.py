@@ -11,6 +11,7 @@ from typing import Literal
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, MISSING, get_path
 from materia_nb.loadout.graph import Socket
+from materia_nb.loadout.vocabulary import GUARDS, SENDING_BACK
 
 _SIMPLE = re.compile(r"\$(?:\.[^.\[\]()*?@'\"\s,|]+)*")
 _FIRST_FIELD = re.compile(r"\$(?:\.([^.\[\]()*?@'\"\s,|]+)|\[\s*(?:'([^']+)'|\"([^\"]+)\")\s*\])")
@@ -73,8 +74,8 @@ class Requirements:
         check_items: whether each work item must be exactly a title and a context (R9).
         fields: top-level fields that an agent may use.
         sources: the ``$`` sources that must exist in the output, with the assignment target of each (R8).
-        only_guarded: whether the socket has edges and every one of them is guarded.
-        sends_back: whether an edge says where an output goes that is not satisfied.
+        only_guarded: whether the socket has edges and every one of them asks for a verdict.
+        sends_back: whether an edge says where work goes that was not good enough.
     """
 
     parse: Literal["json", "text"]
@@ -121,15 +122,15 @@ def requirements(socket: Socket) -> Requirements:
         check_items=not socket.is_utility or socket.is_generator,
         fields=frozenset(CANONICAL) | {name for _, source in sources if (name := first_field(source))},
         sources=sources,
-        sends_back=any(edge.when == "not_satisfied" for edge in socket.edges),
-        only_guarded=bool(socket.edges) and all(edge.when != "always" for edge in socket.edges),
+        sends_back=any(edge.when in SENDING_BACK for edge in socket.edges),
+        only_guarded=bool(socket.edges) and all(edge.when in GUARDS for edge in socket.edges),
     )
 
 
 def _why_satisfied(socket: Socket) -> str | None:
-    guards = [edge for edge in socket.edges if edge.when != "always"]
-    advance_guarded = socket.advance is not None and socket.advance.when != "always"
-    if socket.is_utility and any(edge.when == "always" for edge in socket.edges):
+    guards = [edge for edge in socket.edges if edge.when in GUARDS]
+    advance_guarded = socket.advance is not None and socket.advance.when in GUARDS
+    if socket.is_utility and any(edge.when not in GUARDS for edge in socket.edges):
         guards, advance_guarded = [], False
     if guards:
         return "edges of this socket depend on it"

@@ -15,14 +15,13 @@ from typing import Final, NamedTuple, TypeAlias
 from materia_nb.engine import entering
 from materia_nb.engine.entering import agent_id, given_to
 from materia_nb.engine.items import state_path, walk_of
-from materia_nb.engine.routing import Said
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.capabilities import MakesAnswers
 from materia_nb.handoff.protocol import SAMPLE, Action, Outcome, Reading, TurnFacts, protocol
 from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, set_path, split_path
 from materia_nb.loadout.graph import Graph, Socket
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Said
 
 Value: TypeAlias = dict[str, JSON]
 

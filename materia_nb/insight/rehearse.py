@@ -19,6 +19,7 @@ from materia_nb.insight.answers import Answer, Answers, quiet, verdicts
 from materia_nb.insight.odds import Chances, chance_at, check_names
 from materia_nb.insight.space import Taken, arrive, end_of, visit
 from materia_nb.loadout.graph import Graph
+from materia_nb.loadout.vocabulary import SENDING_BACK
 from materia_nb.sharing import Bar, Progress, shared
 
 BATCH: Final = 250
@@ -40,7 +41,7 @@ class Rehearsal:
         seed: what the chances were drawn from.
         ends: how many ended so, by ``complete`` or the kind of a failure.
         turns: how many turns agents had, one number a cast.
-        retries: how many ``not_satisfied`` edges were taken, one number a cast.
+        retries: how many edges that send work back were taken, one number a cast.
         visits: how often each socket was visited, in all.
         taken: how often each edge (socket, number from 1) and each exit (its ``edge_id``) was taken, in all.
     """
@@ -215,5 +216,5 @@ def _retries(graph: Graph, taken: Mapping[Taken, int]) -> int:
     return sum(
         count
         for edge, count in taken.items()
-        if isinstance(edge, tuple) and graph.sockets[edge[0]].edges[edge[1] - 1].when == "not_satisfied"
+        if isinstance(edge, tuple) and graph.sockets[edge[0]].edges[edge[1] - 1].when in SENDING_BACK
     )

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from materia_nb.engine.entering import enter
-from materia_nb.engine.routing import AdvanceFact, Decision, Look, Passed, Said, choose_exit, matches
+from materia_nb.engine.routing import AdvanceFact, Decision, Look, Passed, choose_exit, matches
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import CastState, Failure
 from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.loadout.graph import END
+from materia_nb.loadout.vocabulary import Said, said_words
 
 HEADERS = ("kind", "when", "to", "taken", "reason", "used")
 
@@ -125,9 +126,7 @@ def _advance(decision: Decision) -> str:
 
 
 def _said(decision: Decision) -> str:
-    if decision.satisfied is None:
-        return "the output says no satisfied"
-    return f"the output says satisfied: {str(decision.satisfied).lower()}"
+    return f"the output says {said_words(decision.satisfied)}"
 
 
 def _way(rules: Rules, decision: Decision) -> list[str]:  # noqa: PLR0911 - one for each way on

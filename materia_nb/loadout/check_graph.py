@@ -34,7 +34,7 @@ from materia_nb.loadout.report import (
     Findings,
     shown,
 )
-from materia_nb.loadout.vocabulary import source_fault
+from materia_nb.loadout.vocabulary import GUARDS, source_fault
 
 ID_FORM = "a letter, then letters, digits, dots, dashes or underscores, at most 64 in all"
 
@@ -295,7 +295,7 @@ def _check_legacy_exit(findings: Findings, facts: Facts, loop: LoopFacts, legacy
     when = legacy.get("when")
     if source is None or not is_condition(when) or loop.consumes is None:
         return
-    if when != "always" and facts.authored_parse(source) == "text":
+    if when in GUARDS and facts.authored_parse(source) == "text":
         findings.problem(
             INVALID_LOOP,
             f"{source}.parse",

@@ -17,12 +17,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import Facts, Object, as_list, as_object, is_object, is_text, materia_kind
 from materia_nb.loadout.graph import END, ExitRoute, Graph, Loop, Socket
 from materia_nb.loadout.resolve import build_graph
-from materia_nb.loadout.vocabulary import CONDITIONS, DEFAULT_HANDOFF, GUARDS, Condition
-
-_SAYS: Mapping[Condition, tuple[Condition, ...]] = {
-    when: (when,) if when in GUARDS else CONDITIONS for when in CONDITIONS
-}
-"""What an output can have said when an advance of this condition moved; ``always``: nothing."""
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Condition, described, unmet
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +97,7 @@ def _lead_edges(raw: Object, socket: Socket, target: str) -> None:
     guards = [edge["when"] for edge in edges]
     missing: list[Condition] = ["always"]
     if socket.parse == "json" and guards and (socket.is_utility or socket.handoff == DEFAULT_HANDOFF):
-        unsaid: list[Condition] = [when for when in GUARDS if when not in guards]
+        unsaid = unmet(guards)
         missing = unsaid if socket.is_utility or not unsaid else missing
     if "always" in guards:
         missing = []
@@ -163,8 +158,8 @@ class _Ways:
             return True
         if socket.advance is None:
             return False
-        there = {route.condition for route in self._from(socket.id)}
-        return "always" not in there and not there.issuperset(_SAYS[socket.advance.when])
+        there = [described(route.condition) for route in self._from(socket.id)]
+        return any(not any(one.holds(said) for one in there) for said in described(socket.advance.when).needs)
 
     def refuse_circles(self) -> None:
         """Raise when the exits of empty lists lead round in a circle, which ends a cast (R16)."""

@@ -68,7 +68,7 @@ def is_text(value: JSON) -> TypeGuard[str]:
 
 
 def is_condition(value: JSON) -> TypeGuard[Condition]:
-    """Whether ``value`` is one of the three canonical conditions (R3)."""
+    """Whether ``value`` is a canonical condition (R3)."""
     return isinstance(value, str) and value in CONDITIONS
 
 
@@ -444,7 +444,7 @@ def _derive_from_legacy_exit(result: Derivation, loop: LoopFacts) -> None:
         return
     source, when = legacy["from"], legacy["when"]
     if (
-        when != "always"
+        when in GUARDS
         and result.facts.authored_parse(source) is None
         and not result.facts.is_generator(source)
     ):

@@ -29,7 +29,14 @@ from materia_nb.loadout.lint_loops import hint_loops
 from materia_nb.loadout.lint_state import hint_lists, hint_variables
 from materia_nb.loadout.lint_ways import hint_ways, reached_from, ways_on
 from materia_nb.loadout.report import Findings, Problem, shown
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, GUARDS, OWN_PROTOCOLS, OwnProtocol, protocol_names
+from materia_nb.loadout.vocabulary import (
+    DEFAULT_HANDOFF,
+    GUARDS,
+    OWN_PROTOCOLS,
+    SENDING_BACK,
+    OwnProtocol,
+    protocol_names,
+)
 
 _FOREIGN: Final = OwnProtocol("", tells_the_task=True)
 """Of a protocol from elsewhere nothing is known here, so nothing is said of it."""
@@ -163,9 +170,7 @@ def _finalized(findings: Findings, facts: Facts, id_: str, raw: Object) -> None:
 
 def _sends_back(facts: Facts, id_: str) -> bool:
     """Whether an edge leads elsewhere when the output is not satisfied; the end is no work."""
-    return any(
-        edge.get("when") == "not_satisfied" and edge.get("to") != "end" for _, edge in facts.edges(id_)
-    )
+    return any(edge.get("when") in SENDING_BACK and edge.get("to") != "end" for _, edge in facts.edges(id_))
 
 
 def _assigned(findings: Findings, facts: Facts, id_: str, name: str) -> None:

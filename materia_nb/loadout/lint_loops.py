@@ -16,7 +16,7 @@ from materia_nb.loadout.facts import (
 )
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import Findings
-from materia_nb.loadout.vocabulary import GUARDS, Condition
+from materia_nb.loadout.vocabulary import SENDING_BACK, Condition, described, unmet
 
 
 def hint_loops(findings: Findings, facts: Facts) -> None:
@@ -119,14 +119,14 @@ def _hint_advancing(findings: Findings, facts: Facts, loop: LoopFacts, id_: str,
                 f"this edge leaves loop {loop.id!r} from its exit socket: items that are left over are skipped silently",
                 "leave by an exit route, or lead the edge to a member",
             )
-        if inside and when == "not_satisfied" and how == "always":
+        if inside and when in SENDING_BACK and how == "always":
             findings.hint(
                 "late-retry",
                 here,
                 f"loop {loop.id!r} moves on from {id_!r} whatever the result, so this retry works on the next item",
                 'let its exit routes wait for satisfied, or write an advance with "when": "satisfied"',
             )
-        if "maxTraversals" in edge and _taken_on_advance(when, how):
+        if "maxTraversals" in edge and _meet(when, how):
             findings.hint(
                 "budget-on-advance",
                 f"{here}.maxTraversals",
@@ -135,8 +135,9 @@ def _hint_advancing(findings: Findings, facts: Facts, loop: LoopFacts, id_: str,
             )
 
 
-def _taken_on_advance(edge: JSON, advance: Condition) -> bool:
-    return edge == "always" or advance in ("always", edge)
+def _meet(edge: JSON, advance: Condition) -> bool:
+    """Whether an edge may be taken when an advance moves."""
+    return advance == "always" or (is_condition(edge) and described(edge).meets(described(advance)))
 
 
 def _hint_next_item(findings: Findings, facts: Facts, id_: str, how: Condition) -> None:
@@ -144,7 +145,7 @@ def _hint_next_item(findings: Findings, facts: Facts, id_: str, how: Condition) 
     if how == "always":
         return  # any edge may lead on; none at all is told with the cycle
     edges = [as_object(edge) for edge in as_list(as_object(facts.sockets.get(id_)).get("edges"))]
-    if not any(edge.get("when") in ("always", how) for edge in edges):
+    if not any(_meet(edge.get("when"), how) for edge in edges):
         findings.hint(
             "one-item",
             f"{id_}.edges",
@@ -195,18 +196,18 @@ def unmatched(facts: Facts, id_: str, how: Condition) -> list[Condition]:
         for _, route in _routes(one)
         if route.get("from") == id_ and is_condition(condition := route.get("condition"))
     }
-    if "always" in found or (found and facts.gives_text(id_)):
+    if found and facts.gives_text(id_):
         return []
-    return [when for when in GUARDS if how in ("always", when) and when not in found]
+    return [when for when in unmet(found) if _meet(when, how)]
 
 
 def _hint_lone_guard(findings: Findings, facts: Facts, id_: str, moved: set[Condition]) -> None:
     """Hint at a socket whose edges wait for one of the two results only, so that the other ends the cast (R3)."""
     found = {when for _, edge in facts.edges(id_) if is_condition(when := edge.get("when"))}
-    missing = [when for when in GUARDS if when not in found]
+    missing = unmet(found)
     if not facts.targets(id_):
         return  # it ends either way
-    if len(missing) != 1 or "always" in found or facts.gives_text(id_) or missing[0] in moved:
+    if len(missing) != 1 or facts.gives_text(id_) or missing[0] in moved:
         return
     findings.hint(
         "lone-guard",
@@ -231,7 +232,7 @@ def _hint_routes(findings: Findings, loop: LoopFacts, advancing: dict[str, Condi
                 f"{source!r} never exhausts the list, so this route is taken at most when the list is empty",
                 f"let it start from {others}" if others else f"let {source!r} advance",
             )
-        elif how is not None and {how, condition} == {"satisfied", "not_satisfied"}:
+        elif how is not None and not _meet(condition, how):
             findings.hint(
                 "idle-route",
                 here,

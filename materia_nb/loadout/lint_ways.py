@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from materia_nb.jsonvalue import JSON, split_path
+from materia_nb.jsonvalue import split_path
 from materia_nb.loadout.facts import Facts, as_list, as_object, is_condition, is_object
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import Findings
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, GUARDS
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Condition, covered, unmet
 
 Path = tuple[str, ...]
 
@@ -104,7 +104,7 @@ def _turned(ways: Mapping[str, set[str]]) -> dict[str, set[str]]:
 def _hint_never_taken(findings: Findings, facts: Facts, id_: str) -> None:
     if facts.gives_text(id_):
         return  # its guards are told as guards on a text
-    seen: dict[JSON, int] = {}
+    seen: dict[Condition, int] = {}
     for place, edge in facts.edges(id_):
         when = edge.get("when")
         if not is_condition(when):
@@ -117,7 +117,7 @@ def _hint_never_taken(findings: Findings, facts: Facts, id_: str) -> None:
                 f"edge {place + 1} waits for {when} as edge {seen[when] + 1} does, which is looked at first",
                 "remove it, or let one of them wait for something else",
             )
-        elif when == "always" and set(GUARDS) <= seen.keys() and _must_say(facts, id_):
+        elif when == "always" and not unmet(seen.keys() - {"always"}) and _must_say(facts, id_):
             findings.hint(
                 "never-taken",
                 here,
@@ -163,8 +163,8 @@ def _may_end(facts: Facts, id_: str) -> bool:
     edges = [edge for _, edge in facts.edges(id_) if is_condition(edge.get("when"))]
     if any(edge.get("to") == END for edge in edges):
         return True
-    found = {edge.get("when") for edge in edges}
-    return "always" not in found and (facts.gives_text(id_) or not set(GUARDS) <= found)
+    found = [when for edge in edges if is_condition(when := edge.get("when"))]
+    return not covered(found, text=facts.gives_text(id_))
 
 
 # -- states that grow ---------------------------------------------------------------------

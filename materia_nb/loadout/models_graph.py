@@ -33,6 +33,7 @@ from materia_nb.loadout.report import (
     INVALID_LOOP,
     INVALID_SOCKET,
 )
+from materia_nb.loadout.vocabulary import CONDITION_SHAPE
 
 _OTHER_LIST: Final = 'write "workItems" or leave it out; for another list use iterator {"items": "state...."}'
 
@@ -46,7 +47,7 @@ class Edge(Model):
 
     when: When = known(
         "When it matches: `always`, or when the parsed output holds `satisfied` true or false. Required.",
-        "always, satisfied or not_satisfied",
+        CONDITION_SHAPE,
         "R3",
         required=True,
         code=INVALID_CONDITION,
@@ -78,7 +79,7 @@ class Advance(Model):
     )
     when: When = known(
         "When to move; left out, always.",
-        "always, satisfied or not_satisfied",
+        CONDITION_SHAPE,
         "R14",
         code=INVALID_CONDITION,
         missing="the condition is missing",
@@ -167,7 +168,7 @@ class LegacyExit(Model):
     from_: Reference | None = known("The member that decides. Required.", "socket id", "R15", name="from")
     when: When = known(
         "When the item is done and the cursor moves. Required.",
-        "always, satisfied or not_satisfied",
+        CONDITION_SHAPE,
         "R15",
         required=True,
         code=INVALID_CONDITION,
@@ -195,7 +196,7 @@ class ExitRoute(Model):
     )
     condition: When = known(
         "When it is taken: the last output's `satisfied`, or always. Required; one route for each source and condition.",
-        "always, satisfied or not_satisfied",
+        CONDITION_SHAPE,
         "R16",
         "R27",
         required=True,

@@ -3,53 +3,126 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import entry_points
-from typing import Final, Literal, NamedTuple, TypeAlias, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.report import shown
 
 Condition: TypeAlias = Literal["always", "satisfied", "not_satisfied"]
+Said: TypeAlias = bool | None
+"""What an output said in ``satisfied``; None when it said neither true nor false, as a text does."""
+ANYTHING: Final[tuple[Said, ...]] = (True, False, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A condition.
+    """All that is to be known of a condition: when it matches, how it is told and how it is drawn.
 
     Attributes:
-        needs: what the output must say in ``satisfied``; None: whatever it says, and if it says nothing.
-        sign: how it is written in pictures.
-        colour: of its lines, and ``dashes`` their pattern, None for a solid line.
+        needs: what an output may have said for it to match.
+        sign: how it is written in full.
+        short: the same on cards and lines.
+        choice: what it is called in legends and where one is chosen.
+        phrase: what it is in a sentence, as ``when satisfied``.
+        light: the colour of its words, and of its lines unless it matches whatever was said; ``dark`` on a dark page.
+        dashes: the pattern of its lines, None for solid ones.
+        sends_back: whether an edge that waits for it sends work back that was not good enough.
+        tone: the tone of the front end in which it is listed, such as ``good`` (``mnb-t-good`` in ``front.css``); ""
+            for none.
     """
 
-    needs: bool | None
+    needs: tuple[Said, ...]
     sign: str
-    colour: str
+    short: str
+    choice: str
+    phrase: str
+    light: str
+    dark: str
     dashes: tuple[int, int] | None = None
+    sends_back: bool = False
+    tone: str = ""
 
-    def holds(self, satisfied: bool | None) -> bool:
-        """Whether it matches an output that said ``satisfied``, None for one that said neither."""
-        return self.needs is None or satisfied is self.needs
+    def holds(self, said: Said) -> bool:
+        """Whether it matches an output that said ``said``."""
+        return said in self.needs
+
+    def meets(self, other: Described) -> bool:
+        """Whether there is an output that both match."""
+        return any(other.holds(said) for said in self.needs)
+
+    @property
+    def whatever(self) -> bool:
+        """Whether it matches whatever was said."""
+        return all(self.holds(said) for said in ANYTHING)
+
+    @property
+    def verdict(self) -> Said:
+        """The one verdict that it waits for, None where it waits for none or for either."""
+        return self.needs[0] if len(self.needs) == 1 else None
+
+    @property
+    def asked(self) -> str:
+        """What an output must say for it to match, in words."""
+        return " or ".join(said_words(said) for said in self.needs)
 
 
-DESCRIBED: Final[Mapping[str, Described]] = {
-    "always": Described(None, "always", "#7d8590"),
-    "satisfied": Described(True, "✓ satisfied", "#2e9e62"),
-    "not_satisfied": Described(False, "✗ not_satisfied", "#d9772b", (2, 4)),
+def said_words(said: Said) -> str:
+    """Write what an output said in ``satisfied``."""
+    return "no satisfied" if said is None else f"satisfied: {str(said).lower()}"
+
+
+DESCRIBED: Final[Mapping[Condition, Described]] = {
+    "always": Described(ANYTHING, "always", "always", "always", "always", "#5b6570", "#a7b0ba"),
+    "satisfied": Described(
+        (True,), "✓ satisfied", "✓", "✓ satisfied", "when satisfied", "#14774a", "#4fc38a", tone="good"
+    ),
+    "not_satisfied": Described(
+        (False,),
+        "✗ not_satisfied",
+        "✗",
+        "✗ not satisfied",
+        "when not satisfied",
+        "#b04c06",
+        "#f19a55",
+        dashes=(2, 4),
+        sends_back=True,
+        tone="no",
+    ),
 }
-CONDITIONS: Final[tuple[Condition, ...]] = get_args(Condition)
-GUARDS: Final[tuple[Condition, ...]] = tuple(word for word in CONDITIONS if DESCRIBED[word].needs is not None)
-"""Those that ask for ``satisfied``, so that they never match a text."""
+"""Every condition, in the order in which they are offered; :data:`Condition` names the same ones."""
+CONDITIONS: Final[tuple[Condition, ...]] = tuple(DESCRIBED)
+GUARDS: Final[tuple[Condition, ...]] = tuple(word for word, one in DESCRIBED.items() if not one.holds(None))
+"""Those that ask for a verdict, so that they never match a text, which says none."""
+VERDICTS: Final[Mapping[bool, Condition]] = {
+    verdict: next(word for word, one in DESCRIBED.items() if one.verdict is verdict)
+    for verdict in (True, False)
+}
+"""The condition that waits for a verdict and for nothing else; together they cover every verdict."""
+SENDING_BACK: Final[tuple[Condition, ...]] = tuple(word for word, one in DESCRIBED.items() if one.sends_back)
+"""Those whose edges send work back."""
 CONDITION_ADVICE: Final = "write one of: " + ", ".join(f'"{condition}"' for condition in CONDITIONS)
+CONDITION_SHAPE: Final = " or ".join((", ".join(CONDITIONS[:-1]), CONDITIONS[-1]))
+
+
+def unmet(conditions: Iterable[Condition]) -> list[Condition]:
+    """Return the verdicts that none of ``conditions`` matches, each as the condition that waits for it alone."""
+    rows = [DESCRIBED[condition] for condition in conditions]
+    return [word for verdict, word in VERDICTS.items() if not any(row.holds(verdict) for row in rows)]
+
+
+def covered(conditions: Collection[Condition], *, text: bool) -> bool:
+    """Whether one of ``conditions`` matches whatever an output says: nothing where it is a text, else a verdict."""
+    return any(DESCRIBED[one].holds(None) for one in conditions) if text else not unmet(conditions)
 
 
 def described(condition: str) -> Described:
     """Return what a condition means; raises MateriaError for a word that is none."""
-    found = DESCRIBED.get(condition)
+    found = cast("Mapping[str, Described]", DESCRIBED).get(condition)
     if found is None:
         hint = f"{CONDITION_ADVICE} ({did_you_mean(condition, CONDITIONS)})"
         raise MateriaError(f"{condition!r} is no condition", hint=hint, kind="condition")

@@ -13,10 +13,11 @@ from materia_nb.loadout.design.document import Change, list_in, loop_in, refused
 from materia_nb.loadout.design.forms import read_field
 from materia_nb.loadout.design.loops import as_edge, as_exit
 from materia_nb.loadout.design.sockets import materia_model
-from materia_nb.loadout.facts import Facts, Object, as_list, as_object
+from materia_nb.loadout.facts import Facts, Object, as_list, as_object, is_condition
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.models import Consumes, Iterator, Loadout
 from materia_nb.loadout.models_graph import Edge, ExitRoute, Loop, Socket
+from materia_nb.loadout.vocabulary import CONDITIONS, SENDING_BACK, unmet
 from materia_nb.widgets.picks import Pick, drawn_parts, edge_pick, exit_pick, owner_of, parts
 
 
@@ -125,7 +126,7 @@ class Ways(Selection):
         if loop is not None:
             exits_ = list_in(loop_in(document, loop), "exits", loop)
             used = {as_object(one).get("condition") for one in exits_ if as_object(one).get("from") == source}
-            free = next((one for one in ("always", "satisfied", "not_satisfied") if one not in used), None)
+            free = next((one for one in CONDITIONS if one not in used), None)
             if free is not None:
                 words = self.design.add_exit(loop, source, free, to)
                 self.selected = exit_pick(loop, len(exits_))
@@ -149,11 +150,9 @@ class Ways(Selection):
         ]
         if not used:
             return "always"
-        if "satisfied" in used and "not_satisfied" not in used:
-            return "not_satisfied"
-        if "not_satisfied" in used:
-            return "satisfied" if "satisfied" not in used else "always"
-        return "not_satisfied"
+        # Guards go before an edge that always matches, so such a one leaves all of them open.
+        left = unmet([when for when in used if is_condition(when) and when != "always"])
+        return next((when for when in left if when in SENDING_BACK), left[0] if left else "always")
 
     def _leaves(self, source: str, to: str) -> str | None:
         """The loop with a list that a way from ``source`` to ``to`` leaves, from which a plain edge would skip items."""

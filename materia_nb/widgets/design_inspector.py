@@ -20,6 +20,7 @@ from materia_nb.loadout.facts import (
     Object,
     as_list,
     as_object,
+    is_condition,
     is_object,
     is_text,
     materia_kind,
@@ -29,7 +30,7 @@ from materia_nb.loadout.graph import END
 from materia_nb.loadout.models import Consumes, Iterator, Loadout
 from materia_nb.loadout.models_graph import Edge, ExitRoute, Loop, Socket
 from materia_nb.loadout.report import shown
-from materia_nb.loadout.vocabulary import CONDITIONS, protocol_names
+from materia_nb.loadout.vocabulary import DESCRIBED, described, protocol_names
 from materia_nb.widgets.picks import edge_pick, exit_pick, owner_of
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def _socket(session: DesignSession, id_: str) -> Slice:
         ],
         "ways": _ways(design, facts, id_),
         "targets": [*facts.sockets, END],
-        "conditions": list(CONDITIONS),
+        "conditions": _conditions(),
         "json": pretty(raw),
     }
     if isinstance(named, str) and named in design.definitions:
@@ -251,11 +252,18 @@ def _ways(design: Design, facts: Facts, id_: str) -> list[Slice]:
     return found
 
 
+def _conditions() -> list[list[str]]:
+    """What a new way can wait for: the word, and what it is called."""
+    return [[word, one.choice] for word, one in DESCRIBED.items()]
+
+
 def _way(what: list[str], when: JSON, to: JSON, most: JSON, place: int | None) -> Slice:
+    condition = described(when) if is_condition(when) else None
     said = [one if isinstance(one, str) else shown(one) for one in (when, to)]
     return {
         "what": what,
-        "when": said[0],
+        "when": said[0] if condition is None else condition.choice,
+        "tone": "" if condition is None else condition.tone,
         "to": said[1],
         "most": "" if most is None else shown(most),
         "place": place,
@@ -285,8 +293,8 @@ def _edge(session: DesignSession, key: str) -> Slice:
 
 def _sentence(source: str, raw: Object, when: str, to: str) -> str:
     most = raw.get("maxTraversals")
-    said = {"always": "always", "satisfied": "when satisfied", "not_satisfied": "when not satisfied"}
-    condition = said.get(str(raw.get(when)), shown(raw.get(when)))
+    waits = raw.get(when)
+    condition = described(waits).phrase if is_condition(waits) else shown(waits)
     words = f"From {part(source)} {condition} to {part(str(raw.get(to)))}"
     return f"{words}, at most {shown(most)} times for each item." if most is not None else f"{words}."
 
@@ -347,7 +355,7 @@ def _loop(session: DesignSession, id_: str) -> Slice:
         "exits": exits,
         "targets": [*as_object(document.get("sockets")), END],
         "sockets": list(as_object(document.get("sockets"))),
-        "conditions": list(CONDITIONS),
+        "conditions": _conditions(),
         "json": pretty(raw),
     }
 

@@ -29,7 +29,7 @@ from materia_nb.widgets.base import Panel, runs_of, show_html
 from materia_nb.widgets.frontend import FONT, GESTURES, CanvasFront, gesture
 from materia_nb.widgets.graph_inspector import Inspector
 from materia_nb.widgets.picks import Kind, Pick, picks
-from materia_nb.widgets.scene import Scene
+from materia_nb.widgets.scene import Scene, drawn_conditions
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -102,7 +102,11 @@ class GraphPanel(Panel):
         )
         self._cytoscape.add_class("mnb-canvas")
         self.front = CanvasFront(
-            fixed={"themes": {name: dict(one) for name, one in THEMES.items()}, "font": FONT}
+            fixed={
+                "themes": {name: dict(one) for name, one in THEMES.items()},
+                "conditions": drawn_conditions(),
+                "font": FONT,
+            }
         )
         done = self.guarded(self.heard)
         # An error takes room, and so the page tells of less room: that must not take the error away.

@@ -12,6 +12,7 @@ from traitlets import List, Unicode
 
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.escape import Html, html_join, html_lines, html_text
+from materia_nb.display.graph_parts import line_legend
 from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError, counted
 from materia_nb.lessons import PredictionView, Question
@@ -55,7 +56,7 @@ _WORDS: Final = {
     "stop": "the cast stops: it fails, or a person is needed",
 }
 _LEGEND: Final = (
-    "solid line: always or ✓ satisfied · dotted: ✗ not_satisfied · long dashes, hollow arrow: loop exit · "
+    f"{line_legend()} · long dashes, hollow arrow: loop exit · "
     "fine dots: the end, where no edge matches · the numbers are the order in which edges are looked at"
 )
 _RULES: Final = ".mnb-legend{opacity:0.75;font-size:0.88em}"

@@ -28,9 +28,10 @@ from materia_nb.display.graph_parts import (
     who_words,
 )
 from materia_nb.display.layout import Direction, Line, Placed, place
-from materia_nb.display.shapes import EDGE, PLACES, image, loop_region, sign, socket_card, tag
+from materia_nb.display.shapes import EDGE, PLACES, image, line_use, loop_region, sign, socket_card, tag
 from materia_nb.display.svg import colour_use, graph_svg, line_chip
 from materia_nb.loadout.graph import END, Graph, Socket
+from materia_nb.loadout.vocabulary import DESCRIBED
 from materia_nb.widgets.picks import Pick, pick_of
 
 Look: TypeAlias = dict[str, dict[str, str]]
@@ -295,6 +296,20 @@ class Scene:
             + ("\nbreakpoint" if stops else ""),
             "label": live_chip(link, marks, stub=line.stub, alone=alone),
         }
+
+
+def drawn_conditions() -> list[dict[str, Any]]:
+    """Return how the lines of each condition look: the class of their elements, the colours by their use, the dashes."""
+    return [
+        {
+            "word": word,
+            "choice": one.choice,
+            "line": line_use(word),
+            "ink": word,
+            "dashes": one.dashes and list(one.dashes),
+        }
+        for word, one in DESCRIBED.items()
+    ]
 
 
 def socket_words(socket: Socket, marks: Marks, state: str, *, entry: bool) -> str:

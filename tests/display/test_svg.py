@@ -15,6 +15,7 @@ from materia_nb.display.graph_parts import TIMES, Marks
 from materia_nb.display.layout import place
 from materia_nb.display.shapes import THEMES
 from materia_nb.display.svg import graph_svg
+from materia_nb.loadout.vocabulary import CONDITIONS
 
 ELEMENTS = {"svg", "title", "desc", "g", "rect", "path", "polygon", "text"}
 ATTRIBUTES = {
@@ -103,7 +104,7 @@ def test_both_themes_can_be_read_and_differ_in_colours_alone():
                 for ink in ("ink", "soft")
                 for kind in ("agent", "utility", "generator", "loop")
             ),
-            *((use, "plate") for use in ("satisfied", "not_satisfied", "A", "B")),
+            *((use, "plate") for use in (*CONDITIONS, "A", "B")),
             *(("loop", "loop-pale"), ("now-ink", "now-pale"), ("bad", "bad-pale")),
         ]
         assert [(a, b) for a, b in pairs if contrast(colours[a], colours[b]) < 4.5] == []

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from materia_nb.engine.routing import Look, matches
 from materia_nb.errors import MateriaError
-from materia_nb.loadout.vocabulary import CONDITIONS, DESCRIBED, GUARDS
+from materia_nb.loadout.vocabulary import (
+    CONDITIONS,
+    DESCRIBED,
+    GUARDS,
+    VERDICTS,
+    Condition,
+    covered,
+    described,
+    unmet,
+)
 
 
 @pytest.mark.parametrize(
@@ -16,9 +27,38 @@ def test_what_each_condition_matches_r3(condition, matched):
     assert [said for said in (True, False, None) if matches(condition, said)] == matched
 
 
-def test_the_guards_are_those_that_ask_for_satisfied():
-    assert ("always", *GUARDS) == CONDITIONS
-    assert [DESCRIBED[condition].needs for condition in GUARDS] == [True, False]
+def test_the_table_and_the_type_name_the_same_conditions():
+    assert get_args(Condition) == CONDITIONS == tuple(DESCRIBED)
+
+
+def test_the_guards_are_those_that_a_text_never_matches():
+    assert GUARDS == ("satisfied", "not_satisfied")
+    assert not any(matches(condition, None) for condition in GUARDS)
+
+
+def test_each_verdict_has_the_condition_that_waits_for_it_alone():
+    assert VERDICTS == {True: "satisfied", False: "not_satisfied"}
+
+
+@pytest.mark.parametrize(
+    "conditions, missing",
+    [
+        ([], ["satisfied", "not_satisfied"]),
+        (["always"], []),
+        (["satisfied"], ["not_satisfied"]),
+        (["not_satisfied"], ["satisfied"]),
+        (["not_satisfied", "satisfied"], []),
+    ],
+)
+def test_what_some_conditions_leave_open(conditions, missing):
+    assert unmet(conditions) == missing
+    assert covered(conditions, text=False) == (not missing)
+    assert covered(conditions, text=True) == ("always" in conditions)
+
+
+def test_conditions_that_an_output_can_match_both_of():
+    pairs = [(a, b) for a in CONDITIONS for b in CONDITIONS if not described(a).meets(described(b))]
+    assert pairs == [("satisfied", "not_satisfied"), ("not_satisfied", "satisfied")]
 
 
 @pytest.mark.parametrize("said", [True, False, None])

@@ -55,7 +55,7 @@ from materia_nb.loadout.report import (
     Report,
 )
 from materia_nb.loadout.resolve import check_config
-from materia_nb.loadout.vocabulary import CONDITIONS, GUARDS
+from materia_nb.loadout.vocabulary import CONDITIONS, unmet
 
 _NUMBER: Final = re.compile(r"(?:edges|exits|sockets)\[(\d+)\]")
 
@@ -296,8 +296,7 @@ def _before_always(at: _Place) -> Mend:
 
 def _other_verdict(at: _Place) -> Mend:
     """Write the end that the missing verdict has anyway."""
-    found = {edge.get("when") for _, edge in at.facts.edges(at.id)}
-    [missing] = [when for when in GUARDS if when not in found]
+    [missing] = unmet([when for _, edge in at.facts.edges(at.id) if is_condition(when := edge.get("when"))])
     return Mend(f"{missing} → end", add_edge(at.raw, at.id, END, missing))
 
 

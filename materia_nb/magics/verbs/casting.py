@@ -9,7 +9,7 @@ from materia_nb.cast.views.status import StatusView
 from materia_nb.cast.views.step_views import StepView
 from materia_nb.cast.views.tables import GROUPS, allowed_view, breakpoints_view, budget_view, usage_view
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.loadout.vocabulary import GUARDS, described
+from materia_nb.loadout.vocabulary import VERDICTS
 from materia_nb.magics.cast_display import running
 from materia_nb.magics.registry import Argument, Call, verb
 
@@ -166,13 +166,15 @@ def allow(call: Call) -> Any:
 
 @verb(
     "decide",
-    Argument("word", "satisfied, not_satisfied, or a socket to go on to", required=True, completes="socket"),
+    Argument(
+        "word", f"{', '.join(VERDICTS.values())}, or a socket to go on to", required=True, completes="socket"
+    ),
     example="%materia decide satisfied",
 )
 def decide(call: Call) -> Any:
     """Decide in the place of the agent that holds the cast: its output is taken, and the cast goes on."""
     word, current = str(call.get("word")), call.bench.current
-    said = described(word).needs if word in GUARDS else None
+    said = next((verdict for verdict, condition in VERDICTS.items() if condition == word), None)
     current.approvals.decide(satisfied=said, target=word if said is None else None)
     return StepView(current.now)
 

@@ -22,7 +22,7 @@ export function canvasPart(host, send) {
   const prefix = `mnb-c-${++canvasCount}`;
   const said = h("div", { class: "mnb-c-said", role: "status", "aria-live": "polite" });
   const hint = h("div", { class: "mnb-c-hint", role: "status", hidden: true });
-  let fixed = { themes: { light: {}, dark: {} }, font: "sans-serif" };
+  let fixed = { themes: { light: {}, dark: {} }, conditions: [], font: "sans-serif" };
   let scene = null, look = {}, flags = {};
   let cy = null, container = null, dark = false, ended = false;
   let aim = null, connecting = null, lastTap = [null, 0];
@@ -40,6 +40,7 @@ export function canvasPart(host, send) {
     get entry() { return scene?.entry || null; },
     get name() { return flags.name; },
     get direction() { return scene?.direction; },
+    get conditions() { return fixed.conditions; },
     get colours() { return fixed.themes[dark ? "dark" : "light"]; },
     get dark() { return dark; },
     get isStill() { return Boolean(scene?.still); },
@@ -242,7 +243,7 @@ export function canvasPart(host, send) {
     graph.dataset.dark = dark ? "yes" : "no";
     if (canvas.isStill) still.colours(canvas.colours);
     if (!cy) return;
-    cy.style().fromJson(canvasStyle(canvas.colours, fixed.font)).update();
+    cy.style().fromJson(canvasStyle(canvas.colours, fixed.conditions, fixed.font)).update();
     for (const one of cy.nodes().toArray()) if (look[one.id()]?.svg) paint(one, look[one.id()].svg);
   };
   const setFlags = (before) => {

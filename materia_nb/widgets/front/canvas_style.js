@@ -6,9 +6,10 @@ const canvasRule = (selector, style) => ({ selector, style });
 /**
  * The rules for a theme.
  * @param {Record<string, string>} c colours by their use
+ * @param {{word: string, line: string, ink: string, dashes: ?number[]}[]} conditions what lines wait for, and how they look
  * @param {string} font a family that cytoscape takes
  */
-export function canvasStyle(c, font) {
+export function canvasStyle(c, conditions, font) {
   const line = (selector, use, ink, more = {}) =>
     canvasRule(selector, {
       "line-color": c[use], "target-arrow-color": c[use], "text-border-color": c[use], color: c[ink || use], ...more,
@@ -37,9 +38,10 @@ export function canvasStyle(c, font) {
       "text-border-width": 1, "text-border-opacity": 1, "min-zoomed-font-size": 4,
       "z-index-compare": "manual", "z-index": 12, "overlay-opacity": 0,
     }),
-    line("edge", "line", "always"),
-    line("edge.satisfied", "satisfied"),
-    line("edge.not_satisfied", "not_satisfied", "", { "line-style": "dashed", "line-dash-pattern": [3, 5], width: 2 }),
+    line("edge", "line"),
+    // The ends of dashes are round in an SVG and flat here, so they are a little longer.
+    ...conditions.map((one) => line(`edge.${one.word}`, one.line, one.ink, one.dashes
+      ? { "line-style": "dashed", "line-dash-pattern": one.dashes.map((long) => long + 1), width: 2 } : {})),
     canvasRule("edge.exit", { "line-style": "dashed", "line-dash-pattern": [8, 5], "target-arrow-fill": "hollow" }),
     canvasRule("edge.implied", { "line-style": "dashed", "line-dash-pattern": [1, 5] }),
     canvasRule("edge.start", { events: "no" }),
@@ -58,7 +60,7 @@ export function canvasStyle(c, font) {
     canvasRule("node.loop.selected", { "underlay-opacity": 0, "border-width": 3, "border-color": c.pick, "border-opacity": 1 }),
     canvasRule("edge.selected", { "underlay-color": c.pick, "underlay-opacity": 0.5, "underlay-padding": 6 }),
     canvasRule("node.marked", { "underlay-color": c.pick, "underlay-opacity": 0.3, "underlay-padding": 6 }),
-    canvasRule("node.aimed", { "underlay-color": c.satisfied, "underlay-opacity": 0.6, "underlay-padding": 9 }),
+    canvasRule("node.aimed", { "underlay-color": c.aim, "underlay-opacity": 0.6, "underlay-padding": 9 }),
     canvasRule("node.source", { "underlay-color": c.generator, "underlay-opacity": 0.55, "underlay-padding": 8 }),
     canvasRule(".found", { "underlay-color": c.now, "underlay-opacity": 0.5, "underlay-padding": 10 }),
   ];

@@ -14,8 +14,12 @@ function canvasFileName(name, ending) {
   return `${plain || "graph"}.${ending}`;
 }
 
-/** What the signs mean, as samples. @param {Record<string, string>} c colours */
-function canvasLegend(c) {
+/**
+ * What the signs mean, as samples.
+ * @param {Record<string, string>} c colours
+ * @param {{choice: string, line: string, ink: string, dashes: ?number[]}[]} conditions what lines wait for
+ */
+function canvasLegend(c, conditions) {
   const line = (use, dash, hollow) =>
     svg("svg", { width: 46, height: 16, "aria-hidden": "true" },
       svg("path", { d: "M2 8H36", stroke: c[use], "stroke-width": 2, "stroke-dasharray": dash, fill: "none" }),
@@ -31,11 +35,12 @@ function canvasLegend(c) {
     svg("rect", { x: 3, y: 2, width: 36, height: 14, rx: 4, fill: "none", stroke: c.now, "stroke-width": 3 }));
   const dot = svg("svg", { width: 46, height: 18, "aria-hidden": "true" }, svg("circle", { cx: 21, cy: 9, r: 6, fill: c.break }));
   const sign = (words) => h("b", { class: "mnb-c-sample" }, words);
+  const guard = conditions.find((one) => one.line === one.ink); // an exit has the colour of what it waits for
   const rows = [
     [card("agent"), "agent"], [card("utility", true), "utility: a process"], [card("generator", false, true), "generator: makes the items of a loop"],
     [sign("↻"), "consumes a loop, item by item"], [ring, "where the cast is"], [dot, "breakpoint"], [sign("×3"), "visited or taken three times"],
-    [line("line"), "always"], [line("satisfied"), "✓ satisfied"], [line("not_satisfied", "2 4"), "✗ not satisfied"],
-    [line("satisfied", "7 4", true), "loop exit, when the items are done"], [line("now"), "taken last"],
+    ...conditions.map((one) => [line(one.line, one.dashes?.join(" ")), one.choice]),
+    [line(guard.line, "7 4", true), "loop exit, when the items are done"], [line("now"), "taken last"],
     [sign("1 2"), "the order in which edges are looked at"],
   ];
   return h("div", { class: "mnb-c-legend", role: "list" }, rows.map(([sample, words]) =>
@@ -70,7 +75,7 @@ export function canvasTools(host, canvas) {
   };
   const openLegend = () => {
     const away = made("×", "close the legend", closeLegend);
-    clear(legend).append(away, canvasLegend(canvas.colours));
+    clear(legend).append(away, canvasLegend(canvas.colours, canvas.conditions));
     legend.hidden = false;
     away.focus({ preventScroll: true });
   };

@@ -5,7 +5,6 @@ import { designFlush } from "./design_bar.js";
 
 const DESIGN_TABS = { socket: ["materia", "socket", "ways", "json"], loop: ["form", "exits", "json"], loadout: ["form", "json"], edge: ["form", "json"], exit: ["form", "json"], oldExit: ["form"], marked: ["form"] };
 const DESIGN_TITLES = { materia: "Materia", socket: "Socket", ways: "Ways out", json: "JSON", form: "Fields", exits: "Exits" };
-const DESIGN_SIGNS = { always: "always", satisfied: "✓ satisfied", not_satisfied: "✗ not satisfied" };
 
 /**
  * @param {HTMLElement} host
@@ -96,8 +95,6 @@ export function designInspectorPart(host, send) {
     made.value = value || "";
     return made;
   };
-  const conditions = (names) => names.map((one) => [one, DESIGN_SIGNS[one] || one]);
-
   /** The ways out of a socket, in the order in which they are looked at, and a new one. */
   const ways = (into) => {
     const list = h("ol", { class: "mnb-d-ways" });
@@ -105,7 +102,7 @@ export function designInspectorPart(host, send) {
     let when = null;
     const most = h("input", { class: "mnb-in mnb-d-most", placeholder: "no limit", "aria-label": "at most so many times for each item", inputmode: "numeric" });
     const sentence = h("div", { class: "mnb-dim" });
-    const tell = () => setText(sentence, to.value ? `${data.of[1]} → ${to.value}${when ? `, ${DESIGN_SIGNS[when]}` : ""}${most.value.trim() ? `, at most ${most.value.trim()} times` : ""}` : "");
+    const tell = () => setText(sentence, to.value ? `${data.of[1]} → ${to.value}${when ? `, ${new Map(data.conditions).get(when)}` : ""}${most.value.trim() ? `, at most ${most.value.trim()} times` : ""}` : "");
     const connect = (target) => {
       const values = { from: data.of[1], to: target };
       if (when) values.when = when;
@@ -120,7 +117,7 @@ export function designInspectorPart(host, send) {
       h("div", { class: "mnb-d-box" },
         h("div", { class: "mnb-d-label" }, "a new way"),
         h("div", { class: "mnb-d-line" }, to, go),
-        radios("when the new way is taken", [["", "as fits"], ...conditions(data.conditions)], "", (one) => { when = one; tell(); }),
+        radios("when the new way is taken", [["", "as fits"], ...data.conditions], "", (one) => { when = one; tell(); }),
         h("div", { class: "mnb-d-line" }, h("span", { class: "mnb-dim" }, "at most"), most, h("span", { class: "mnb-dim" }, "times for each item")),
         sentence,
         h("div", { class: "mnb-d-line" }, click)),
@@ -133,7 +130,7 @@ export function designInspectorPart(host, send) {
     const list = h("ol", { class: "mnb-d-ways" });
     const from = selectOf("from …", data.members, data.members.at(-1));
     const to = selectOf("to …", data.targets, "");
-    let when = "always";
+    let when = data.conditions[0][0];
     const add = button("Add exit", "a way out, taken once the list is done", () => {
       if (!from.value || !to.value) return (from.value ? to : from).focus();
       act("exit", { loop: data.of[1], from: from.value, when, to: to.value });
@@ -143,7 +140,7 @@ export function designInspectorPart(host, send) {
       h("div", { class: "mnb-d-box" },
         h("div", { class: "mnb-d-label" }, "a new exit, taken once the list is done"),
         h("div", { class: "mnb-d-line" }, from, to, add),
-        radios("when the new exit is taken", conditions(data.conditions), when, (one) => { when = one; })),
+        radios("when the new exit is taken", data.conditions, when, (one) => { when = one; })),
       members,
     );
     return () => {
@@ -343,10 +340,10 @@ export function designInspectorPart(host, send) {
 let designRadioCount = 0;
 
 function designWay(way, place, act) {
-  const words = `${DESIGN_SIGNS[way.when] || way.when} → ${way.to}${way.most ? `, at most ${way.most}` : ""}`;
+  const words = `${way.when} → ${way.to}${way.most ? `, at most ${way.most}` : ""}`;
   const told = way.from ? `${way.from}: ${words}` : way.loop ? `exit of ${way.loop}: ${words}` : words;
-  return h("li", { class: "mnb-d-way", "data-when": way.when },
-    button(told, "select it", () => act("pick", { what: way.what, keep: true }), { class: "mnb-d-link" }),
+  return h("li", { class: "mnb-d-way" },
+    button(told, "select it", () => act("pick", { what: way.what, keep: true }), { class: `mnb-d-link${way.tone ? ` mnb-t-${way.tone}` : ""}` }),
     way.place === null ? null : button("↑", "look at it earlier", () => act("order", { of: way.what, by: -1 }), { class: "mnb-x", "aria-label": `${words}: earlier`, "aria-disabled": place === 0 ? "true" : null }),
     button("×", "remove it", () => act("delete", { what: way.what }), { class: "mnb-x", "aria-label": `${words}: remove` }));
 }

@@ -1,0 +1,121 @@
+"""Every condition is drawn, written and offered from its row in the table, and the front end knows none by name."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import display_graphs as graphs
+from materia_nb import Workbench
+from materia_nb.display.graph_parts import advance_words, card, line_legend
+from materia_nb.display.shapes import THEMES
+from materia_nb.display.svg import graph_svg
+from materia_nb.display.text import graph_mermaid, graph_text, mermaid_text
+from materia_nb.loadout.graph import Advance
+from materia_nb.loadout.vocabulary import CONDITIONS, DESCRIBED
+from materia_nb.widgets import frontend
+from materia_nb.widgets.design_session import DesignSession
+from materia_nb.widgets.designing import design_slice
+from materia_nb.widgets.predict import _LEGEND
+from materia_nb.widgets.scene import Scene, drawn_conditions
+
+FRONT = Path(frontend.__file__).parent / "front"
+
+
+def numbered(condition):
+    """A graph in which the edge has a number, so that its sign is told also where it always matches."""
+    one = graphs.socket("A", "Ask", (condition, "A"), ("always", "B"))
+    return graphs.graph("G", [one, graphs.socket("B", "Build")])
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_each_is_drawn_as_its_row_says(condition):
+    row, graph = DESCRIBED[condition], numbered(condition)
+    for theme, own in (("light", row.light), ("dark", row.dark)):
+        colour = THEMES[theme]["line"] if row.whatever else own
+        dashes = f' stroke-dasharray="{row.dashes[0]} {row.dashes[1]}"' if row.dashes else ""
+        picture = graph_svg(graph, theme=theme)
+        line = re.search('<path data-edge="edge:0:A"[^>]*>', picture)[0]
+        assert f'stroke="{colour}" stroke-width="1.6"{dashes} stroke-linecap' in line
+        assert re.search(f'fill="{own}"[^>]*>1 {row.short}</text>', picture)
+    assert f"1. {row.sign} → A" in graph_text(graph)
+    assert mermaid_text(f"1 {row.sign}") in graph_mermaid(graph)
+    assert row.sign in _LEGEND
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_an_advance_says_what_it_waits_for(condition):
+    advance = Advance("i", "state.rows", condition)
+    waits = condition != "always"
+    assert advance_words(advance) == f"advance ▸ i{f' when {condition}' if waits else ''}"
+    short = advance_words(advance, short=True)
+    assert short == f"advance ▸ i{f' {DESCRIBED[condition].short}' if waits else ''}"
+    one = replace(graphs.socket("A", "Ask", ("always", "end")), advance=advance)
+    assert short in card(one).notes
+
+
+def test_the_legend_says_which_lines_are_whose():
+    assert line_legend() == "solid line: always or ✓ satisfied · dotted: ✗ not_satisfied"
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_the_canvas_has_a_class_and_a_rule_for_it(condition):
+    edge = next(one for one in Scene(numbered(condition)).edges if one["id"] == "e:edge:0:A")
+    assert condition in edge["classes"].split()
+    rule = canvas_rules()[f"edge.{condition}"]
+    row = DESCRIBED[condition]
+    colour = "line" if row.whatever else condition
+    assert (rule["line-color"], rule["target-arrow-color"], rule["color"]) == (colour, colour, condition)
+    assert ("line-dash-pattern" in rule) == (row.dashes is not None)
+
+
+def canvas_rules():
+    """Run the module that makes the rules of cytoscape, with each colour called by its use."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    code = (FRONT / "canvas_style.js").read_text("utf-8")
+    colours = {use: use for use in THEMES["light"]}
+    code += f"\nconsole.log(JSON.stringify(canvasStyle({json.dumps(colours)}, {json.dumps(drawn_conditions())}, 'x')));"
+    done = subprocess.run(
+        [node, "--input-type=module"], input=code, capture_output=True, text=True, check=True
+    )
+    return {rule["selector"]: rule["style"] for rule in json.loads(done.stdout)}
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_the_designer_offers_it_and_says_it(condition, project):
+    with closing(Workbench(project)) as bench:
+        session = DesignSession(bench, bench.design("New", new=True))
+        for materia in ("Plan", "Build"):
+            session.heard("add", {"materia": materia})
+        session.heard("connect", {"from": "Socket-1", "to": "Socket-2", "when": condition})
+        told = design_slice(session)["inspector"]
+        row = DESCRIBED[condition]
+        assert told["sentence"] == f"From Socket-1 {row.phrase} to Socket-2."
+        session.heard("pick", {"what": ["socket", "Socket-1"]})
+        told = design_slice(session)["inspector"]
+        assert [condition, row.choice] in told["conditions"]
+        assert [(way["when"], way["tone"]) for way in told["ways"]] == [(row.choice, row.tone)]
+
+
+def test_a_tone_is_one_that_the_style_sheet_has():
+    style = frontend.css()
+    assert [one.tone for one in DESCRIBED.values() if one.tone and f".mnb-t-{one.tone} " not in style] == []
+
+
+def test_the_front_end_names_no_condition():
+    guards = [word for word in CONDITIONS if word not in ("always", "satisfied")]
+    for file in sorted([*FRONT.glob("*.js"), *FRONT.glob("*.css")]):
+        text = file.read_text("utf-8")
+        found = [word for word in guards if word in text] + re.findall(
+            r"\.satisfied\b|\bwhen ?={2,3} ?[\"']\w+|data-when|[\"']always[\"']", text
+        )
+        assert found == [], file.name
