@@ -4,6 +4,7 @@ import { tabRow } from "./tabs.js";
 import { drawBlocks } from "./blocks.js";
 import { timelinePart } from "./timeline.js";
 import { itemsPart } from "./items.js";
+import { comparePart } from "./compare.js";
 
 export function dockPart(host, send) {
   const tabs = tabRow("timeline and items", (dock) => send("dock", { dock }));
@@ -16,10 +17,10 @@ export function dockPart(host, send) {
     tabs.panel.append((bodies[name] = h("div", { class: `mnb-dockbody mnb-dock-${name}` })));
   }
   setAttr(bodies.events, "tabindex", "0");
-  setAttr(bodies.compare, "tabindex", "0");
   const timeline = timelinePart(bodies.timeline, controls.timeline, send);
   const items = itemsPart(bodies.items, controls.items, send);
-  let counts = { items: "Items", events: 0, casts: 1 }, open = "timeline", madeCasts = "", told = "";
+  const compare = comparePart(bodies.compare, send);
+  let counts = { items: "Items", events: 0, casts: 1 }, open = "timeline", madeCasts = "";
   const draw = () => {
     tabs.update([["timeline", "Timeline", false], ["items", counts.items, false], ...(counts.events ? [["events", `Events ${counts.events}`, false]] : []), ...(counts.casts > 1 ? [["compare", "Compare", false]] : [])], open);
     for (const name of Object.keys(bodies)) bodies[name].hidden = controls[name].hidden = name !== open;
@@ -52,16 +53,7 @@ export function dockPart(host, send) {
       counts.items = total ? `Items ${Math.min(data.done, total)}/${total}` : "Items";
       draw();
     },
-    compareData(data) {
-      const now = JSON.stringify(data);
-      if (now === told) return;
-      told = now;
-      const rows = (data.pairs || []).map((one) => h("tr", { class: one.first ? "mnb-first" : "" }, [one.number ?? "", one.a, one.b, (one.first ? "◀ first difference " : "") + one.what].map((cell) => h("td", {}, String(cell)))));
-      const notes = h("div", {});
-      drawBlocks(notes, data.blocks || [], send);
-      clear(bodies.compare).append(h("div", { class: "mnb-side" }, h("table", { class: "mnb-table" }, h("thead", {}, h("tr", {}, ["step", ...(data.names || ["", ""]), "differs"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows)), notes));
-      bodies.compare.querySelector(".mnb-first")?.scrollIntoView({ block: "nearest" });
-    },
+    compareData: (data) => compare.update(data),
     unsent: () => items.unsent(),
     destroy() {
       timeline.destroy();
