@@ -1,9 +1,10 @@
 /** Two casts side by side: the steps of both in rows, the first difference marked. */
-import { h, clear, setAttr } from "./dom.js";
+import { h, clear } from "./dom.js";
 import { drawBlocks } from "./blocks.js";
 
 export function comparePart(host, send) {
-  setAttr(host, "tabindex", "0");
+  host.classList.add("mnb-dockread");
+  host.setAttribute("tabindex", "0");
   let told = "";
   return {
     update(data) {
