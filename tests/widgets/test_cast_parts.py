@@ -181,6 +181,25 @@ def test_where_a_part_stands_is_how_it_is_styled_alone():
 # -- for readers without widgets ------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("items", "title"),
+        ("timeline", "socket"),
+        ("state", "state = {"),
+        ("reply", "ready"),
+        ("graph", "ready"),
+    ],
+)
+def test_each_part_says_something_without_widgets(cast, name, words):
+    cast.run(steps=1)
+    panel = cast.show(name)
+    shown = panel._repr_mimebundle_()
+    assert words in shown["text/plain"]
+    assert ("image/svg+xml" in shown) == (words == "ready")
+    panel.close()
+
+
 def test_blocks_as_text():
     blocks = [
         head("Tokens"),
