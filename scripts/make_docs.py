@@ -1,7 +1,7 @@
 """Write the parts of the documentation that follow from the code: ``python scripts/make_docs.py``.
 
-Generated are docs/magics.md, the tables between markers in docs/loadout-format.md and docs/run-directory.md, the picture of the
-README, those of the bundled loadouts, docs/gallery.md with its pictures, the tests that explore writes for the
+Generated are docs/magics.md, the tables between markers in docs/loadout-format.md and docs/run-directory.md, the parts in
+docs/panel.md, the picture of the README, those of the bundled loadouts, docs/gallery.md with its pictures, the tests that explore writes for the
 cards, and the cheat sheet. ``--check`` writes nothing and fails when one of them is out of date.
 """
 
@@ -29,11 +29,13 @@ from materia_nb.engine import event_json, events
 from materia_nb.loadout import FieldRow, config_fields
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
 from materia_nb.magics.registry import VERBS, Argument, Verb
+from materia_nb.widgets.cast_parts import alone_names
 
 ROOT = Path(__file__).resolve().parent.parent
 FORMAT = Path("docs/loadout-format.md")
 MAGICS = Path("docs/magics.md")
 RUN_DIRECTORY = Path("docs/run-directory.md")
+PANEL = Path("docs/panel.md")
 GALLERY = Path("docs/gallery.md")
 CARDS = Path("materia_nb/gallery")
 IMAGES = Path("docs/images")
@@ -104,6 +106,7 @@ def generated() -> dict[Path, str]:
         FORMAT: with_tables((ROOT / FORMAT).read_text(encoding="utf-8"), config_fields()),
         MAGICS: magics_page(VERBS.values()),
         RUN_DIRECTORY: with_events((ROOT / RUN_DIRECTORY).read_text(encoding="utf-8")),
+        PANEL: with_parts((ROOT / PANEL).read_text(encoding="utf-8")),
         **loadout_pictures(),
         **gallery_pages(),
         **gallery_tests(),
@@ -124,6 +127,15 @@ def with_events(page: str) -> str:
         when = (event.__doc__ or "").splitlines()[0].removesuffix(".")
         lines.append(f"| `{event.type}` | {', '.join(about + names) or 'nothing'} | {cell(when)} |")
     return _PART.sub(lambda match: "\n".join([f"{match[1]}", *lines, "", match[3]]), page)
+
+
+# -- the parts of the panel ------------------------------------------------------------
+
+
+def with_parts(page: str) -> str:
+    """Put the parts that can be shown alone between their markers."""
+    names = ", ".join(f"`{name}`" for name in alone_names())
+    return _PART.sub(lambda match: f"{match[1]}{names}\n{match[3]}", page)
 
 
 # -- the tables of the format ---------------------------------------------------------

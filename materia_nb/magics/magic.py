@@ -29,6 +29,7 @@ from materia_nb.magics.registry import (
     parse,
     split_verb,
 )
+from materia_nb.widgets.cast_parts import alone_names
 
 BENCH_NAME = "wb"
 """The variable that holds the workbench; verbs work on the one that stands there."""
@@ -240,6 +241,7 @@ _NAMES: Final[Mapping[str, Callable[[Workbench], list[str]]]] = {
     "file": _files,
     "agent": _agents,
     "card": lambda wb: list(wb.gallery()),
+    "panel": lambda _: alone_names(),
     "pin": lambda wb: [_quoted(name) for name in {**wb.pins, **(wb.cast_.pins if wb.cast_ else {})}],
 }
 

@@ -15,7 +15,7 @@ from materia_nb.cast.workbench import Workbench
 from materia_nb.errors import MateriaError, did_you_mean
 
 Completes: TypeAlias = Literal[
-    "verb", "loadout", "socket", "materia", "part", "cast", "file", "agent", "pin", "card"
+    "verb", "loadout", "socket", "materia", "part", "cast", "file", "agent", "pin", "card", "panel"
 ]
 """What kind of name an argument takes, for tab completion."""
 

@@ -7,8 +7,10 @@ text in them has been made harmless as text and bounded; none of it is markup.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from textwrap import indent
 from typing import Any, Final, TypeAlias
 
+from materia_nb.display.bundle import Table
 from materia_nb.display.escape import part, plain
 from materia_nb.display.sections import JUDGED, call_outcome
 from materia_nb.engine.conversation import ToolCall
@@ -66,6 +68,22 @@ def json_block(value: JSON) -> Block:
     """A JSON value, as a tree while it is of a size for one."""
     text = pretty(value)
     return pre(text, _JSON_CHARS) if len(text) > _JSON_CHARS else {"is": "json", "text": plain(text)}
+
+
+def blocks_text(blocks: Iterable[Block]) -> str:
+    """Return blocks as text, for readers without widgets."""
+    return "\n".join(_block_text(one) for one in blocks)
+
+
+def _block_text(block: Block) -> str:
+    kind = block["is"]
+    if kind == "table":
+        return repr(Table(block["headers"], block["rows"]))
+    if kind == "facts":
+        return "\n".join(f"{name}: {value}" for name, value in block["rows"])
+    if kind == "fold":
+        return f"{block['title']}\n{indent(blocks_text(block['inside']), '  ')}"
+    return str(block.get("text", ""))
 
 
 def bounded(text: str, most: int) -> str:

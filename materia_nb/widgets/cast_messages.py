@@ -14,6 +14,7 @@ from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import MISSING, get_path, pretty
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import checked, items_text, only_text, typed_value, verdict_text
+from materia_nb.widgets.cast_parts import dock_names
 from materia_nb.widgets.cast_slices import asked_key
 from materia_nb.widgets.inspector_blocks import check_element, stops_at
 from materia_nb.widgets.inspector_tabs import TABS
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 Values = Mapping[str, Any]
 _MOST_FIRST: Final = 20
-DOCKS: Final = ("timeline", "items", "events", "compare", "problems")
 
 
 class CastSurface(Protocol):
@@ -201,7 +201,7 @@ class CastMessages:
         self.panel.tab = self._one_of(values, "tab", TABS)
 
     def _on_dock(self, values: Values) -> None:
-        self.panel.dock = self._one_of(values, "dock", DOCKS)
+        self.panel.dock = self._one_of(values, "dock", dock_names())
 
     def _on_look(self, values: Values) -> None:
         number = self._number(values, "step")

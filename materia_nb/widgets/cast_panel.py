@@ -12,21 +12,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 import ipywidgets as ui
 
-from materia_nb.cast.views.status import marks_of, status_lines, steps_view
-from materia_nb.cast.views.tables import items_view
-from materia_nb.display.bundle import JsonView
+from materia_nb.cast.views.status import marks_of
 from materia_nb.display.escape import Html, plain, shorten
 from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.widgets.base import Panel, Runs, css, runs_of, show_html, show_panel, told_of
 from materia_nb.widgets.blocks import bounded
 from materia_nb.widgets.cast_messages import CastMessages
-from materia_nb.widgets.cast_slices import StepRows, bar_state, compare_state, timeline_state
+from materia_nb.widgets.cast_parts import (
+    PARTS,
+    Seen,
+    alone_names,
+    dock_names,
+    draw_parts,
+    how_it_stands,
+    tabs_of,
+    told_parts,
+)
+from materia_nb.widgets.cast_slices import StepRows
 from materia_nb.widgets.designing import Designing
 from materia_nb.widgets.frontend import Front
 from materia_nb.widgets.inspector_blocks import Element, check_element
-from materia_nb.widgets.inspector_tabs import inspector_state
-from materia_nb.widgets.state_and_items import items_state
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -55,7 +61,7 @@ class CastPanel(Panel):
         forked: called with the new cast when one is forked here; it is shown in place.
         bench: the workbench that its loadout can be designed in; without one there is no design mode.
         height: in pixels.
-        alone: the name of one part where only that is shown, see ``PARTS``.
+        alone: the name of one part where only that is shown, see :data:`~materia_nb.widgets.cast_parts.PARTS`.
     """
 
     interval = 0.1
@@ -74,9 +80,9 @@ class CastPanel(Panel):
         self.runs: Runs = runs_of(cast)
         self.rows = StepRows(cast)
         self.selected: Element | None = None
-        self.tab, self.dock = "answer", "items" if alone == "items" else "timeline"
-        self.alone = PARTS.get(alone, "")
-        self._only = alone
+        self.tab, self.dock = "answer", dock_names()[0]
+        self.alone = PARTS.get(alone)
+        self._tabs: list[list[str]] = []
         self._bench, self._forked = bench, forked
         self._aborting = self._ticking = self._asked = False
         self._more = 0
@@ -84,10 +90,10 @@ class CastPanel(Panel):
         self.designing: Designing | None = None
         self._drawn: Graph | None = cast.graph
         self.messages = CastMessages(self)
-        self.front = Front()
+        self.front = Front([part.slice for part in PARTS.values() if part.drawn], told_parts())
         self.front.on_msg(self.guarded(lambda _, content, __: self.heard(content)))
         self.graph: Panel | None = None
-        if self.alone in ("", "graph"):
+        if self.alone is None or self.alone.at == "graph":
             self.graph = self.own(graph_panel(cast))
             if (on_select := getattr(self.graph, "on_select", None)) is not None:
                 on_select(self._picked)
@@ -300,15 +306,21 @@ class CastPanel(Panel):
         if not self.closed:
             self.front.put({"surface": self._surface()})
 
+    @property
+    def opened(self) -> str:
+        """The part of the dock that is open: the one that is shown alone, else the one whose tab was picked."""
+        return self.alone.name if self.alone is not None and self.alone.at == "dock" else self.dock
+
     def _surface(self) -> dict[str, Any]:
         selected = self.selected
         return {
             "mode": "design" if self.designing is not None else "cast",
-            "alone": self.alone,
+            "alone": "" if self.alone is None else self.alone.name,
             "notice": self._said,
             "resume": self.cast.id,
             "selected": None if selected is None else {"kind": selected.kind, "id": selected.id},
-            "dock": self.dock,
+            "dock": self.opened,
+            "tabs": self._tabs,
             "casts": [self._cast_words(place) for place in range(len(self.casts))],
             "cast": self.casts.index(self.cast),
         }
@@ -322,7 +334,6 @@ class CastPanel(Panel):
     def draw(self) -> None:
         """Tell the front-end how everything stands now, in one message."""
         cast, busy = self.cast, self.runs.busy_for(self)
-        alive = cast.now.writable
         asks = not busy and (bool(cast.approvals.asking) or cast.now.held is not None)
         if asks and not self._asked:
             self.tab, self.selected = "answer", None  # what waits for a person is what they see
@@ -330,27 +341,32 @@ class CastPanel(Panel):
         if self.past is not None and self.rows.line is None and len(self.past.steps) > len(cast.steps):
             self.look(None)  # the moment went with going back
             return
-        bar = bar_state(cast, self.runs, busy=busy, aborting=self._aborting)
-        modes = ["cast", "design"] if self._bench is not None else ["cast"]
-        at = None if self.past is None else len(self.past.steps)
-        slices: dict[str, dict[str, Any]] = {
-            "surface": self._surface(),
-            "bar": {**bar, "mode": "cast" if self.designing is None else "design", "modes": modes},
-            "inspector": inspector_state(
-                cast, self.selected, self.past, self.tab, busy=busy, alone=self._only
-            ),
-            "timeline": timeline_state(self.rows, at, alive=alive, busy=busy),
-            "items": items_state(cast.now, alive=alive, busy=busy, undo=bar["undo"]),
-        }
+        seen = self._seen(busy=busy)
+        slices = draw_parts(seen, self.opened)
+        self._tabs = tabs_of(seen, slices)
         if self.designing is not None:
             slices |= self.designing.slices()
-        if self.dock == "compare":
-            slices["compare"] = compare_state(self.casts, self.cast)
-        self.front.put(slices)
+        self.front.put({"surface": self._surface(), **slices})
         if self.past is None and cast is not self.casts[0]:
             self._draw_graph()  # the picture follows the first cast by itself
         if busy and cast.runner.stop.is_set():
             self._tick()
+
+    def _seen(self, *, busy: bool) -> Seen:
+        return Seen(
+            cast=self.cast,
+            casts=self.casts,
+            past=self.past,
+            rows=self.rows,
+            selected=self.selected,
+            tab=self.tab,
+            only="" if self.alone is None else self.alone.opens,
+            modes=("cast", "design") if self._bench is not None else ("cast",),
+            mode="cast" if self.designing is None else "design",
+            runs=self.runs,
+            busy=busy,
+            aborting=self._aborting,
+        )
 
     def _tick(self) -> None:
         """Draw again in a second: what is waited for tells nothing meanwhile."""
@@ -365,14 +381,10 @@ class CastPanel(Panel):
         self.after(1.0, due)
 
     def fallback(self) -> tuple[str, str | None]:
-        """Return how the cast stands, and the picture of its graph."""
-        if self._only == "items":
-            return repr(items_view(self.cast.now)), None
-        if self._only == "timeline":
-            return repr(steps_view(self.cast.now)), None
-        if self._only == "state":
-            return repr(JsonView("state", dict(self.cast.state))), None
-        return "\n".join(status_lines(self.cast.now)), graph_svg(self.cast.graph, marks_of(self.cast.now))
+        """Return what the part says that is shown alone, else how the cast stands and the picture of its graph."""
+        if self.alone is not None:
+            return self.alone.fallback(self._seen(busy=False))
+        return how_it_stands(self.cast.now)
 
 
 class PicturePanel(Panel):
@@ -394,7 +406,7 @@ class PicturePanel(Panel):
 
     def fallback(self) -> tuple[str, str | None]:
         """Return how the cast stands, and the picture."""
-        return "\n".join(status_lines(self.cast.now)), graph_svg(self.cast.graph, marks_of(self.cast.now))
+        return how_it_stands(self.cast.now)
 
 
 def graph_panel(cast: Cast, *, bare: bool = True) -> Panel:
@@ -414,20 +426,6 @@ def graph_panel(cast: Cast, *, bare: bool = True) -> Panel:
     if bare:
         panel.view.add_class("mnb-graph-cell")
     return panel
-
-
-PARTS: Final[Mapping[str, str]] = {
-    "items": "items",
-    "state": "state",
-    "handoff": "handoff",
-    "reply": "reply",
-    "inspector": "inspector",
-    "timeline": "timeline",
-    "toolbar": "bar",
-    "graph": "graph",
-}
-"""The parts that can be shown alone, and how the front-end calls them."""
-_ALONE_HEIGHTS: Final = {"toolbar": 44, "graph": 480}
 
 
 def show(
@@ -453,14 +451,15 @@ def show_one(cast: Cast, name: str, *, height: int | None = None) -> Panel:
 
     Args:
         cast: which.
-        name: of the part, see ``PARTS``.
+        name: of the part, see :data:`~materia_nb.widgets.cast_parts.PARTS`.
         height: in pixels.
 
     Raises:
         MateriaError: there is no such panel (``unknown_panel``).
     """
-    if name not in PARTS:
-        hint = f"{did_you_mean(name, PARTS)} (there are {', '.join(PARTS)})"
+    known = alone_names()
+    if name not in known:
+        hint = f"{did_you_mean(name, known)} (there are {', '.join(known)})"
         raise MateriaError(f"There is no panel {name!r}.", hint=hint, kind="unknown_panel")
-    high = height or _ALONE_HEIGHTS.get(name, 360)
+    high = height or PARTS[name].height
     return show_panel(("panel", name), lambda: CastPanel(cast, alone=name, height=high))

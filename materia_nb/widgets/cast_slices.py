@@ -133,7 +133,6 @@ def bar_state(cast: Cast, runs: Runs, *, busy: bool, aborting: bool) -> dict[str
     again = stopped and alive and not busy
     usage, budget = cast.now.engine.usage, cast.now.engine.budget
     names = names_of(cast.graph)
-    edits = cast.now.edits
     return {
         "tone": stands.tone,
         "words": stands.words,
@@ -175,9 +174,15 @@ def bar_state(cast: Cast, runs: Runs, *, busy: bool, aborting: bool) -> dict[str
         "warn": bool(budget.max_tokens)
         and usage.tokens * 100 >= (budget.max_tokens or 0) * budget.warn_at_percent,
         "asks": _asks(cast) if alive else None,
-        "undo": alive and not busy and bool(edits) and edits[-1].after is cast.now.engine,
+        "undo": can_undo(cast, busy=busy),
         "allowed": sorted(cast.approvals.allowed),
     }
+
+
+def can_undo(cast: Cast, *, busy: bool) -> bool:
+    """Whether the last edit of a cast can be taken back: nothing was done since."""
+    now = cast.now
+    return now.writable and not busy and bool(now.edits) and now.edits[-1].after is now.engine
 
 
 def _why_not(cast: Cast, *, busy: bool) -> str:
@@ -355,7 +360,6 @@ def timeline_state(rows: StepRows, at: int | None, *, alive: bool, busy: bool) -
     """
     cast, steps = rows.cast, rows.steps
     total = len(steps)
-    events = [one for step in steps[-TAIL * 4 :] for one in step.events]
     return {
         "line": rows.line,
         "lines": [
@@ -371,19 +375,25 @@ def timeline_state(rows: StepRows, at: int | None, *, alive: bool, busy: bool) -
         "begun": steps[0].started if total else None,
         "at": at,
         "can": alive and not busy,
-        "events": [
-            [
-                one.sequence,
-                one.step,
-                rows.names.get(one.socket, one.socket),
-                one.severity,
-                shorten(one.type, 80),
-                shorten(one.message, 300),
-            ]
-            for one in events[-100:]
-        ],
         "id": f"{cast.id} {rows.line} {len(cast.now.abandoned)}",
     }
+
+
+def events_blocks(rows: StepRows) -> list[Block]:
+    """Return what the latest steps told in their event field, the latest first."""
+    events = [one for step in rows.steps[-TAIL * 4 :] for one in step.events]
+    found = [
+        (
+            str(one.sequence),
+            str(one.step),
+            rows.names.get(one.socket, one.socket),
+            one.severity,
+            shorten(one.type, 80),
+            shorten(one.message, 300),
+        )
+        for one in reversed(events[-100:])
+    ]
+    return [table(("event", "step", "socket", "severity", "type", "message"), found)]
 
 
 MOST_PAIRS: Final = 1_000

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import Any, Final
 
 import anywidget
-from traitlets import Dict
+from traitlets import Dict, List
 
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError
@@ -71,18 +71,23 @@ class Front(anywidget.AnyWidget):
     """Everything around the graph in one widget: it is told slices of state, and sends messages.
 
     A slice is a JSON object. Only those that changed are sent, all of one update in one message.
+
+    Args:
+        slices: the names of what it is told beside ``surface`` and ``design``.
+        parts: the parts of the panel, of each its name and place.
     """
 
     _esm = esm()
     _css = css()
 
     surface = Dict().tag(sync=True)
-    bar = Dict().tag(sync=True)
-    inspector = Dict().tag(sync=True)
-    timeline = Dict().tag(sync=True)
-    items = Dict().tag(sync=True)
-    compare = Dict().tag(sync=True)
     design = Dict().tag(sync=True)
+    parts: Any = List().tag(sync=True)
+
+    def __init__(self, slices: Iterable[str], parts: list[dict[str, str]]) -> None:
+        # Before the page hears of the widget at all, so that it is told of all of them at once.
+        self.add_traits(**{name: Dict().tag(sync=True) for name in slices})
+        super().__init__(parts=parts)
 
     def put(self, slices: Mapping[str, Mapping[str, Any]]) -> None:
         """Bring slices up to date; a slice that is as it was costs nothing."""

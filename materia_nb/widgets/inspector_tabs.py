@@ -46,7 +46,7 @@ TABS: Final = tuple(_WORDS)
 
 
 def inspector_state(
-    cast: Cast, selected: Element | None, past: Snapshot | None, tab: str, *, busy: bool, alone: str = ""
+    cast: Cast, selected: Element | None, past: Snapshot | None, tab: str, *, busy: bool, only: str = ""
 ) -> dict[str, Any]:
     """Return title, tabs and the content of the open one.
 
@@ -56,7 +56,7 @@ def inspector_state(
         past: the moment that is looked at, None for the present.
         tab: the tab that was opened last; one that there is not for this gives way to the first.
         busy: whether a step runs.
-        alone: ``reply``, ``state`` or ``handoff`` where only that is shown.
+        only: the one tab that is shown of the present; all that there are if left out.
     """
     now = cast.now
     if past is not None:
@@ -83,8 +83,8 @@ def inspector_state(
     if at_present:
         record = cast.steps[-1] if cast.steps else None
     element = Element("socket", socket) if socket in cast.graph.sockets else None
-    only: dict[str, tuple[str, ...]] = {"reply": ("answer",), "state": ("state",), "handoff": ("output",)}
-    names = only.get(alone, _OF_SOCKET if element is not None else ("answer", "why", "state", "calls"))
+    several = _OF_SOCKET if element is not None else ("answer", "why", "state", "calls")
+    names = (only,) if only else several
     tabs = _Tabs(now, record, cast, element, busy=busy, at_present=at_present)
     return _state(names, tab, _socket_title(cast, element, at_present=at_present), tabs, busy=busy)
 

@@ -218,6 +218,60 @@ def test_the_keyboard_alone_steps_looks_and_edits_and_the_notebook_keeps_its_cel
     assert lab.page.evaluate("window.jupyterapp.shell.currentWidget.content.widgets.length") == 4
 
 
+PARTS = """
+from materia_nb.widgets.blocks import line
+from materia_nb.widgets.cast_parts import PARTS, Part
+steps = lambda seen: [line(f"{len(seen.shown.steps)} steps so far")]
+PARTS["made-up"] = Part(name="made-up", at="dock", title="Made up", blocks=steps)
+c = wb.cast("a guide"); c.step()
+c
+"""
+
+
+def test_a_part_that_is_only_a_row_is_a_tab_and_each_can_be_shown_alone(lab: Lab):
+    names = {
+        "made-up": "dock",
+        "items": "dock",
+        "timeline": "dock",
+        "state": "inspector",
+        "reply": "inspector",
+        "inspector": "inspector",
+        "toolbar": "bar",
+        "graph": "graph-cell",
+    }
+    lab.open(
+        lab.notebook(
+            f"%load_ext materia_nb\n{AGENTS}\n%materia use Plan-Build-Eval",
+            PARTS,
+            *(f"%materia panel {name}" for name in names),
+        )
+    )
+    lab.run_all()
+    panel = Surface(lab, 1)
+    row = panel.at.get_by_role("tablist", name="timeline and items").get_by_role("tab")
+    expect(row).to_have_text(["Timeline", "Items 0/2", "Made up"])
+    row.nth(0).focus()
+    lab.page.keyboard.press("ArrowLeft")
+    expect(row.nth(2)).to_be_focused()
+    panel.says("1 steps so far")
+    assert panel.at.get_by_role("grid", name="steps").is_hidden()
+    panel.press("Step")
+    panel.says("2 steps so far")
+    for cell, (name, place) in enumerate(names.items(), 2):
+        alone = lab.cell(cell).locator(".mnb-surface")
+        alone.locator(f".mnb-{place}").locator("visible=true").first.wait_for()
+        seen = [
+            one
+            for one in ("bar", "dock", "inspector", "graph-cell")
+            if alone.locator(f".mnb-{one}").locator("visible=true").count()
+        ]
+        assert seen == [place], name
+        assert alone.get_by_role("tablist", name="timeline and items").locator("visible=true").count() == 0
+    lab.cell(2).get_by_text("2 steps so far").locator("visible=true").wait_for()
+    expect(lab.cell(3).get_by_role("grid", name="work items")).to_be_visible()
+    expect(lab.cell(4).get_by_role("grid", name="steps")).to_be_visible()
+
+
 STOPS = """
 %load_ext materia_nb
 %materia use Plan-Build-Eval

@@ -15,6 +15,12 @@ from materia_nb.errors import MateriaError
 from materia_nb.insight.queries import query_of
 from materia_nb.magics.cast_display import running
 from materia_nb.magics.registry import Argument, Call, verb
+from materia_nb.widgets.cast_parts import alone_names
+
+
+def _any_of(names: list[str]) -> str:
+    return " or ".join([", ".join(names[:-1]), names[-1]])
+
 
 _STEP = Argument("step", "a step number; -1, the latest, if left out", whole=True)
 
@@ -157,7 +163,7 @@ def show(call: Call) -> Any:
 
 @verb(
     "panel",
-    Argument("name", "items, state, handoff, reply, inspector, timeline, toolbar or graph", required=True),
+    Argument("name", _any_of(alone_names()), required=True, completes="panel"),
     example="%materia panel items",
 )
 def panel(call: Call) -> Any:

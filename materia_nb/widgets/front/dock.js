@@ -1,71 +1,52 @@
-/** The dock below the graph: timeline, items, events, and two casts side by side. */
-import { h, clear, setAttr, button } from "./dom.js";
+/** The dock below the graph: a tab for each part that the kernel has for it, such as timeline, items, and two casts side by side. */
+import { h, clear, button } from "./dom.js";
 import { tabRow } from "./tabs.js";
 import { drawBlocks } from "./blocks.js";
-import { timelinePart } from "./timeline.js";
-import { itemsPart } from "./items.js";
+import { BODIES } from "./bodies.js";
 
-export function dockPart(host, send) {
+/** What is only to be read. */
+function readPart(host, send) {
+  host.classList.add("mnb-dockread");
+  host.setAttribute("tabindex", "0");
+  return { update: (data) => drawBlocks(host, data.blocks, send) };
+}
+
+/**
+ * @param {HTMLElement} host
+ * @param {(kind: string, values?: object) => void} send
+ * @param {string[]} names of its parts, in the order of the tabs
+ */
+export function dockPart(host, send, names) {
   const tabs = tabRow("timeline and items", (dock) => send("dock", { dock }));
   const casts = h("span", { class: "mnb-row", role: "group", "aria-label": "casts of this panel" });
-  const controls = {}, bodies = {};
   const right = h("span", { class: "mnb-dockright" });
   host.append(h("div", { class: "mnb-dockhead" }, tabs.row, casts, right), tabs.panel);
-  for (const name of ["timeline", "items", "events", "compare", "problems"]) {
+  const made = {}, bodies = {}, controls = {};
+  for (const name of names) {
     right.append((controls[name] = h("span", { class: "mnb-row mnb-nowrap" })));
-    tabs.panel.append((bodies[name] = h("div", { class: `mnb-dockbody mnb-dock-${name}` })));
+    tabs.panel.append((bodies[name] = h("div", { class: "mnb-dockbody" })));
+    made[name] = (BODIES[name] || readPart)(bodies[name], send, controls[name]);
   }
-  setAttr(bodies.events, "tabindex", "0");
-  setAttr(bodies.compare, "tabindex", "0");
-  const timeline = timelinePart(bodies.timeline, controls.timeline, send);
-  const items = itemsPart(bodies.items, controls.items, send);
-  let counts = { items: "Items", events: 0, casts: 1 }, open = "timeline", madeCasts = "", told = "";
-  const draw = () => {
-    tabs.update([["timeline", "Timeline", false], ["items", counts.items, false], ...(counts.events ? [["events", `Events ${counts.events}`, false]] : []), ...(counts.casts > 1 ? [["compare", "Compare", false]] : [])], open);
-    for (const name of Object.keys(bodies)) bodies[name].hidden = controls[name].hidden = name !== open;
-  };
+  // What a design has wrong stands in place of them all.
+  const problems = h("div", { class: "mnb-dockbody" });
+  tabs.panel.append(problems);
+  let madeCasts = "";
   return {
-    problems: bodies.problems,
-    parts: { timeline, items },
+    made,
+    problems,
     surface(data) {
-      open = data.mode === "design" ? "problems" : data.alone === "items" ? "items" : data.alone === "timeline" ? "timeline" : data.dock || "timeline";
-      if (open === "problems" && data.mode !== "design") open = "timeline";
-      counts.casts = (data.casts || []).length;
-      tabs.row.hidden = Boolean(data.alone) || data.mode === "design";
+      const designing = data.mode === "design", all = data.casts || [];
+      tabs.row.hidden = Boolean(data.alone) || designing;
       const wanted = JSON.stringify([data.casts, data.cast]);
       if (wanted !== madeCasts) {
         madeCasts = wanted;
         clear(casts);
-        if (counts.casts > 1) casts.append(...data.casts.map((words, place) => button(words, `show ${words} in this panel`, () => send("show_cast", { cast: place }), { class: "mnb-b mnb-small", "aria-pressed": String(place === data.cast) })));
+        if (all.length > 1) casts.append(...all.map((words, place) => button(words, `show ${words} in this panel`, () => send("show_cast", { cast: place }), { class: "mnb-b mnb-small", "aria-pressed": String(place === data.cast) })));
       }
-      draw();
-    },
-    timelineData(data) {
-      timeline.update(data);
-      counts.events = (data.events || []).length;
-      drawBlocks(bodies.events, [{ is: "table", headers: ["event", "step", "socket", "severity", "type", "message"], rows: (data.events || []).map((row) => row.map(String)).reverse() }], send);
-      draw();
-    },
-    itemsData(data) {
-      items.update(data);
-      const total = (data.items || []).length + (data.more || 0);
-      counts.items = total ? `Items ${Math.min(data.done, total)}/${total}` : "Items";
-      draw();
-    },
-    compareData(data) {
-      const now = JSON.stringify(data);
-      if (now === told) return;
-      told = now;
-      const rows = (data.pairs || []).map((one) => h("tr", { class: one.first ? "mnb-first" : "" }, [one.number ?? "", one.a, one.b, (one.first ? "◀ first difference " : "") + one.what].map((cell) => h("td", {}, String(cell)))));
-      const notes = h("div", {});
-      drawBlocks(notes, data.blocks || [], send);
-      clear(bodies.compare).append(h("div", { class: "mnb-side" }, h("table", { class: "mnb-table" }, h("thead", {}, h("tr", {}, ["step", ...(data.names || ["", ""]), "differs"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows)), notes));
-      bodies.compare.querySelector(".mnb-first")?.scrollIntoView({ block: "nearest" });
-    },
-    unsent: () => items.unsent(),
-    destroy() {
-      timeline.destroy();
-      items.destroy();
+      const open = names.includes(data.dock) ? data.dock : names[0];
+      tabs.update((data.tabs || []).map(([name, words]) => [name, words, false]), open);
+      problems.hidden = !designing;
+      for (const name of names) bodies[name].hidden = controls[name].hidden = designing || name !== open;
     },
   };
 }

@@ -4,7 +4,7 @@ import { makeGrid } from "./grid.js";
 
 const ITEM_COLUMNS = "22px 84px minmax(120px,1fr) minmax(140px,2fr) 116px";
 
-export function itemsPart(host, controls, send) {
+export function itemsPart(host, send, controls) {
   let data = { items: [], done: 0, current: null, can: false }, base = "", rows = [], changed = false, stale = false, view = [], issues = new Map();
   const words = h("span", { class: "mnb-dim", role: "status" });
   const grid = makeGrid({

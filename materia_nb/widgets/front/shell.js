@@ -1,9 +1,8 @@
 /** The surface: everything around the graph. Its parts draw slices of the state and send messages to the kernel. */
 import { h, clear, button, setAttr, sendMessage } from "./dom.js";
 import { closeMenu } from "./menu.js";
-import { barPart } from "./bar.js";
+import { BODIES } from "./bodies.js";
 import { dockPart } from "./dock.js";
-import { inspectorPart } from "./inspector.js";
 import { splitter } from "./splitter.js";
 import { designBarPart, designKeys } from "./design_bar.js";
 import { palettePart } from "./palette.js";
@@ -111,27 +110,25 @@ function shellView({ model, el }) {
   const slices = new Map();
   const mount = (slice, made) => {
     parts.push(made);
-    slices.set(slice, [...(slices.get(slice) || []), made]);
+    slices.set(slice, made);
   };
-  mount("bar", barPart(bar, send, shell));
-  mount("inspector", inspectorPart(inspector, send, shell));
-  const docked = dockPart(dock, send);
-  parts.push(docked);
-  slices.set("timeline", [{ update: docked.timelineData }]);
-  slices.set("items", [{ update: docked.itemsData }]);
-  slices.set("compare", [{ update: docked.compareData }]);
+  // Of each part its name and where it stands; which there are is the kernel's to say.
+  const rows = model.get("parts") || [];
+  mount("bar", BODIES.bar(bar, send, shell));
+  mount("inspector", BODIES.inspector(inspector, send, shell));
+  const docked = dockPart(dock, send, rows.filter((one) => one.at === "dock").map((one) => one.name));
+  for (const [name, made] of Object.entries(docked.made)) mount(name, made);
   parts.push(splitter(el, "columns", send), splitter(el, "rows", send));
 
   const designed = designParts({ el, bar, palette, inspector, problems: docked.problems }, send);
-  parts.push(designed);
-  slices.set("design", [designed]);
+  mount("design", designed);
 
   const setSurface = (data) => {
     const box = surface();
     designed.mode(data.mode === "design", box);
     if (box) {
       box.dataset.mode = data.mode || "cast";
-      box.dataset.alone = data.alone || "";
+      box.dataset.alone = rows.find((one) => one.name === data.alone)?.at || "";
       box.setAttribute("data-lm-suppress-shortcuts", "true");
     }
     selection.set(data.selected || null);
@@ -162,16 +159,14 @@ function shellView({ model, el }) {
   const update = (name) => {
     const data = model.get(name) || {};
     if (name === "surface") setSurface(data);
-    for (const part of slices.get(name) || []) {
-      try {
-        part.update(data);
-      } catch (error) {
-        // One part that cannot be drawn must not take the others with it.
-        console.error(`materia_nb: ${name} cannot be drawn`, error);
-      }
+    try {
+      slices.get(name)?.update(data);
+    } catch (error) {
+      // One part that cannot be drawn must not take the others with it.
+      console.error(`materia_nb: ${name} cannot be drawn`, error);
     }
   };
-  const names = ["surface", "bar", "inspector", "timeline", "items", "compare", "design"];
+  const names = ["surface", ...slices.keys()];
   const ends = names.map((name) => {
     const changed = () => update(name);
     model.on(`change:${name}`, changed);

@@ -4,7 +4,7 @@ import { makeGrid } from "./grid.js";
 
 const STEP_COLUMNS = "48px minmax(88px,1.2fr) minmax(96px,0.9fr) minmax(130px,3fr) minmax(60px,1.1fr) 60px 54px 44px minmax(64px,0.9fr)";
 
-export function timelinePart(host, controls, send) {
+export function timelinePart(host, send, controls) {
   let data = { total: 0, tail: [] }, rows = new Map(), id = "", filtered = null, asked = new Set(), span = 1, playing = null, wanted = "";
   const numberAt = (index) => (filtered ? filtered[index] : index + 1);
   const grid = makeGrid({

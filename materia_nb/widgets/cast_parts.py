@@ -1,0 +1,244 @@
+"""The parts of a cast's panel, one row each: what a part is called, where it stands and what it shows.
+
+What is drawn, the tabs of the dock and their order, what can be shown alone, the help of the verb ``panel`` and what the
+page is told of the parts all follow from :data:`PARTS`. A part of the dock that is only to be read is a function that
+returns blocks (:mod:`materia_nb.widgets.blocks`) and a row here; one that is more than that has its body in
+``front/bodies.js``, under its own name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from materia_nb.cast.views.status import marks_of, status_lines, steps_view
+from materia_nb.cast.views.tables import items_view
+from materia_nb.display.bundle import JsonView
+from materia_nb.display.svg import graph_svg
+from materia_nb.widgets.blocks import Block, blocks_text
+from materia_nb.widgets.cast_slices import (
+    StepRows,
+    bar_state,
+    can_undo,
+    compare_state,
+    events_blocks,
+    timeline_state,
+)
+from materia_nb.widgets.inspector_tabs import inspector_state
+from materia_nb.widgets.state_and_items import items_state
+
+if TYPE_CHECKING:
+    from materia_nb.cast import Cast
+    from materia_nb.cast.snapshot import Snapshot
+    from materia_nb.widgets.base import Runs
+    from materia_nb.widgets.inspector_blocks import Element
+
+Slice: TypeAlias = dict[str, Any]
+Place: TypeAlias = Literal["bar", "graph", "inspector", "dock"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a panel shows of its casts at the moment it is drawn.
+
+    Attributes:
+        cast: the one that is shown, as it is now.
+        casts: all of the panel: the first, and those that were forked from it.
+        past: the moment that is looked at, None for the present.
+        rows: the steps of the line that is shown.
+        selected: what is selected, None for wherever the cast is.
+        tab: the tab of the inspector that was opened last.
+        only: the one tab that the inspector has, where only that is shown; else empty.
+        modes: those that there are, cast and design.
+        mode: the one that is on.
+        runs: what runs of the cast.
+        busy: whether a step runs.
+        aborting: whether its end is waited for.
+    """
+
+    cast: Cast
+    casts: Sequence[Cast]
+    past: Snapshot | None
+    rows: StepRows
+    selected: Element | None
+    tab: str
+    only: str
+    modes: Sequence[str]
+    mode: str
+    runs: Runs
+    busy: bool
+    aborting: bool
+
+    @property
+    def shown(self) -> Snapshot:
+        """The cast at the moment that is looked at."""
+        return self.past or self.cast.now
+
+    @property
+    def alive(self) -> bool:
+        """Whether the cast can be gone on with here."""
+        return self.cast.now.writable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One part of a cast's panel.
+
+    Attributes:
+        name: what it is shown alone by, and what messages call it.
+        title: the words on its tab, or what makes them from what it shows; empty where it has no tab, or none now.
+        at: where it stands. Every part of the dock is a tab of it; the other places hold one thing each.
+        blocks: makes what it shows, where that is only to be read.
+        state: makes what it shows, where the front-end has a body of its own for it.
+        while_open: whether it is made only while its tab is open, since it takes long.
+        opens: the tab of the inspector that it consists of.
+        plain: what readers without widgets are shown in its place, its blocks as text if left out, and how the cast
+            stands if there are none.
+        alone: whether it can be shown alone.
+        height: in pixels, where it is.
+    """
+
+    name: str
+    at: Place
+    title: str | Callable[[Seen, Slice], str] = ""
+    blocks: Callable[[Seen], Sequence[Block]] | None = None
+    state: Callable[[Seen], Slice] | None = None
+    while_open: bool = False
+    opens: str = ""
+    plain: Callable[[Snapshot], object] | None = None
+    alone: bool = True
+    height: int = 360
+
+    @property
+    def slice(self) -> str:
+        """Under which name the page is told what it shows."""
+        return self.name if self.at == "dock" else self.at
+
+    @property
+    def drawn(self) -> bool:
+        """Whether it makes what it shows itself; the graph does that elsewhere, a tab is made by the inspector."""
+        return self.blocks is not None or self.state is not None
+
+    def draw(self, seen: Seen) -> Slice:
+        """Return what it shows, as plain data."""
+        if self.blocks is not None:
+            return {"blocks": list(self.blocks(seen))}
+        return self.state(seen) if self.state is not None else {}
+
+    def words(self, seen: Seen, shown: Slice) -> str:
+        """Return the words on its tab, empty where there is no tab now."""
+        return self.title if isinstance(self.title, str) else self.title(seen, shown)
+
+    def fallback(self, seen: Seen) -> tuple[str, str | None]:
+        """Return text and SVG for readers without widgets."""
+        if self.plain is not None:
+            return repr(self.plain(seen.cast.now)), None
+        if self.blocks is not None:
+            return blocks_text(self.blocks(seen)), None
+        return how_it_stands(seen.cast.now)
+
+
+def how_it_stands(cast: Snapshot) -> tuple[str, str | None]:
+    """Return how a cast stands, and the picture of its graph."""
+    return "\n".join(status_lines(cast)), graph_svg(cast.graph, marks_of(cast))
+
+
+def _bar(seen: Seen) -> Slice:
+    bar = bar_state(seen.cast, seen.runs, busy=seen.busy, aborting=seen.aborting)
+    return {**bar, "mode": seen.mode, "modes": list(seen.modes)}
+
+
+def _inspector(seen: Seen) -> Slice:
+    return inspector_state(seen.cast, seen.selected, seen.past, seen.tab, busy=seen.busy, only=seen.only)
+
+
+def _timeline(seen: Seen) -> Slice:
+    at = None if seen.past is None else len(seen.past.steps)
+    return timeline_state(seen.rows, at, alive=seen.alive, busy=seen.busy)
+
+
+def _items(seen: Seen) -> Slice:
+    undo = can_undo(seen.cast, busy=seen.busy)
+    return items_state(seen.cast.now, alive=seen.alive, busy=seen.busy, undo=undo)
+
+
+def _items_title(_: Seen, shown: Slice) -> str:
+    total = len(shown["items"]) + shown["more"]
+    return f"Items {min(shown['done'], total)}/{total}" if total else "Items"
+
+
+def _events_title(_: Seen, shown: Slice) -> str:
+    count = sum(len(one["rows"]) for one in shown["blocks"])
+    return f"Events {count}" if count else ""
+
+
+def _state_view(now: Snapshot) -> JsonView:
+    return JsonView("state", dict(now.state))
+
+
+PARTS: Final[dict[str, Part]] = {
+    part.name: part
+    for part in (
+        Part(name="timeline", at="dock", title="Timeline", state=_timeline, plain=steps_view),
+        Part(name="items", at="dock", title=_items_title, state=_items, plain=items_view),
+        Part(
+            name="events",
+            at="dock",
+            title=_events_title,
+            blocks=lambda seen: events_blocks(seen.rows),
+            alone=False,
+        ),
+        Part(
+            name="compare",
+            at="dock",
+            title=lambda seen, _: "Compare" if len(seen.casts) > 1 else "",
+            state=lambda seen: compare_state(seen.casts, seen.cast),
+            while_open=True,
+            alone=False,
+        ),
+        Part(name="state", at="inspector", opens="state", plain=_state_view),
+        Part(name="handoff", at="inspector", opens="output"),
+        Part(name="reply", at="inspector", opens="answer"),
+        Part(name="inspector", at="inspector", state=_inspector),
+        Part(name="toolbar", at="bar", state=_bar, height=44),
+        Part(name="graph", at="graph", height=480),
+    )
+}
+"""Every part by its name; those of the dock in the order of its tabs."""
+
+
+def alone_names() -> list[str]:
+    """Name the parts that can be shown alone."""
+    return [part.name for part in PARTS.values() if part.alone]
+
+
+def dock_names() -> tuple[str, ...]:
+    """Name the parts of the dock, in the order of its tabs; the first is open to begin with."""
+    return tuple(part.name for part in PARTS.values() if part.at == "dock")
+
+
+def draw_parts(seen: Seen, opened: str) -> dict[str, Slice]:
+    """Return what every part shows, by the name under which the page is told it.
+
+    Args:
+        seen: what there is to be shown.
+        opened: the part of the dock that is open.
+    """
+    return {
+        part.slice: part.draw(seen)
+        for part in PARTS.values()
+        if part.drawn and (part.name == opened or not part.while_open)
+    }
+
+
+def tabs_of(seen: Seen, drawn: Mapping[str, Slice]) -> list[list[str]]:
+    """Return the tabs of the dock, the name and the words of each."""
+    docked = (PARTS[name] for name in dock_names())
+    tabs = ([part.name, part.words(seen, drawn.get(part.slice, {}))] for part in docked)
+    return [tab for tab in tabs if tab[1]]
+
+
+def told_parts() -> list[dict[str, str]]:
+    """Return what the page is told of the parts before it is told what they show: of each its name and place."""
+    return [{"name": part.name, "at": part.at} for part in PARTS.values()]

@@ -1,0 +1,229 @@
+"""The table of a panel's parts: what follows from a row, and that the front-end has the bodies that it asks for."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from magics_helpers import new_shell
+from materia_nb import Workbench
+from materia_nb.errors import MateriaError
+from materia_nb.magics.magic import candidates
+from materia_nb.widgets import cast_parts, frontend
+from materia_nb.widgets.blocks import blocks_text, facts, fold, head, json_block, line, pre, table
+from materia_nb.widgets.cast_panel import CastPanel
+from materia_nb.widgets.cast_parts import PARTS, Part
+
+HOSTILE = "<img src=x onerror=window.__owned=1>"
+
+
+def steps_made(seen):
+    return [line(f"{len(seen.shown.steps)} steps in {seen.shown.graph.name}")]
+
+
+@pytest.fixture
+def made_up(monkeypatch):
+    """A part that is nothing but a function and a row of the table."""
+    part = Part(name="made-up", at="dock", title="Made up", blocks=steps_made)
+    monkeypatch.setitem(PARTS, part.name, part)
+    return part
+
+
+def text_of(panel):
+    return panel.front.get_state()["made-up"]["blocks"][0]["text"]
+
+
+def test_a_row_is_drawn_has_a_tab_and_can_be_opened(cast, made_up):
+    panel = CastPanel(cast)
+    try:
+        assert text_of(panel) == "0 steps in Plan-Build-Eval"
+        assert panel.front.surface["tabs"] == [
+            ["timeline", "Timeline"],
+            ["items", "Items"],
+            ["made-up", "Made up"],
+        ]
+        panel.guarded(panel.heard)({"kind": "dock", "dock": "made-up"})
+        assert (panel.front.surface["dock"], panel.front.surface["notice"]) == ("made-up", {})
+        cast.run(steps=3)
+        panel.refresh()
+        assert text_of(panel) == "3 steps in Plan-Build-Eval"
+        panel.look(1)
+        assert text_of(panel) == "1 steps in Plan-Build-Eval", "what is looked at is the past"
+        assert {"name": "made-up", "at": "dock"} in panel.front.get_state()["parts"]
+    finally:
+        panel.close()
+
+
+def test_a_row_can_be_shown_alone(cast, made_up):
+    panel = cast.show("made-up")
+    assert (panel.front.surface["alone"], panel.front.surface["dock"]) == ("made-up", "made-up")
+    assert panel.graph is None
+    assert panel._repr_mimebundle_()["text/plain"] == "0 steps in Plan-Build-Eval"
+    panel.close()
+    with pytest.raises(MateriaError) as raised:
+        cast.show("made-ups")
+    assert "made-up" in raised.value.hint
+
+
+def test_a_row_is_known_to_the_verb_and_its_completion(project, monkeypatch, made_up):
+    monkeypatch.chdir(project)
+    shell = new_shell()
+    shell.run_line_magic("materia", "use Ask")
+    shell.run_line_magic("materia", "cast hello")
+    panel = shell.run_line_magic("materia", "panel made-up")
+    assert panel.front.surface["alone"] == "made-up"
+    panel.close()
+    assert candidates(lambda: Workbench(project), ["panel"]) == cast_parts.alone_names()
+    assert "made-up" in cast_parts.alone_names()
+
+
+def test_a_row_is_in_the_help():
+    # The help is made when the verbs are registered, by when a row of the source is there.
+    code = """
+from materia_nb.widgets.cast_parts import PARTS, Part
+PARTS["made-up"] = Part(name="made-up", at="dock", title="Made up", blocks=lambda seen: [])
+from materia_nb.magics import verbs
+from materia_nb.magics.registry import help_text
+print(help_text("panel"))
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert "toolbar, graph or made-up" in done.stdout
+
+
+def test_what_can_be_shown_alone_and_the_tabs_are_those_that_people_know():
+    assert cast_parts.alone_names() == [
+        "timeline",
+        "items",
+        "state",
+        "handoff",
+        "reply",
+        "inspector",
+        "toolbar",
+        "graph",
+    ]
+    assert cast_parts.dock_names() == ("timeline", "items", "events", "compare")
+
+
+def test_each_part_is_told_under_a_name_of_its_own():
+    slices = [part.slice for part in PARTS.values() if part.drawn]
+    assert len(set(slices)) == len(slices)
+    assert [name for name in slices if hasattr(frontend.Front, name)] == [], "a widget has that already"
+    assert all(part.title for part in PARTS.values() if part.at == "dock")
+
+
+def test_tabs_say_how_many_and_are_there_only_where_they_have_something(bench, cast):
+    told = [{"type": "first", "message": "m"}, {"type": "second", "message": HOSTILE}]
+    bench.agent("Maintain", lambda: {"satisfied": True, "event": told})
+    panel = CastPanel(cast)
+    tabs = lambda: [words for _, words in panel.front.surface["tabs"]]  # noqa: E731
+    try:
+        assert tabs() == ["Timeline", "Items"]
+        cast.run(steps=2)
+        panel.refresh()
+        assert tabs() == ["Timeline", "Items 0/3"]
+        cast.run("end")
+        panel.refresh()
+        count = 2 * sum(step.socket == "Socket-4" for step in cast.steps)
+        assert tabs() == ["Timeline", "Items 3/3", f"Events {count}"]
+        (shown,) = panel.front.events["blocks"]
+        assert len(shown["rows"]) == count
+        assert shown["rows"][0][-2:] == ["second", HOSTILE], "the latest is the first"
+        panel.fork(2)
+        panel.refresh()
+        assert tabs() == ["Timeline", "Items 0/3", "Compare"]
+        assert panel.front.surface["dock"] == "compare"
+        panel.cast.close()
+    finally:
+        panel.close()
+
+
+def test_one_that_takes_long_is_made_only_while_it_is_open(cast):
+    panel = CastPanel(cast)
+    assert panel.front.compare == {}
+    panel.guarded(panel.heard)({"kind": "dock", "dock": "compare"})
+    assert panel.front.compare["pairs"] == []
+    panel.close()
+
+
+# -- the front-end --------------------------------------------------------------------------------------
+
+
+def front(name):
+    return (frontend._HOME / name).read_text("utf-8")
+
+
+def test_each_body_of_the_front_end_is_a_part_and_the_other_way_round():
+    registered = re.search(r"BODIES = \{(.*?)\};", front("bodies.js"), re.DOTALL)[1]
+    bodies = dict(re.findall(r"^ +(\w+): (\w+),$", registered, re.MULTILINE))
+    assert set(bodies) == {part.slice for part in PARTS.values() if part.state is not None}
+    imported = dict(
+        re.findall(r'^import \{ (\w+) \} from "\./(\w+\.js)";$', front("bodies.js"), re.MULTILINE)
+    )
+    assert set(imported) == set(bodies.values())
+    for function, module in imported.items():
+        assert f"export function {function}(host, send" in front(module)
+
+
+def test_what_holds_the_parts_names_none_of_the_dock():
+    for module in ("shell.js", "dock.js"):
+        for name in cast_parts.dock_names():
+            assert not re.search(rf"""["'.]{name}\b(?! and)""", front(module)), (module, name)
+
+
+def test_where_a_part_stands_is_how_it_is_styled_alone():
+    styled = set(re.findall(r'\[data-alone="(\w+)"\]', front("front.css")))
+    assert styled == {part.at for part in PARTS.values()}
+
+
+# -- for readers without widgets ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("items", "title"),
+        ("timeline", "socket"),
+        ("state", "state = {"),
+        ("reply", "ready"),
+        ("graph", "ready"),
+    ],
+)
+def test_each_part_says_something_without_widgets(cast, name, words):
+    cast.run(steps=1)
+    panel = cast.show(name)
+    shown = panel._repr_mimebundle_()
+    assert words in shown["text/plain"]
+    assert ("image/svg+xml" in shown) == (words == "ready")
+    panel.close()
+
+
+def test_blocks_as_text():
+    blocks = [
+        head("Tokens"),
+        line("enough of them"),
+        table(("name", "count"), [("a", "1")]),
+        facts([("in", "2")]),
+        fold("more", [pre("as it\nwas"), json_block({"x": 1})]),
+        {"is": "link", "text": "The cast is at Plan", "kind": "present"},
+    ]
+    assert (
+        blocks_text(blocks)
+        == """\
+Tokens
+enough of them
+name  count
+────  ─────
+a     1
+in: 2
+more
+  as it
+  was
+  {
+    "x": 1
+  }
+The cast is at Plan"""
+    )
+    assert blocks_text([]) == ""
