@@ -19,7 +19,7 @@ Said: TypeAlias = bool | None
 ANYTHING: Final[tuple[Said, ...]] = (True, False, None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
     """All that is to be known of a condition: when it matches, how it is told and how it is drawn.
 
@@ -77,18 +77,33 @@ def said_words(said: Said) -> str:
 
 
 DESCRIBED: Final[Mapping[Condition, Described]] = {
-    "always": Described(ANYTHING, "always", "always", "always", "always", "#5b6570", "#a7b0ba"),
+    "always": Described(
+        needs=ANYTHING,
+        sign="always",
+        short="always",
+        choice="always",
+        phrase="always",
+        light="#5b6570",
+        dark="#a7b0ba",
+    ),
     "satisfied": Described(
-        (True,), "✓ satisfied", "✓", "✓ satisfied", "when satisfied", "#14774a", "#4fc38a", tone="good"
+        needs=(True,),
+        sign="✓ satisfied",
+        short="✓",
+        choice="✓ satisfied",
+        phrase="when satisfied",
+        light="#14774a",
+        dark="#4fc38a",
+        tone="good",
     ),
     "not_satisfied": Described(
-        (False,),
-        "✗ not_satisfied",
-        "✗",
-        "✗ not satisfied",
-        "when not satisfied",
-        "#b04c06",
-        "#f19a55",
+        needs=(False,),
+        sign="✗ not_satisfied",
+        short="✗",
+        choice="✗ not satisfied",
+        phrase="when not satisfied",
+        light="#b04c06",
+        dark="#f19a55",
         dashes=(2, 4),
         sends_back=True,
         tone="no",

@@ -24,7 +24,14 @@ from materia_nb.widgets.predict import _LEGEND
 WORD = "unsaid"
 ROW = f"""
     "{WORD}": Described(
-        (None,), "? {WORD}", "?", "? nothing said", "when nothing is said", "#123456", "#abcdef", dashes=(6, 3)
+        needs=(None,),
+        sign="? {WORD}",
+        short="?",
+        choice="? nothing said",
+        phrase="when nothing is said",
+        light="#123456",
+        dark="#abcdef",
+        dashes=(6, 3),
     ),
 """
 
