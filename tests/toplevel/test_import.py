@@ -21,7 +21,13 @@ SLOW = (
 
 
 @pytest.mark.parametrize(
-    "statement", ["import materia_nb", "import materia_nb.cast.workbench", "import materia_nb.agents.model"]
+    "statement",
+    [
+        "import materia_nb",
+        "import materia_nb.cast.workbench",
+        "import materia_nb.agents.model",
+        "import materia_nb.widgets.cast_parts",  # the help of the verbs reads it
+    ],
 )
 def test_importing_loads_no_slow_library(statement: str):
     code = f"{statement}\nimport sys\nprint([name for name in {SLOW!r} if name in sys.modules])"
