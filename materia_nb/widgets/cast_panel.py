@@ -61,7 +61,7 @@ class CastPanel(Panel):
         forked: called with the new cast when one is forked here; it is shown in place.
         bench: the workbench that its loadout can be designed in; without one there is no design mode.
         height: in pixels.
-        alone: the name of one part where only that is shown, see :data:`~materia_nb.widgets.cast_parts.PARTS`.
+        alone: the name of one part where only that is shown, see ``PARTS`` in ``cast_parts.py``.
     """
 
     interval = 0.1
@@ -451,7 +451,7 @@ def show_one(cast: Cast, name: str, *, height: int | None = None) -> Panel:
 
     Args:
         cast: which.
-        name: of the part, see :data:`~materia_nb.widgets.cast_parts.PARTS`.
+        name: of the part, see ``PARTS`` in ``cast_parts.py``.
         height: in pixels.
 
     Raises:
