@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from browser.surface import violations
+from materia_nb.loadout.vocabulary import DESCRIBED
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator
@@ -250,6 +251,17 @@ def test_the_same_by_keyboard_alone(hand: Hand):
     keys.lead("Socket-4", "Socket-5", "added exit")
     keys.lead("Socket-7", "Socket-8", "added exit")
     has_the_shape(hand.document(2))
+
+    # The ways out say what they wait for, in the tone of that.
+    keys.select("Socket-3")
+    ways = keys.panel.locator(".mnb-d-way .mnb-d-link")
+    assert ways.all_inner_texts() == ["✗ not satisfied → Socket-2", "always → Socket-4"]
+    tones = ways.evaluate_all(
+        "(all) => all.map((one) => [...one.classList].filter((name) => name.startsWith('mnb-t-')))"
+    )
+    assert tones == [["mnb-t-no"], []]
+    offered = keys.panel.locator(".mnb-d-body .mnb-d-radios label")
+    assert offered.all_inner_texts() == ["as fits", *(one.choice for one in DESCRIBED.values())]
 
 
 # -- what is typed -----------------------------------------------------------------------------

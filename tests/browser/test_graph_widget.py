@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from browser.kernels import both_kernels
 from browser.picture import Picture
+from materia_nb.display.shapes import THEMES, line_use
+from materia_nb.loadout.vocabulary import DESCRIBED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -380,6 +383,19 @@ def test_a_menu_and_words_of_our_own(cast: Lab):
             menu.get_by_text(words).click()
         assert download.value.suggested_filename == f"Rework.{words[-3:].lower()}"
         assert download.value.path().read_bytes().startswith(begins)
+    # What the signs mean: each condition as it is drawn.
+    cast.cell(2).get_by_role("button", name="legend, save as a picture").click()
+    menu.get_by_text("What the signs mean").click()
+    rows = cast.cell(2).locator(".mnb-c-legend [role=listitem]")
+    light = cast.page.evaluate("document.body.dataset.jpThemeLight") == "true"
+    for word, one in DESCRIBED.items():
+        row = rows.filter(has_text=re.compile(f"^{re.escape(one.choice)}$"))
+        line = row.locator("path").first
+        colours = THEMES["light" if light else "dark"]
+        assert line.get_attribute("stroke") == colours[line_use(word)]
+        dashes = " ".join(map(str, one.dashes)) if one.dashes else None
+        assert line.get_attribute("stroke-dasharray") == dashes
+    assert rows.filter(has_text="loop exit").locator("path").first.get_attribute("stroke-dasharray") == "7 4"
 
 
 def test_designing_by_mouse_and_by_keyboard_is_told(lab: Lab):
