@@ -311,8 +311,10 @@ export function canvasPart(host, send) {
     if (!picks.has(id)) return;
     const twice = lastTap[0] === id && now - lastTap[1] < 400;
     lastTap = [id, now];
-    if (!twice) canvas.pick(id);
-    else if (picks.get(id)[0] === "loop") send("fold", { element: id });
+    if (!twice) {
+      design.set([]); // at once: a key may follow before the kernel has said so
+      canvas.pick(id);
+    } else if (picks.get(id)[0] === "loop") send("fold", { element: id });
     else send("open", { what: id });
   };
   const wheel = (event) => {
