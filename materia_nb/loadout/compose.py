@@ -17,7 +17,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import Facts, Object, as_list, as_object, is_object, is_text, materia_kind
 from materia_nb.loadout.graph import END, ExitRoute, Graph, Loop, Socket
 from materia_nb.loadout.resolve import build_graph
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Condition, described, unmet
+from materia_nb.loadout.vocabulary import Condition, described, must_judge, unmet
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _lead_edges(raw: Object, socket: Socket, target: str) -> None:
     edges = [{**edge, "to": target} if edge["to"] == END else edge for edge in as_list(raw.get("edges"))]
     guards = [edge["when"] for edge in edges]
     missing: list[Condition] = ["always"]
-    if socket.parse == "json" and guards and (socket.is_utility or socket.handoff == DEFAULT_HANDOFF):
+    if socket.parse == "json" and guards and (socket.is_utility or must_judge(socket.handoff)):
         unsaid = unmet(guards)
         missing = unsaid if socket.is_utility or not unsaid else missing
     if "always" in guards:

@@ -9,7 +9,7 @@ from materia_nb.jsonvalue import split_path
 from materia_nb.loadout.facts import Facts, as_list, as_object, is_condition, is_object
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import Findings
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Condition, covered, unmet
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Condition, covered, must_judge, unmet
 
 Path = tuple[str, ...]
 
@@ -130,7 +130,7 @@ def _hint_never_taken(findings: Findings, facts: Facts, id_: str) -> None:
 def _must_say(facts: Facts, id_: str) -> bool:
     """Whether an output without a verdict is refused (R7); other protocols have verdicts that are neither."""
     spoken = facts.sockets[id_].get("handoff") or facts.raw.get("handoff") or DEFAULT_HANDOFF
-    return not facts.is_utility(id_) and spoken == DEFAULT_HANDOFF
+    return not facts.is_utility(id_) and must_judge(spoken)
 
 
 # -- rounds without an end ----------------------------------------------------------------

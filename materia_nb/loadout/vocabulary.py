@@ -157,6 +157,7 @@ class OwnProtocol(NamedTuple):
         tells_the_task: whether an agent is told an ``assignment``.
         apart: whether it is better asked for in a turn of its own, when the work is done.
         reviewer_says: the field with which a reviewer says whether another round helps, "" where there is none.
+        must_judge: whether an output without a verdict is refused where every way on asks for one (R7).
     """
 
     place: str
@@ -164,10 +165,11 @@ class OwnProtocol(NamedTuple):
     tells_the_task: bool = False
     apart: bool = False
     reviewer_says: str = ""
+    must_judge: bool = False
 
 
 OWN_PROTOCOLS: Final[Mapping[str, OwnProtocol]] = {
-    "sparse": OwnProtocol("sparse:SparseProtocol"),
+    "sparse": OwnProtocol("sparse:SparseProtocol", must_judge=True),
     "envelope": OwnProtocol(
         "envelope:EnvelopeProtocol",
         ("meta", "status", "summary", "concerns", "assumptions", "routing"),
@@ -194,6 +196,12 @@ OWN_PROTOCOLS: Final[Mapping[str, OwnProtocol]] = {
 }
 """The protocols of this package by name, the default one first; the names cannot be taken."""
 DEFAULT_HANDOFF: Final = next(iter(OWN_PROTOCOLS))
+
+
+def must_judge(protocol: object) -> bool:
+    """Whether an agent that speaks a protocol must say whether it is satisfied where every way on asks for that (R7)."""
+    own = OWN_PROTOCOLS.get(protocol) if isinstance(protocol, str) else None
+    return own is not None and own.must_judge
 
 
 def protocol_names() -> list[str]:
