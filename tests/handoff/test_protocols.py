@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from importlib import metadata
 
@@ -12,10 +13,13 @@ from hypothesis import strategies as st
 
 import cast_helpers as h
 from materia_nb.cast import open_cast, resume_cast
+from materia_nb.cast.views.step_views import HandoffView
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import Reading, TurnFacts, protocol, protocol_names, translate
 from materia_nb.handoff import contract as contract_module
+from materia_nb.handoff.capabilities import Section
 from materia_nb.handoff.jsontext import MAX_DEPTH
+from materia_nb.insight.explore import Exploration
 from materia_nb.loadout.vocabulary import GROUP
 from protocol_helpers import CONTRACT, ENVELOPE, FREE, NASTY_UNITS, block, contract, envelope
 
@@ -159,6 +163,23 @@ class Thorough(Shout):
     def conclusion(self, reports):
         return [f"{who} said {value['word']}" for who, value in reports]
 
+    def layout(self, value, find):
+        return [Section("shouted", rows=(("word", value["word"]),))]
+
+    def way(self, readings):
+        return [Section("way", statuses=tuple(one.value["word"] for one in readings))]
+
+    detours = False
+
+    def samples(self, outcome, count):
+        yield {"word": "DONE" if outcome == "done" else "not done"}
+
+    def stopping(self):
+        return iter(())
+
+    def written(self, value):
+        return value["word"]
+
 
 class Quick(Shout):
     reads_text_alone = True
@@ -188,6 +209,20 @@ def test_what_another_protocol_can_do_is_asked_of_it_and_not_of_its_name(offer, 
     assert json.loads(kept.read_text()) == {"word": "YES", "step": "Socket-1"}
     assert [one.fields for one in cast.now.suggestions] == [{"text": "YES"}]
     assert cast.now.conclusion == ["M said YES"]
+
+
+def test_another_protocol_is_shown_and_explored_as_it_says_itself(offer, tmp_path):
+    cast = shouting(offer, tmp_path, "shouting:Thorough", lambda: "<b>YES</b>")
+    shown = HandoffView(cast.now, cast.steps[-1])._repr_mimebundle_()
+    assert re.search(r"shouted\n +word +<b>YES</b>", shown["text/plain"])
+    assert "&lt;b&gt;YES" in shown["text/html"]
+    assert "<b>YES" not in shown["text/html"]
+    assert Exploration(cast.graph, range(2)).certain
+    offer(("shout", "shouting:Quick"))
+    protocol.cache_clear()
+    assert not Exploration(cast.graph, range(2)).certain, (
+        "as this one makes no answers, it is explored as if it were sparse"
+    )
 
 
 @pytest.mark.parametrize("value, given", [("shouting:Quick", False), ("shouting:WellInformed", True)])
