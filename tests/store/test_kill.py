@@ -167,7 +167,7 @@ def test_a_cast_killed_again_and_again_comes_to_its_end(undisturbed, tmp_path):
     chance = random.Random(5)
     kills = 0
     for _ in range(100):
-        grown = journal_bytes(tmp_path) + chance.randrange(1, 700)
+        grown = journal_bytes(tmp_path) + chance.randrange(1, 1_500)
         if not kill_at(tmp_path, grown, chance.randrange(5)):
             break
         kills += 1
