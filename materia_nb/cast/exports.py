@@ -45,19 +45,11 @@ class Exports:
         """Write the cast as one HTML page that needs nothing else, and return its path."""
         from materia_nb.cast.views.step_views import cast_page_html
 
-        target = Path(path)
-        with disk(target, "write the page"):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(target, cast_page_html(self._runner.snapshot()).encode("utf-8", "replace"))
-        return target
+        return _written(path, "page", cast_page_html(self._runner.snapshot()))
 
     def recording(self, path: str | Path) -> Path:
         """Write what was answered as a file that another cast can be answered from, and return its path."""
-        target = Path(path)
-        with disk(target, "write the recording"):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(target, recording_text(self._runner.snapshot()).encode("utf-8", "replace"))
-        return target
+        return _written(path, "recording", recording_text(self._runner.snapshot()))
 
     def test(self, path: str | Path, *, follows: str | Path | None = None) -> Path:
         """Write the cast as a case that ``pytest`` runs, and return its path: ``NAME.materia-case.json``.
@@ -111,6 +103,14 @@ class Exports:
             with self._runner.lock():
                 self._runner.begin()  # what waits to be written is written
         return export(self._runner.snapshot(), exporter, endpoint=endpoint, headers=headers, content=content)
+
+
+def _written(path: str | Path, what: str, text: str) -> Path:
+    target = Path(path)
+    with disk(target, f"write the {what}"):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(target, text.encode("utf-8", "replace"))
+    return target
 
 
 LONGEST: Final = 2**28

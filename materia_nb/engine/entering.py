@@ -227,6 +227,17 @@ def prompt_for(rules: Rules, state: CastState) -> Prompt:
     return first_prompt(rules, rules.sockets[visit.socket], state, visit)
 
 
+def preview(rules: Rules, state: CastState, socket: str) -> tuple[Prompt | None, str]:
+    """Assemble the prompt that an agent would get if its socket were entered now, or say why there would be none."""
+    entered = enter(rules, state._replace(status="ready", next=socket))
+    at = entered.state.at
+    if entered.prompt is not None and at is not None and at.socket == socket:
+        return entered.prompt, ""
+    if entered.state.failure is not None:
+        return None, f"Entering it now would stop the cast: {entered.state.failure.message}"
+    return None, "Its list has no item now, so it would be passed over."
+
+
 def first_prompt(rules: Rules, here: SocketRules, state: CastState, visit: Visit) -> Prompt:
     """Assemble what the agent of a visit is asked first."""
     item, cast = visit.item, None

@@ -51,13 +51,15 @@ def limits_of(rules: Rules, state: CastState) -> tuple[Limit, ...]:
 
 def edges_used(rules: Rules, state: CastState) -> dict[EdgeId, tuple[int, int]]:
     """How often each edge of the current socket with ``maxTraversals`` was taken, and its limit."""
-    visit, found = state.at, {}
-    for edge in rules.sockets[visit.socket].socket.edges if visit is not None else ():
-        if visit is not None and edge.max_traversals is not None:
-            used, limit = edge_use(rules, state, visit, edge)
-            if limit is not None:
-                found[visit.socket, edge.place] = (used, limit)
-    return found
+    visit = state.at
+    if visit is None:
+        return {}
+    uses = {edge: edge_use(rules, state, visit, edge) for edge in rules.sockets[visit.socket].socket.edges}
+    return {
+        (visit.socket, edge.place): (used, limit)
+        for edge, (used, limit) in uses.items()
+        if edge.max_traversals is not None and limit is not None
+    }
 
 
 def edge_use(rules: Rules, state: View, visit: Visit, edge: Edge) -> tuple[int, int | None]:

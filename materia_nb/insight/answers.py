@@ -62,9 +62,11 @@ def answer_in_form(
 def holds(rules: Rules, here: SocketRules) -> Iterator[tuple[Action, str]]:
     """Give answers with which an agent stops the cast until a person has spoken: what each asks for, and its text."""
     maker, found = here.maker, set[Action]()
-    for value in maker.stopping() if maker is not None else ():
-        facts = TurnFacts(given=given_to(rules, here, entering.begin(rules, SAMPLE)))
-        text = maker.written(value) if maker is not None else ""
+    if maker is None:
+        return
+    facts = TurnFacts(given=given_to(rules, here, entering.begin(rules, SAMPLE)))
+    for value in maker.stopping():
+        text = maker.written(value)
         reading = here.protocol.read(text, here.wanted, facts)
         if reading.accepted and reading.action in ("pause", "escalate") and reading.action not in found:
             found.add(reading.action)

@@ -29,10 +29,8 @@ from materia_nb.display.graph_parts import (
 )
 from materia_nb.display.sections import layers_html
 from materia_nb.engine import entering
-from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError
 from materia_nb.insight.why import HEADERS
 from materia_nb.jsonvalue import JSON
@@ -156,7 +154,7 @@ class Inspector:
         if cast is not None and cast.prompt is not None and cast.waiting_at and cast.waiting_at.socket == key:
             return [_heading("Prompt: it is waiting for an answer"), *layers_html(cast.prompt, folded=True)]
         state = cast.engine if cast is not None else entering.begin(self.rules, "(the request)")
-        prompt, why_not = preview(self.rules, state, key)
+        prompt, why_not = entering.preview(self.rules, state, key)
         if prompt is None:
             return [_heading("Prompt"), _note(why_not)]
         return [_heading("Prompt, a preview: if it were entered now"), *layers_html(prompt, folded=True)]
@@ -274,17 +272,6 @@ class Inspector:
 
     def _steps(self) -> list[StepRecord]:
         return list(self.cast.steps) if self.cast is not None else []
-
-
-def preview(rules: Rules, state: CastState, socket: str) -> tuple[Prompt | None, str]:
-    """Assemble the prompt that an agent would get if its socket were entered now, or say why there would be none."""
-    entered = entering.enter(rules, state._replace(status="ready", next=socket))
-    at = entered.state.at
-    if entered.prompt is not None and at is not None and at.socket == socket:
-        return entered.prompt, ""
-    if entered.state.failure is not None:
-        return None, f"Entering it now would stop the cast: {entered.state.failure.message}"
-    return None, "Its list has no item now, so it would be passed over."
 
 
 def _chose(decision: Decision, link: Link) -> bool:

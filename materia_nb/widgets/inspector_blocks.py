@@ -393,13 +393,8 @@ def preview(cast: Snapshot, socket: str) -> tuple[Prompt | None, str]:
     """Assemble the prompt that an agent would get if its socket were entered now, or say why there would be none."""
     if cast.graph.sockets[socket].is_utility:
         return None, "A utility is a process: it gets the state and its parameters, no prompt."
-    entered = entering.enter(cast.rules, cast.engine._replace(status="ready", next=socket))
-    at = entered.state.at
-    if entered.prompt is not None and at is not None and at.socket == socket:
-        return entered.prompt, ""
-    if entered.state.failure is not None:
-        return None, f"Entering it now would stop the cast: {plain(entered.state.failure.message)}"
-    return None, "Its list has no item now, so it would be passed over."
+    prompt, why_not = entering.preview(cast.rules, cast.engine, socket)
+    return prompt, plain(why_not)
 
 
 def steps_at(cast: Snapshot, socket: str) -> Sequence[StepRecord]:
