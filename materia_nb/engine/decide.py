@@ -48,7 +48,7 @@ class Outcome(NamedTuple):
 def enter(rules: Rules, session: Session, ts: int) -> Outcome:
     """Enter the next socket, or come to the end."""
     step = entering.enter(rules, session.state)
-    after = to.keep_entry(session, step, ts)
+    after = to.keep_entry(rules, session, step, ts)
     if after.state.status == "waiting":
         return Outcome(after, (_event_of(rules, step.events[0], ts),))
     made = [one.as_json() for one in remarks_of(rules, after)]

@@ -24,6 +24,7 @@ from materia_nb.engine.state import (
     CastState,
     Draft,
     Item,
+    Past,
     View,
     Visit,
 )
@@ -201,14 +202,23 @@ class EntryPrompt(Prompt):
     A cast keeps the prompt of every step, and few of them are ever looked at; ``before`` is kept anyway.
     """
 
-    __slots__ = ("_before", "_rules")
+    __slots__ = ("_before", "_number", "_rules")
+
+    _before: CastState | Past
 
     def __init__(self, rules: Rules, before: CastState, instruction: str) -> None:
         """Hold what ``before``, the state that is ready to enter, leads to."""
         self._rules, self._before, self.instruction = rules, before, instruction
 
+    def replay_from(self, past: Past, number: int) -> None:
+        """Let go of the state: it can be found again as that before step ``number``."""
+        self._number = number
+        self._before = past
+
     def _written(self) -> Prompt:
-        return prompt_for(self._rules, enter(self._rules, self._before).state)
+        past = self._before
+        before = past if isinstance(past, CastState) else past.before(self._number)
+        return prompt_for(self._rules, enter(self._rules, before).state)
 
     @property
     def layers(self) -> tuple[Layer, ...]:

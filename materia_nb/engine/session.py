@@ -11,7 +11,7 @@ from materia_nb.engine.outcome import Remark, remarks
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import CastState, Mode, Pin, Usage, Visit
+from materia_nb.engine.state import CastState, Mode, Past, Pin, Usage, Visit
 from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON
 
@@ -44,7 +44,7 @@ class TurnRecord(NamedTuple):
 class StepRecord(NamedTuple):
     """One visit, from entering the socket to the decision that followed.
 
-    ``before`` is the state when it was entered and ``after`` the latest one; while
+    ``states`` are the one when it was entered and the latest one, or what finds them again; while
     the socket still owes an output, ``decision`` is None or that of its last turn.
     ``entry`` tells which empty loops were passed over on the way in. ``branch`` counts how
     often the cast had been taken back before, since visits are then numbered anew. ``missing``
@@ -53,7 +53,8 @@ class StepRecord(NamedTuple):
     ``calls`` are all tool calls of the visit, also those of turns that gave no output, ``notes``
     what its agent told a person, and ``spent`` what turns without an output cost. ``left`` is how many
     of ``turns`` the last recast left behind, ``pins`` what was pinned when it was entered (R40),
-    and ``tries`` how often the socket was run in this visit: 1 and every recast, revival and turn that was sent again.
+    ``tries`` how often the socket was run in this visit: 1 and every recast, revival and turn that was sent again,
+    and ``plain`` whether its states follow from the one before and its output alone, so that they need not be kept.
     """
 
     number: int
@@ -62,8 +63,7 @@ class StepRecord(NamedTuple):
     item_key: str | None
     item_label: str | None
     started: int
-    before: CastState
-    after: CastState
+    states: tuple[CastState, CastState] | Past
     prompt: Prompt | None
     entry: Decision | None = None
     decision: Decision | None = None
@@ -77,6 +77,34 @@ class StepRecord(NamedTuple):
     left: int = 0
     pins: Mapping[str, Pin] = {}
     tries: int = 1
+    plain: bool = True
+
+    def __eq__(self, other: object) -> bool:
+        """Compare by what they tell: states that are kept and the same ones found again are equal."""
+        if not isinstance(other, StepRecord):
+            return NotImplemented
+        place = StepRecord._fields.index("states")
+        return (
+            self[:place] == other[:place]
+            and self[place + 1 :] == other[place + 1 :]
+            and (self.before, self.after) == (other.before, other.after)
+        )
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((self.branch, self.number))
+
+    @property
+    def before(self) -> CastState:
+        """The state when the socket was entered."""
+        return self.states[0] if isinstance(self.states, tuple) else self.states.before(self.number)
+
+    @property
+    def after(self) -> CastState:
+        """The latest state that is the step's own."""
+        return self.states[1] if isinstance(self.states, tuple) else self.states.after(self.number)
 
     @property
     def output(self) -> str | None:
@@ -172,14 +200,14 @@ class Steps(Sequence[StepRecord]):
     def __repr__(self) -> str:
         return f"<{len(self)} steps>"
 
-    def adding(self, step: StepRecord) -> Steps:
-        """Return these steps and another one."""
-        if self.latest is None:
+    def adding(self, step: StepRecord, closed: StepRecord | None) -> Steps:
+        """Return these steps and another one; ``closed`` is the latest as it is kept from now on."""
+        if closed is None:
             return Steps(self._closed[: self._count], self._count, step)
         if len(self._closed) == self._count:
-            self._closed.append(self.latest)
+            self._closed.append(closed)
             return Steps(self._closed, self._count + 1, step)
-        return Steps([*self._closed[: self._count], self.latest], self._count + 1, step)
+        return Steps([*self._closed[: self._count], closed], self._count + 1, step)
 
     def ending_in(self, step: StepRecord) -> Steps:
         """Return these steps with another record of the latest one."""

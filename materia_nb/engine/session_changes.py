@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from materia_nb.engine import edit, entering, outputs, recovery, routing
+from materia_nb.engine import edit, entering, outputs, recovery, replay, routing
 from materia_nb.engine.conversation import told_events
 from materia_nb.engine.routing import Step
 from materia_nb.engine.rules import Rules
@@ -53,10 +53,10 @@ class Change(NamedTuple):
 def entered(rules: Rules, session: Session, ts: int) -> Change:
     """Enter the next socket, or come to the end."""
     step = entering.enter(rules, session.state)
-    return Change(keep_entry(session, step, ts), step)
+    return Change(keep_entry(rules, session, step, ts), step)
 
 
-def keep_entry(session: Session, step: Step, ts: int) -> Session:
+def keep_entry(rules: Rules, session: Session, step: Step, ts: int) -> Session:
     """Keep the outcome of entering a socket, or of coming to the end."""
     state = step.state
     visit = state.at
@@ -70,8 +70,7 @@ def keep_entry(session: Session, step: Step, ts: int) -> Session:
         item.key if item else None,
         item.label if item else None,
         ts,
-        session.state,
-        state,
+        (session.state, state),
         step.prompt,
         step.decision,
         branch=len(session.abandoned),
@@ -79,7 +78,7 @@ def keep_entry(session: Session, step: Step, ts: int) -> Session:
     )
     return session._replace(
         state=state,
-        steps=session.steps.adding(record),
+        steps=session.steps.adding(record, replay.closed(rules, session)),
         prompt=step.prompt,
         mode=visit.mode,
         wish=None,
@@ -145,12 +144,23 @@ def moved(session: Session, step: Step, ts: int, turn: TurnRecord | None = None,
         turns = record.turns if turn is None else (*record.turns, turn)
         if step.events and step.events[0].type == "socket_complete":
             state = state._replace(last_artifact=turns[-1].artifact if turns else None)
+        plain = (
+            turn is not None
+            and record.plain
+            and not record.turns
+            and turn.mode == "work"
+            and step.decision is not None
+            and state.status == "ready"
+            and record.after is session.state  # nobody changed it while the visit waited
+            and not (state.at and state.at.changed)
+        )
         record = record._replace(
-            after=state,
+            states=(record.before, state),
             decision=step.decision or record.decision,
             ended=None if waits else ts,
             turns=turns,
             missing=record.missing if turn is None else (),
+            plain=plain,
         )
         changes["steps"] = session.steps.ending_in(record)
     if step.prompt is not None:
@@ -219,7 +229,8 @@ def latest_state(session: Session, state: CastState) -> Session:
     """Take a state that is still that of the latest visit."""
     if state is session.state:
         return session
-    return latest_changed(session, after=state)._replace(state=state)
+    states = (session.steps[-1].before, state)
+    return latest_changed(session, states=states, plain=False)._replace(state=state)
 
 
 def latest_changed(session: Session, **changes: Any) -> Session:

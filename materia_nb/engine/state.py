@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple, Self, TypeAlias
+from typing import Final, Literal, NamedTuple, Protocol, Self, TypeAlias
 
 from materia_nb.handoff.contract.approval import Grant
 from materia_nb.handoff.protocol import Issue, Needs, Reading
@@ -245,6 +245,16 @@ class CastState(NamedTuple):
     def waiting_at(self) -> Visit | None:
         """The visit that owes an output, None when no socket is entered."""
         return self.at if self.status == "waiting" else None
+
+
+class Past(Protocol):
+    """Finds the states around steps that lie behind, see :mod:`materia_nb.engine.replay`."""
+
+    def before(self, number: int) -> CastState:
+        """Return the state that step ``number`` was entered from."""
+
+    def after(self, number: int) -> CastState:
+        """Return the state after step ``number``."""
 
 
 class Draft:

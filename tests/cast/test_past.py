@@ -27,7 +27,7 @@ def test_the_past_is_what_the_cast_was(cast):
     for number in range(len(cast.steps)):
         state, marks, lines, why = seen[number]
         past = cast.at(number)
-        assert past.engine is state
+        assert past.engine == state
         assert marks_of(past) == marks
         assert status_lines(past) == lines
         assert not past.writable

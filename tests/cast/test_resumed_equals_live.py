@@ -144,6 +144,7 @@ def test_any_commands_leave_a_journal_that_rebuilds_the_session(protocol, comman
             with contextlib.suppress(MateriaError, KeyboardInterrupt):
                 COMMANDS[name](cast, number)
         cast.close()
+        assert_found_again(session for _, session in cast.seen)
         lines = read_journal(cast.run_dir / "events.jsonl").lines
         for count, session in dict(cast.seen).items():
             read = read_session(
@@ -158,6 +159,19 @@ def test_any_commands_leave_a_journal_that_rebuilds_the_session(protocol, comman
         resumed = resume_cast(cast.run_dir)
         assert resumed.runner.session == cast.runner.session
         resumed.close()
+
+
+def assert_found_again(sessions):
+    """The states and the prompt of a step that lies behind are those that it had when it was the latest."""
+    had = {}
+    for session in sessions:
+        for step in session.steps[:-1]:
+            asked = step.prompt.text if step.prompt else None
+            assert had[step.branch, step.number] == (step.before, step.after, asked)
+        if session.steps:
+            latest = session.steps[-1]
+            asked = latest.prompt.text if latest.prompt else None
+            had[latest.branch, latest.number] = (latest.before, latest.after, asked)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

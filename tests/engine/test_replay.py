@@ -1,0 +1,80 @@
+"""The states of plain steps are not kept; whoever looks gets the same ones again."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.cast import resume_cast
+from materia_nb.engine.replay import LONGEST, Replay
+
+TITLES = [f"item {number}" for number in range(LONGEST)]
+
+
+def answers(turn):
+    return json.dumps({"workItems": h.items(*TITLES)}) if turn.socket_id == "Socket-1" else h.YES
+
+
+def told(step):
+    return step.before, step.after, step.prompt.text, step.prompt.reasons
+
+
+@pytest.fixture
+def long(tmp_path):
+    """A cast of more steps than are computed again at once, with each step as it was when it was the latest."""
+    cast = h.start(tmp_path, h.loop_config(), answers)
+    had = []
+    while cast.status != "complete":
+        cast.step()
+        had.append(told(cast.runner.session.steps[-1]))
+    return cast, had[: len(cast.steps)]
+
+
+def test_states_and_prompts_are_found_again(long):
+    cast, had = long
+    steps = cast.runner.session.steps
+    assert len(steps) > 2 * LONGEST
+    assert all(isinstance(step.states, Replay) for step in steps[:-1])
+    assert [told(step) for step in steps] == had
+
+
+def test_any_step_can_be_looked_at_first(long):
+    cast, had = long
+    cast.close()
+    steps = resume_cast(cast.run_dir).runner.session.steps
+    for number in (LONGEST + 3, 1, 2 * LONGEST, LONGEST - 1, LONGEST):
+        assert told(steps[number]) == had[number]
+
+
+def test_another_line_goes_on_from_a_state_that_was_not_kept(long):
+    cast, had = long
+    cast.back(LONGEST + 5)
+    assert cast.now.engine == had[LONGEST + 4][1]
+    cast.step()
+    cast.step()
+    assert [told(step) for step in cast.runner.session.steps[:-2]] == had[: LONGEST + 5]
+    assert [told(step) for step in cast.now.abandoned[0]] == had[LONGEST + 5 :]
+
+
+@pytest.mark.parametrize(
+    "touch",
+    [
+        lambda cast: cast.edit.set("note", "mine"),
+        lambda cast: cast.edit.budget(10_000),
+        lambda cast: cast.approvals.allow("bash") or cast.edit.set("note", 1) or cast.edit.undo(),
+    ],
+    ids=["edit", "budget", "undo"],
+)
+def test_what_a_person_changed_while_it_waited_is_kept(tmp_path, touch):
+    cast = h.start(tmp_path, h.loop_config(), answers)
+    cast.step()
+    cast.enter()
+    touch(cast)
+    cast.step()
+    kept = told(cast.runner.session.steps[-1])
+    cast.step()
+    cast.step()
+    assert told(cast.runner.session.steps[1]) == kept
+    assert kept[0] == cast.runner.session.steps[0].after
