@@ -87,7 +87,7 @@ def complete(
         target,
         detour,
     )
-    applied = Applied(assigned, fact, warnings)
+    applied = Applied(assigned, fact, warnings) if assigned or fact or warnings else NOTHING_APPLIED
     events: tuple[Event, ...] = (completed, *told)
     if draft.budget.max_tokens is not None:
         warned, over = _check_budget(draft, visit, draft.budget.max_tokens)

@@ -191,27 +191,30 @@ def _visit(
     draft.steps, draft.status, draft.next, draft.at = step, "waiting", None, visit
     draft.trail = (*draft.trail, socket)[-rules.trail :]
     state = draft.done()
-    prompt = None if here.socket.is_utility else EntryPrompt(rules, before, here.prompt(state, item))
+    prompt = None
+    if not here.socket.is_utility:
+        here.prompt(state, item)  # what cannot be written into a prompt is refused before anybody is asked
+        prompt = EntryPrompt(rules, before)
     started = Event("socket_start", visit, {"visit": number, "step": step})
     return Step(state, (started,), _passed_over(step, passed, socket) if passed else None, prompt)
 
 
 class EntryPrompt(Prompt):
-    """The first prompt of a visit. All but the instruction is written when it is read, by entering once more.
+    """The first prompt of a visit, written when it is read, by entering once more.
 
-    A cast keeps the prompt of every step, and few of them are ever looked at; ``before`` is kept anyway.
+    A cast keeps the prompt of every step, and few of them are ever looked at.
     """
 
     __slots__ = ("_before", "_number", "_rules")
 
     _before: CastState | Past
 
-    def __init__(self, rules: Rules, before: CastState, instruction: str) -> None:
+    def __init__(self, rules: Rules, before: CastState) -> None:
         """Hold what ``before``, the state that is ready to enter, leads to."""
-        self._rules, self._before, self.instruction = rules, before, instruction
+        self._rules, self._before, self._number = rules, before, 0
 
     def replay_from(self, past: Past, number: int) -> None:
-        """Let go of the state: it can be found again as that before step ``number``."""
+        """Let go of the state: from now on it is found again as the one before step ``number``."""
         self._number = number
         self._before = past
 
@@ -224,6 +227,11 @@ class EntryPrompt(Prompt):
     def layers(self) -> tuple[Layer, ...]:
         """Its parts."""
         return self._written().layers
+
+    @property
+    def instruction(self) -> str:
+        """The rendered prompt of the materia."""
+        return self._written().instruction
 
     @property
     def reasons(self) -> tuple[str, ...]:

@@ -71,16 +71,21 @@ class Layer(NamedTuple):
 class Prompt:
     """What an agent is asked: named layers, in order. It is not changed once it is made."""
 
-    __slots__ = ("_layers", "_reasons", "instruction")
+    __slots__ = ("_instruction", "_layers", "_reasons")
 
     def __init__(self, layers: tuple[Layer, ...], instruction: str, reasons: tuple[str, ...]) -> None:
-        """Put a prompt together; ``instruction`` is the rendered materia prompt, ``reasons`` the follow-up reasons shown."""
-        self._layers, self.instruction, self._reasons = layers, instruction, reasons
+        """Put a prompt together from its parts."""
+        self._layers, self._instruction, self._reasons = layers, instruction, reasons
 
     @property
     def layers(self) -> tuple[Layer, ...]:
         """Its parts."""
         return self._layers
+
+    @property
+    def instruction(self) -> str:
+        """The rendered prompt of the materia."""
+        return self._instruction
 
     @property
     def reasons(self) -> tuple[str, ...]:

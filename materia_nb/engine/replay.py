@@ -22,17 +22,19 @@ LONGEST: Final = 64
 class Replay:
     """Plain steps, one behind the other: the state before the first of them, and the output of each."""
 
-    __slots__ = ("_first", "_last", "_outputs", "_rules", "_start")
+    __slots__ = ("_artifacts", "_first", "_last", "_rules", "_start", "_texts", "_usages")
 
     def __init__(self, rules: Rules, step: StepRecord) -> None:
         """Begin with the state that ``step`` was entered from."""
         self._rules, self._first = rules, step.number
         self._start = self._last = step.before
-        self._outputs: list[tuple[str, str | None, Usage | None]] = []
+        self._texts: list[str] = []
+        self._artifacts: list[str | None] = []
+        self._usages: list[Usage | None] = []
 
     def leads_to(self, rules: Rules, step: StepRecord) -> bool:
         """Whether ``step`` began where this ends, with the same rules, so that it can be added."""
-        count = len(self._outputs)
+        count = len(self._texts)
         return (
             count < LONGEST
             and step.number == self._first + count
@@ -43,7 +45,9 @@ class Replay:
     def add(self, step: StepRecord) -> None:
         """Add a step that is plain: its states follow from its output."""
         turn = step.turns[0]
-        self._outputs.append((turn.text, turn.artifact, turn.usage))
+        self._artifacts.append(turn.artifact)
+        self._usages.append(turn.usage)
+        self._texts.append(turn.text)
         self._last = step.after
 
     def before(self, number: int) -> CastState:
@@ -55,12 +59,14 @@ class Replay:
         return self._states()[number - self._first + 1]
 
     def _states(self) -> tuple[CastState, ...]:
-        return _replayed(self, len(self._outputs))
+        return _replayed(self, len(self._texts))
 
     def compute(self, count: int) -> tuple[CastState, ...]:
         """Compute the states around the first ``count`` steps."""
         states = [self._start]
-        for text, artifact, usage in self._outputs[:count]:
+        for text, artifact, usage in list(zip(self._texts, self._artifacts, self._usages, strict=False))[
+            :count
+        ]:
             waiting = entering.enter(self._rules, states[-1]).state
             state = outputs.output(self._rules, waiting, text, usage).state
             states.append(state._replace(last_artifact=artifact))

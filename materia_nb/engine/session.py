@@ -42,7 +42,7 @@ class TurnRecord(NamedTuple):
 
 
 class StepRecord(NamedTuple):
-    """One visit, from entering the socket to the decision that followed.
+    """One visit, from entering the socket (``at``) to the decision that followed.
 
     ``states`` are the one when it was entered and the latest one, or what finds them again; while
     the socket still owes an output, ``decision`` is None or that of its last turn.
@@ -57,11 +57,7 @@ class StepRecord(NamedTuple):
     and ``plain`` whether its states follow from the one before and its output alone, so that they need not be kept.
     """
 
-    number: int
-    socket: str
-    visit: int
-    item_key: str | None
-    item_label: str | None
+    at: Visit
     started: int
     states: tuple[CastState, CastState] | Past
     prompt: Prompt | None
@@ -95,6 +91,31 @@ class StepRecord(NamedTuple):
 
     def __hash__(self) -> int:
         return hash((self.branch, self.number))
+
+    @property
+    def number(self) -> int:
+        """Which step of the cast it is, from 1."""
+        return self.at.step
+
+    @property
+    def socket(self) -> str:
+        """The socket that was visited."""
+        return self.at.socket
+
+    @property
+    def visit(self) -> int:
+        """Which visit of that socket it is, from 1."""
+        return self.at.visit
+
+    @property
+    def item_key(self) -> str | None:
+        """The key of the item that it is about, if any."""
+        return self.at.item.key if self.at.item else None
+
+    @property
+    def item_label(self) -> str | None:
+        """What that item is called."""
+        return self.at.item.label if self.at.item else None
 
     @property
     def before(self) -> CastState:

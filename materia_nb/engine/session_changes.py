@@ -62,13 +62,8 @@ def keep_entry(rules: Rules, session: Session, step: Step, ts: int) -> Session:
     visit = state.at
     if state.status != "waiting" or visit is None:
         return forgetting(session)._replace(state=state, ending=step.decision, noted_before=0, spent=())
-    item = visit.item
     record = StepRecord(
-        visit.step,
-        visit.socket,
-        visit.visit,
-        item.key if item else None,
-        item.label if item else None,
+        visit,
         ts,
         (session.state, state),
         step.prompt,
