@@ -207,15 +207,13 @@ class EntryPrompt(Prompt):
 
     __slots__ = ("_before", "_number", "_rules")
 
-    _before: CastState | Past
-
     def __init__(self, rules: Rules, before: CastState) -> None:
         """Hold what ``before``, the state that is ready to enter, leads to."""
-        self._rules, self._before, self._number = rules, before, 0
+        self._rules, self._number = rules, before.steps + 1
+        self._before: CastState | Past = before
 
-    def replay_from(self, past: Past, number: int) -> None:
-        """Let go of the state: from now on it is found again as the one before step ``number``."""
-        self._number = number
+    def let_go(self, past: Past) -> None:
+        """Let go of the state, which ``past`` finds again."""
         self._before = past
 
     def _written(self) -> Prompt:

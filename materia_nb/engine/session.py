@@ -171,19 +171,22 @@ class Edit(NamedTuple):
 
 
 class Steps(Sequence[StepRecord]):
-    """The steps so far, immutable; a longer one shares the list of the shorter one. ``latest`` is the last, if any.
+    """The steps so far, immutable; a longer one shares the list of the shorter one.
+
+    ``latest`` is the last, ``behind`` the one before, each if there is one.
 
     The list only ever grows at its end, and each value remembers how much of it is its own. So adding
     a step costs the same however many there are, and an earlier value never sees a later step.
     """
 
-    __slots__ = ("_closed", "_count", "latest")
+    __slots__ = ("_closed", "_count", "behind", "latest")
 
     def __init__(
         self, closed: list[StepRecord] | None = None, count: int = 0, latest: StepRecord | None = None
     ) -> None:
         self._closed = [] if closed is None else closed
         self._count = count
+        self.behind = self._closed[count - 1] if count else None
         self.latest = latest
 
     def __len__(self) -> int:
@@ -413,7 +416,8 @@ def name_of_output(session: Session, kind: str) -> str:
     if kind != "socket_complete":
         # Numbered by the turns of the visit, so that no recast or revival writes over an earlier one.
         suffix = f".{_WORDS.get(kind, 'refused')}-{len(step.turns) + 1}{suffix}"
-    return output_name(step.socket, step.visit, step.item_key, suffix)
+    at = step.at
+    return output_name(at.socket, at.visit, at.item.key if at.item else None, suffix)
 
 
 def name_of_correction(session: Session) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from materia_nb.engine import edit, entering, outputs, recovery, replay, routing
+from materia_nb.engine import edit, entering, outputs, past_states, recovery, routing
 from materia_nb.engine.conversation import told_events
 from materia_nb.engine.routing import Step
 from materia_nb.engine.rules import Rules
@@ -73,7 +73,7 @@ def keep_entry(rules: Rules, session: Session, step: Step, ts: int) -> Session:
     )
     return session._replace(
         state=state,
-        steps=session.steps.adding(record, replay.closed(rules, session)),
+        steps=session.steps.adding(record, past_states.closed(rules, session)),
         prompt=step.prompt,
         mode=visit.mode,
         wish=None,
@@ -116,39 +116,61 @@ def keep_output(rules: Rules, session: Session, step: Step, answer: Answer, ts: 
         session.calls,
         answer.meta,
         session.spent,
-        told_events(step.events, record.number, ts) if len(step.events) > 1 else (),
+        told_events(step.events, record.at.step, ts) if len(step.events) > 1 else (),
         answer.pinned,
     )
-    socket = rules.sockets[record.socket].socket
+    socket = rules.sockets[record.at.socket].socket
     turns = session.turns
     if not socket.is_utility:
         turns = dict(turns)
         for key in (socket.id, f"materia {socket.materia.id}"):
             turns[key] = turns.get(key, 0) + 1
     spoken = (*session.spoken, turn) if prompt is not None else session.spoken
+    at = step.state.at
+    plain = (
+        record.plain
+        and not record.turns
+        and turn.mode == "work"
+        and step.decision is not None
+        and step.state.status == "ready"
+        and not (at and at.changed)
+        and isinstance(record.states, tuple)
+        and record.states[1] is session.state  # nobody changed it while the visit waited
+    )
     return moved(
-        session, step, ts, turn, spoken=spoken, wish=None, calls=(), asking=(), spent=(), turns=turns
+        session,
+        step,
+        ts,
+        turn,
+        plain=plain,
+        spoken=spoken,
+        wish=None,
+        calls=(),
+        asking=(),
+        spent=(),
+        turns=turns,
     )
 
 
-def moved(session: Session, step: Step, ts: int, turn: TurnRecord | None = None, **changes: Any) -> Session:
-    """Keep a transition of the latest visit, with the ``turn`` that brought it and other changes of the session."""
+def moved(
+    session: Session,
+    step: Step,
+    ts: int,
+    turn: TurnRecord | None = None,
+    *,
+    plain: bool = False,
+    **changes: Any,
+) -> Session:
+    """Keep a transition of the latest visit, with the ``turn`` that brought it and other changes of the session.
+
+    ``plain`` says that nothing but that turn made its state.
+    """
     state, record = step.state, session.steps.latest
     waits = state.status == "waiting"
     if record is not None:
         turns = record.turns if turn is None else (*record.turns, turn)
         if step.events and step.events[0].type == "socket_complete":
             state = state._replace(last_artifact=turns[-1].artifact if turns else None)
-        plain = (
-            turn is not None
-            and record.plain
-            and not record.turns
-            and turn.mode == "work"
-            and step.decision is not None
-            and state.status == "ready"
-            and record.after is session.state  # nobody changed it while the visit waited
-            and not (state.at and state.at.changed)
-        )
         record = record._replace(
             states=(record.before, state),
             decision=step.decision or record.decision,

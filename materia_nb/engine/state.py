@@ -248,7 +248,7 @@ class CastState(NamedTuple):
 
 
 class Past(Protocol):
-    """Finds the states around steps that lie behind, see :mod:`materia_nb.engine.replay`."""
+    """Finds the states around steps that lie behind, see :mod:`materia_nb.engine.past_states`."""
 
     def before(self, number: int) -> CastState:
         """Return the state that step ``number`` was entered from."""

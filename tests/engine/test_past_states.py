@@ -8,7 +8,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.cast import resume_cast
-from materia_nb.engine.replay import LONGEST, Replay
+from materia_nb.engine.past_states import LONGEST, PastStates
 
 TITLES = [f"item {number}" for number in range(LONGEST)]
 
@@ -36,7 +36,7 @@ def test_states_and_prompts_are_found_again(long):
     cast, had = long
     steps = cast.runner.session.steps
     assert len(steps) > 2 * LONGEST
-    assert all(isinstance(step.states, Replay) for step in steps[:-1])
+    assert all(isinstance(step.states, PastStates) for step in steps[:-1])
     assert [told(step) for step in steps] == had
 
 

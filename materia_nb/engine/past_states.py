@@ -19,54 +19,46 @@ LONGEST: Final = 64
 """How many steps are computed again at most to come to one state: about a millisecond."""
 
 
-class Replay:
-    """Plain steps, one behind the other: the state before the first of them, and the output of each."""
+class PastStates:
+    """The states around plain steps, one behind the other: that before the first, and the output of each."""
 
     __slots__ = ("_artifacts", "_first", "_last", "_rules", "_start", "_texts", "_usages")
 
-    def __init__(self, rules: Rules, step: StepRecord) -> None:
-        """Begin with the state that ``step`` was entered from."""
-        self._rules, self._first = rules, step.number
-        self._start = self._last = step.before
+    def __init__(self, rules: Rules, start: CastState) -> None:
+        """Begin with the state that the first step was entered from."""
+        self._rules, self._first = rules, start.steps + 1
+        self._start = self._last = start
         self._texts: list[str] = []
         self._artifacts: list[str | None] = []
         self._usages: list[Usage | None] = []
 
-    def leads_to(self, rules: Rules, step: StepRecord) -> bool:
-        """Whether ``step`` began where this ends, with the same rules, so that it can be added."""
+    def take(self, rules: Rules, step: StepRecord, before: CastState, after: CastState) -> bool:
+        """Take a step that began where this ends, with the same rules; False when it did not."""
         count = len(self._texts)
-        return (
-            count < LONGEST
-            and step.number == self._first + count
-            and step.before is self._last
-            and rules is self._rules
-        )
-
-    def add(self, step: StepRecord) -> None:
-        """Add a step that is plain: its states follow from its output."""
+        if before is not self._last or rules is not self._rules or count == LONGEST:
+            return False
+        if step.at.step != self._first + count:
+            return False  # another line went on from here
         turn = step.turns[0]
         self._artifacts.append(turn.artifact)
         self._usages.append(turn.usage)
         self._texts.append(turn.text)
-        self._last = step.after
+        self._last = after
+        return True
 
     def before(self, number: int) -> CastState:
         """Return the state that step ``number`` was entered from."""
-        return self._states()[number - self._first]
+        return _computed(self, len(self._texts))[number - self._first]
 
     def after(self, number: int) -> CastState:
         """Return the state after step ``number``."""
-        return self._states()[number - self._first + 1]
-
-    def _states(self) -> tuple[CastState, ...]:
-        return _replayed(self, len(self._texts))
+        return _computed(self, len(self._texts))[number - self._first + 1]
 
     def compute(self, count: int) -> tuple[CastState, ...]:
         """Compute the states around the first ``count`` steps."""
         states = [self._start]
-        for text, artifact, usage in list(zip(self._texts, self._artifacts, self._usages, strict=False))[
-            :count
-        ]:
+        outcomes = zip(self._texts[:count], self._artifacts, self._usages, strict=False)
+        for text, artifact, usage in outcomes:
             waiting = entering.enter(self._rules, states[-1]).state
             state = outputs.output(self._rules, waiting, text, usage).state
             states.append(state._replace(last_artifact=artifact))
@@ -74,19 +66,20 @@ class Replay:
 
 
 @lru_cache(maxsize=16)
-def _replayed(replay: Replay, count: int) -> tuple[CastState, ...]:
-    return replay.compute(count)
+def _computed(past: PastStates, count: int) -> tuple[CastState, ...]:
+    return past.compute(count)
 
 
 def closed(rules: Rules, session: Session) -> StepRecord | None:
     """Return the latest step as it is kept once another follows: a plain one without its states."""
-    steps = session.steps
-    step = steps.latest
+    step = session.steps.latest
     if step is None or not (step.plain and step.turns and isinstance(step.states, tuple)):
         return step
-    behind = steps[-2].states if len(steps) > 1 else None
-    replay = behind if isinstance(behind, Replay) and behind.leads_to(rules, step) else Replay(rules, step)
-    replay.add(step)
+    before, after = step.states
+    past = session.steps.behind and session.steps.behind.states
+    if not isinstance(past, PastStates) or not past.take(rules, step, before, after):
+        past = PastStates(rules, before)
+        past.take(rules, step, before, after)
     if isinstance(step.prompt, EntryPrompt):
-        step.prompt.replay_from(replay, step.number)
-    return step._replace(states=replay)
+        step.prompt.let_go(past)
+    return step._replace(states=past)
