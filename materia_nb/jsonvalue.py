@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
@@ -42,7 +42,7 @@ def split_path(path: str) -> list[str]:
     return [segment for segment in path.split(".") if segment]
 
 
-def get_path(value: JSON, segments: list[str]) -> JSON:
+def get_path(value: JSON, segments: Sequence[str]) -> JSON:
     """Follow segments through objects by key and arrays by index; MISSING when one is not there."""
     for segment in segments:
         if isinstance(value, dict):
@@ -60,7 +60,7 @@ def get_path(value: JSON, segments: list[str]) -> JSON:
     return value
 
 
-def set_path(value: JSON, segments: list[str], new: JSON) -> dict[str, JSON]:
+def set_path(value: JSON, segments: Sequence[str], new: JSON) -> dict[str, JSON]:
     """Return ``value`` with ``new`` at the path; scalars and lists on the way become objects (R11)."""
     result: dict[str, JSON] = dict(value) if isinstance(value, dict) else {}
     node = result
@@ -73,7 +73,7 @@ def set_path(value: JSON, segments: list[str], new: JSON) -> dict[str, JSON]:
     return result
 
 
-def remove_path(value: JSON, segments: list[str]) -> JSON:
+def remove_path(value: JSON, segments: Sequence[str]) -> JSON:
     """Return ``value`` without what the path names; unchanged when there is nothing there."""
     if not segments or not isinstance(value, dict) or segments[0] not in value:
         return value
@@ -145,7 +145,7 @@ def too_deep_to_write() -> MateriaError:
     )
 
 
-def replaced(value: JSON, segments: list[str], new: JSON) -> JSON:
+def replaced(value: JSON, segments: Sequence[str], new: JSON) -> JSON:
     """Return ``value`` with ``new`` at a path, or without it when ``new`` is MISSING.
 
     Lists stay lists: a number within them replaces an element, the one behind the last adds one.
@@ -171,7 +171,7 @@ def replaced(value: JSON, segments: list[str], new: JSON) -> JSON:
     return {**value, name: new}
 
 
-def _in_list(value: list[JSON], name: str, rest: list[str], new: JSON) -> list[JSON]:
+def _in_list(value: list[JSON], name: str, rest: Sequence[str], new: JSON) -> list[JSON]:
     place = int(name) if name.isascii() and name.isdigit() and len(name) < 10 else -1
     adds = not rest and new is not MISSING
     if not 0 <= place < len(value) + adds:

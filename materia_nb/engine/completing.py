@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from materia_nb.engine import prompt_layers
+from materia_nb.engine.choosing import Choice, matches
 from materia_nb.engine.entering import learned_from
 from materia_nb.engine.items import forget, lies_in, list_at, own_list, source, walked_by
-from materia_nb.engine.limits import count_detour, count_edge, count_exit
+from materia_nb.engine.limits import count_detour, count_edge, count_exit, with_uses
 from materia_nb.engine.routing import (
     NOTHING_APPLIED,
     AdvanceFact,
     Applied,
     Assigned,
-    Choice,
     Decision,
     Event,
     Step,
-    choose_edge,
-    choose_exit,
     decision_of,
-    matches,
     stop_cast,
 )
 from materia_nb.engine.rules import Rules, SocketRules
@@ -166,7 +163,7 @@ def _assign(
         value = source(text)(draft, visit.item, reading.value)
         done.append(Assigned(target, text, value is not MISSING))
         if value is not MISSING:
-            draft.data = set_path(draft.data, list(segments), value)
+            draft.data = set_path(draft.data, segments, value)
     return tuple(done), None
 
 
@@ -279,12 +276,12 @@ def _choose(rules: Rules, here: SocketRules, draft: Draft, visit: Visit, pending
     if pending.target is not None or back:
         draft.detours = draft.detours[:-1]
     if pending.target is not None:
-        return Choice(pending.target, "person", ())
+        return Choice(pending.target, "person")
     if back:
-        return Choice(back[0], "return", ())
+        return Choice(back[0], "return")
     if pending.exhausted:
-        return choose_exit(here.exits, pending.satisfied)
-    return choose_edge(rules, here, draft, visit, pending.satisfied)
+        return here.leaves[pending.satisfied]
+    return with_uses(rules, here, draft, visit, here.goes[pending.satisfied])
 
 
 def start_detour(

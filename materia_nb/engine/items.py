@@ -138,7 +138,9 @@ def begin_item(walk: Walk, read: Source, draft: Draft) -> Item | None:
     The items that its list is read through stay shown (R34); any other that was shown is so no longer.
     """
     iterator = walk.iterator
-    kept = draft.shown[: _outer_count(walk, draft.shown)] if draft.shown else ()
+    shown = draft.shown
+    alone = len(shown) == 1 and shown[0].walk is walk
+    kept = shown[: _outer_count(walk, shown)] if shown and not alone else ()
     at = draft.at.item if draft.at else None
     cursor = draft.cursors.get(iterator.cursor)
     outer: tuple[Place, ...] = ()
@@ -174,7 +176,7 @@ def _still_shown(draft: Draft, last: Shown, items: list[JSON], index: int, outer
     if position != index or within != outer or index >= len(items) or items[index] is not value:
         return False
     for path in last.walk.paths:
-        shown = data.get(path[0], MISSING) if len(path) == 1 else get_path(data, list(path))
+        shown = data.get(path[0], MISSING) if len(path) == 1 else get_path(data, path)
         if shown is not value:
             return False
     return True
@@ -260,8 +262,8 @@ def show_only(draft: Draft, kept: tuple[Shown, ...] = ()) -> None:
     if kept:  # an inner item has taken over ``item`` and its like
         walk, item, _ = kept[-1]
         for path in walk.paths:
-            if get_path(data, list(path)) is MISSING:
-                data = set_path(data, list(path), item.value)
+            if get_path(data, path) is MISSING:
+                data = set_path(data, path, item.value)
     draft.data, draft.shown = data, kept
 
 
@@ -279,10 +281,10 @@ def _without(data: Mapping[str, JSON], gone: tuple[Shown, ...]) -> Mapping[str, 
             if len(path) == 1:
                 trimmed.pop(path[0], None)
             else:
-                trimmed = remove_path(trimmed, list(path))
+                trimmed = remove_path(trimmed, path)
         for path in reversed(made):
-            if get_path(trimmed, list(path)) == {}:
-                trimmed = remove_path(trimmed, list(path))
+            if get_path(trimmed, path) == {}:
+                trimmed = remove_path(trimmed, path)
     return trimmed
 
 
@@ -295,8 +297,8 @@ def show(draft: Draft, walk: Walk, item: Item) -> None:
             data[path[0]] = item.value
             continue
         parents = [path[:length] for length in range(1, len(path))]
-        made += [parent for parent in parents if not isinstance(get_path(data, list(parent)), dict)]
-        data = set_path(data, list(path), item.value)
+        made += [parent for parent in parents if not isinstance(get_path(data, parent), dict)]
+        data = set_path(data, path, item.value)
     draft.data, draft.shown = data, (*draft.shown, Shown(walk, item, tuple(made)))
 
 

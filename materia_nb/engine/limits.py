@@ -5,9 +5,11 @@ What reviving granted on top stands in ``CastState.extra``, under keys that are 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
-from materia_nb.engine.rules import Rules
+from materia_nb.engine.choosing import Choice, Look
+from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
     NEW_ITEM,
     CastState,
@@ -82,6 +84,25 @@ def edge_use(rules: Rules, state: View, visit: Visit, edge: Edge) -> tuple[int, 
     if state.extra:
         limit += state.extra.get(("edge", *edge_id, item.id if item else None), 0)
     return used, limit
+
+
+def with_uses(rules: Rules, here: SocketRules, state: View, visit: Visit, choice: Choice) -> Choice:
+    """Return the choice of an edge with how often each edge that was looked at was used, and its limit."""
+    if visit.item is not None and not here.bounded:
+        return choice  # nothing is counted
+    used, limit, looks = 0, None, []
+    for look, edge in zip(choice.looks, here.socket.edges, strict=False):
+        used, limit = edge_use(rules, state, visit, edge)
+        looks.append(_used(look, used, limit))
+    if choice.edge is None:
+        return choice._replace(looks=tuple(looks))
+    return choice._replace(looks=tuple(looks), used=used, limit=limit)  # the last one is that edge
+
+
+@lru_cache(maxsize=4096)
+def _used(look: Look, used: int, limit: int | None) -> Look:
+    """Return one record for all looks that are alike, since every step keeps its own."""
+    return look._replace(used=used, limit=limit)
 
 
 def count_edge(

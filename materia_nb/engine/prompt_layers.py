@@ -194,7 +194,7 @@ class CastLayer(NamedTuple):
             return []
         data: JSON = dict(without_item(self.data, self.shown))
         for path in told:
-            data = remove_path(data, list(path))
+            data = remove_path(data, path)
         return [f"The state so far, as JSON:\n{state_json(data, most)}"] if data else []
 
     def _output(self, most: int) -> list[str]:

@@ -1,49 +1,25 @@
-"""What every transition gives: the next state, events and the decision; and choosing where to go next (R3, R16, R18, R21)."""
+"""What every transition gives: the next state, events and the decision."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
-from materia_nb.engine.limits import edge_use
+from materia_nb.engine.choosing import By, Look
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.rules import Rules, SocketRules
+from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import (
     CastState,
     Draft,
     Failure,
     ItemId,
-    View,
     Visit,
 )
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import Issue, Reading
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.graph import END, Edge, ExitRoute
-from materia_nb.loadout.vocabulary import Said, described, said_words
-
-
-class Look(NamedTuple):
-    """One edge or exit route that was looked at, in order, and whether it matched."""
-
-    kind: Literal["edge", "exit"]
-    when: str
-    to: str
-    matched: bool
-    place: int | None = None
-    route: str | None = None
-    used: int | None = None
-    limit: int | None = None
-
-    def reason(self, satisfied: Said) -> str:
-        """Say in words why it matched or not, for an output that said ``satisfied``."""
-        condition = described(self.when)
-        if not condition.whatever:
-            return f"the output says {said_words(satisfied)}; {self.when} needs {condition.asked}"
-        if self.matched:
-            return f"{self.when} matches"
-        return f"{self.when} would match, but a guarded exit goes first"
+from materia_nb.loadout.vocabulary import Said
 
 
 class AdvanceFact(NamedTuple):
@@ -95,26 +71,6 @@ class Passed(NamedTuple):
     def empty(self) -> bool:
         """Whether nothing of the list had been worked on: there was nothing in it."""
         return self.cursor == 0
-
-
-By: TypeAlias = Literal[
-    "edge",
-    "exit",
-    "implied end",
-    "empty loop",
-    "repair",
-    "draft",
-    "finalize",
-    "failure",
-    "budget",
-    "reissue",
-    "pause",
-    "escalate",
-    "detour",
-    "return",
-    "person",
-]
-"""What chose the target of a step."""
 
 
 class Decision(NamedTuple):
@@ -311,52 +267,3 @@ def telling(step: Step, process: str) -> Step:
             event._replace(data={**event.data, **added.get(event.type, {})}) for event in step.events
         ),
     )
-
-
-class Choice(NamedTuple):
-    """The target, what chose it, everything that was looked at, and the edge if it was one, with its use and limit."""
-
-    target: str
-    by: By
-    looks: tuple[Look, ...]
-    edge: Edge | None = None
-    route: ExitRoute | None = None
-    used: int = 0
-    limit: int | None = None
-
-
-def matches(when: str, satisfied: Said) -> bool:
-    """Whether a canonical condition holds for what the output said (R3)."""
-    return described(when).holds(satisfied)
-
-
-def choose_exit(routes: tuple[ExitRoute, ...], satisfied: Said) -> Choice:
-    """Leave an exhausted loop: the guarded route that fits, then ``always``, then the end (R16)."""
-    fitting = [route for route in routes if matches(route.condition, satisfied)]
-    guarded = [route for route in fitting if not described(route.condition).whatever]
-    taken = next(iter(guarded or fitting), None)
-    looks = tuple(
-        Look("exit", route.condition, route.target, route is taken, route=route.edge_id) for route in routes
-    )
-    if taken is None:
-        return Choice(END, "implied end", looks)
-    return Choice(taken.target, "exit", looks, route=taken)
-
-
-def choose_edge(rules: Rules, here: SocketRules, state: View, visit: Visit, satisfied: Said) -> Choice:
-    """Take the first edge that matches, else the implied end (R3)."""
-    looks: list[Look] = []
-    counts = visit.item is None
-    for edge, needs in here.edges:
-        taken = satisfied in needs
-        used, limit = edge_use(rules, state, visit, edge) if counts or edge.max_traversals else (0, None)
-        looks.append(_look(edge.when, edge.to, taken, edge.place, used, limit))
-        if taken:
-            return Choice(edge.to, "edge", tuple(looks), edge, used=used, limit=limit)
-    return Choice(END, "implied end", tuple(looks))
-
-
-@lru_cache(maxsize=4096)
-def _look(when: str, to: str, taken: bool, place: int, used: int, limit: int | None) -> Look:
-    """Return the record of one look at an edge: one for all that are alike, since every step keeps its own."""
-    return Look("edge", when, to, taken, place, None, used, limit)

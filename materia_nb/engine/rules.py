@@ -6,6 +6,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Final
 
+from materia_nb.engine.choosing import Choices, edge_choices, exit_choices
 from materia_nb.engine.items import Source, Template, source, template, walk_of
 from materia_nb.engine.prompt_layers import Placed, placed
 from materia_nb.engine.state import Mode, Walk
@@ -21,8 +22,8 @@ from materia_nb.handoff.capabilities import (
     TellsTheTask,
 )
 from materia_nb.jsonvalue import JSON, split_path
-from materia_nb.loadout.graph import Edge, ExitRoute, Graph, Socket
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Said, described
+from materia_nb.loadout.graph import ExitRoute, Graph, Socket
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF
 
 ASKED_LATER: Final = "Do the work now, and answer in whatever form suits it. When you have answered, you are asked to hand it over."
 """What an agent is told whose handoff is asked for in a turn of its own."""
@@ -44,8 +45,9 @@ class SocketRules:
         ask: what must be returned, in words.
         ask_at_work: the same for a turn of ``works``: what must be returned, or that it is asked for later.
         assign: target, its segments, and source of each assignment.
-        edges: each edge with what an output may have said for it to be taken (R3).
         exits: the loop exits that leave from it, in order.
+        goes: which edge is taken for what an output says (R3), and ``leaves`` which exit of an exhausted loop (R16).
+        bounded: whether an edge has ``maxTraversals``.
         consumer_cursors: the cursors of the loops that walk what it generates.
         about: the fields that say in an event which socket is meant.
         schema: what its answer must fit; None where that is no single JSON object.
@@ -67,8 +69,10 @@ class SocketRules:
     ask: str
     ask_at_work: str
     assign: tuple[tuple[str, tuple[str, ...], str], ...]
-    edges: tuple[tuple[Edge, tuple[Said, ...]], ...]
     exits: tuple[ExitRoute, ...]
+    goes: Choices
+    leaves: Choices
+    bounded: bool
     consumer_cursors: tuple[str, ...]
     about: dict[str, JSON]
     wants: dict[str, JSON] | None
@@ -84,7 +88,10 @@ class SocketRules:
 
 
 class Rules:
-    """What a cast runs by. Immutable once made; a running cast keeps the one that it started with."""
+    """What a cast runs by. Immutable once made; a running cast keeps the one that it started with.
+
+    ``nests`` says whether an assignment can put a part of the state into itself, so that it nests ever deeper.
+    """
 
     def __init__(self, graph: Graph, session: str = "") -> None:
         """Work out the rules of every socket of ``graph``; ``session`` is what agents are told as the id of the cast."""
@@ -92,6 +99,9 @@ class Rules:
         self.session = session
         self.sockets = {socket.id: _socket_rules(graph, socket) for socket in graph.sockets.values()}
         self.trail = max(TRAIL, len(self.sockets)) + 1
+        self.nests = any(
+            not text.startswith("$") for here in self.sockets.values() for _, _, text in here.assign
+        )
 
     def in_session(self, session: str) -> Rules:
         """Return the same rules for a cast of that id."""
@@ -126,6 +136,7 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
     ask = "" if socket.is_utility else spoken.ask(wanted)
     loops = graph.loops
     works: frozenset[Mode] = frozenset(("work", "resume") if socket.finalize else ())
+    exits = tuple(route for loop in socket.loops for route in loops[loop].routes if route.source == socket.id)
     consuming = [
         iterator for loop in graph.consumers.get(socket.id, ()) if (iterator := loops[loop].iterator)
     ]
@@ -142,10 +153,10 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         ask=ask,
         ask_at_work=ASKED_LATER if socket.finalize else ask,
         assign=tuple((target, tuple(split_path(target)), text) for target, text in socket.assign),
-        edges=tuple((edge, described(edge.when).needs) for edge in socket.edges),
-        exits=tuple(
-            route for loop in socket.loops for route in loops[loop].routes if route.source == socket.id
-        ),
+        exits=exits,
+        goes=edge_choices(socket.edges),
+        leaves=exit_choices(exits),
+        bounded=any(edge.max_traversals is not None for edge in socket.edges),
         consumer_cursors=tuple(iterator.cursor for iterator in consuming),
         wants=dict(wanted.describe()) or None,
         schema=spoken.schema(wanted) if isinstance(spoken, HasSchema) and not socket.is_utility else None,

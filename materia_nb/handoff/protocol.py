@@ -443,5 +443,5 @@ def _leaves(value: JSON, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def _at(value: JSON, path: tuple[str, ...]) -> JSON:
-    found = get_path(value, list(path))
+    found = get_path(value, path)
     return None if found is MISSING else found

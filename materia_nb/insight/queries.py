@@ -208,13 +208,13 @@ def _edits(edits: Sequence[Edit]) -> Iterator[tuple[Edit, Data, Data]]:
         yield edit, edit.before.data, edit.after.data
 
 
-def _by_step(step: StepRecord, segments: list[str], was: JSON, now: JSON) -> Blamed:
+def _by_step(step: StepRecord, segments: Sequence[str], was: JSON, now: JSON) -> Blamed:
     rule, source = _rule(step, segments, now)
     corrected = bool(step.turns) and step.turns[-1].mode == "correction"
     return Blamed(step.number, step.socket, step.item_key, rule, source, was, now, corrected)
 
 
-def _rule(step: StepRecord, segments: list[str], now: JSON) -> tuple[Rule, str | None]:
+def _rule(step: StepRecord, segments: Sequence[str], now: JSON) -> tuple[Rule, str | None]:
     """Find what in a step set a value: its last assignment that reaches it, else its answer, else its item."""
     assigned = step.decision.assigned if step.decision else ()
     for one in reversed(assigned):
@@ -235,7 +235,7 @@ def _rule(step: StepRecord, segments: list[str], now: JSON) -> tuple[Rule, str |
     return ("R12", None) if step.decision is None else ("R10", None)
 
 
-def _at(source: str, rest: list[str]) -> str:
+def _at(source: str, rest: Sequence[str]) -> str:
     return source + "".join(f"[{one}]" if one.isdigit() else f".{one}" for one in rest)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
-from materia_nb.engine.routing import Decision, Look
+from materia_nb.engine.choosing import Look
+from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord
 from materia_nb.engine.state import Usage

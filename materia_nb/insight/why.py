@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from materia_nb.engine.choosing import Look, matches
 from materia_nb.engine.entering import enter
-from materia_nb.engine.routing import AdvanceFact, Decision, Look, Passed, choose_exit, matches
+from materia_nb.engine.routing import AdvanceFact, Decision, Passed
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import CastState, Failure
 from materia_nb.errors import MateriaError, counted, did_you_mean
@@ -193,8 +194,8 @@ def _otherwise(rules: Rules, decision: Decision) -> list[str]:
 
 def _target_if(here: SocketRules, fact: AdvanceFact | None, said: Said) -> str:
     if fact is not None and matches(fact.when, said) and fact.before + 1 >= fact.length:
-        return choose_exit(here.exits, said).target
-    return next((edge.to for edge in here.socket.edges if matches(edge.when, said)), END)
+        return here.leaves[said].target
+    return here.goes[said].target
 
 
 def _all_looks(rules: Rules, decision: Decision) -> tuple[Look, ...]:

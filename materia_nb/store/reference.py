@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from materia_nb.engine import entering, outputs
+from materia_nb.engine.choosing import Look
 from materia_nb.engine.events import SocketStart
 from materia_nb.engine.prompt import Prompt
-from materia_nb.engine.routing import Decision, Look, Step
+from materia_nb.engine.routing import Decision, Step
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
 from materia_nb.engine.state import CastState, Item, Visit
