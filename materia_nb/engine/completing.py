@@ -15,7 +15,7 @@ from materia_nb.engine.routing import (
     Applied,
     Assigned,
     Decision,
-    Event,
+    EventDraft,
     Step,
     decision_of,
     stop_cast,
@@ -26,7 +26,7 @@ from materia_nb.engine.state import (
     Failure,
     Item,
     ItemId,
-    Pending,
+    Unrouted,
     Visit,
 )
 from materia_nb.handoff.protocol import Issue, Reading
@@ -67,15 +67,15 @@ def complete(
     told = _told(draft, visit, reading) if reading.events else ()
     if failure:
         decision = decision_of(visit, "failure", None, reading, Applied(assigned, None, warnings))
-        refused = Event("socket_refused", visit, {"visit": visit.visit})
+        refused = EventDraft("socket_refused", visit, {"visit": visit.visit})
         return stop_cast(draft, failure, visit, reading, decision, first=refused, more=told)
     advanced = fact = None
     if here.socket.advance is not None:
         fact = _advance(here, here.socket.advance, draft, visit.item, reading.satisfied)
         advanced = _advanced(fact, draft, visit.item)
     parsed = here.wanted.parse == "json"
-    completed = Event("socket_complete", visit, {"visit": visit.visit, "parsed": parsed})
-    pending = Pending(
+    completed = EventDraft("socket_complete", visit, {"visit": visit.visit, "parsed": parsed})
+    unrouted = Unrouted(
         reading.satisfied,
         draft.last_output or "",
         reading.context,
@@ -85,23 +85,23 @@ def complete(
         detour,
     )
     applied = Applied(assigned, fact, warnings) if assigned or fact or warnings else NOTHING_APPLIED
-    events: tuple[Event, ...] = (completed, *told)
+    events: tuple[EventDraft, ...] = (completed, *told)
     if draft.budget.max_tokens is not None:
         warned, over = _check_budget(draft, visit, draft.budget.max_tokens)
         events += warned
         if over:
-            draft.pending = pending
+            draft.unrouted = unrouted
             decision = decision_of(visit, "budget", None, reading, applied)
             return stop_cast(draft, over, visit, reading, decision, more=events)
-    return route(rules, here, draft, visit, pending, events=events, reading=reading, applied=applied)
+    return route(rules, here, draft, visit, unrouted, events=events, reading=reading, applied=applied)
 
 
-def _told(draft: Draft, visit: Visit, reading: Reading) -> tuple[Event, ...]:
+def _told(draft: Draft, visit: Visit, reading: Reading) -> tuple[EventDraft, ...]:
     """Number what the output tells beside its handoff (R39)."""
     before = draft.told
     draft.told += len(reading.events)
     return tuple(
-        Event("materia_event", visit, {"visit": visit.visit, "sequence": number, "event": dict(event)})
+        EventDraft("materia_event", visit, {"visit": visit.visit, "sequence": number, "event": dict(event)})
         for number, event in enumerate(reading.events, start=before + 1)
     )
 
@@ -198,7 +198,7 @@ def _advanced(fact: AdvanceFact, draft: Draft, item: Item | None) -> ItemId | No
     return next(outer, (fact.cursor, fact.before, ()))
 
 
-def _check_budget(draft: Draft, visit: Visit, most: int) -> tuple[tuple[Event, ...], Failure | None]:
+def _check_budget(draft: Draft, visit: Visit, most: int) -> tuple[tuple[EventDraft, ...], Failure | None]:
     """Warn once, and stop at the maximum; the step's own changes are kept (R20)."""
     used = draft.usage.tokens
     facts = {"tokens": used, "max_tokens": most}
@@ -209,10 +209,10 @@ def _check_budget(draft: Draft, visit: Visit, most: int) -> tuple[tuple[Event, .
             visit.socket,
             "raise the budget of this cast (budget N), then revive it",
         )
-        return (Event("budget_limit", None, facts),), failure
+        return (EventDraft("budget_limit", None, facts),), failure
     if not draft.warned and used * 100 >= most * draft.budget.warn_at_percent:
         draft.warned = True
-        return (Event("budget_warning", None, facts),), None
+        return (EventDraft("budget_warning", None, facts),), None
     return (), None
 
 
@@ -221,26 +221,26 @@ def route(
     here: SocketRules,
     draft: Draft,
     visit: Visit,
-    pending: Pending,
+    unrouted: Unrouted,
     *,
-    events: tuple[Event, ...],
+    events: tuple[EventDraft, ...],
     reading: Reading | None = None,
     applied: Applied = NOTHING_APPLIED,
 ) -> Step:
     """Choose the target and keep the books: follow-up, edge counts, the record of an item that is done."""
     item = visit.item
     item_id = item.id if item else None
-    choice = _choose(rules, here, draft, visit, pending)
+    choice = _choose(rules, here, draft, visit, unrouted)
     reworked = choice.edge is not None and choice.edge.when in SENDING_BACK
     failure = None
     if choice.edge is not None:
         failure = count_edge(rules, draft, visit, choice.edge, choice.used, choice.limit)
     elif choice.route is not None:
         failure = count_exit(rules, draft, visit, choice.route)
-    done = pending.advanced
+    done = unrouted.advanced
     if reworked and (item is None or item_id != done):
         draft.follow_up = prompt_layers.capture(
-            draft.follow_up, here.socket, choice.target, item, pending.context, pending.text
+            draft.follow_up, here.socket, choice.target, item, unrouted.context, unrouted.text
         )
     if not reworked and draft.follow_up:
         draft.follow_up = prompt_layers.without_target(draft.follow_up, visit.socket)
@@ -248,7 +248,7 @@ def route(
         if draft.follow_up:
             draft.follow_up = prompt_layers.without_entries_of(draft.follow_up, done)
         draft.items = {key: record for key, record in draft.items.items() if not lies_in(key, done)}
-    draft.pending = None
+    draft.unrouted = None
     decision = decision_of(
         visit,
         choice.by,
@@ -257,31 +257,31 @@ def route(
         applied,
         choice.looks,
         done=item is not None and item_id == done,
-        exhausted=pending.exhausted,
+        exhausted=unrouted.exhausted,
     )
     if reading is None:  # the output came before the budget stopped the cast
-        decision = decision._replace(satisfied=pending.satisfied)
+        decision = decision._replace(satisfied=unrouted.satisfied)
     if failure:
         return stop_cast(draft, failure, visit, reading, decision._replace(by="failure"), more=events)
-    if pending.detour is not None:
-        decision = decision._replace(by="detour", target=pending.detour)
+    if unrouted.detour is not None:
+        decision = decision._replace(by="detour", target=unrouted.detour)
         return start_detour(rules, draft, visit, choice.target, decision, events=events, reading=reading)
     draft.status, draft.next = "ready", choice.target
     return Step(draft.done(), events, decision, None, reading)
 
 
-def _choose(rules: Rules, here: SocketRules, draft: Draft, visit: Visit, pending: Pending) -> Choice:
+def _choose(rules: Rules, here: SocketRules, draft: Draft, visit: Visit, unrouted: Unrouted) -> Choice:
     """Choose the target: a person's word, the way back from a detour, an exit, an edge."""
     back = draft.detours[-1:]
-    if pending.target is not None or back:
+    if unrouted.target is not None or back:
         draft.detours = draft.detours[:-1]
-    if pending.target is not None:
-        return Choice(pending.target, "person")
+    if unrouted.target is not None:
+        return Choice(unrouted.target, "person")
     if back:
         return Choice(back[0], "return")
-    if pending.exhausted:
-        return here.leaves[pending.satisfied]
-    return with_uses(rules, here, draft, visit, here.goes[pending.satisfied])
+    if unrouted.exhausted:
+        return here.leaves[unrouted.satisfied]
+    return with_uses(rules, here, draft, visit, here.goes[unrouted.satisfied])
 
 
 def start_detour(
@@ -291,7 +291,7 @@ def start_detour(
     back: str,
     decision: Decision,
     *,
-    events: tuple[Event, ...],
+    events: tuple[EventDraft, ...],
     reading: Reading | None,
 ) -> Step:
     """Go to the target of ``decision`` and, when that socket is completed, come back to ``back``.

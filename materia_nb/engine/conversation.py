@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from materia_nb.engine.routing import Event
+from materia_nb.engine.routing import EventDraft
 from materia_nb.jsonvalue import JSON
 
 Role: TypeAlias = Literal["user", "assistant"]
@@ -80,7 +80,7 @@ class MateriaEvent:
     payload: JSON = None
 
 
-def told_events(events: Sequence[Event], step: int, ts: int) -> tuple[MateriaEvent, ...]:
+def told_events(events: Sequence[EventDraft], step: int, ts: int) -> tuple[MateriaEvent, ...]:
     """Return the ``materia_event`` events among those of a transition, as records."""
     found = []
     for event in events:

@@ -522,7 +522,7 @@ def _told(rules: Rules, step: Step, ts: int, hint: str | None = None) -> tuple[e
     return tuple(events)
 
 
-def _event_of(rules: Rules, told: routing.Event, ts: int, **more: Any) -> ev.Event:
+def _event_of(rules: Rules, told: routing.EventDraft, ts: int, **more: Any) -> ev.Event:
     """Return an event that a transition told, with its time and ``more`` fields."""
     event = ev.EVENTS[told.type]
     if told.visit is None:

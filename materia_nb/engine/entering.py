@@ -12,7 +12,7 @@ from materia_nb.engine.prompt import Layer, Prompt, work_prompt
 from materia_nb.engine.prompt_layers import CastLayer
 from materia_nb.engine.routing import (
     Decision,
-    Event,
+    EventDraft,
     Passed,
     Step,
     stop_cast,
@@ -163,7 +163,7 @@ def _ended(draft: Draft, passed: list[Passed]) -> Step:
     decision = _passed_over(draft.steps, passed, END) if passed else None
     show_only(draft)
     draft.status, draft.next = "complete", None
-    return Step(draft.done(), (Event("cast_end", None, {"ok": True}),), decision)
+    return Step(draft.done(), (EventDraft("cast_end", None, {"ok": True}),), decision)
 
 
 def _passed_over(step: int, passed: list[Passed], target: str) -> Decision:
@@ -195,7 +195,7 @@ def _visit(
     if not here.socket.is_utility:
         # what cannot be written into a prompt is refused before anybody is asked
         prompt = EntryPrompt(rules, before)
-    started = Event("socket_start", visit, {"visit": number, "step": step})
+    started = EventDraft("socket_start", visit, {"visit": number, "step": step})
     return Step(state, (started,), _passed_over(step, passed, socket) if passed else None, prompt)
 
 

@@ -13,7 +13,7 @@ from materia_nb.engine.prompt import Prompt, final_prompt, handoff_prompt, repai
 from materia_nb.engine.prompt_layers import cut
 from materia_nb.engine.routing import (
     CORRECT_THE_UTILITY,
-    Event,
+    EventDraft,
     Step,
     decision_of,
     stop_cast,
@@ -44,7 +44,7 @@ def held(draft: Draft, visit: Visit, text: str, reading: Reading) -> Step:
     action: Literal["pause", "escalate"] = "pause" if reading.action == "pause" else "escalate"
     draft.status, draft.at = "held", visit
     draft.hold = Hold(action, reading.reason, reading.needs, text, reading)
-    event = Event(
+    event = EventDraft(
         "socket_held",
         visit,
         {
@@ -61,7 +61,7 @@ def continued(here: SocketRules, draft: Draft, visit: Visit, reading: Reading, p
     """Ask the agent that is still at work once more, in the same conversation."""
     visit = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, memory=reading.memory)
     draft.at = visit
-    event = Event("socket_continued", visit, {"visit": visit.visit, "reason": reading.reason})
+    event = EventDraft("socket_continued", visit, {"visit": visit.visit, "reason": reading.reason})
     asked = resume_prompt(
         prompt, "\n".join([GO_ON, *([reading.reason] if reading.reason else [])]), here.ask_at_work
     )
@@ -77,7 +77,7 @@ def detoured(
         return complete(rules, here, draft, visit, text, reading, detour=target)
     apply_output(here, draft, text, reading)
     decision = decision_of(visit, "detour", target, reading)
-    completed = Event(
+    completed = EventDraft(
         "socket_complete",
         visit,
         {"visit": visit.visit, "parsed": True, "detour": target},
@@ -221,7 +221,7 @@ def _read(rules: Rules, here: SocketRules, state: View, visit: Visit, text: str)
 def _drafted(draft: Draft, visit: Visit) -> Step:
     visit = visit._replace(drafts=visit.drafts + 1, turn=visit.turn + 1)
     draft.at = visit
-    event = Event(
+    event = EventDraft(
         "socket_refinement",
         visit,
         {"visit": visit.visit, "refinement_turn": visit.drafts},
@@ -231,7 +231,7 @@ def _drafted(draft: Draft, visit: Visit) -> Step:
 
 def _worked(here: SocketRules, draft: Draft, visit: Visit, prompt: Prompt) -> Step:
     """The work is done; now the same agent is asked to hand it over."""
-    worked = Event("socket_worked", visit, {"visit": visit.visit})
+    worked = EventDraft("socket_worked", visit, {"visit": visit.visit})
     visit = visit._replace(mode="final", turn=visit.turn + 1)
     draft.at = visit
     decision = decision_of(visit, "finalize", visit.socket)
@@ -266,7 +266,7 @@ def _refused(
     prompt: Prompt | None,
 ) -> Step:
     told = "; ".join(cut(f"{issue.path}: {issue.message}", 300) for issue in reading.issues[:8])
-    refused = Event("socket_refused", visit, {"visit": visit.visit})
+    refused = EventDraft("socket_refused", visit, {"visit": visit.visit})
     if here.socket.is_utility:
         failure = Failure(
             "invalid_output",
@@ -287,7 +287,7 @@ def _refused(
             "recast to ask again, revive for another repair turn, or correct the answer yourself",
             refused=(reading.issues, text),
         )
-        exhausted = Event(
+        exhausted = EventDraft(
             "same_socket_recovery_exhausted",
             visit,
             {"visit": visit.visit, "error": told, "attempt": visit.repairs},
@@ -307,8 +307,8 @@ def _refused(
     return Step(
         draft.done(),
         (
-            Event("same_socket_recovery_start", visit, {**facts, "error": told}),
-            Event("same_socket_recovery_retry", visit, facts),
+            EventDraft("same_socket_recovery_start", visit, {**facts, "error": told}),
+            EventDraft("same_socket_recovery_retry", visit, facts),
         ),
         decision_of(visit, "repair", visit.socket, reading),
         repair_prompt(before, here.ask, reading.issues, text),

@@ -7,13 +7,13 @@ from dataclasses import replace
 from materia_nb.engine.completing import route
 from materia_nb.engine.entering import first_prompt
 from materia_nb.engine.prompt import repair_again, repair_prompt
-from materia_nb.engine.routing import Event, Step, stop_cast, waiting_visit
+from materia_nb.engine.routing import EventDraft, Step, stop_cast, waiting_visit
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
     CastState,
     Draft,
     Failure,
-    Pending,
+    Unrouted,
     Usage,
     Visit,
 )
@@ -36,7 +36,7 @@ def abort(state: CastState, reason: str) -> Step:
     )
     at = state.at and state.at._replace(grant=None)  # consent to a command is taken back with it
     stopped = state._replace(status="aborted", failure=failure, hold=None, at=at)
-    return Step(stopped, (Event("cast_end", None, {"ok": False, "error": reason, "kind": "aborted"}),))
+    return Step(stopped, (EventDraft("cast_end", None, {"ok": False, "error": reason, "kind": "aborted"}),))
 
 
 def recast(rules: Rules, state: CastState) -> Step:
@@ -46,13 +46,13 @@ def recast(rules: Rules, state: CastState) -> Step:
     """
     _needs_stopped(state)
     visit = state.at
-    if visit is None or state.next is not None or state.pending or (state.failure and state.failure.blocked):
+    if visit is None or state.next is not None or state.unrouted or (state.failure and state.failure.blocked):
         return revive(rules, state)
     here = rules.sockets[visit.socket]
     visit = visit._replace(
         mode=here.first_mode, turn=visit.turn + 1, repairs=0, drafts=0, memory=None, grant=None, changed=()
     )
-    return waiting_again(rules, here, state, visit, Event("cast_recast", visit, {}))
+    return waiting_again(rules, here, state, visit, EventDraft("cast_recast", visit, {}))
 
 
 def resend(rules: Rules, state: CastState) -> Step:
@@ -70,7 +70,7 @@ def resend(rules: Rules, state: CastState) -> Step:
             hint="recast runs the socket once more, revive grants an exhausted limit",
             kind="nothing_to_send",
         )
-    event = Event("turn_resent", visit, {})
+    event = EventDraft("turn_resent", visit, {})
     return Step(state._replace(status="waiting", failure=None), (event,))
 
 
@@ -91,7 +91,7 @@ def revive(rules: Rules, state: CastState) -> Step:
         )
     kind = failure.kind if failure else "passive"
     here = rules.sockets[visit.socket] if visit else None
-    event = Event("cast_revive", visit, {"kind": kind})
+    event = EventDraft("cast_revive", visit, {"kind": kind})
     if failure and failure.blocked:
         extra = state.extra
         if failure.allow:
@@ -103,8 +103,8 @@ def revive(rules: Rules, state: CastState) -> Step:
         return Step(
             state._replace(status="ready", next=state.next or rules.graph.entry, failure=None), (event,)
         )
-    if state.pending:
-        return _revive_budget(rules, here, state, visit, state.pending, event)
+    if state.unrouted:
+        return _revive_budget(rules, here, state, visit, state.unrouted, event)
     if kind == "repair_exhausted":
         turn = ("repair", visit.step)
         state = state._replace(extra={**state.extra, turn: state.extra.get(turn, 0) + 1})
@@ -124,14 +124,14 @@ def revive(rules: Rules, state: CastState) -> Step:
     return again
 
 
-def waiting_again(rules: Rules, here: SocketRules, state: CastState, visit: Visit, event: Event) -> Step:
+def waiting_again(rules: Rules, here: SocketRules, state: CastState, visit: Visit, event: EventDraft) -> Step:
     """Let ``visit`` wait for an output once more, from its first prompt."""
     prompt = None if here.socket.is_utility else first_prompt(rules, here, state, visit)
     return Step(state._replace(status="waiting", failure=None, hold=None, at=visit), (event,), None, prompt)
 
 
 def _revive_budget(
-    rules: Rules, here: SocketRules, state: CastState, visit: Visit, pending: Pending, event: Event
+    rules: Rules, here: SocketRules, state: CastState, visit: Visit, unrouted: Unrouted, event: EventDraft
 ) -> Step:
     most = state.budget.max_tokens
     if most is not None and state.usage.tokens >= most:
@@ -142,7 +142,7 @@ def _revive_budget(
         )
     draft = Draft(state)
     draft.failure = None
-    return route(rules, here, draft, visit, pending, events=(event,))
+    return route(rules, here, draft, visit, unrouted, events=(event,))
 
 
 def set_budget(state: CastState, max_tokens: int | None) -> CastState:

@@ -166,7 +166,7 @@ CORRECT_THE_UTILITY: Final = "correct the utility, then recast; the cast keeps i
 """What to do about a utility that failed."""
 
 
-class Event(NamedTuple):
+class EventDraft(NamedTuple):
     """Something that happened: the type and the fields of one of :mod:`materia_nb.engine.events`, still without a time.
 
     ``visit`` is the one that it is about, None for the cast as a whole.
@@ -181,7 +181,7 @@ class Step(NamedTuple):
     """What a transition gives. ``prompt`` is set when an agent is to answer, ``reading`` when an output was read."""
 
     state: CastState
-    events: tuple[Event, ...] = ()
+    events: tuple[EventDraft, ...] = ()
     decision: Decision | None = None
     prompt: Prompt | None = None
     reading: Reading | None = None
@@ -194,8 +194,8 @@ def stop_cast(
     reading: Reading | None = None,
     decision: Decision | None = None,
     *,
-    first: Event | None = None,
-    more: tuple[Event, ...] = (),
+    first: EventDraft | None = None,
+    more: tuple[EventDraft, ...] = (),
 ) -> Step:
     """Fail the cast; ``first`` and ``more`` are the events before its end."""
     decision = decision or decision_of(visit or draft.at, "failure", None, reading)
@@ -203,7 +203,7 @@ def stop_cast(
     data: dict[str, JSON] = {"ok": False, "error": failure.message, "kind": failure.kind}
     if failure.socket:
         data["socket"] = failure.socket
-    events = (*((first,) if first else ()), *more, Event("cast_end", None, data))
+    events = (*((first,) if first else ()), *more, EventDraft("cast_end", None, data))
     return Step(draft.done(), events, decision._replace(failure=failure), None, reading)
 
 

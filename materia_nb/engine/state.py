@@ -158,8 +158,8 @@ class Usage(NamedTuple):
         return Usage(self.input + other.input, self.output + other.output, self.cost + other.cost)
 
 
-class Pending(NamedTuple):
-    """A completed socket whose way on has not been chosen, because the budget stopped the cast first.
+class Unrouted(NamedTuple):
+    """A completed socket whose way on is not chosen yet; the state keeps it when the budget stops the cast there.
 
     ``advanced`` is the item that ``advance`` moved on from, None when it did not move; ``target``
     what a person chose, and ``detour`` what the output wants done first.
@@ -235,7 +235,7 @@ class CastState(NamedTuple):
     within: Mapping[str, tuple[Place, ...]] = {}
     trail: tuple[str, ...] = ()
     told: int = 0
-    pending: Pending | None = None
+    unrouted: Unrouted | None = None
     failure: Failure | None = None
     hold: Hold | None = None
     detours: tuple[str, ...] = ()
@@ -291,7 +291,7 @@ class Draft:
     within: Mapping[str, tuple[Place, ...]]
     trail: tuple[str, ...]
     told: int
-    pending: Pending | None
+    unrouted: Unrouted | None
     failure: Failure | None
     hold: Hold | None
     detours: tuple[str, ...]
@@ -325,7 +325,7 @@ class Draft:
             self.within,
             self.trail,
             self.told,
-            self.pending,
+            self.unrouted,
             self.failure,
             self.hold,
             self.detours,

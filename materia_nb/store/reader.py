@@ -256,7 +256,7 @@ class _Reader:
         ):
             failure = state.failure._replace(blocked=None) if state.failure else None
             status = state.status if state.status == "aborted" else "failed"
-            state = state._replace(status=status, next=None, pending=None, failure=failure)
+            state = state._replace(status=status, next=None, unrouted=None, failure=failure)
         elif state.status not in ("failed", "aborted", "held"):
             return
         transition = recovery.recast if isinstance(event, ev.CastRecast) else recovery.revive

@@ -111,7 +111,7 @@ def _traversals(state: CastState, decision: Decision, chosen: Look) -> str | Non
 
 def forced_entry(rules: Rules, state: CastState, socket: str, recorded: SocketStart) -> Step:
     """Enter ``socket`` as the recording did: with its item and its visit number, whatever led there."""
-    state = state._replace(status="ready", next=socket, failure=None, pending=None)
+    state = state._replace(status="ready", next=socket, failure=None, unrouted=None)
     visit, key = recorded.visit, recorded.about.get("itemKey")
     if visit is not None and visit > 0:
         state = state._replace(visits={**state.visits, socket: visit - 1})

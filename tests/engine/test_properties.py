@@ -145,7 +145,7 @@ def test_nothing_lingers_that_grows_with_the_cast(document, seed):
     for _, step in chain(*casts(rules, seed)):
         state = step.state
         assert len(state.items) <= len(state.cursors)
-        if state.pending is None:  # a budget that stops the cast leaves the books open until it is revived
+        if state.unrouted is None:  # a budget that stops the cast leaves the books open until it is revived
             assert all(index >= state.cursors[cursor] or index == 0 for cursor, index, _ in state.items)
         per = Counter((entry.item, entry.target) for entry in state.follow_up)
         assert all(count <= 5 for count in per.values())
