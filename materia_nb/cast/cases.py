@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from materia_nb.cast.own_files import OwnFormat
 from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord
@@ -25,12 +26,12 @@ from materia_nb.insight.sides import Side
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph, load_layers
 from materia_nb.loadout.graph import Budget
-from materia_nb.store.files import disk, read_plain, replace_file
+from materia_nb.store.files import disk, replace_file
 
 FORMAT: Final = "materia-nb case 1"
 SUFFIX: Final = ".materia-case.json"
-LONGEST: Final = 2**28
-"""The longest case that is read, in bytes."""
+_CASE: Final = OwnFormat("case", FORMAT, "cast.export.test(path) writes one")
+_FIELDS: Final = ("config", "loadout", "answers", "expect", "request")
 _SHOWN: Final = 80
 _CHANGES: Final = 8
 
@@ -218,20 +219,12 @@ def read_case(path: Path) -> Case:
     """Read a case.
 
     Raises:
-        MateriaError: it cannot be read, or is none (``bad_case``).
+        MateriaError: it cannot be read (``no_case``), or is none (``bad_case``).
     """
-    try:
-        given = json.loads(read_plain(path, LONGEST))
-    except (OSError, ValueError, RecursionError) as error:
-        raise MateriaError(f"The case cannot be read: {error}.", where=str(path), kind="bad_case") from error
-    fields = {"config", "loadout", "answers", "expect", "request"}
-    if not isinstance(given, dict) or given.get("format") != FORMAT or not fields <= given.keys():
-        raise MateriaError(
-            f"This is no case: its format is not {FORMAT!r}, or a field is missing.",
-            where=str(path),
-            hint="cast.export.test(path) writes one",
-            kind="bad_case",
-        )
+    given = _CASE.read(path)
+    missing = [name for name in _FIELDS if name not in given]
+    if missing:
+        raise _CASE.bad(path, f"it has no {missing[0]!r}")
     return Case(given, path)
 
 

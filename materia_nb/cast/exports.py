@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.agents.interface import Reply, TurnKind, Usage
 from materia_nb.agents.notebook_agents import RecordedAgent, RecordedTurn
+from materia_nb.cast.own_files import OwnFormat
 from materia_nb.cast.runner import Runner
 from materia_nb.engine import events as ev
 from materia_nb.engine.conversation import call_from
@@ -23,7 +24,7 @@ from materia_nb.engine.event_json import from_json
 from materia_nb.errors import MateriaError
 from materia_nb.insight.spans import Span, spans_of
 from materia_nb.jsonvalue import JSON
-from materia_nb.store.files import disk, read_plain, replace_file
+from materia_nb.store.files import disk, replace_file
 from materia_nb.store.journal import Line, read_journal
 from materia_nb.store.rundir import RunDir
 
@@ -113,10 +114,8 @@ def _written(path: str | Path, what: str, text: str) -> Path:
     return target
 
 
-LONGEST: Final = 2**28
-"""The longest recording that is read, in bytes."""
-
 FORMAT: Final = "materia-nb recording 1"
+_RECORDING: Final = OwnFormat("recording", FORMAT, "record FILE writes one of the current cast")
 _META: Final = ("model", "provider", "finish")
 """What is recorded of the things that an agent gives beside an answer; others may hold paths or keys."""
 _KINDS: Final[Mapping[str, TurnKind]] = {
@@ -174,32 +173,21 @@ def read_recording(path: Path) -> RecordedAgent:
     Raises:
         MateriaError: it cannot be read (``no_recording``), or is none (``bad_recording``).
     """
-    try:
-        given = json.loads(read_plain(path, LONGEST))
-    except (OSError, UnicodeEncodeError) as error:
-        raise MateriaError(
-            f"The recording cannot be read: {getattr(error, 'strerror', 'this is no file name')}.",
-            where=str(path),
-            hint="record FILE writes one of the current cast",
-            kind="no_recording",
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise _bad(path, f"it is not JSON ({error})") from error
-    return agent_of(given, path.name, path)
+    return agent_of(_RECORDING.read(path), path.name, path)
 
 
 def agent_of(recording: JSON, name: str, where: Path | str = "") -> RecordedAgent:
     """Make an agent that answers as a recording says; ``name`` is what it is called where it is shown."""
-    if not isinstance(recording, dict) or recording.get("format") != FORMAT:
-        raise _bad(where, f"its format is not {FORMAT!r}")
-    turns = recording.get("turns")
+    turns = _RECORDING.checked(recording, where).get("turns")
     found: dict[tuple[str, int], list[RecordedTurn]] = {}
     for number, turn in enumerate(turns if isinstance(turns, list) else [None]):
         if not isinstance(turn, dict) or not isinstance(turn.get("text"), str):
-            raise _bad(where, f"turns[{number}] has no text")
+            raise _RECORDING.bad(where, f"turns[{number}] has no text")
         socket, visit = turn.get("socket"), turn.get("visit")
         if not isinstance(socket, str) or not isinstance(visit, int):
-            raise _bad(where, f"turns[{number}] does not say which visit of which socket it answers")
+            raise _RECORDING.bad(
+                where, f"turns[{number}] does not say which visit of which socket it answers"
+            )
         so_far = found.setdefault((socket, visit), [])
         so_far.append(_turn(turn, first=not so_far))
     return RecordedAgent(found, name=name)
@@ -222,15 +210,6 @@ def _usage(given: object) -> Usage | None:
 
 def _list(given: object) -> list[Any]:
     return given if isinstance(given, list) else []
-
-
-def _bad(where: Path | str, why: str) -> MateriaError:
-    return MateriaError(
-        f"This is no recording: {why}.",
-        where=str(where),
-        hint="record FILE writes one of the current cast",
-        kind="bad_recording",
-    )
 
 
 NAME: Final = "materia_nb"

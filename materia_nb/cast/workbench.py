@@ -53,12 +53,16 @@ class Workbench:
     """
 
     def __init__(self, project: str | Path = ".", *, sync: bool = False, bundled: bool = True) -> None:
-        self.project = resolved(project)
-        self.library = Library(self.project, bundled=bundled)
+        self.library = Library(resolved(project), bundled=bundled)
         agents = AgentTable()  # casts that are opened are answered by whoever is set
         self._casts = ProjectCasts(self.library, agents, sync=sync)
         self._answerers = Answerers(self.library, self._casts, agents)
         self._quests: QuestBoard | None = None
+
+    @property
+    def project(self) -> Path:
+        """The project directory. Loadouts, agents and casts were found by it: for another project make another bench."""
+        return self.library.project
 
     # -- config -------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from materia_nb.handoff.protocol import Issue, Outcome, Reading
+from materia_nb.handoff.protocol import Gist, Issue, Outcome, Reading, TurnFacts
 from materia_nb.handoff.requirements import Requirements
 from materia_nb.jsonvalue import JSON
 
@@ -208,4 +208,13 @@ class MakesAnswers(Protocol):
 
     def written(self, value: Mapping[str, JSON]) -> str:
         """Write an output as an agent does."""
+        ...
+
+
+@runtime_checkable
+class WritesForAPerson(Protocol):
+    """A protocol in whose form the buttons and tables of a panel answer; in others they answer in the sparse one."""
+
+    def by_person(self, gist: Gist, facts: TurnFacts) -> str:
+        """Write the answer of a person who said no more than the gist: a verdict, a reason, pieces of work."""
         ...

@@ -234,6 +234,11 @@ def sample_gist(outcome: Outcome, count: int, *, commands: tuple[str, ...] = (),
     return Gist(outcome, found=SAMPLE, pieces=pieces, commands=commands, reason=SAMPLE, agent=agent)
 
 
+def without_backticks(value: Mapping[str, JSON]) -> str:
+    """Write an object as JSON in which backticks are escaped, so that none opens or ends a fence."""
+    return compact(value).replace("`", "\\u0060")
+
+
 def joined(did: str, found: str) -> str:
     """Write what was done and found as one text; :func:`parted` takes it apart again."""
     if not did:

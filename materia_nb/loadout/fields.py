@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from collections.abc import Iterator as Iterating
 from dataclasses import dataclass
 from functools import cache
+from math import ceil
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
@@ -33,18 +34,20 @@ class Fault(ValueError):
 class Kind:
     """A kind of value: what is accepted, the JSON Schema that says so, and what to write instead of anything else.
 
-    ``accepts`` may raise a :class:`Fault` that says more than that the value is wrong.
+    ``accepts`` may raise a :class:`Fault` that says more than that the value is wrong. ``counts`` turns an accepted
+    value into what it counts as; without it, it counts as it is written.
     """
 
     accepts: Callable[[JSON], bool]
     schema: Mapping[str, JSON]
     write: str | None = None
+    counts: Callable[[Any], JSON] | None = None
 
     def check(self, value: JSON) -> JSON:
-        """Return the value as it is; raises Fault when it is of another kind."""
+        """Return what the value counts as; raises Fault when it is of another kind."""
         if not self.accepts(value):
             raise Fault(hint=self.write)
-        return value
+        return value if self.counts is None else self.counts(value)
 
     def __get_pydantic_core_schema__(self, _source: Any, _handler: Any) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(self.check)
@@ -82,7 +85,10 @@ def _whole_from(least: int) -> Kind:
         return number is not None and number >= least
 
     advice = f"write a whole number from {least} up, or leave it out"
-    return Kind(accepts, {"type": "integer", "minimum": least}, advice)
+    return Kind(accepts, {"type": "integer", "minimum": least}, advice, whole)
+
+
+_LONGEST_MS: Final = 2**31 - 1  # about 24 days: beyond it, waiting overflows on some systems
 
 
 ASSIGN: Final = 'write an object from targets to sources: {"plan": "$.plan"}'
@@ -110,8 +116,14 @@ Percent: TypeAlias = Annotated[
     float, Kind(lambda value: is_number(value) and value >= 0, {"type": "number", "minimum": 0})
 ]
 Milliseconds: TypeAlias = Annotated[
-    float, Kind(lambda value: is_number(value) and value > 0, {"type": "number", "exclusiveMinimum": 0})
+    int,
+    Kind(
+        lambda value: is_number(value) and value > 0,
+        {"type": "number", "exclusiveMinimum": 0},
+        counts=lambda value: min(ceil(value), _LONGEST_MS),
+    ),
 ]
+"""How long something may take; a part of a millisecond counts as a whole one."""
 Path: TypeAlias = Annotated[str, Kind(lambda value: is_text(value) and "\0" not in value, TEXT)]
 Name: TypeAlias = Annotated[
     str, Kind(lambda value: is_text(value) and bool(split_path(value)), TEXT, "write a name, or leave it out")

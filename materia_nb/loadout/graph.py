@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.vocabulary import Condition
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Condition
 
 END: Final = "end"
 CastContext: TypeAlias = Literal["full", "request", "none"]
@@ -133,7 +133,7 @@ class Socket:
     advance: Advance | None
     iterator: Iterator | None
     loops: tuple[str, ...]
-    handoff: str = "sparse"
+    handoff: str = DEFAULT_HANDOFF
     parse_derived: bool = False
     finalize: bool = False
     cast_context: CastContext = "full"

@@ -33,9 +33,10 @@ from materia_nb.loadout.report import (
     INVALID_LOOP,
     INVALID_SOCKET,
 )
-from materia_nb.loadout.vocabulary import CONDITION_SHAPE
+from materia_nb.loadout.vocabulary import CONDITION_SHAPE, DEFAULT_HANDOFF, OWN_PROTOCOLS
 
 _OTHER_LIST: Final = 'write "workItems" or leave it out; for another list use iterator {"items": "state...."}'
+_TELLING: Final = ", ".join(f"`{name}`" for name, one in OWN_PROTOCOLS.items() if one.tells_the_task)
 
 
 class Edge(Model):
@@ -316,11 +317,11 @@ class Socket(Model):
         "A list of its own to run over; it beats the loop's.", "object", "R1", "R12"
     )
     handoff: Text = known(
-        "The protocol that the agent here speaks; left out, the loadout's, else `sparse`.",
+        f"The protocol that the agent here speaks; left out, the loadout's, else `{DEFAULT_HANDOFF}`.",
         "name of a protocol",
     )
     assignment: Assignment | None = known(
-        "What the agent is told of its task, where its protocol tells it (`agent-contract`).", "object"
+        f"What the agent is told of its task, where its protocol tells it ({_TELLING}).", "object"
     )
     finalize: Flag | None = known(
         "Whether the agent works first, answering in any form, and is asked for its handoff afterwards, in a turn of "
@@ -368,7 +369,7 @@ class Loadout(Model):
         code=INVALID_LOOP,
         write='write an object: {"name": {"sockets": [...]}}',
     )
-    handoff: Text = known("The protocol of its agents; left out, `sparse`.", "name of a protocol")
+    handoff: Text = known(f"The protocol of its agents; left out, `{DEFAULT_HANDOFF}`.", "name of a protocol")
     cast_context: Told | None = known(
         "How much of the cast its agents are told, where their sockets do not say; left out, the config's.",
         "full, request or none",

@@ -6,9 +6,8 @@ And to what can be drawn of a loadout that cannot be cast (R41).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from math import ceil
 from pathlib import Path
-from typing import Final, Literal, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.check_graph import check_loops, check_sockets
@@ -23,7 +22,6 @@ from materia_nb.loadout.facts import (
     as_list,
     as_object,
     assigns_work_items,
-    camel,
     derive,
     is_condition,
     is_object,
@@ -62,6 +60,9 @@ from materia_nb.loadout.report import (
     shown,
 )
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF
+
+if TYPE_CHECKING:
+    from materia_nb.loadout.fields import Model
 
 
 def check_config(document: JSON, loadout: str | None = None) -> Report:
@@ -153,9 +154,6 @@ def _check_named(findings: Findings, document: Object, loadout: str | None) -> N
             f"there is no loadout {shown(active)}",
             findings.near(str(active), loadouts),
         )
-
-
-LONGEST_TIMEOUT_MS: Final = 2**31 - 1  # about 24 days: beyond it, waiting overflows on some systems
 
 
 def build_graph(
@@ -288,10 +286,11 @@ def _assign(derivation: Derivation, id_: str, raw: Object, materia: Materia) -> 
 
 
 def _materia(id_: str, raw: Object, owner: Path | None) -> Materia:
+    from materia_nb.loadout.models_materia import UtilityMateria
+
     label, tools, script = raw.get("label"), raw.get("tools", "none"), raw.get("script")
     if is_object(tools):
         tools = tools["tools"]
-    timeout = raw.get("timeoutMs", DEFAULT_TIMEOUT_MS)
     kind = materia_kind(raw)
     return Materia(
         id=id_,
@@ -306,7 +305,7 @@ def _materia(id_: str, raw: Object, owner: Path | None) -> Materia:
         command=tuple(raw.get("command") or ()) if kind == "utility" else (),
         script=script if kind == "utility" else None,
         params=as_object(raw.get("params")),
-        timeout_ms=min(ceil(timeout), LONGEST_TIMEOUT_MS) if kind == "utility" else DEFAULT_TIMEOUT_MS,
+        timeout_ms=UtilityMateria.model_validate(raw).timeout_ms if kind == "utility" else DEFAULT_TIMEOUT_MS,
         owner=owner,
         raw=raw,
         group=materia_group(raw),
@@ -314,14 +313,21 @@ def _materia(id_: str, raw: Object, owner: Path | None) -> Materia:
 
 
 def _limits(raw: Object) -> Limits:
-    given = {name: whole(raw.get(camel(name))) for name in Limits.__slots__}
-    return Limits(**{name: number for name, number in given.items() if number is not None})
+    from materia_nb.loadout import models
+
+    return Limits(**_given(models.Limits.model_validate(raw), Limits.__slots__))
 
 
 def _budget(raw: Object) -> Budget:
-    warn = raw.get("warnAtPercent")
-    most = whole(raw.get("maxTokens"))
-    return Budget(most) if warn is None else Budget(most, warn)
+    from materia_nb.loadout import models
+
+    return Budget(**_given(models.Budget.model_validate(raw), Budget.__slots__))
+
+
+def _given(read: Model, names: Iterable[str]) -> dict[str, Any]:
+    """Return fields by the names that are theirs in the graph too, each as it counts; null is as good as left out."""
+    found = {name: getattr(read, name) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 # -- what cannot be cast ------------------------------------------------------------------

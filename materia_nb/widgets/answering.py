@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.views.status import tried_words
 from materia_nb.display.escape import part, plain
 from materia_nb.display.sections import JUDGED
 from materia_nb.engine import outputs
+from materia_nb.engine.entering import turn_facts
 from materia_nb.errors import MateriaError
-from materia_nb.handoff import NotJson, strict_json
+from materia_nb.handoff import Gist, NotJson, strict_json
+from materia_nb.handoff.capabilities import WritesForAPerson
 from materia_nb.handoff.contract import request_of
 from materia_nb.handoff.jsontext import json_advice
+from materia_nb.handoff.protocol import Outcome, Piece
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.blocks import (
@@ -29,6 +32,7 @@ from materia_nb.widgets.blocks import (
     table,
 )
 from materia_nb.widgets.cast_slices import asked_key, names_of
+from materia_nb.widgets.state_and_items import texts
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -256,24 +260,34 @@ def _asks_words(name: str, who: str | None, *, any_text: bool, draft: bool, want
     return f"{asked} Wanted: {', '.join(wanted) or 'a JSON object'}."
 
 
-def verdict_text(satisfied: bool, reason: str) -> str:
-    """Write the answer that two buttons and a reason stand for."""
-    return json.dumps({"satisfied": satisfied, "context": reason}, ensure_ascii=False)
+def clicked_text(cast: Cast, satisfied: bool | None, reason: str, items: Sequence[JSON] | None = None) -> str:
+    """Write the answer that buttons, a reason and a table of items stand for, as the waiting socket hands over.
 
-
-def items_text(items: JSON, reason: str = "", satisfied: bool | None = None) -> str:
-    """Write the answer of a generator."""
-    made: dict[str, JSON] = {"workItems": items}
+    Args:
+        cast: which.
+        satisfied: the verdict, None for none.
+        reason: why, "" for no reason.
+        items: the work items of a generator, each a title and a context; None where no table was filled.
+    """
+    visit = cast.now.waiting_at
+    here = None if visit is None else cast.now.rules.sockets[visit.socket]
+    if visit is not None and here is not None and isinstance(here.protocol, WritesForAPerson):
+        outcome: Outcome = "open" if satisfied is None else "done" if satisfied else "again"
+        pieces = tuple(Piece(*texts(one)) for one in items or ())
+        facts = turn_facts(cast.now.rules, here, cast.now.engine, visit)
+        why = reason.strip()
+        return here.protocol.by_person(Gist(outcome, found=why, pieces=pieces, reason=why), facts)
+    made: dict[str, JSON] = {} if items is None else {"workItems": list(items)}
     if satisfied is not None:
         made["satisfied"] = satisfied
-    if reason:
+    if reason or items is None:
         made["context"] = reason
     return json.dumps(made, ensure_ascii=False)
 
 
 def verdict_leads(cast: Cast, satisfied: bool) -> dict[str, str] | None:
     """Where a verdict would lead by the engine itself, with the budget of that way; None where it is no answer."""
-    text = verdict_text(satisfied, "(reason)")
+    text = clicked_text(cast, satisfied, "(reason)")
     try:
         if outputs.check_answer(cast.now.rules, cast.now.engine, text):
             return None

@@ -13,7 +13,7 @@ from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import MISSING, get_path, pretty
 from materia_nb.loadout.graph import END
-from materia_nb.widgets.answering import checked, items_text, only_text, typed_value, verdict_text
+from materia_nb.widgets.answering import checked, clicked_text, only_text, typed_value
 from materia_nb.widgets.cast_parts import dock_names
 from materia_nb.widgets.cast_slices import asked_key
 from materia_nb.widgets.inspector_blocks import check_element, stops_at
@@ -230,16 +230,15 @@ class CastMessages:
 
     def _on_verdict(self, values: Values) -> None:
         self._free()
-        self.cast.reply(verdict_text(values.get("satisfied") is True, only_text(values, "reason")))
+        self.cast.reply(clicked_text(self.cast, values.get("satisfied") is True, only_text(values, "reason")))
         self.panel.select(None)
 
     def _on_items_answer(self, values: Values) -> None:
         self._free()
         items, _ = rebuilt(values.get("rows"), (), known=False)
         said = values.get("satisfied")
-        self.cast.reply(
-            items_text(items, only_text(values, "reason"), said if isinstance(said, bool) else None)
-        )
+        verdict = said if isinstance(said, bool) else None
+        self.cast.reply(clicked_text(self.cast, verdict, only_text(values, "reason"), items))
         self.panel.select(None)
 
     def _on_refine(self, values: Values) -> None:

@@ -31,7 +31,7 @@ from materia_nb.display.layout import Direction, Line, Placed, place
 from materia_nb.display.shapes import EDGE, PLACES, image, line_use, loop_region, sign, socket_card, tag
 from materia_nb.display.svg import colour_use, graph_svg, line_chip
 from materia_nb.loadout.graph import END, Graph, Socket
-from materia_nb.loadout.vocabulary import DESCRIBED
+from materia_nb.loadout.vocabulary import DESCRIBED, Condition
 from materia_nb.widgets.picks import Pick, pick_of
 
 Look: TypeAlias = dict[str, dict[str, str]]
@@ -186,7 +186,7 @@ class Scene:
         if label is not None:
             self._chips[made] = self._node("c", link.key, label, "chip", None)
             self.nodes[-1]["of"] = made
-        kinds = ["line", link.kind, *([link.condition] if link.kind != "start" else [])]
+        kinds = ["line", link.kind, *([condition_class(link.condition)] if link.kind != "start" else [])]
         self.edges.append(
             {
                 "id": made,
@@ -298,11 +298,16 @@ class Scene:
         }
 
 
+def condition_class(condition: Condition) -> str:
+    """Return the class of the lines that wait for a condition, which no other class of an element can be."""
+    return f"when-{condition}"
+
+
 def drawn_conditions() -> list[dict[str, Any]]:
     """Return how the lines of each condition look: the class of their elements, the colours by their use, the dashes."""
     return [
         {
-            "word": word,
+            "class": condition_class(word),
             "choice": one.choice,
             "line": line_use(word),
             "ink": word,

@@ -76,12 +76,25 @@ def test_a_cast_that_waits_is_a_test_of_the_way_to_there(cast, tmp_path):
     assert read_case(cast.export.test(tmp_path / "half")).check() == []
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "materia-nb case 1"}'])
-def test_what_is_no_case_is_refused(tmp_path, text):
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        (None, "The case cannot be read: No such file"),
+        ("", "This is no case: it is not JSON"),
+        ("[" * 100_000, "This is no case: it is not JSON"),
+        ("[]", "This is no case: its format is not"),
+        ("{}", "This is no case: its format is not"),
+        ('{"format": "materia-nb case 1"}', "This is no case: it has no 'config'"),
+    ],
+)
+def test_what_is_no_case_is_refused(tmp_path, text, told):
     path = tmp_path / "x.materia-case.json"
-    path.write_text(text)
-    with pytest.raises(MateriaError, match="case"):
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(MateriaError, match=told) as error:
         read_case(path)
+    assert error.value.kind == ("no_case" if text is None else "bad_case")
+    assert (error.value.where, error.value.hint) == (str(path), "cast.export.test(path) writes one")
 
 
 def test_a_damaged_case_is_an_error_with_its_path(case):

@@ -241,9 +241,9 @@ def test_only_what_is_known_to_be_harmless_is_recorded_beside_an_answer(tmp_path
 @pytest.mark.parametrize(
     "content, told",
     [
-        (None, "cannot be read"),
-        ("{", "not JSON"),
-        ("[]", "format"),
+        (None, "The recording cannot be read"),
+        ("{", "This is no recording: it is not JSON"),
+        ("[]", "This is no recording: its format is not"),
         ('{"format": "materia-nb recording 1"}', r"turns\[0\]"),
         ('{"format": "materia-nb recording 1", "turns": [{"text": "x"}]}', "which visit"),
     ],

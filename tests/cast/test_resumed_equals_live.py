@@ -16,6 +16,7 @@ import cast_helpers as h
 from materia_nb.agents.interface import Asking, Called, Noted, Reply, Spent, ToolCall, Usage
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.errors import MateriaError
+from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.store.catalogue import list_casts
 from materia_nb.store.journal import read_journal
 from materia_nb.store.reader import read_session
@@ -132,7 +133,7 @@ COMMAND = st.tuples(
 
 
 @given(
-    protocol=st.sampled_from(["agent-contract", "envelope", "sparse"]),
+    protocol=st.sampled_from(list(OWN_PROTOCOLS)),
     commands=st.lists(COMMAND, min_size=2, max_size=30),
 )
 @settings(max_examples=EXAMPLES, deadline=None)

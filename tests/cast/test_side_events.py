@@ -11,6 +11,7 @@ from materia_nb.cast import open_cast
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import protocol, requirements
 from materia_nb.loadout import build_graph
+from protocol_helpers import OTHERS
 
 NOTE = {"type": "note", "severity": "warning", "message": "m", "source": "s", "payload": {"a": [1]}}
 
@@ -61,7 +62,7 @@ def test_r39_an_assignment_cannot_read_it():
     assert paths({"event": [NOTE]}, assign={"e": "$.event"}) == ["$.event"]
 
 
-@pytest.mark.parametrize("name", ["envelope", "agent-contract"])
+@pytest.mark.parametrize("name", OTHERS)
 def test_r39_in_other_protocols_it_is_a_field_like_any_other(name):
     resolved = build_graph(h.one_config(parse="json", handoff=name)).sockets["Socket-1"]
     assert protocol(name).read(json.dumps({"event": [NOTE]}), requirements(resolved)).events == ()

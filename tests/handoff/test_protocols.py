@@ -20,10 +20,10 @@ from materia_nb.handoff import contract as contract_module
 from materia_nb.handoff.capabilities import Section
 from materia_nb.handoff.jsontext import MAX_DEPTH
 from materia_nb.insight.explore import Exploration
-from materia_nb.loadout.vocabulary import GROUP
-from protocol_helpers import CONTRACT, ENVELOPE, FREE, NASTY_UNITS, block, contract, envelope
+from materia_nb.loadout.vocabulary import GROUP, OWN_PROTOCOLS
+from protocol_helpers import CONTRACT, ENVELOPE, FREE, NASTY_UNITS, OTHERS, block, contract, envelope
 
-OURS = ["sparse", "envelope", "agent-contract"]
+OURS = list(OWN_PROTOCOLS)
 MEGABYTE = 1_000_000
 
 # -- nasty text ---------------------------------------------------------------------------
@@ -47,7 +47,7 @@ def test_no_damage_to_a_valid_output_makes_a_reader_raise(name, text, cut, put):
 
 
 @pytest.mark.parametrize("unit", NASTY_UNITS, ids=ascii)
-@pytest.mark.parametrize("name", OURS[1:])
+@pytest.mark.parametrize("name", OTHERS)
 def test_a_megabyte_of_anything_is_answered(name, unit):
     """A reader that were quadratic would take hours for some of these, and be stopped by the time limit."""
     many = unit * (MEGABYTE // len(unit))

@@ -14,11 +14,13 @@ from materia_nb.handoff import contract as con
 from materia_nb.handoff import envelope as env
 from materia_nb.handoff import protocol, translate
 from materia_nb.jsonvalue import MISSING, get_path, same
+from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from protocol_helpers import (
     CONTRACT,
     ENVELOPE,
     FREE,
     HOSTILE,
+    OTHERS,
     changed,
     contract,
     envelope,
@@ -35,8 +37,12 @@ SAMPLES = {"sparse": SPARSE, "envelope": ENVELOPE, "agent-contract": CONTRACT}
 PAIRS = list(permutations(SAMPLES, 2))
 
 
+def test_each_of_our_protocols_has_a_sample():
+    assert list(SAMPLES) == list(OWN_PROTOCOLS)
+
+
 def test_a_sparse_handoff_comes_back_whole_from_both():
-    for to in ("envelope", "agent-contract"):
+    for to in OTHERS:
         for satisfied in ({}, {"satisfied": True}, {"satisfied": False}):
             value = {"context": SPARSE["context"], "workItems": SPARSE["workItems"], **satisfied}
             made, lost = translate(value, frm="sparse", to=to)
@@ -107,6 +113,11 @@ def test_a_contract_that_waits_is_blocked_as_an_envelope_and_says_what_was_lost(
     made, lost = translate(contract(agent_status__plan_status=status), frm="agent-contract", to="envelope")
     assert made["status"] == "BLOCKED"
     assert ("$.agent_status.plan_status" in lost) is (status != "BLOCKED")
+
+
+def others(name):
+    """Our own protocols beside one of them."""
+    return [other for other in OWN_PROTOCOLS if other != name]
 
 
 def at(value, path):
@@ -190,19 +201,19 @@ contract_values = st.builds(
 )
 
 
-@pytest.mark.parametrize("to", ["envelope", "agent-contract"])
+@pytest.mark.parametrize("to", others("sparse"))
 @given(value=sparse_values)
 def test_sparse_there_and_back(to, value):
     check_nothing_lost_in_silence(value, "sparse", to)
 
 
-@pytest.mark.parametrize("to", ["sparse", "agent-contract"])
+@pytest.mark.parametrize("to", others("envelope"))
 @given(value=envelope_values)
 def test_envelope_there_and_back(to, value):
     check_nothing_lost_in_silence(value, "envelope", to)
 
 
-@pytest.mark.parametrize("to", ["sparse", "envelope"])
+@pytest.mark.parametrize("to", others("agent-contract"))
 @given(value=contract_values)
 def test_contract_there_and_back(to, value):
     check_nothing_lost_in_silence(value, "agent-contract", to)
@@ -213,13 +224,13 @@ def test_contract_there_and_back(to, value):
     st.booleans() | st.none(),
 )
 def test_plain_work_and_verdicts_are_never_lost(pieces, satisfied):
-    """What all three can hold comes back: the verdict, and work with a one-line title and plain words."""
+    """What all of them can hold comes back: the verdict, and work with a one-line title and plain words."""
     value = {"workItems": pieces} if satisfied is None else {"workItems": pieces, "satisfied": satisfied}
-    for to in ("envelope", "agent-contract"):
+    for to in OTHERS:
         kept = [path for path in translate(value, frm="sparse", to=to).lost if "workItems" not in path]
         assert kept == []
     solid = {**value, "workItems": [piece for piece in pieces if all(map(str.strip, piece.values()))]}
-    for to in ("envelope", "agent-contract"):
+    for to in OTHERS:
         assert translate(solid, frm="sparse", to=to).lost == []
 
 

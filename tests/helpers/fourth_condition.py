@@ -81,10 +81,16 @@ def drawn() -> None:
     assert WORD in graph_mermaid(graph)
     assert f"dashed: ? {WORD}" in _LEGEND
     panel = GraphPanel(graph)
-    one = next(one for one in panel.front.fixed["conditions"] if one["word"] == WORD)
-    assert one == {"word": WORD, "choice": "? nothing said", "line": WORD, "ink": WORD, "dashes": [6, 3]}
+    one = next(one for one in panel.front.fixed["conditions"] if one["ink"] == WORD)
+    assert one == {
+        "class": f"when-{WORD}",
+        "choice": "? nothing said",
+        "line": WORD,
+        "ink": WORD,
+        "dashes": [6, 3],
+    }
     assert panel.front.fixed["themes"]["dark"][WORD] == "#abcdef"
-    assert any(WORD in line["classes"].split() for line in panel.front.scene["edges"])
+    assert any(f"when-{WORD}" in line["classes"].split() for line in panel.front.scene["edges"])
     panel.close()
 
 

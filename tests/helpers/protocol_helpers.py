@@ -11,8 +11,12 @@ from hypothesis import strategies as st
 import cast_helpers as h
 from materia_nb.cast import open_cast
 from materia_nb.handoff import Requirements
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, OWN_PROTOCOLS
 
 JSONObject = dict[str, Any]
+
+OTHERS = [name for name in OWN_PROTOCOLS if name != DEFAULT_HANDOFF]
+"""Our own protocols beside the default one."""
 
 KERNEL = {
     "step_id": "s1",

@@ -18,6 +18,8 @@ from materia_nb.insight.explore import Exploration, longest, stalling
 from materia_nb.insight.rehearse import rehearse
 from materia_nb.insight.space import Bounds, Node, Space, Way
 from materia_nb.loadout import build_graph
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, OWN_PROTOCOLS
+from protocol_helpers import OTHERS
 
 LAPS = int(os.environ.get("MATERIA_NB_EXPLORED", "10"))
 """How many random loadouts are explored; set the variable for a long run."""
@@ -188,7 +190,7 @@ def spoken(document, name):
     return document
 
 
-protocols = st.sampled_from(["sparse", "sparse", "envelope", "agent-contract"])
+protocols = st.sampled_from([DEFAULT_HANDOFF, *OWN_PROTOCOLS])
 
 
 @settings(max_examples=LAPS)
@@ -254,7 +256,7 @@ def test_lists_within_items_and_lists_of_utilities_are_tried(tmp_path):
 # -- other protocols ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["envelope", "agent-contract"])
+@pytest.mark.parametrize("name", OTHERS)
 def test_agents_that_can_hold_the_cast_do_and_say_so_in_their_form(tmp_path, name):
     """A pause and an escalation hold the cast (handoff protocols); a person's word is left open."""
     document = spoken(retry_loop(most=2), name)

@@ -176,3 +176,11 @@ def test_the_verbs_tell_where_each_field_came_from_r33(shell, project):
     fields = {row[0]: row[2] for row in shell.run_line_magic("materia", "loadouts Ask").rows}
     assert fields["label"].startswith("project (")
     assert fields["sockets"].startswith("bundled (")
+
+
+def test_a_bench_stays_in_its_project(tmp_path):
+    bench = materia_nb.Workbench(tmp_path)
+    with pytest.raises(AttributeError, match="project"):
+        bench.project = tmp_path / "other"
+    assert bench.project == bench.library.project == tmp_path.resolve()
+    assert bench.artifact_root.is_relative_to(bench.project)

@@ -13,6 +13,7 @@ from hypothesis import given
 
 from loadout_samples import CONDITIONS, config, edge, looped, route, valid_configs
 from materia_nb.loadout import Advance, Budget, ExitRoute, Iterator, Limits, build_graph, check_config
+from materia_nb.loadout.fields import Count, Milliseconds, Model, known
 
 LEGACY = {"from": "Socket-3", "when": "satisfied", "to": "Socket-4"}
 
@@ -219,6 +220,24 @@ def test_materia_limits_and_budget():
     assert graph.limits == Limits(repair_attempts=0, max_edge_traversals=7)
     assert graph.budget == Budget(max_tokens=0, warn_at_percent=50)
     assert graph.sockets["Socket-1"].layout == {"x": 1}
+
+
+def test_a_number_counts_as_its_kind_says_wherever_it_stands():
+    class Waits(Model):
+        """Bounds with a time among them."""
+
+        words = "bounds"
+        rounds: Count = known("Rounds.", "whole number")
+        wait_ms: Milliseconds = known("How long.", "milliseconds", default=5)
+
+    for written, counts in ((1.5, 2), (2**31 - 1.5, 2**31 - 1), (10**400, 2**31 - 1)):
+        read = Waits.model_validate({"rounds": 3.0, "waitMs": written})
+        assert (read.rounds, read.wait_ms) == (3, counts)
+        assert (type(read.rounds), type(read.wait_ms)) == (int, int)
+        document = config({"Socket-1": {"materia": "U"}})
+        document["materia"]["U"]["timeoutMs"] = written
+        assert sockets_of(document)["Socket-1"].materia.timeout_ms == counts
+    assert Waits.model_validate({}).wait_ms == 5
 
 
 def test_defaults_r18_r19_r20_r23():

@@ -24,6 +24,7 @@ from materia_nb import __main__ as command
 from materia_nb.agents import AgentError, Asking, Called, Noted, Spent, ToolCall, Usage
 from materia_nb.conformance.vector_runner import run_vector
 from materia_nb.loadout import check_config, read_text, report
+from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.magics.registry import VERBS
 
 ROOT = make_docs.ROOT
@@ -307,6 +308,19 @@ def test_every_public_member_is_explained(holder, name):
     )
     public = {member for member in vars(holder) if not member.startswith("_")} - inner
     assert {member for member in public if f"`{name}.{member}" not in page} == set()
+
+
+def test_every_protocol_of_ours_is_explained_and_named_where_one_is_chosen():
+    _, *explained = re.findall(
+        r"^\| `([a-z-]+)` \|", text_of(Path("docs/handoff-protocols.md")), re.MULTILINE
+    )
+    assert list(OWN_PROTOCOLS) == explained[: len(OWN_PROTOCOLS)]
+    told = next(one.help for one in VERBS["translate"].arguments if one.name == "protocol")
+    assert [name for name in OWN_PROTOCOLS if name not in told] == []
+    assigned = re.search(r"^\| `assignment` \|.*", text_of(make_docs.FORMAT), re.MULTILINE)[0]
+    assert re.findall(r"`([a-z-]+)`", assigned)[1:] == [
+        name for name, one in OWN_PROTOCOLS.items() if one.tells_the_task
+    ]
 
 
 def test_every_code_of_check_is_explained():

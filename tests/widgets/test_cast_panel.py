@@ -14,6 +14,7 @@ from materia_nb import Workbench
 from materia_nb.agents import Reply, Usage
 from materia_nb.agents.interface import AgentError, Asking, Noted, Said, ToolCall
 from materia_nb.errors import MateriaError
+from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.widgets import cast_panel as panels
 from materia_nb.widgets.base import runs_of
 from materia_nb.widgets.cast_panel import CastPanel
@@ -276,6 +277,43 @@ def test_a_generator_is_answered_by_a_table(bench, cast, make):
         satisfied=None,
     )
     assert titles(cast) == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", OWN_PROTOCOLS)
+@pytest.mark.parametrize("reason", ["", " \n", 'a fence ``` and a "quote"\nin two lines'])
+def test_buttons_and_table_answer_as_the_socket_hands_over(tmp_path, make, name, reason):
+    document = h.loop_config()
+    document["loadouts"]["T"]["handoff"] = name
+    cast = h.start(tmp_path, document, {"Build": lambda: "built", "Plan": "person", "Check": "person"})
+    panel = make(cast)
+    say(panel, "enter")
+    assert content(panel, "answer")["form"]["items"]
+    rows = [["a", "about a", None], ["b", "about b", None]]
+    assert say(panel, "items_answer", rows=rows, reason="", satisfied=None) == ""
+    assert titles(cast) == ["a", "b"]
+    assert all(f"about {one['title']}" in one["context"] for one in cast.work_items)
+    for satisfied in (False, True):
+        cast.run()
+        assert content(panel, "answer")["form"]["verdict"]["yes"] == {"to": "Build"}
+        assert say(panel, "verdict", satisfied=satisfied, reason=reason) == ""
+        assert cast.steps[-1].decision.satisfied is satisfied
+    assert cast.now.next_socket == "Socket-2"
+    assert all(line.strip() in cast.state.get("context", "") for line in reason.splitlines())
+
+
+def test_a_contract_that_must_consolidate_can_be_answered_by_a_button(tmp_path, make):
+    assignment = {"surfaces": ["api", "web"]}
+    document = h.loop_config()
+    document["loadouts"]["T"]["sockets"]["Socket-3"] |= {
+        "handoff": "agent-contract",
+        "assignment": assignment,
+    }
+    cast = h.start(tmp_path, document, {**h.loop_agents(1), "Check": "person"})
+    cast.run()
+    panel = make(cast)
+    assert say(panel, "verdict", satisfied=True, reason="fine") == ""
+    assert "owned_here" in cast.steps[-1].output
+    assert cast.steps[-1].decision.satisfied is True
 
 
 def test_where_any_text_will_do_there_are_no_verdicts(bench, cast, make):

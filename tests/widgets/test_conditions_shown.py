@@ -68,8 +68,8 @@ def test_the_legend_says_which_lines_are_whose():
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_the_canvas_has_a_class_and_a_rule_for_it(condition):
     edge = next(one for one in Scene(numbered(condition)).edges if one["id"] == "e:edge:0:A")
-    assert condition in edge["classes"].split()
-    rule = canvas_rules()[f"edge.{condition}"]
+    assert f"when-{condition}" in edge["classes"].split()
+    rule = canvas_rules()[f"edge.when-{condition}"]
     row = DESCRIBED[condition]
     colour = "line" if row.whatever else condition
     assert (rule["line-color"], rule["target-arrow-color"], rule["color"]) == (colour, colour, condition)

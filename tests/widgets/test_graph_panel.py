@@ -223,7 +223,7 @@ def test_edges_say_order_condition_and_budget():
     assert label(panel, "e:edge:0:Socket-5") == "1 ✓"
     assert label(panel, "e:edge:1:Socket-5") == "2 ✗ · max 3"
     assert "2 ✗ not_satisfied · max 3" in words(panel, "e:edge:1:Socket-5")
-    assert "not_satisfied" in classes(panel, "e:edge:1:Socket-5")
+    assert "when-not_satisfied" in classes(panel, "e:edge:1:Socket-5")
     assert label(panel, "e:edge:0:Socket-1") == ""
     panel.show_marks(Marks(budgets={("Socket-5", 1): (2, 3)}))
     assert label(panel, "e:edge:1:Socket-5") == "2 ✗ · used 2 of 3"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from materia_nb.handoff.capabilities import FindFile, Learned, Reported, Section, SuggestionKind, Task
@@ -26,6 +27,7 @@ from materia_nb.handoff.contract.contract_turn import (
     TAG,
     ask,
     assignment_of,
+    consolidation_required,
     find,
     kept,
     refusal,
@@ -38,6 +40,7 @@ from materia_nb.handoff.protocol import (
     SAMPLE,
     UNKNOWN,
     Action,
+    Gist,
     Outcome,
     Reading,
     Refusal,
@@ -45,9 +48,10 @@ from materia_nb.handoff.protocol import (
     Verdict,
     missing_sources,
     sample_gist,
+    without_backticks,
 )
 from materia_nb.handoff.requirements import Requirements
-from materia_nb.jsonvalue import JSON, compact
+from materia_nb.jsonvalue import JSON, set_path
 
 MOST_REPAIRS: Final = 2
 """How often a refused contract is asked for again before a person is called."""
@@ -140,7 +144,21 @@ class ContractProtocol:
 
     def written(self, value: Mapping[str, JSON]) -> str:
         """Write a contract behind a word, in its fence."""
-        return f"{SAMPLE}\n```{TAG}\n{compact(value)}\n```"
+        return f"{SAMPLE}\n{_fenced(value)}"
+
+    def by_person(self, gist: Gist, facts: TurnFacts) -> str:
+        """Write a contract that a person verified, in the name of the agent; who says no verdict is done."""
+        outcome: Outcome = "done" if gist.outcome == "open" else gist.outcome
+        value = from_gist(replace(gist, outcome=outcome, agent=facts.agent_id))
+        value = set_path(value, ["evidence_report", "verification", "method"], "A person judged.")
+        if consolidation_required(facts.given):
+            nothing: dict[str, JSON] = {name: ["none"] for name in FINDINGS}
+            value = {**value, "consolidation_report": {"ownership_assessment": "owned_here", **nothing}}
+        return _fenced(value)
+
+
+def _fenced(value: Mapping[str, JSON]) -> str:
+    return f"```{TAG}\n{without_backticks(value)}\n```"
 
 
 def _recorded(readings: Sequence[Reading]) -> Iterator[str]:

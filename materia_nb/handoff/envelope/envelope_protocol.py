@@ -6,6 +6,7 @@ And its final form, and the names of its files (section 6).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from materia_nb.errors import MateriaError, counted
@@ -22,9 +23,11 @@ from materia_nb.handoff.envelope.envelope_texts import (
 )
 from materia_nb.handoff.jsontext import NotJson, too_deep, wide_json, without_infinities
 from materia_nb.handoff.protocol import (
+    NO_REASON,
     SAMPLE,
     UNKNOWN,
     WORK_IS_OVER,
+    Gist,
     Issue,
     Outcome,
     Reading,
@@ -33,9 +36,10 @@ from materia_nb.handoff.protocol import (
     listed,
     missing_sources,
     sample_gist,
+    without_backticks,
 )
 from materia_nb.handoff.requirements import Requirements
-from materia_nb.jsonvalue import JSON, compact, set_path
+from materia_nb.jsonvalue import JSON, set_path
 
 MISSING_ENVELOPE: Final = Issue("$", "There is no envelope.", "return one JSON object", "ENVELOPE_MISSING")
 
@@ -332,7 +336,14 @@ class EnvelopeProtocol:
 
     def written(self, value: Mapping[str, JSON]) -> str:
         """Write an envelope as it is."""
-        return compact(value)
+        return without_backticks(value)
+
+    def by_person(self, gist: Gist, facts: TurnFacts) -> str:  # noqa: ARG002 - part of the interface; meta is filled in
+        """Write an envelope whose evidence is that a person judged."""
+        value = from_gist(replace(gist, found=gist.found or NO_REASON))
+        return self.written(
+            set_path(value, ["summary", "evidence", "measurements"], {"persons_who_judged": 1})
+        )
 
 
 def read_object(

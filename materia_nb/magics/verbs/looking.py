@@ -13,6 +13,7 @@ from materia_nb.display.bundle import JsonView, Text
 from materia_nb.doctor import checkup
 from materia_nb.errors import MateriaError
 from materia_nb.insight.queries import query_of
+from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.magics.cast_display import running
 from materia_nb.magics.registry import Argument, Call, verb
 from materia_nb.widgets.cast_parts import alone_names
@@ -109,7 +110,7 @@ def handoff(call: Call) -> Any:
 
 @verb(
     "translate",
-    Argument("protocol", "sparse, envelope, agent-contract, or one of another package", required=True),
+    Argument("protocol", f"{', '.join(OWN_PROTOCOLS)}, or one of another package", required=True),
     _STEP,
     example="%materia translate sparse 3",
 )

@@ -6,7 +6,7 @@ const canvasRule = (selector, style) => ({ selector, style });
 /**
  * The rules for a theme.
  * @param {Record<string, string>} c colours by their use
- * @param {{word: string, line: string, ink: string, dashes: ?number[]}[]} conditions what lines wait for, and how they look
+ * @param {{class: string, line: string, ink: string, dashes: ?number[]}[]} conditions what lines wait for, and how they look
  * @param {string} font a family that cytoscape takes
  */
 export function canvasStyle(c, conditions, font) {
@@ -40,7 +40,7 @@ export function canvasStyle(c, conditions, font) {
     }),
     line("edge", "line"),
     // The ends of dashes are round in an SVG and flat here, so they are a little longer.
-    ...conditions.map((one) => line(`edge.${one.word}`, one.line, one.ink, one.dashes
+    ...conditions.map((one) => line(`edge.${one.class}`, one.line, one.ink, one.dashes
       ? { "line-style": "dashed", "line-dash-pattern": one.dashes.map((long) => long + 1), width: 2 } : {})),
     canvasRule("edge.exit", { "line-style": "dashed", "line-dash-pattern": [8, 5], "target-arrow-fill": "hollow" }),
     canvasRule("edge.implied", { "line-style": "dashed", "line-dash-pattern": [1, 5] }),

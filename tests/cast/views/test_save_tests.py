@@ -13,6 +13,7 @@ from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.envelope import EnvelopeProtocol
 from materia_nb.loadout import build_graph
+from protocol_helpers import OTHERS
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def test_sockets_that_differ_only_in_case_have_files_of_their_own(tmp_path):
     assert len({path.name.casefold() for path in written}) == len(written) == 2
 
 
-@pytest.mark.parametrize("name", ["envelope", "agent-contract"])
+@pytest.mark.parametrize("name", OTHERS)
 def test_other_protocols_have_cases_in_their_form(tmp_path, name):
     document = config({"A": at("P", parse="json", handoff=name)})
     written = ExploreView(build_graph(document), 0, document=document).save_tests(tmp_path)

@@ -11,6 +11,7 @@ from display_hostile import harmless
 from materia_nb.cast.views.step_views import TranslationView
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import protocol
+from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.widgets.inspector_blocks import handoff_blocks
 from protocol_helpers import FREE, envelope, report, start
 
@@ -62,14 +63,14 @@ def other_formats(cast, step):
 
 def test_the_inspector_has_all_formats_in_a_fold(judged):
     found = other_formats(judged.now, judged.steps[-1])
-    assert [one.split(" ")[0] for one in found] == ["sparse", "envelope", "agent-contract"]
-    assert re.fullmatch(r"agent-contract \(\d+ lost\)", found[2])
+    assert [one.split(" ")[0] for one in found] == list(OWN_PROTOCOLS)
+    assert re.fullmatch(r"agent-contract \(\d+ lost\)", found[list(OWN_PROTOCOLS).index("agent-contract")])
     assert other_formats(judged.now, judged.steps[0]) == [], "text has no other format"
 
 
 def test_a_contract_in_all_formats(tmp_path):
     cast = start(tmp_path, "agent-contract", [report("COMPLETE")])
     cast.run(steps=2)
-    assert len(other_formats(cast.now, cast.steps[-1])) == 3
+    assert len(other_formats(cast.now, cast.steps[-1])) == len(OWN_PROTOCOLS)
     titles = [one["text"] for one in handoff_blocks(cast.now, cast.steps[-1]) if one["is"] == "head"]
     assert "status" in " ".join(titles).lower(), "it is laid out as its protocol means it"
