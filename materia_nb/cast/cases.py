@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from materia_nb.cast.own_files import OwnFormat
 from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord
@@ -26,7 +25,7 @@ from materia_nb.insight.sides import Side
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph, load_layers
 from materia_nb.loadout.graph import Budget
-from materia_nb.store.files import disk, replace_file
+from materia_nb.store.files import OwnFormat, disk, replace_file
 
 FORMAT: Final = "materia-nb case 1"
 SUFFIX: Final = ".materia-case.json"

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.agents.interface import Reply, TurnKind, Usage
 from materia_nb.agents.notebook_agents import RecordedAgent, RecordedTurn
-from materia_nb.cast.own_files import OwnFormat
 from materia_nb.cast.runner import Runner
 from materia_nb.engine import events as ev
 from materia_nb.engine.conversation import call_from
@@ -24,7 +23,7 @@ from materia_nb.engine.event_json import from_json
 from materia_nb.errors import MateriaError
 from materia_nb.insight.spans import Span, spans_of
 from materia_nb.jsonvalue import JSON
-from materia_nb.store.files import disk, replace_file
+from materia_nb.store.files import OwnFormat, disk, replace_file
 from materia_nb.store.journal import Line, read_journal
 from materia_nb.store.rundir import RunDir
 

@@ -11,8 +11,9 @@ import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from materia_nb.errors import MateriaError
 from materia_nb.interrupts import HeldInterrupts
@@ -21,6 +22,8 @@ from materia_nb.platform import file_is_locked, lock_file, unlock_file
 
 _WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
 _READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe would be waited for
+LONGEST: Final = 2**28
+"""The longest file of ours that is read, in bytes; a journal may be longer."""
 
 
 class DiskError(MateriaError):
@@ -113,6 +116,48 @@ def read_plain(path: Path | str, most: int) -> bytes:
         if os.fstat(file.fileno()).st_size > most:
             raise OSError(errno.EFBIG, f"it has more than {most:,} bytes")
         return file.read()
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFormat:
+    """A format of our own: what a file of it is called, the word in its field ``format``, and what writes one."""
+
+    what: str
+    word: str
+    hint: str
+
+    def read(self, path: Path) -> dict[str, Any]:
+        """Return the object in a file.
+
+        Raises:
+            MateriaError: it cannot be read (``no_recording``, ``no_case``), or holds something else (``bad_...``).
+        """
+        try:
+            content = read_plain(path, LONGEST)
+        except (OSError, ValueError) as error:
+            raise MateriaError(
+                f"The {self.what} cannot be read: {getattr(error, 'strerror', 'this is no file name')}.",
+                where=str(path),
+                hint=self.hint,
+                kind=f"no_{self.what}",
+            ) from error
+        try:
+            given = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise self.bad(path, f"it is not JSON ({error})") from error
+        return self.checked(given, path)
+
+    def checked(self, given: JSON, where: Path | str) -> dict[str, Any]:
+        """Return what says that it is of this format; raises MateriaError for anything else."""
+        if not isinstance(given, dict) or given.get("format") != self.word:
+            raise self.bad(where, f"its format is not {self.word!r}")
+        return given
+
+    def bad(self, where: Path | str, why: str) -> MateriaError:
+        """Return the error for what is not of this format."""
+        return MateriaError(
+            f"This is no {self.what}: {why}.", where=str(where), hint=self.hint, kind=f"bad_{self.what}"
+        )
 
 
 def open_plain(path: Path | str, flags: int) -> int:

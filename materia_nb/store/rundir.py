@@ -24,6 +24,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.platform import Handle, call_later
 from materia_nb.store.files import (
+    LONGEST,
     DiskError,
     disk,
     json_bytes,
@@ -33,9 +34,6 @@ from materia_nb.store.files import (
     to_bytes,
     write_file,
 )
-
-LONGEST: Final = 2**28
-"""The longest artifact that is read, in bytes."""
 
 CAST_ID: Final = r"^[0-9A-Za-z][0-9A-Za-z_.-]*$"
 """What the id of a cast looks like: the name of a directory, and nothing that leads elsewhere."""
