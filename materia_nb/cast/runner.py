@@ -298,10 +298,16 @@ class Runner:
         return bool(due)
 
     def _answers_at_once(self, session: Session) -> bool:
-        """Whether the waiting visit is answered from what is there, so that one write can tell both."""
+        """Whether the waiting visit is answered from what is there, so that one write can tell both.
+
+        A function is not: it may call a model, and a journal that ends there must say so.
+        """
         visit = session.state.at
-        if session.state.status != "waiting" or visit is None or session.pins:
+        if session.state.status != "waiting" or visit is None:
             return False
+        name = self.pin_of(visit.socket) if session.pins else None
+        if name is not None:
+            return session.pins[name].kind != "function"
         socket = self.rules.sockets[visit.socket].socket
         agent = None if socket.is_utility else self.agents.for_turn(socket.id, socket.materia.id)
         return getattr(agent, "at_once", False) is True

@@ -12,6 +12,7 @@ from materia_nb.cast import open_cast, resume_cast
 from materia_nb.magics import verbs as _verbs  # noqa: F401 - importing it registers the verbs
 from materia_nb.magics.magic import candidates
 from materia_nb.magics.registry import Call, find_verb
+from materia_nb.store.journal import Journal
 
 REAL = "import sys; open('ran', 'a').write('x'); print('{\"state\": {\"by\": \"process\"}}')"
 PIN = {"state": {"by": "pin"}}
@@ -45,6 +46,20 @@ def test_a_pinned_text_that_is_no_json_fails_as_a_stdout_would(bench):
     cast = bench.cast("go", pins={"Count": "no json"})
     assert cast.run() == "failed"
     assert cast.failure.kind == "invalid_output"
+
+
+def test_a_pinned_text_is_told_in_one_write_and_a_function_is_announced(bench, monkeypatch):
+    writes, append = [], Journal.append
+    monkeypatch.setattr(
+        Journal,
+        "append",
+        lambda self, lines: (writes.append([one.type for one in lines]), append(self, lines)),
+    )
+    cast = bench.cast("go", pins={"Count": json.dumps(PIN)})
+    del writes[:]
+    cast.step()
+    cast.step()
+    assert writes == [["socket_start", "socket_complete"], ["socket_start"], ["socket_complete"]]
 
 
 def test_the_socket_goes_before_its_materia(bench):

@@ -164,7 +164,9 @@ def test_a_changed_item_is_realigned(copied):
     assert cast.route[2][:3] == ("Socket-2", 2, "2")
     first = cast.now.differences[0]
     assert (first.step, first.recorded, first.ours) == (3, "took item 2", "takes item 1")
-    assert cast.steps[2].after.at.item.key == "2"  # its state is that of the recorded way, also once it lies behind
+    assert (
+        cast.steps[2].after.at.item.key == "2"
+    )  # its state is that of the recorded way, also once it lies behind
     assert "cursor" in first.why
 
 
