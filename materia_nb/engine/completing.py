@@ -109,7 +109,7 @@ def _told(draft: Draft, visit: Visit, reading: Reading) -> tuple[EventDraft, ...
 def apply_output(here: SocketRules, draft: Draft, text: str, reading: Reading) -> None:
     """Put what an output says into the state, before assignments and advance (R10, R17)."""
     draft.last_output = text if here.socket.is_utility else text.strip()
-    draft.last_socket, draft.last_artifact = here.socket.id, None  # whoever keeps it says where
+    draft.last_socket, draft.last_artifact = here.socket.id, draft.artifact
     if here.wanted.parse == "json":
         draft.last_json = reading.value
         draft.data = _canonical(here, draft.data, reading)

@@ -48,7 +48,7 @@ class Outcome(NamedTuple):
 def enter(rules: Rules, session: Session, ts: int) -> Outcome:
     """Enter the next socket, or come to the end."""
     step = entering.enter(rules, session.state)
-    after = to.keep_entry(rules, session, step, ts)
+    after = to.keep_entry(session, step, ts)
     if after.state.status == "waiting":
         return Outcome(after, (_event_of(rules, step.events[0], ts),))
     made = [one.as_json() for one in remarks_of(rules, after)]
@@ -65,12 +65,17 @@ def answer(
     ts: int,
 ) -> Outcome:
     """Take an output for the socket that waits."""
-    step = outputs.output(rules, session.state, given.text, given.usage, session.prompt, given.changed)
+    name = name_of_output(session, "socket_complete")
+    step = outputs.output(
+        rules, session.state, given.text, given.usage, session.prompt, given.changed, artifact=name
+    )
     if given.process:
         step = routing.telling(step, given.process)
-    first = step.events[0]
-    name = name_of_output(session, first.type)
-    target = step.decision.target if step.decision and first.type == "socket_complete" else None
+    first, target = step.events[0], None
+    if first.type != "socket_complete":
+        name = name_of_output(session, first.type)
+    elif step.decision is not None:
+        target = step.decision.target
     output = _event_of(
         rules,
         first,

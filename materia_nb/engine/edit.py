@@ -173,10 +173,13 @@ def edit_data(state: CastState, data: Mapping[str, JSON]) -> CastState:
     return state._replace(data=data)
 
 
-def recommit(rules: Rules, before: CastState, latest: CastState, text: str) -> Step:
+def recommit(
+    rules: Rules, before: CastState, latest: CastState, text: str, artifact: str | None = None
+) -> Step:
     """Decide the last step again with a corrected output, validated as the agent's would be.
 
-    ``before`` is the state in front of the step, ``latest`` the present one; tokens stay used.
+    ``before`` is the state in front of the step, ``latest`` the present one, and ``artifact`` where the output is
+    kept; tokens stay used.
     """
     entered = entering.enter(rules, before)
     visit = entered.state.at
@@ -194,7 +197,7 @@ def recommit(rules: Rules, before: CastState, latest: CastState, text: str) -> S
     reading = here.protocol.read(text, here.wanted)
     if reading.error is not None:
         raise RefusedAnswer("The corrected output was not taken.", reading.issues, "recommit")
-    return outputs.output(rules, waiting, text, Usage(), entered.prompt)
+    return outputs.output(rules, waiting, text, Usage(), entered.prompt, artifact=artifact)
 
 
 def back_to(earlier: CastState, latest: CastState) -> CastState:

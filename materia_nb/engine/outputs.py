@@ -102,7 +102,12 @@ def called(state: CastState, call: ToolCall) -> CastState:
 
 
 def decided(
-    rules: Rules, state: CastState, *, satisfied: bool | None = None, target: str | None = None
+    rules: Rules,
+    state: CastState,
+    *,
+    satisfied: bool | None = None,
+    target: str | None = None,
+    artifact: str | None = None,
 ) -> Step:
     """A person decided in the agent's place: the socket is completed with the output that is held.
 
@@ -111,6 +116,7 @@ def decided(
         state: a held cast.
         satisfied: what counts as the output's word; as the output says if left out.
         target: the socket to go on to, whatever the edges say.
+        artifact: where the output is kept.
 
     Raises:
         MateriaError: the cast is not held (``not_held``), there is no such socket, or nothing says which edge to take.
@@ -141,7 +147,7 @@ def decided(
         work_items=given.work_items,
         warnings=given.warnings,
     )
-    draft = Draft(state)
+    draft = Draft(state, artifact)
     draft.hold = None
     return complete(rules, here, draft, visit, hold.text, reading, target=target)
 
@@ -168,19 +174,21 @@ def output(
     prompt: Prompt | None = None,
     changed: Sequence[str] = (),
     *,
+    artifact: str | None = None,
     refused: str | None = None,
 ) -> Step:
     """An output arrived for the waiting visit: draft, refuse, hold, or complete the step (R2, R19, R20).
 
     ``prompt`` is the prompt that was answered; a repair turn is built on it. ``changed`` are the files that
-    changed in this turn, where the protocol wants to know. ``refused`` is why the output was
+    changed in this turn, where the protocol wants to know. ``artifact`` is where the output is kept if it
+    completes its socket, ``refused`` why the output was
     refused when it was recorded: it stays so, whatever would be made of it by now.
     """
     visit = waiting_visit(state)
     if visit.grant is not None or changed:  # what is left of a consent ends with the turn
         visit = visit._replace(grant=None, changed=tuple(dict.fromkeys((*visit.changed, *changed))))
     here = rules.sockets[visit.socket]
-    draft = Draft(state)
+    draft = Draft(state, artifact)
     draft.at = visit
     if usage is not None:
         draft.usage = draft.usage.plus(usage)

@@ -11,8 +11,9 @@ from typing import Final
 
 from materia_nb.engine import entering, outputs
 from materia_nb.engine.entering import EntryPrompt
+from materia_nb.engine.routing import Step
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Session, StepRecord
+from materia_nb.engine.session import Session, TurnRecord
 from materia_nb.engine.state import CastState, Usage
 
 LONGEST: Final = 64
@@ -22,64 +23,71 @@ LONGEST: Final = 64
 class PastStates:
     """The states around plain steps, one behind the other: that before the first, and the output of each."""
 
-    __slots__ = ("_artifacts", "_first", "_last", "_rules", "_start", "_texts", "_usages")
+    __slots__ = ("_first", "_latest", "_outputs", "_rules", "_start")
 
     def __init__(self, rules: Rules, start: CastState) -> None:
         """Begin with the state that the first step was entered from."""
-        self._rules, self._first = rules, start.steps + 1
-        self._start = self._last = start
-        self._texts: list[str] = []
-        self._artifacts: list[str | None] = []
-        self._usages: list[Usage | None] = []
+        self._rules, self._start = rules, start
+        self._first = start.steps + 1
+        self._latest = (start, start)
+        self._outputs: dict[int, tuple[str, str | None, Usage | None]] = {}
 
-    def take(self, rules: Rules, step: StepRecord, before: CastState, after: CastState) -> bool:
+    def take(self, rules: Rules, turn: TurnRecord, before: CastState, after: CastState) -> bool:
         """Take a step that began where this ends, with the same rules; False when it did not."""
-        count = len(self._texts)
-        if before is not self._last or rules is not self._rules or count == LONGEST:
+        number = before.steps + 1
+        if before is not self._latest[1] or rules is not self._rules or number - self._first == LONGEST:
             return False
-        if step.at.step != self._first + count:
-            return False  # another line went on from here
-        turn = step.turns[0]
-        self._artifacts.append(turn.artifact)
-        self._usages.append(turn.usage)
-        self._texts.append(turn.text)
-        self._last = after
+        output = (turn.text, turn.artifact, turn.usage)
+        if self._outputs.setdefault(number, output) is not output:
+            return False  # another line went on from here, in another thread perhaps
+        self._latest = (before, after)
         return True
 
     def before(self, number: int) -> CastState:
         """Return the state that step ``number`` was entered from."""
-        return _computed(self, len(self._texts))[number - self._first]
+        return self._around(number)[0]
 
     def after(self, number: int) -> CastState:
         """Return the state after step ``number``."""
-        return _computed(self, len(self._texts))[number - self._first + 1]
+        return self._around(number)[1]
 
-    def compute(self, count: int) -> tuple[CastState, ...]:
-        """Compute the states around the first ``count`` steps."""
+    def _around(self, number: int) -> tuple[CastState, CastState]:
+        latest, place = self._latest, number - self._first
+        if latest[1].steps == number:
+            return latest
+        states = _computed(self, len(self._outputs))
+        return states[place], states[place + 1]
+
+    def compute(self) -> tuple[CastState, ...]:
+        """Compute all the states."""
         states = [self._start]
-        outcomes = zip(self._texts[:count], self._artifacts, self._usages, strict=False)
-        for text, artifact, usage in outcomes:
+        for text, artifact, usage in tuple(self._outputs.values()):
             waiting = entering.enter(self._rules, states[-1]).state
-            state = outputs.output(self._rules, waiting, text, usage).state
-            states.append(state._replace(last_artifact=artifact))
+            states.append(outputs.output(self._rules, waiting, text, usage, artifact=artifact).state)
         return tuple(states)
 
 
 @lru_cache(maxsize=16)
-def _computed(past: PastStates, count: int) -> tuple[CastState, ...]:
-    return past.compute(count)
+def _computed(past: PastStates, count: int) -> tuple[CastState, ...]:  # noqa: ARG001 - more are found once there are more
+    return past.compute()
 
 
-def closed(rules: Rules, session: Session) -> StepRecord | None:
-    """Return the latest step as it is kept once another follows: a plain one without its states."""
-    step = session.steps.latest
-    if step is None or not (step.plain and step.turns and isinstance(step.states, tuple)):
-        return step
-    before, after = step.states
-    past = session.steps.behind and session.steps.behind.states
-    if not isinstance(past, PastStates) or not past.take(rules, step, before, after):
+def follows(rules: Rules, session: Session, step: Step, turn: TurnRecord) -> PastStates | None:
+    """Return what finds the states of the latest step again, if they follow from the one before and this turn alone.
+
+    They do where it was entered, asked and answered once and went on; neither a person nor a tool had a hand in it.
+    """
+    record, after = session.steps.latest, step.state
+    if record is None or not record.plain or turn.mode != "work" or step.decision is None:
+        return None
+    if after.status != "ready" or (after.at and after.at.changed) or record.after is not session.state:
+        return None  # the last: somebody changed it while the visit waited
+    before = record.before
+    behind = session.steps.behind
+    past = behind.states if behind else None
+    if not isinstance(past, PastStates) or not past.take(rules, turn, before, after):
         past = PastStates(rules, before)
-        past.take(rules, step, before, after)
-    if isinstance(step.prompt, EntryPrompt):
-        step.prompt.let_go(past)
-    return step._replace(states=past)
+        past.take(rules, turn, before, after)
+    if isinstance(record.prompt, EntryPrompt):
+        record.prompt.let_go(past)
+    return past

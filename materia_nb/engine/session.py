@@ -54,7 +54,7 @@ class StepRecord(NamedTuple):
     what its agent told a person, and ``spent`` what turns without an output cost. ``left`` is how many
     of ``turns`` the last recast left behind, ``pins`` what was pinned when it was entered (R40),
     ``tries`` how often the socket was run in this visit: 1 and every recast, revival and turn that was sent again,
-    and ``plain`` whether its states follow from the one before and its output alone, so that they need not be kept.
+    and ``plain`` whether it was entered as the rules have it and nothing has changed its state since.
     """
 
     at: Visit
@@ -224,14 +224,15 @@ class Steps(Sequence[StepRecord]):
     def __repr__(self) -> str:
         return f"<{len(self)} steps>"
 
-    def adding(self, step: StepRecord, closed: StepRecord | None) -> Steps:
-        """Return these steps and another one; ``closed`` is the latest as it is kept from now on."""
-        if closed is None:
+    def adding(self, step: StepRecord) -> Steps:
+        """Return these steps and another one."""
+        if self.latest is None:
             return Steps(self._closed[: self._count], self._count, step)
         if len(self._closed) == self._count:
-            self._closed.append(closed)
-            return Steps(self._closed, self._count + 1, step)
-        return Steps([*self._closed[: self._count], closed], self._count + 1, step)
+            self._closed.append(self.latest)
+            if self._closed[self._count] is self.latest:  # else another thread went on from here just now
+                return Steps(self._closed, self._count + 1, step)
+        return Steps([*self._closed[: self._count], self.latest], self._count + 1, step)
 
     def ending_in(self, step: StepRecord) -> Steps:
         """Return these steps with another record of the latest one."""

@@ -14,7 +14,7 @@ from materia_nb.engine.conversation import told_events
 from materia_nb.engine.routing import Step
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord
-from materia_nb.engine.state import CastState, Failure, Usage
+from materia_nb.engine.state import CastState, Failure, Past, Usage
 from materia_nb.handoff.contract.approval import Grant
 from materia_nb.jsonvalue import JSON
 
@@ -53,10 +53,10 @@ class Change(NamedTuple):
 def entered(rules: Rules, session: Session, ts: int) -> Change:
     """Enter the next socket, or come to the end."""
     step = entering.enter(rules, session.state)
-    return Change(keep_entry(rules, session, step, ts), step)
+    return Change(keep_entry(session, step, ts), step)
 
 
-def keep_entry(rules: Rules, session: Session, step: Step, ts: int) -> Session:
+def keep_entry(session: Session, step: Step, ts: int) -> Session:
     """Keep the outcome of entering a socket, or of coming to the end."""
     state = step.state
     visit = state.at
@@ -73,7 +73,7 @@ def keep_entry(rules: Rules, session: Session, step: Step, ts: int) -> Session:
     )
     return session._replace(
         state=state,
-        steps=session.steps.adding(record, past_states.closed(rules, session)),
+        steps=session.steps.adding(record),
         prompt=step.prompt,
         mode=visit.mode,
         wish=None,
@@ -94,6 +94,7 @@ def answered(rules: Rules, session: Session, answer: Answer, ts: int) -> Change:
         answer.usage,
         session.prompt,
         answer.changed,
+        artifact=answer.artifact,
         refused=answer.refused,
     )
     if answer.process:
@@ -126,23 +127,12 @@ def keep_output(rules: Rules, session: Session, step: Step, answer: Answer, ts: 
         for key in (socket.id, f"materia {socket.materia.id}"):
             turns[key] = turns.get(key, 0) + 1
     spoken = (*session.spoken, turn) if prompt is not None else session.spoken
-    at = step.state.at
-    plain = (
-        record.plain
-        and not record.turns
-        and turn.mode == "work"
-        and step.decision is not None
-        and step.state.status == "ready"
-        and not (at and at.changed)
-        and isinstance(record.states, tuple)
-        and record.states[1] is session.state  # nobody changed it while the visit waited
-    )
     return moved(
         session,
         step,
         ts,
         turn,
-        plain=plain,
+        past=past_states.follows(rules, session, step, turn),
         spoken=spoken,
         wish=None,
         calls=(),
@@ -158,26 +148,24 @@ def moved(
     ts: int,
     turn: TurnRecord | None = None,
     *,
-    plain: bool = False,
+    past: Past | None = None,
     **changes: Any,
 ) -> Session:
     """Keep a transition of the latest visit, with the ``turn`` that brought it and other changes of the session.
 
-    ``plain`` says that nothing but that turn made its state.
+    ``past`` finds its states again, if they follow from that turn alone.
     """
     state, record = step.state, session.steps.latest
     waits = state.status == "waiting"
     if record is not None:
         turns = record.turns if turn is None else (*record.turns, turn)
-        if step.events and step.events[0].type == "socket_complete":
-            state = state._replace(last_artifact=turns[-1].artifact if turns else None)
         record = record._replace(
-            states=(record.before, state),
+            states=past or (record.before, state),
             decision=step.decision or record.decision,
             ended=None if waits else ts,
             turns=turns,
             missing=record.missing if turn is None else (),
-            plain=plain,
+            plain=False,
         )
         changes["steps"] = session.steps.ending_in(record)
     if step.prompt is not None:
@@ -269,14 +257,15 @@ def resumed(rules: Rules, session: Session, text: str, grant: Grant | None, ts: 
 
 def decided(rules: Rules, session: Session, satisfied: bool | None, target: str | None, ts: int) -> Change:
     """Take the output that is held as a person decides."""
-    step = outputs.decided(rules, session.state, satisfied=satisfied, target=target)
+    artifact = session.steps[-1].artifact
+    step = outputs.decided(rules, session.state, satisfied=satisfied, target=target, artifact=artifact)
     return Change(moved(session, step, ts), step)
 
 
 def recommitted(rules: Rules, session: Session, text: str, artifact: str | None, ts: int) -> Change:
     """Decide the last step anew with a corrected output; the original stays beside it."""
     record = session.steps[-1]
-    step = edit.recommit(rules, record.before, session.state, text)
+    step = edit.recommit(rules, record.before, session.state, text, artifact)
     told = told_events(step.events, record.number, ts)
     turn = TurnRecord("correction", None, text, artifact, step.reading, None, events=told)
     return Change(moved(session, step, ts, turn, ending=None), step)

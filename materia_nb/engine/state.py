@@ -261,10 +261,11 @@ class Draft:
     """A state while a transition works on it: the fields of :class:`CastState`, to be set.
 
     It never leaves the transition that made it. Setting a field replaces a value; the
-    values themselves are not changed, since earlier states share them.
+    values themselves are not changed, since earlier states share them. ``artifact`` says where the
+    output that is applied is kept.
     """
 
-    __slots__ = CastState._fields
+    __slots__ = (*CastState._fields, "artifact")
 
     request: str
     data: Mapping[str, JSON]
@@ -296,9 +297,11 @@ class Draft:
     hold: Hold | None
     detours: tuple[str, ...]
     knowledge: Mapping[str, JSON]
+    artifact: str | None
 
-    def __init__(self, state: CastState) -> None:
+    def __init__(self, state: CastState, artifact: str | None = None) -> None:
         """Start from ``state``."""
+        self.artifact = artifact
         (
             self.request,
             self.data,

@@ -96,7 +96,7 @@ def _entered(done: Recording, rules: Rules, event: ev.SocketStart) -> None:
         visits={**before.visits, socket: visit},
         traversals={**before.traversals, **way},
     )
-    done.session = to.keep_entry(rules, done.session, Step(state), event.ts)
+    done.session = to.keep_entry(done.session, Step(state), event.ts)
 
 
 def _answered(done: Recording, rules: Rules, event: ev.Output, read: Callable[[str], str]) -> None:

@@ -157,7 +157,7 @@ class _Reader:
         self.session = to.latest_changed(self.session, plain=False)
 
     def _entered(self, step: Step, event: ev.Event) -> None:
-        self.session = to.keep_entry(self.rules, self.session, step, event.ts)
+        self.session = to.keep_entry(self.session, step, event.ts)
         self.command = self.recovery = None
         self.budget = self.free = False
 
@@ -277,7 +277,7 @@ class _Reader:
         if state.status == "ready":
             step = entering.enter(self.rules, state)
             if step.state.status == "complete":
-                self.session = to.keep_entry(self.rules, self.session, step, event.ts)
+                self.session = to.keep_entry(self.session, step, event.ts)
                 return
             if not free:
                 self._differs("ended", step)
@@ -356,7 +356,7 @@ class _Reader:
         if not self.budget:
             step = entering.enter(self.rules, state)
             if step.state.status == "failed":
-                self.session = to.keep_entry(self.rules, self.session, step, event.ts)
+                self.session = to.keep_entry(self.session, step, event.ts)
                 return
             if not free:
                 self._differs(f"failed ({message})", step, message)
