@@ -136,8 +136,9 @@ def to_json(event: Event) -> dict[str, JSON]:
     data: dict[str, JSON] = dict(event.about) if kind in _ABOUT else {}  # type: ignore[attr-defined]
     for name, key, form, _ in _FIELDS[kind]:
         value = getattr(event, name)
-        if value is not None and value != {} and (value not in ((), "") or name not in _LEFT_OUT):
-            data[key] = value if form.write is _same else form.write(value)
+        if value is None or (not value and (value == {} or (name in _LEFT_OUT and value in ((), "")))):
+            continue
+        data[key] = value if form.write is _same else form.write(value)
     return data
 
 

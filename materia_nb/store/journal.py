@@ -261,6 +261,10 @@ def encoded(lines: Sequence[Line]) -> bytes:
         ) from error
 
 
+_KEPT: Final = (Output, SocketRecommitted)
+"""The events whose text may stand in an artifact."""
+
+
 def lines_of(events: Sequence[Event], session: Session, files: RunDir) -> list[Line]:
     """Return the lines of events that lead to ``session``.
 
@@ -272,8 +276,8 @@ def lines_of(events: Sequence[Event], session: Session, files: RunDir) -> list[L
     for event in events:
         data = to_json(event)
         text = data.get("text")
-        if isinstance(event, Output | SocketRecommitted) and isinstance(text, str):
-            content = to_bytes(text) if len(text) * 3 > OUTPUT_INLINE_BYTES else b""
+        if isinstance(text, str) and len(text) * 3 > OUTPUT_INLINE_BYTES and isinstance(event, _KEPT):
+            content = to_bytes(text)
             if len(content) > OUTPUT_INLINE_BYTES:
                 files.write(str(data["artifact"]), content)
                 del data["text"]
