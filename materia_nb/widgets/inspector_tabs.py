@@ -10,8 +10,9 @@ from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import Marks, who_words
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import answer_state
-from materia_nb.widgets.blocks import Block, head, line
+from materia_nb.widgets.blocks import Block, line
 from materia_nb.widgets.cast_slices import names_of
+from materia_nb.widgets.graph_inspector import last_handoffs
 from materia_nb.widgets.inspector_blocks import (
     Element,
     about,
@@ -19,7 +20,6 @@ from materia_nb.widgets.inspector_blocks import (
     calls_of,
     chips_of,
     handoff_blocks,
-    last_handoffs,
     layers_of,
     preview,
     stops_at,
@@ -164,7 +164,7 @@ class _Tabs:
         here = names_of(self.cast.graph).get(_here(self.shown))
         if here is not None and self.cast.status in ("waiting", "held", "failed"):
             parts.append({"is": "link", "text": f"The cast is at {here}", "kind": "present"})
-        return any_blocks([*parts, head("Last handoffs"), *last_handoffs(self.shown, self.element.id)])
+        return any_blocks([*parts, *last_handoffs(self.shown, self.element.id)])
 
     def _prompt(self) -> dict[str, Any]:
         cast, record = self.shown, self.record
