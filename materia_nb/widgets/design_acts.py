@@ -18,7 +18,7 @@ from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.models import Consumes, Iterator, Loadout
 from materia_nb.loadout.models_graph import Edge, ExitRoute, Loop, Socket
 from materia_nb.loadout.vocabulary import CONDITIONS, SENDING_BACK, unmet
-from materia_nb.widgets.picks import Pick, drawn_parts, edge_pick, exit_pick, owner_of, parts
+from materia_nb.widgets.picks import Pick, drawn_parts, members_of, owner_of, parts, way_pick, ways_of
 
 
 class Selection:
@@ -50,6 +50,11 @@ class Selection:
         if self._rules is None or self._rules[0] is not graph:
             self._rules = graph, Rules(graph)
         return self._rules[1]
+
+    @property
+    def facts(self) -> Facts:
+        """The design with its materia, as far as it is well formed."""
+        return Facts(self.design.name, self.design.document, self.design.definitions)
 
     def knows(self, pick: Pick) -> bool:
         """Whether the design has this part."""
@@ -129,25 +134,22 @@ class Ways(Selection):
             free = next((one for one in CONDITIONS if one not in used), None)
             if free is not None:
                 words = self.design.add_exit(loop, source, free, to)
-                self.selected = exit_pick(loop, len(exits_))
+                self.selected = way_pick("exit", loop, len(exits_))
                 return f"{words}, taken once its list is done"
         limit = None if most in (None, "") else read_field(Edge, "maxTraversals", str(most))
         chosen = text_in(values, "when") if when is not None else self._likely_condition(source)
-        before = list(as_list(socket_in(document, source).get("edges")))
+        before = ways_of(document, "edge", source)
         words = self.design.add_edge(source, to, chosen, max_traversals=limit)
-        after = as_list(socket_in(self.design.document, source).get("edges"))
+        after = ways_of(self.design.document, "edge", source)
         place = next(
             (at for at, (a, b) in enumerate(zip(before, after, strict=False)) if a is not b), len(before)
         )
-        self.selected = edge_pick(source, place)
+        self.selected = way_pick("edge", source, place)
         return words
 
     def _likely_condition(self, source: str) -> str:
         """What a new edge waits for: what the others of its socket leave open, so that it can be taken."""
-        used = [
-            as_object(edge).get("when")
-            for edge in as_list(socket_in(self.design.document, source).get("edges"))
-        ]
+        used = [as_object(edge).get("when") for edge in ways_of(self.design.document, "edge", source)]
         if not used:
             return "always"
         # Guards go before an edge that always matches, so such a one leaves all of them open.
@@ -156,8 +158,7 @@ class Ways(Selection):
 
     def _leaves(self, source: str, to: str) -> str | None:
         """The loop with a list that a way from ``source`` to ``to`` leaves, from which a plain edge would skip items."""
-        facts = Facts(self.design.name, self.design.document, self.design.definitions)
-        found = [one for one in facts.loops_of.get(source, ()) if one.iterates and to not in one.members]
+        found = [one for one in self.facts.loops_of.get(source, ()) if one.iterates and to not in one.members]
         return found[0].id if found else None
 
     def _do_order(self, values: Mapping[str, Any]) -> str:
@@ -166,14 +167,11 @@ class Ways(Selection):
         if by not in (-1, 1):
             raise refused("it can be moved up or down", "design", "press one of the arrows")
         owner, place = owner_of(pick)
-        if pick[0] == "edge" and place is not None:
-            words = self.design.move_edge(owner, place, place + by)
-            self.selected = edge_pick(owner, place + by)
-        elif pick[0] == "exit" and place is not None:
-            words = self.design.move_exit(owner, place, place + by)
-            self.selected = exit_pick(owner, place + by)
-        else:
+        if place is None:
             raise refused("only edges and exits have an order", "design", "select one")
+        move = self.design.move_edge if pick[0] == "edge" else self.design.move_exit
+        words = move(owner, place, place + by)
+        self.selected = way_pick(pick[0], owner, place + by)
         return words
 
     def _do_loop(self, values: Mapping[str, Any]) -> str:
@@ -190,7 +188,7 @@ class Ways(Selection):
 
     def _in_order(self, ids: list[str]) -> list[str]:
         """The members with the one first that a way from outside leads to: there a round begins."""
-        facts = Facts(self.design.name, self.design.document, self.design.definitions)
+        facts = self.facts
         led = {to for id_ in facts.sockets if id_ not in ids for to in facts.targets(id_)}
         first = next((id_ for id_ in ids if id_ in led), None)
         return ids if first is None else [first, *(id_ for id_ in ids if id_ != first)]
@@ -205,12 +203,7 @@ class Ways(Selection):
     def _do_source(self, values: Mapping[str, Any]) -> str:
         loop, source = text_in(values, "loop"), values.get("source")
         if source == "consumes":
-            members = [
-                one
-                for one in as_list(loop_in(self.design.document, loop).get("sockets"))
-                if isinstance(one, str)
-            ]
-            likely = self.design.likely_generator(members)
+            likely = self.design.likely_generator(members_of(self.design.document, loop))
             return self.design.set_source(loop, "consumes", **({} if likely is None else {"from_": likely}))
         if source == "iterator":
             return self.design.set_source(loop, "iterator")
@@ -226,7 +219,7 @@ class Ways(Selection):
         words = self.design.add_exit(
             loop, text_in(values, "from"), text_in(values, "when"), text_in(values, "to")
         )
-        self.selected = exit_pick(loop, place)
+        self.selected = way_pick("exit", loop, place)
         return words
 
     def _do_turn(self, values: Mapping[str, Any]) -> str:
@@ -235,19 +228,17 @@ class Ways(Selection):
         owner, place = owner_of(pick)
         document = self.design.document
         if pick[0] == "edge" and place is not None:
-            to = as_object(as_list(socket_in(document, owner).get("edges"))[place]).get("to")
+            to = as_object(ways_of(document, "edge", owner)[place]).get("to")
             loop = self._leaves(owner, str(to))
             if loop is None:
                 raise refused(
                     "this edge leaves no loop", f"{owner}.edges[{place}]", "exits lead out of a loop"
                 )
             words = self.design.apply(as_exit(document, owner, place, loop))
-            self.selected = exit_pick(
-                loop, len(list_in(loop_in(self.design.document, loop), "exits", loop)) - 1
-            )
+            self.selected = way_pick("exit", loop, len(ways_of(self.design.document, "exit", loop)) - 1)
             return words
         if pick[0] == "exit" and place is not None:
-            source = str(as_object(as_list(loop_in(document, owner).get("exits"))[place]).get("from"))
+            source = str(as_object(ways_of(document, "exit", owner)[place]).get("from"))
             words = self.design.apply(as_edge(document, owner, place))
             self.selected = ("socket", source)
             return words

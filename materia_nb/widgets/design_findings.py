@@ -10,23 +10,25 @@ from materia_nb.errors import counted
 from materia_nb.insight.explore import Exploration
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.design import Design
-from materia_nb.loadout.facts import (
-    as_object,
-    is_text,
-)
+from materia_nb.loadout.facts import as_object, is_text
 from materia_nb.loadout.report import Problem
 from materia_nb.widgets.design_session import LIKELY
-from materia_nb.widgets.picks import edge_pick, exit_pick, owner_of
+from materia_nb.widgets.picks import owner_of, way_pick, written
 
 if TYPE_CHECKING:
     from materia_nb.widgets.design_session import DesignSession
-    from materia_nb.widgets.picks import Pick
+    from materia_nb.widgets.picks import Kind, Pick
 
 _MOST_FINDINGS: Final = 60
 _MOST_MENDED: Final = 20
 """For so many findings it is looked whether a button can mend them: each takes a check of the loadout."""
 _MOST_CHANGES: Final = 60
 _MOST_WORDS: Final = 200
+_OWNERS: Final[tuple[tuple[Kind, Kind, str, str], ...]] = (
+    ("loop", "exit", "loops.", "exits"),
+    ("socket", "edge", "", "edges"),
+)
+"""What has ways out, what these are, how a path to it begins, and which of its fields lists them."""
 Slice = dict[str, Any]
 
 
@@ -72,23 +74,14 @@ def place_of(design: Design, problem: Problem, known: set[Pick]) -> Pick | None:
             if source.startswith(f"materia.{as_object(raw).get('materia')}")
         ]
         return ("socket", using[0]) if using else None
-    for id_ in as_object(design.document.get("loops")):
-        head = f"loops.{id_}"
-        if source == head or source.startswith((f"{head}.", f"{head}[")):
-            place = _number(source.removeprefix(f"{head}.exits["))
-            pick = (
-                exit_pick(id_, place)
-                if source.startswith(f"{head}.exits[") and place is not None
-                else ("loop", id_)
-            )
-            return pick if pick in known else ("loop", id_)
-    longest = sorted(as_object(design.document.get("sockets")), key=len, reverse=True)
-    for id_ in longest:
-        if source == id_ or source.startswith(f"{id_}."):
-            rest = source.removeprefix(f"{id_}.edges[")
-            place = _number(rest) if rest != source else None
-            pick = ("socket", id_) if place is None else edge_pick(id_, place)
-            return pick if pick in known else ("socket", id_)
+    for kind, way, head, name in _OWNERS:
+        for id_ in sorted(as_object(design.document.get(f"{kind}s")), key=len, reverse=True):
+            rest = source.removeprefix(f"{head}{id_}")
+            if rest == source or rest[:1] not in ("", ".", "["):
+                continue
+            place = _number(rest.removeprefix(f".{name}[")) if rest.startswith(f".{name}[") else None
+            pick = (kind, id_) if place is None else way_pick(way, id_, place)
+            return pick if pick in known else (kind, id_)
     return None
 
 
@@ -102,14 +95,14 @@ def where_words(design: Design, problem: Problem, pick: Pick | None) -> str:
     if pick is None or pick[0] == "loop":
         return part(problem.source, 80)
     if pick[0] == "exit":
-        loop, place = owner_of(("exit", pick[1]))
+        loop, place = owner_of(pick)
         return (
             f"exit of loop {part(loop, 60)}"
             if place is None
             else f"exit {place + 1} of loop {part(loop, 60)}"
         )
-    socket, place = (pick[1], None) if pick[0] == "socket" else owner_of(("edge", pick[1]))
-    named = as_object(as_object(design.document.get("sockets")).get(socket)).get("materia")
+    socket, place = owner_of(pick)
+    named = written(design.document, "socket", socket).get("materia")
     words = f"{part(named, 40)} · {part(socket, 60)}" if is_text(named) else part(socket, 60)
     if place is not None:
         return f"{words}, edge {place + 1}"
@@ -192,7 +185,7 @@ def never_rows(explored: Exploration) -> list[Slice]:
         if isinstance(one, tuple):
             edge = explored.graph.sockets[one[0]].edges[one[1] - 1]
             about = f"edge {one[1]} of {part(one[0])}: {edge.when} → {part(edge.to)}"
-            pick: list[str] | None = list(edge_pick(one[0], edge.place))
+            pick: list[str] | None = list(way_pick("edge", one[0], edge.place))
         else:
             about, pick = f"exit {part(one)}", None
         rows.append({"sign": "never", "what": f"{word} taken", "about": about, "witness": None, "pick": pick})

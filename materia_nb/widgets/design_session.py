@@ -19,11 +19,11 @@ from materia_nb.insight.explore import Exploration
 from materia_nb.insight.space import Bounds
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design import Design
-from materia_nb.loadout.design.document import Change, loop_in, refused
+from materia_nb.loadout.design.document import Change, refused
 from materia_nb.loadout.design.sockets import add_socket, clip_of, new_sockets, place_sockets
-from materia_nb.loadout.facts import Object, as_list, as_object, is_number
+from materia_nb.loadout.facts import Object, as_object, is_number
 from materia_nb.widgets.design_acts import Ways, set_field, text_in
-from materia_nb.widgets.picks import owner_of
+from materia_nb.widgets.picks import members_of, owner_of
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -260,8 +260,7 @@ class DesignSession(Ways):
         if self.selected is not None and self.selected[0] == "socket":
             return [self.selected[1]]
         if self.selected is not None and self.selected[0] == "loop":
-            members = as_list(loop_in(self.design.document, self.selected[1]).get("sockets"))
-            return [one for one in members if isinstance(one, str)]
+            return members_of(self.design.document, self.selected[1])
         raise refused("no socket is selected", "design", "select one, or draw a frame round some")
 
     def _do_copy(self, _: Mapping[str, Any]) -> str:
