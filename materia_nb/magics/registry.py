@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from materia_nb.cast import Cast
 from materia_nb.cast.workbench import Workbench
 from materia_nb.errors import MateriaError, did_you_mean
 
@@ -75,13 +76,31 @@ class Call:
     body: str | None
     names: Mapping[str, Any]
 
-    def get(self, key: str) -> Any:
-        """Return an argument, None when it was not given."""
-        return self.arguments.get(key)
+    @property
+    def cast(self) -> Cast:
+        """The current cast; raises MateriaError when there is none."""
+        return self.bench.current
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return an argument, ``default`` when it was not given."""
+        found = self.arguments.get(key)
+        return default if found is None else found
 
     def body_or(self, key: str) -> Any:
         """Return the body of the cell; without one, the argument behind the verb, else None."""
         return self.get(key) if self.body is None else self.body
+
+    def needed(self, key: str, missing: str) -> Any:
+        """Return the body of the cell or the argument behind the verb; raises MateriaError when it is empty."""
+        found = self.body_or(key)
+        if found is None or found == "":
+            raise MateriaError(missing, hint="write it behind the verb, or in a cell", kind="usage")
+        return found
+
+    def request(self) -> str:
+        """Return the request behind the verb, with the body of the cell below it."""
+        said = str(self.get("request", ""))
+        return said if self.body is None else f"{said}\n{self.body.strip()}".strip()
 
 
 Handler: TypeAlias = Callable[[Call], Any]
