@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.display.escape import part, shorten
@@ -217,8 +217,3 @@ def patch_words(step: Mapping[str, JSON]) -> Slice:
         "where": part(path or "the whole", 120),
         "about": about,
     }
-
-
-def words_of(rows: Sequence[Slice]) -> str:
-    """Write findings as lines of text, for readers without widgets."""
-    return "\n".join(f"{row['severity']}  {row['where']}  {row['what']}; {row['todo']}" for row in rows)
