@@ -276,20 +276,25 @@ def budget_words(limit: int, used: tuple[int, int] | None = None, *, item: bool 
     """Say how often an edge may be taken, or how often it was, for the current item or in all (R18)."""
     if used is None:
         return f"max {limit}"
-    return f"this item: {used[0]} of {used[1]}" if item else f"used {used[0]}/{used[1]}"
+    return f"{'this item: ' if item else 'used '}{used[0]} of {used[1]}"
 
 
-def link_words(link: Link, marks: Marks | None = None) -> str:
-    """Label of a line: number in evaluation order, condition, budget; empty for a single plain edge."""
+def link_words(link: Link, marks: Marks | None = None, *, short: bool = False) -> str:
+    """Label of a line: number in evaluation order, condition, budget; empty for a single plain edge.
+
+    ``short`` as on the line itself, where there is little room.
+    """
     if link.kind in ("start", "implied"):
         return ""
+    condition = described(link.condition)
+    sign = condition.short if short else condition.sign
     parts = []
     if link.kind == "exit":
-        parts.append("exit " + described(link.condition).sign)
+        parts.append(f"exit {sign}")
     elif link.order or link.condition != "always" or link.limit is not None:
-        parts.append((f"{link.order} " if link.order else "") + described(link.condition).sign)
+        parts.append((f"{link.order} " if link.order else "") + sign)
     if link.limit is not None and link.place is not None:
-        used = marks.budgets.get((link.source, link.place)) if marks else None
+        used = marks.budgets.get((link.source, link.place)) if marks is not None else None
         parts.append(budget_words(link.limit, used, item=marks is not None and marks.in_item))
     if marks is not None and link.route in marks.never:
         parts.append(NEVER)
@@ -435,29 +440,6 @@ def who_badge(socket: Socket, marks: Marks) -> str:
     return model.rsplit("/", 1)[-1].strip() if colon and provider.isidentifier() and model.strip() else who
 
 
-def chip(link: Link, marks: Marks | None = None) -> str:
-    """Write what stands on a line: its number in evaluation order, its condition, how often it may be taken and was.
-
-    Empty for a single plain edge.
-    """
-    if link.kind in ("start", "implied"):
-        return ""
-    parts = []
-    if link.kind == "exit":
-        parts.append(f"exit {described(link.condition).short}")
-    elif link.order or link.condition != "always" or link.limit is not None:
-        parts.append((f"{link.order} " if link.order else "") + described(link.condition).short)
-    if link.limit is not None and link.place is not None:
-        used = marks.budgets.get((link.source, link.place)) if marks is not None else None
-        if used is None or marks is None:
-            parts.append(f"max {link.limit}")
-        else:
-            parts.append(f"{'this item: ' if marks.in_item else 'used '}{used[0]} of {used[1]}")
-    if marks is not None and link.route in marks.never:
-        parts.append(NEVER)
-    return " · ".join(parts)
-
-
 def live_chip(link: Link, marks: Marks, *, stub: bool, alone: bool) -> str:
     """Write a line's chip for one moment of a cast: how often it was taken, and which of two that are compared has it.
 
@@ -467,7 +449,7 @@ def live_chip(link: Link, marks: Marks, *, stub: bool, alone: bool) -> str:
         stub: whether it only names its target.
         alone: whether it is the only edge between its two sockets, so that the count is its own.
     """
-    words = stub_label(link) if stub else chip(link, marks)
+    words = stub_label(link) if stub else link_words(link, marks, short=True)
     count = marks.traversals.get(link.traversal, 0) if words and link.kind == "edge" and alone else 0
     only = marks.only_routes.get(link.route, "") if link.route is not None else ""
     return " ".join(
@@ -477,7 +459,7 @@ def live_chip(link: Link, marks: Marks, *, stub: bool, alone: bool) -> str:
 
 def stub_label(link: Link) -> str:
     """Label of a line that only names its target."""
-    words = chip(link)
+    words = link_words(link, short=True)
     target = "end" if link.target == END_SIGN else part(link.target, 40)
     return f"{words} ▸ {target}" if words else f"▸ {target}"
 
@@ -489,7 +471,7 @@ def stub_size(link: Link) -> tuple[float, float]:
 
 def label_size(link: Link) -> tuple[float, float]:
     """Width and height to keep for a line's label; (0, 0) without one. The same in every state of a cast."""
-    words = chip(link)
+    words = link_words(link, short=True)
     if not words:
         return (0.0, 0.0)
     if link.limit is not None:  # in a cast it says how often it was taken

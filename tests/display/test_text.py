@@ -45,7 +45,7 @@ def test_the_grid_has_a_line_a_socket_with_its_edges_in_order_under_it_r3_r18():
     text = graph_text(graphs.rework(), Marks(visits={"Socket-5": 2}, budgets={("Socket-5", 1): (1, 3)}))
     assert re.search(
         r"Socket-5 +agent, loop consumer +Auto-Eval +json +2 +workItemIteration\n"
-        r" +1\. ✓ satisfied → Socket-6; 2\. ✗ not_satisfied → Socket-4 \(used 1/3\)\n",
+        r" +1\. ✓ satisfied → Socket-6; 2\. ✗ not_satisfied → Socket-4 \(used 1 of 3\)\n",
         text,
     )
 
