@@ -38,14 +38,14 @@ MimeBundle: TypeAlias = dict[str, Any]
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 
 
-def _sendable(value: JSON) -> JSON:
+def sendable(value: JSON) -> JSON:
     """Replace lone surrogates, which no kernel message can carry."""
     if isinstance(value, str):
         return _SURROGATES.sub("\ufffd", value)
     if isinstance(value, dict):
-        return {_sendable(key): _sendable(child) for key, child in value.items()}
+        return {sendable(key): sendable(child) for key, child in value.items()}
     if isinstance(value, list | tuple):
-        return [_sendable(child) for child in value]
+        return [sendable(child) for child in value]
     return value
 
 
@@ -75,7 +75,7 @@ def bundle(
         "application/json": json,
         "text/vnd.mermaid": mermaid,
     }
-    return {kind: _sendable(part) for kind, part in parts.items() if part is not None}
+    return {kind: sendable(part) for kind, part in parts.items() if part is not None}
 
 
 class Shown:
