@@ -92,6 +92,15 @@ class Panel(Shown):
         """Redraw after every change of ``cast``, until the panel is closed."""
         self.at_close(cast.watch(lambda _: self.later()))
 
+    def follow_runs(self, runs: Runs) -> None:
+        """Redraw when something of ``runs`` begins or ends, and show what it raised."""
+        self.at_close(runs.watch(self._ran))
+
+    def _ran(self, runs: Runs) -> None:
+        if runs.error is not None:
+            self.fail(runs.error)
+        self.later()
+
     def look_at(self, past: Snapshot | None) -> None:
         """Show an earlier moment of the cast, where the panel can; None goes back to the present."""
         self.past = past
