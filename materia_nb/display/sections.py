@@ -32,7 +32,8 @@ from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.prompt import Layer, Prompt
 from materia_nb.handoff.capabilities import Cell, Pointer, Section
 from materia_nb.handoff.contract import legal_next
-from materia_nb.jsonvalue import JSON, compact
+from materia_nb.handoff.protocol import as_text
+from materia_nb.jsonvalue import JSON
 
 MOST_ROWS: Final = 100
 _CELL_CHARS: Final = 400
@@ -228,9 +229,9 @@ def call_words(call: ToolCall) -> str:
     stands for each line end, and of more than 2,000 characters the beginning and the end are told.
     """
     if call.result is not None:
-        return _title(call)
+        return call_title(call)
     main = next((name for name in _MAIN if isinstance(call.args.get(name), str)), None)
-    others = [judged_words(name, _as_text(value)) for name, value in call.args.items() if name != main]
+    others = [judged_words(name, as_text(value)) for name, value in call.args.items() if name != main]
     about = _in_words(call.args[main]) if main else ""
     return ", ".join([f"{part(call.tool, 40)} {about}".rstrip(), *others])
 
@@ -256,12 +257,10 @@ def calls_html(calls: Iterable[ToolCall], *, opened: bool = False) -> Html:
     return Html("".join(_call(call, opened=opened) for call in calls))
 
 
-def _about(call: ToolCall) -> str:
-    return next((value for name in _MAIN if isinstance(value := call.args.get(name), str)), "")
-
-
-def _title(call: ToolCall) -> str:
-    return f"{part(call.tool, 40)} {part(_about(call), 80)}".rstrip()
+def call_title(call: ToolCall) -> str:
+    """Name a call by its tool and its main argument."""
+    about = next((value for name in _MAIN if isinstance(value := call.args.get(name), str)), "")
+    return f"{part(call.tool, 40)} {part(about, 80)}".rstrip()
 
 
 def _call(call: ToolCall, *, opened: bool) -> Html:
@@ -270,7 +269,7 @@ def _call(call: ToolCall, *, opened: bool) -> Html:
         body = Html(said + "".join(_whole(name, value) for name, value in call.args.items()))
     else:
         body = Html(f"{said}{_args(call.args)}{html_pre(call.result, _SHOWN)}")
-    return html_fold(f"{_title(call)} ({call_outcome(call)})", body, opened=opened)
+    return html_fold(f"{call_title(call)} ({call_outcome(call)})", body, opened=opened)
 
 
 def _args(args: Mapping[str, JSON]) -> Html:
@@ -283,7 +282,7 @@ def _args(args: Mapping[str, JSON]) -> Html:
 
 def _whole(name: str, value: JSON) -> Html:
     """Show all of an argument that a person may have to judge."""
-    return judged_html(name, _as_text(value))
+    return judged_html(name, as_text(value))
 
 
 def judged_html(name: str, text: str) -> Html:
@@ -295,10 +294,6 @@ def judged_html(name: str, text: str) -> Html:
 def judged_words(name: str, text: str) -> str:
     """Tell a text that a person is to judge on one line; of more than 2,000 characters the beginning and the end."""
     return f"{part(name, 40)}{_size(text)}: {_in_words(text)}"
-
-
-def _as_text(value: JSON) -> str:
-    return value if isinstance(value, str) else compact(value)
 
 
 def _in_words(text: str) -> str:

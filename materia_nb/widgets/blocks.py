@@ -23,10 +23,11 @@ from materia_nb.display.escape import (
     part,
     plain,
 )
-from materia_nb.display.sections import JUDGED, call_outcome
+from materia_nb.display.sections import JUDGED, call_outcome, call_title
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.handoff import Issue
-from materia_nb.jsonvalue import JSON, compact, pretty
+from materia_nb.handoff.protocol import as_text
+from materia_nb.jsonvalue import JSON, pretty
 
 Block: TypeAlias = dict[str, Any]
 
@@ -139,18 +140,11 @@ def call_blocks(calls: Sequence[ToolCall], *, judged: bool = False) -> list[Bloc
         inside += [one for name, value in call.args.items() for one in _argument(name, value, judged=judged)]
         if call.result is not None:
             inside += [head("what it was told", small=True), pre(call.result)]
-        found.append(fold(f"{_call_title(call)} ({call_outcome(call)})", inside, opened=judged))
+        found.append(fold(f"{call_title(call)} ({call_outcome(call)})", inside, opened=judged))
     return found
 
 
-def _call_title(call: ToolCall) -> str:
-    about = next(
-        (v for n in ("command", "path", "pattern", "glob") if isinstance(v := call.args.get(n), str)), ""
-    )
-    return f"{part(call.tool, 40)} {part(about, 80)}".rstrip()
-
-
 def _argument(name: str, value: JSON, *, judged: bool) -> list[Block]:
-    text = value if isinstance(value, str) else compact(value)
+    text = as_text(value)
     size = f" ({text.count(chr(10)) + 1:,} lines, {len(text):,} characters)" if "\n" in text else ""
     return [head(f"{part(name, 40)}{size}", small=True), pre(text, JUDGED if judged else PRE_CHARS)]

@@ -13,6 +13,7 @@ from materia_nb.engine.limits import edges_used, limits_of
 from materia_nb.engine.state import CastState, Item
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import Issue, item_issues
+from materia_nb.handoff.protocol import as_text
 from materia_nb.insight.changes import Change, changes
 from materia_nb.jsonvalue import JSON, MISSING, compact, same
 from materia_nb.widgets.blocks import Block, head, line, table
@@ -71,7 +72,7 @@ def _node(name: str, path: list[str], value: JSON, left: list[int]) -> dict[str,
         else:
             node |= {"children": [], "more": len(pairs)}
         return node
-    text = value if isinstance(value, str) else compact(value)
+    text = as_text(value)
     node |= {"kind": "text" if isinstance(value, str) else "value", "text": plain(text[:TEXT_CHARS])}
     if len(text) > TEXT_CHARS:
         node["cut"] = len(text)
@@ -117,7 +118,7 @@ def _what(change: Change) -> str:
 
 
 def _text(value: JSON) -> str:
-    return "" if value is MISSING else value if isinstance(value, str) else compact(value)
+    return "" if value is MISSING else as_text(value)
 
 
 MOST_ITEMS: Final = 10_000
@@ -155,11 +156,8 @@ def base_of(items: Sequence[JSON]) -> str:
 def texts(item: JSON) -> list[str]:
     """Title and context as they can be edited; what is not an item with two texts as JSON."""
     if not isinstance(item, dict):
-        return [item if isinstance(item, str) else compact(item), ""]
-    return [
-        value if isinstance(value := item.get(name, ""), str) else compact(value)
-        for name in ("title", "context")
-    ]
+        return [as_text(item), ""]
+    return [as_text(item.get(name, "")) for name in ("title", "context")]
 
 
 def rebuilt(
