@@ -106,9 +106,14 @@ class Link:
         return (self.source, END) if self.kind == "implied" else None
 
     @property
+    def to(self) -> str:
+        """Where it leads, as a loadout writes it: a socket or ``end``."""
+        return END if self.target == END_SIGN else self.target
+
+    @property
     def traversal(self) -> str:
         """The key of its traversal count (R21)."""
-        return f"{self.source}->{END if self.target == END_SIGN else self.target}"
+        return f"{self.source}->{self.to}"
 
 
 def _target(graph: Graph, name: str) -> str | None:
@@ -310,9 +315,10 @@ def line_legend() -> str:
     return " · ".join(f"{pattern}: {' or '.join(those)}" for pattern, those in signs.items())
 
 
-def edge_words(edge: Edge) -> str:
-    """Say when an edge is taken, to where, and how often it may be."""
-    limit = f" ({budget_words(edge.max_traversals)})" if edge.max_traversals is not None else ""
+def edge_words(edge: Edge, used: tuple[int, int] | None = None, *, item: bool = False) -> str:
+    """Say when an edge is taken, to where, and how often it may be, or how often it was; see :func:`budget_words`."""
+    most = edge.max_traversals
+    limit = f" ({budget_words(most, used, item=item)})" if most is not None else ""
     return f"{described(edge.when).sign} → {part(edge.to)}{limit}"
 
 
@@ -460,8 +466,7 @@ def live_chip(link: Link, marks: Marks, *, stub: bool, alone: bool) -> str:
 def stub_label(link: Link) -> str:
     """Label of a line that only names its target."""
     words = link_words(link, short=True)
-    target = "end" if link.target == END_SIGN else part(link.target, 40)
-    return f"{words} ▸ {target}" if words else f"▸ {target}"
+    return f"{words} ▸ {part(link.to, 40)}".lstrip()
 
 
 def stub_size(link: Link) -> tuple[float, float]:

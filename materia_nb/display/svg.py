@@ -12,7 +12,6 @@ from typing import Final
 from materia_nb.display.escape import esc, part, shorten
 from materia_nb.display.geometry import Box, text_width
 from materia_nb.display.graph_parts import (
-    END_SIGN,
     LABEL_SIZE,
     SMALL_SIZE,
     Link,
@@ -40,7 +39,7 @@ from materia_nb.display.shapes import (
     socket_card,
     socket_title,
 )
-from materia_nb.loadout.graph import END, Graph
+from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.vocabulary import described
 
 _DASHES: Final = {"exit": (8, 5), "implied": (1, 5)}
@@ -123,9 +122,8 @@ def _description(graph: Graph, marks: Marks) -> str:
     sentences = []
     out: dict[str, list[str]] = {}
     for link in links(graph):
-        target = END if link.target == END_SIGN else link.target
         words = link_words(link) or ("ends" if link.kind == "implied" else "always")
-        out.setdefault(link.source, []).append(f"{words} to {part(target, 40)}")
+        out.setdefault(link.source, []).append(f"{words} to {part(link.to, 40)}")
     for socket in list(graph.sockets.values())[:60]:
         state = state_words(socket.id, marks)
         visits = marks.visits.get(socket.id, 0)

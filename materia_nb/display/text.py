@@ -18,7 +18,7 @@ from materia_nb.display.graph_parts import (
     Marks,
     Region,
     answer_words,
-    budget_words,
+    edge_words,
     kind_words,
     link_words,
     links,
@@ -29,7 +29,7 @@ from materia_nb.display.graph_parts import (
     state_words,
     summary,
 )
-from materia_nb.loadout.graph import END, Graph, Socket
+from materia_nb.loadout.graph import Graph, Socket
 from materia_nb.loadout.vocabulary import described
 
 WIDTH: Final = 88
@@ -160,10 +160,7 @@ def _edges(socket: Socket, marks: Marks) -> str:
     words = []
     for number, edge in enumerate(socket.edges, 1):
         text = f"{number}. " if len(socket.edges) > 1 else ""
-        text += f"{described(edge.when).sign} → {part(edge.to)}"
-        if edge.max_traversals is not None:
-            used = marks.budgets.get((socket.id, edge.place))
-            text += f" ({budget_words(edge.max_traversals, used, item=marks.in_item)})"
+        text += edge_words(edge, marks.budgets.get((socket.id, edge.place)), item=marks.in_item)
         taken = marks.traversals.get(f"{socket.id}->{edge.to}", 0)
         if taken:
             text += f" {TIMES}{taken}"
@@ -224,13 +221,12 @@ def _loops(graph: Graph, marks: Marks) -> list[str]:
         for link in exits:
             if link.loop != loop.id:
                 continue
-            target = END if link.target == END_SIGN else part(link.target)
             last = " ◂ taken last" if marks.last_route == link.route else ""
             if link.route is not None and link.route in marks.only_routes:
                 last += f" ◂ only {marks.only_routes[link.route]}"
             last = f", {NEVER}" if link.route in marks.never else last
             lines.append(
-                f"  exit from {part(link.source)}: {described(link.condition).sign} → {target}"
+                f"  exit from {part(link.source)}: {described(link.condition).sign} → {part(link.to)}"
                 f"  [{part(link.key, 300)}]{last}"
             )
         found.append("\n".join(lines))

@@ -10,10 +10,10 @@ from collections import Counter
 from typing import Final, Literal, TypeAlias
 
 from materia_nb.display.escape import part
-from materia_nb.display.graph_parts import END_SIGN, Link, kind_words, link_words, links
+from materia_nb.display.graph_parts import Link, kind_words, link_words, links
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import Object, as_list, as_object, is_object, is_text
-from materia_nb.loadout.graph import END, Graph
+from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.report import shown
 
 Kind: TypeAlias = Literal["socket", "edge", "exit", "loop"]
@@ -36,10 +36,8 @@ def pick_of(link: Link) -> Pick | None:
 
 def link_title(link: Link) -> str:
     """Name a line by its condition and target, for a place that names its source."""
-    target = END if link.target == END_SIGN else part(link.target)
-    if link.kind == "implied":
-        return f"no edges → {target}"
-    return f"{link_words(link) or link.condition} → {target}"
+    words = "no edges" if link.kind == "implied" else link_words(link) or link.condition
+    return f"{words} → {part(link.to)}"
 
 
 def picks(graph: Graph) -> list[tuple[str, Pick]]:
