@@ -9,13 +9,12 @@ from materia_nb.cast.breakpoint import BreakKind, Breakpoint
 from materia_nb.cast.listing import way_words
 from materia_nb.cast.views.step_views import HandoffView, TranslationView
 from materia_nb.display.escape import part, plain
-from materia_nb.display.graph_parts import END_SIGN, links
+from materia_nb.display.graph_parts import links
 from materia_nb.display.sections import lines_of
 from materia_nb.engine import entering
 from materia_nb.engine.prompt import Prompt
 from materia_nb.errors import MateriaError
 from materia_nb.insight.why import HEADERS
-from materia_nb.loadout.graph import END
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.widgets.blocks import (
     Block,
@@ -78,7 +77,7 @@ def stops_at(cast: Snapshot, element: Element) -> list[Breakpoint]:
     if element.kind not in ("edge", "exit"):
         return []
     link = next(one for one in links(cast.graph) if one.key == element.id)
-    anyway = Breakpoint("edge", link.source, END if link.target == END_SIGN else link.target)
+    anyway = Breakpoint("edge", link.source, link.to)
     return [anyway] if link.place is None else [Breakpoint("edge", link.source, link.place + 1), anyway]
 
 
@@ -215,12 +214,13 @@ def calls_of(step: StepRecord | None) -> list[Block]:
 # -- prompts ---------------------------------------------------------------------------------
 
 
-def layers_of(prompt: Prompt, *, edit: bool) -> list[dict[str, str]]:
-    """The layers of a prompt: key, heading, text; as it is where it can be edited, else made harmless."""
-    return [
+def prompt_part(words: str, prompt: Prompt, key: str, *, edit: bool) -> dict[str, Any]:
+    """The content of a tab with a prompt: texts as they are where they can be edited, else made harmless."""
+    layers = [
         {"name": one.name, "heading": one.heading, "text": one.text if edit else plain(one.text)}
         for one in prompt.layers
     ]
+    return {"is": "prompt", "words": words, "layers": layers, "key": key, "edit": edit}
 
 
 def preview(cast: Snapshot, socket: str) -> tuple[Prompt | None, str]:

@@ -20,8 +20,8 @@ from materia_nb.widgets.inspector_blocks import (
     calls_of,
     chips_of,
     handoff_blocks,
-    layers_of,
     preview,
+    prompt_part,
     stops_at,
     why_blocks,
 )
@@ -172,13 +172,13 @@ class _Tabs:
             waiting = cast.prompt or cast.prompt_cut_short
             if waiting is not None:
                 edit = cast.writable and not self.busy
-                return {
-                    "is": "prompt",
-                    "words": "What is asked. A change is for this turn only.",
-                    "layers": layers_of(waiting, edit=edit),
-                    "key": f"{cast.id} {len(cast.steps)} {cast.engine.at.turn if cast.engine.at else 0} {len(cast.abandoned)}",
-                    "edit": edit,
-                }
+                turn = cast.engine.at.turn if cast.engine.at else 0
+                return prompt_part(
+                    "What is asked. A change is for this turn only.",
+                    waiting,
+                    f"{cast.id} {len(cast.steps)} {turn} {len(cast.abandoned)}",
+                    edit=edit,
+                )
         if (
             self.present
             and self.element is not None
@@ -188,25 +188,19 @@ class _Tabs:
             if made is None:
                 return any_blocks([line(why_not, "quiet")])
             enter = self.at_present and cast.writable and not self.busy and cast.status == "ready"
-            return {
-                "is": "prompt",
-                "words": "A preview: what would be asked if it were entered now."
-                + (" Change a layer here, and it is entered with it, for this turn only." if enter else ""),
-                "layers": layers_of(made, edit=enter),
-                "key": f"{cast.id} {len(cast.steps)} {self.element.id}",
-                "edit": enter,
-            }
+            more = " Change a layer here, and it is entered with it, for this turn only." if enter else ""
+            return prompt_part(
+                f"A preview: what would be asked if it were entered now.{more}",
+                made,
+                f"{cast.id} {len(cast.steps)} {self.element.id}",
+                edit=enter,
+            )
         if record is None or record.prompt is None:
             return any_blocks(
                 [line("A process was run: it gets the state and its parameters, no prompt.", "quiet")]
             )
-        return {
-            "is": "prompt",
-            "words": f"What step {record.number} was asked.",
-            "layers": layers_of(record.prompt, edit=False),
-            "key": f"{cast.id} step {record.number}",
-            "edit": False,
-        }
+        words, key = f"What step {record.number} was asked.", f"{cast.id} step {record.number}"
+        return prompt_part(words, record.prompt, key, edit=False)
 
     def _tree(self) -> dict[str, Any]:
         cast, shown = self.cast, self.shown
