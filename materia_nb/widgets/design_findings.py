@@ -131,7 +131,7 @@ def ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[Slice]:
     ends = explored.ends
     if "complete" not in ends:
         word = "cannot come to its end" if explored.complete_search else "was not seen to come to its end"
-        rows.append({"sign": "fails", "what": word, "about": "no way leads there", "witness": None})
+        rows.append(_row("fails", word, "no way leads there"))
     for end, sockets in ends.items():
         chance = (
             f"; {odds[end]:.1%} for 3 items, each verdict satisfied with a chance of {LIKELY}"
@@ -142,53 +142,35 @@ def ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[Slice]:
         if end == "complete":
             most = explored.most_turns() if explored.complete_search else None
             bound = f", at most {most} turns of agents" if most is not None else ", no bound on its turns"
-            rows.append(
-                {
-                    "sign": "ends",
-                    "what": "can end",
-                    "about": f"shortest in {counted(turns, 'visit')}{bound}{chance}",
-                    "witness": end,
-                }
-            )
+            about = f"shortest in {counted(turns, 'visit')}{bound}{chance}"
+            rows.append(_row("ends", "can end", about, witness=end))
         else:
             at = ", ".join(part(one) for one in sockets)
             words = end.replace("_", " ")
-            rows.append(
-                {"sign": "fails", "what": f"can fail: {words}", "about": f"at {at}{chance}", "witness": end}
-            )
-    rows += [
-        {
-            "sign": "fails",
-            "what": "can come where no end is reached",
-            "about": f"at {part(id_)}",
-            "witness": None,
-        }
-        for id_ in explored.stalls
+            rows.append(_row("fails", f"can fail: {words}", f"at {at}{chance}", witness=end))
+    return rows + [
+        _row("fails", "can come where no end is reached", f"at {part(id_)}") for id_ in explored.stalls
     ]
-    return rows
+
+
+def _row(sign: str, what: str, about: str, *, witness: str | None = None, pick: Pick | None = None) -> Slice:
+    """One row: what can happen, more about it, the end that its shortest way leads to, and the part to select."""
+    picked = None if pick is None else list(pick)
+    return {"sign": sign, "what": what, "about": about, "witness": witness, "pick": picked}
 
 
 def never_rows(explored: Exploration) -> list[Slice]:
     """Return one row for each edge, exit and socket that no way takes."""
     word = "never" if explored.complete_search else "not seen to be"
-    rows = [
-        {
-            "sign": "never",
-            "what": f"{word} visited",
-            "about": part(id_),
-            "witness": None,
-            "pick": ["socket", id_],
-        }
-        for id_ in explored.unreached
-    ]
+    rows = [_row("never", f"{word} visited", part(id_), pick=("socket", id_)) for id_ in explored.unreached]
     for one in explored.never:
         if isinstance(one, tuple):
             edge = explored.graph.sockets[one[0]].edges[one[1] - 1]
             about = f"edge {one[1]} of {part(one[0])}: {edge.when} → {part(edge.to)}"
-            pick: list[str] | None = list(way_pick("edge", one[0], edge.place))
+            pick: Pick | None = way_pick("edge", one[0], edge.place)
         else:
             about, pick = f"exit {part(one)}", None
-        rows.append({"sign": "never", "what": f"{word} taken", "about": about, "witness": None, "pick": pick})
+        rows.append(_row("never", f"{word} taken", about, pick=pick))
     return rows
 
 
