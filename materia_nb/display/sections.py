@@ -266,7 +266,7 @@ def call_title(call: ToolCall) -> str:
 def _call(call: ToolCall, *, opened: bool) -> Html:
     said = html_lines([call.said]) if call.said.strip() else Html()
     if call.result is None:
-        body = Html(said + "".join(_whole(name, value) for name, value in call.args.items()))
+        body = Html(said + "".join(judged_html(name, as_text(value)) for name, value in call.args.items()))
     else:
         body = Html(f"{said}{_args(call.args)}{html_pre(call.result, _SHOWN)}")
     return html_fold(f"{call_title(call)} ({call_outcome(call)})", body, opened=opened)
@@ -277,12 +277,8 @@ def _args(args: Mapping[str, JSON]) -> Html:
     long = [name for name, value in args.items() if isinstance(value, str) and _is_long(value)]
     rest = {name: value for name, value in args.items() if name not in long}
     tree = html_json(rest, 2) if rest else Html()
-    return Html(tree + "".join(_text(name, str(args[name]), _SHOWN) for name in long))
-
-
-def _whole(name: str, value: JSON) -> Html:
-    """Show all of an argument that a person may have to judge."""
-    return judged_html(name, as_text(value))
+    texts = (html_lines([f"{part(name, 40)}:"]) + html_pre(str(args[name]), _SHOWN) for name in long)
+    return Html(tree + "".join(texts))
 
 
 def judged_html(name: str, text: str) -> Html:
@@ -304,10 +300,6 @@ def _size(text: str) -> str:
     """Say how many lines a text has, so that none can hide behind empty ones; nothing of a short one."""
     lines = f"{text.count(chr(10)) + 1:,} lines, " if "\n" in text else ""
     return f" ({lines}{len(text):,} characters)" if _is_long(text) else ""
-
-
-def _text(name: str, text: str, limit: int) -> Html:
-    return Html(html_lines([f"{part(name, 40)}:"]) + html_pre(text, limit))
 
 
 def _both_ends(text: str, limit: int) -> str:
