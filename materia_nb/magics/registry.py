@@ -118,6 +118,11 @@ class Verb:
     example: str
 
     @property
+    def options(self) -> dict[str, Argument]:
+        """Its options and flags by name."""
+        return {one.name: one for one in self.arguments if not one.placed}
+
+    @property
     def usage(self) -> str:
         """The usage line."""
         words = " ".join([self.name, *(argument.shown for argument in self.arguments)])
@@ -253,7 +258,6 @@ def is_silenced(line: str, cell: str | None) -> bool:
 def parse(verb: Verb, rest: str, names: Mapping[str, Any]) -> dict[str, Any]:
     """Parse what follows the verb; raises MateriaError that shows the usage."""
     given: dict[str, Any] = {}
-    options = {argument.name: argument for argument in verb.arguments if argument.kind in ("option", "flag")}
     places = [argument for argument in verb.arguments if argument.placed]
     position, only_words = 0, False
     while match := _WORD.match(rest, position):
@@ -263,7 +267,7 @@ def parse(verb: Verb, rest: str, names: Mapping[str, Any]) -> dict[str, Any]:
             if places and places[0].kind == "words" and places[0].key in given:
                 places.pop(0)
         elif raw.startswith("--") and not only_words:
-            position = _option(verb, options, rest, match, given, names)
+            position = _option(verb, rest, match, given, names)
         elif not places:
             raise _wrong(verb, f"{raw!r} is one argument too many.")
         elif places[0].kind == "words":
@@ -284,16 +288,15 @@ def parse(verb: Verb, rest: str, names: Mapping[str, Any]) -> dict[str, Any]:
 
 def _option(
     verb: Verb,
-    options: Mapping[str, Argument],
     rest: str,
     match: re.Match[str],
     given: dict[str, Any],
     names: Mapping[str, Any],
 ) -> int:
     name, equals, inline = match.group(1).partition("=")
-    argument = options.get(name)
+    argument = verb.options.get(name)
     if argument is None:
-        raise _wrong(verb, f"There is no option {name}: {did_you_mean(name, options)}")
+        raise _wrong(verb, f"There is no option {name}: {did_you_mean(name, verb.options)}")
     if argument.kind == "flag":
         given[argument.key] = True
         return match.end()
