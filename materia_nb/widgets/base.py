@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, TypeVar
 import ipywidgets as ui
 
 from materia_nb.cast import Cast
-from materia_nb.display.bundle import MimeBundle, Shown, bundle
+from materia_nb.display.bundle import MimeBundle, Shown, bundle, reason_of
 from materia_nb.display.escape import Html, html_text, plain, shorten
 from materia_nb.errors import MateriaError
 from materia_nb.platform import Handle, Work, call_later, start_thread
@@ -240,14 +240,7 @@ def told_of(error: Exception, title: str) -> str:
     if isinstance(error, MateriaError):
         return str(error)
     _log.warning("%s: a callback failed", plain(title), exc_info=error)
-    return ": ".join(part for part in (type(error).__name__, _words(error)) if part)
-
-
-def _words(error: Exception) -> str:
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - even the message of an error may fail
-        return ""
+    return reason_of(error, _LONGEST_NOTICE)
 
 
 def widgets_in(*roots: ui.Widget) -> Iterator[ui.Widget]:
