@@ -232,6 +232,12 @@ def who_words(socket_id: str, marks: Marks) -> str:
     return part(marks.answers.get(socket_id, ""), 80)
 
 
+def answered_words(socket_id: str, marks: Marks) -> str:
+    """Say who answers a socket as a sentence goes on: ``answered by person``; empty when there is nothing to say."""
+    who = who_words(socket_id, marks)
+    return f"answered by {who}" if who and socket_id not in marks.pins else who
+
+
 def answer_words(socket: Socket, marks: Marks) -> str:
     """Say what a socket is, and who answers it in a cast: ``agent · person``."""
     who = who_words(socket.id, marks)

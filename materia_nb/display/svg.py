@@ -16,6 +16,7 @@ from materia_nb.display.graph_parts import (
     SMALL_SIZE,
     Link,
     Marks,
+    answered_words,
     card,
     link_words,
     links,
@@ -23,7 +24,6 @@ from materia_nb.display.graph_parts import (
     loop_words,
     state_words,
     summary,
-    who_words,
 )
 from materia_nb.display.layout import Direction, Line, Placed, place
 from materia_nb.display.shapes import (
@@ -130,7 +130,7 @@ def _description(graph: Graph, marks: Marks) -> str:
         sentences.append(
             f"{part(socket.id)} ({socket.materia.kind} {part(socket.materia.label, 40)}"
             f"{', loop consumer' if socket.loops else ''}"
-            f"{', ' + _told(who) if (who := who_words(socket.id, marks)) else ''}"
+            f"{', ' + who if (who := answered_words(socket.id, marks)) else ''}"
             f"{', visits ' + str(visits) if visits else ''}{', ' + state if state else ''}"
             f"{', breakpoint' if socket.id in marks.breakpoints else ''}): "
             f"{'; '.join(out.get(socket.id, [])[:8])}."
@@ -143,10 +143,6 @@ def _description(graph: Graph, marks: Marks) -> str:
         for loop in graph.loops.values()
     ]
     return " ".join(sentences)
-
-
-def _told(who: str) -> str:
-    return who if who.startswith("pinned: ") else f"answered by {who}"
 
 
 def colour_use(link: Link, marks: Marks) -> str:
