@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 from materia_nb.display.bundle import Table
 from materia_nb.display.escape import (
     Html,
+    clip,
     html_facts,
     html_fold,
     html_heading,
@@ -116,9 +117,7 @@ def _block_html(block: Block) -> Html:
 
 def bounded(text: str, most: int) -> str:
     """Make a text harmless, and say how long it is where it is cut."""
-    if len(text) <= most:
-        return plain(text)
-    return f"{plain(text[:most])}… ({len(text):,} characters in all)"
+    return plain(clip(text, most))
 
 
 def issue_rows(issues: Iterable[Issue]) -> list[list[str]]:
