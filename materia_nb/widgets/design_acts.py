@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from materia_nb.display.escape import shorten
 from materia_nb.engine.rules import Rules
@@ -59,6 +59,10 @@ class Selection:
     def knows(self, pick: Pick) -> bool:
         """Whether the design has this part."""
         return any(pick == known for _, known in self.parts)
+
+    def ask_to_make(self, name: str, again: Mapping[str, Any]) -> None:
+        """Ask what is meant by a materia that is not there; ``again`` is the message that named it."""
+        raise NotImplementedError
 
     def of(self, values: Mapping[str, Any]) -> Pick:
         """Return the part that a message says it is about; raises MateriaError when it says none."""
@@ -245,21 +249,7 @@ class Ways(Selection):
         raise refused("this can be no other way out", "design", "select an edge or an exit")
 
 
-class FormsOwner(Protocol):
-    """What is edited, and what is selected of it."""
-
-    design: Design
-    marked: list[str]
-    selected: Pick | None
-
-    def pick(self, given: object) -> Pick | None:
-        """Return the part that a message is about."""
-
-    def ask_to_make(self, name: str, again: Mapping[str, Any]) -> None:
-        """Ask whether a materia that there is not is to be made; ``again`` is then done once more."""
-
-
-def set_field(session: FormsOwner, kind: str, key: str, field: str, typed: JSON) -> str | None:
+def set_field(session: Selection, kind: str, key: str, field: str, typed: JSON) -> str | None:
     """Give a field of a part the value that was typed; returns what was done in words.
 
     Raises:
@@ -286,14 +276,14 @@ def set_field(session: FormsOwner, kind: str, key: str, field: str, typed: JSON)
     raise refused("this has no such field", f"{kind} {key}", "remove it and make it anew")
 
 
-def _set_loadout(session: FormsOwner, field: str, typed: JSON) -> str:
+def _set_loadout(session: Selection, field: str, typed: JSON) -> str:
     value = read_field(Loadout, field, typed)
     if field == "entry":
         return session.design.set_entry(str(value))
     return session.design.set_loadout(field, value)
 
 
-def _set_socket(session: FormsOwner, id_: str, field: str, typed: JSON) -> str | None:
+def _set_socket(session: Selection, id_: str, field: str, typed: JSON) -> str | None:
     if field == "id":
         new = str(typed).strip()
         words = session.design.rename_socket(id_, new)
@@ -312,7 +302,7 @@ def _set_socket(session: FormsOwner, id_: str, field: str, typed: JSON) -> str |
     return session.design.set_socket(id_, field, value)
 
 
-def _set_edge(session: FormsOwner, source: str, place: int, field: str, typed: JSON) -> str:
+def _set_edge(session: Selection, source: str, place: int, field: str, typed: JSON) -> str:
     value = read_field(Edge, field, typed)
     if field == "maxTraversals":
         return session.design.limit_edge(source, place, value)
@@ -321,7 +311,7 @@ def _set_edge(session: FormsOwner, source: str, place: int, field: str, typed: J
     return session.design.change_edge(source, place, **{"when" if field == "when" else "to": str(value)})
 
 
-def _set_exit(session: FormsOwner, loop: str, place: int, field: str, typed: JSON) -> str:
+def _set_exit(session: Selection, loop: str, place: int, field: str, typed: JSON) -> str:
     value = read_field(ExitRoute, field, typed)
     names = {"id": "id_", "from": "source", "condition": "condition", "targetSocketId": "target"}
     if value is None:
@@ -331,7 +321,7 @@ def _set_exit(session: FormsOwner, loop: str, place: int, field: str, typed: JSO
     return session.design.change_exit(loop, place, **{names[field]: str(value)})
 
 
-def _set_loop(session: FormsOwner, loop: str, field: str, typed: JSON) -> str:
+def _set_loop(session: Selection, loop: str, field: str, typed: JSON) -> str:
     if field == "id":
         new = str(typed).strip()
         words = session.design.rename_loop(loop, new)
