@@ -66,16 +66,10 @@ def inspector_state(
             tab,
             _step_title(past, record),
             _Tabs(past, record, cast, None, busy=busy, present=False),
-            busy=busy,
         )
     if selected is not None and selected.kind not in ("socket", "step"):
-        return _state(
-            ("about",),
-            tab,
-            _title_of(cast, selected),
-            _Tabs(now, None, cast, selected, busy=busy),
-            busy=busy,
-        )
+        tabs = _Tabs(now, None, cast, selected, busy=busy)
+        return _state(("about",), tab, _title_of(cast, selected), tabs)
     here = _here(now)
     socket = selected.id if selected is not None else here
     record = next((step for step in reversed(cast.steps) if step.socket == socket), None)
@@ -86,7 +80,7 @@ def inspector_state(
     several = _OF_SOCKET if element is not None else ("answer", "why", "state", "calls")
     names = (only,) if only else several
     tabs = _Tabs(now, record, cast, element, busy=busy, at_present=at_present)
-    return _state(names, tab, _socket_title(cast, element, at_present=at_present), tabs, busy=busy)
+    return _state(names, tab, _socket_title(cast, element, at_present=at_present), tabs)
 
 
 def _here(cast: Snapshot) -> str:
@@ -97,16 +91,14 @@ def _here(cast: Snapshot) -> str:
     return failed or cast.next_socket or ""
 
 
-def _state(
-    names: tuple[str, ...], tab: str, title: dict[str, Any], tabs: _Tabs, *, busy: bool
-) -> dict[str, Any]:
+def _state(names: tuple[str, ...], tab: str, title: dict[str, Any], tabs: _Tabs) -> dict[str, Any]:
     opened = tab if tab in names else "output" if tab == "answer" and "output" in names else names[0]
     return {
         "title": title,
         "tabs": [[name, _tab_words(name, tabs), tabs.dot(name)] for name in names],
         "tab": opened,
         "content": tabs.content(opened),
-        "busy": busy,
+        "busy": tabs.busy,
     }
 
 
