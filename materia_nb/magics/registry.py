@@ -149,47 +149,38 @@ def verb(
     return register
 
 
-SYNONYMS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(
-        ("edit", "change", "modify"),
+_INSTEAD: Final = (
+    (
+        "edit change modify",
         "items, set, reword and recommit change the work items, the state, a prompt and an output",
     ),
-    **dict.fromkeys(("redo", "revert", "rewind", "rollback"), "undo takes an edit back, back goes to a step"),
-    **dict.fromkeys(("start", "begin", "new", "ask-for"), "cast starts one"),
-    **dict.fromkeys(("next", "go"), "step runs one socket, run all that follow"),
-    **dict.fromkeys(
-        ("retry", "rerun", "restart", "again"), "recast runs the socket once more, resend the turn"
-    ),
-    **dict.fromkeys(("stop", "kill", "cancel", "quit"), "abort ends the cast"),
-    "pause": "the Pause button of the panel (show) stops a run; break stops the next one",
-    **dict.fromkeys(
-        ("breakpoint", "watch", "bp"), "break stops in front of a socket, break --on at a change"
-    ),
-    **dict.fromkeys(("graph", "draw", "plot", "picture"), "grid draws the graph"),
-    **dict.fromkeys(("ls", "list"), "casts, loadouts and materia list what there is"),
-    **dict.fromkeys(("log", "history", "timeline", "route"), "steps lists the steps"),
-    **dict.fromkeys(("cost", "tokens"), "usage tells tokens and cost"),
-    **dict.fromkeys(("time", "duration", "profile"), "spent tells where tokens, cost and time went"),
-    **dict.fromkeys(
-        ("name", "tag", "note", "verdict", "rename", "annotate"), "label says something of a cast or a step"
-    ),
-    **dict.fromkeys(("remove", "rm", "del"), "delete removes a cast with everything in its directory"),
-    **dict.fromkeys(("diff", "difference", "versus"), "compare shows where two casts or loadouts differ"),
-    **dict.fromkeys(("origin", "provenance", "who"), "blame shows what made a value of the state what it is"),
-    **dict.fromkeys(("explain", "reason"), "why explains a step"),
-    **dict.fromkeys(("model", "models", "llm"), "agent says who answers"),
-    **dict.fromkeys(("export", "html", "report"), "page writes the cast as one HTML page"),
-    **dict.fromkeys(
-        ("query", "find", "search", "grep", "jsonpath"), "ask looks through the outputs of all steps"
-    ),
-    **dict.fromkeys(("lint", "validate", "verify"), "check shows the problems of a loadout"),
-    **dict.fromkeys(("fix", "repair", "autofix"), "mend shows what one change mends, mend --save makes it"),
-    **dict.fromkeys(("input", "output", "result"), "handoff shows what a step was given and handed on"),
-    **dict.fromkeys(("refresh", "reread"), "reload reads the config files again"),
-    **dict.fromkeys(
-        ("update", "replace", "take"), "redefine takes a changed definition into the running cast"
-    ),
-}
+    ("redo revert rewind rollback", "undo takes an edit back, back goes to a step"),
+    ("start begin new ask-for", "cast starts one"),
+    ("next go", "step runs one socket, run all that follow"),
+    ("retry rerun restart again", "recast runs the socket once more, resend the turn"),
+    ("stop kill cancel quit", "abort ends the cast"),
+    ("pause", "the Pause button of the panel (show) stops a run; break stops the next one"),
+    ("breakpoint watch bp", "break stops in front of a socket, break --on at a change"),
+    ("graph draw plot picture", "grid draws the graph"),
+    ("ls list", "casts, loadouts and materia list what there is"),
+    ("log history timeline route", "steps lists the steps"),
+    ("cost tokens", "usage tells tokens and cost"),
+    ("time duration profile", "spent tells where tokens, cost and time went"),
+    ("name tag note verdict rename annotate", "label says something of a cast or a step"),
+    ("remove rm del", "delete removes a cast with everything in its directory"),
+    ("diff difference versus", "compare shows where two casts or loadouts differ"),
+    ("origin provenance who", "blame shows what made a value of the state what it is"),
+    ("explain reason", "why explains a step"),
+    ("model models llm", "agent says who answers"),
+    ("export html report", "page writes the cast as one HTML page"),
+    ("query find search grep jsonpath", "ask looks through the outputs of all steps"),
+    ("lint validate verify", "check shows the problems of a loadout"),
+    ("fix repair autofix", "mend shows what one change mends, mend --save makes it"),
+    ("input output result", "handoff shows what a step was given and handed on"),
+    ("refresh reread", "reload reads the config files again"),
+    ("update replace take", "redefine takes a changed definition into the running cast"),
+)
+SYNONYMS: Final[Mapping[str, str]] = {word: hint for words, hint in _INSTEAD for word in words.split()}
 """What people type for a verb that has another name, and what to do instead."""
 
 

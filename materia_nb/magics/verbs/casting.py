@@ -27,11 +27,7 @@ def cast(call: Call) -> Any:
     return call.bench.cast(call.request(), loadout=call.get("loadout"))
 
 
-@verb(
-    "step",
-    Argument("count", "how many steps, 1 if left out", whole=True),
-    example="%materia step",
-)
+@verb("step", Argument("count", "how many steps, 1 if left out", whole=True))
 def step(call: Call) -> Any:
     """Run one socket, or as many as you say."""
     count = call.get("count")

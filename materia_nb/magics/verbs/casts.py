@@ -86,7 +86,7 @@ def open_(call: Call) -> Any:
     return call.bench.open(call.get("cast") or "-1")
 
 
-@verb("resume", _CAST, example="%materia resume")
+@verb("resume", _CAST)
 def resume(call: Call) -> Any:
     """Open a cast to go on with it, after a restart or a crash."""
     return call.bench.resume(call.get("cast") or "-1")
