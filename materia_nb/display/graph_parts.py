@@ -401,11 +401,7 @@ class Card:
 
 def kinds_of(socket: Socket) -> str:
     """Say on a card what a socket is: agent or utility, generator, multi-turn; the last two are agents, unless it says utility."""
-    words = ["utility"] if socket.materia.kind == "utility" else []
-    if socket.is_generator:
-        words.append("generator")
-    if socket.materia.multi_turn:
-        words.append("multi-turn")
+    words = [word for word in kind_words(socket) if word not in ("agent", "loop consumer")]
     return " · ".join(words) or "agent"
 
 
