@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.cast import Cast
@@ -107,23 +108,18 @@ def _tab_words(name: str, tabs: _Tabs) -> str:
     return f"{_WORDS[name]} {count}" if count else _WORDS[name]
 
 
+@dataclass(frozen=True, slots=True)
 class _Tabs:
     """What the tabs are about, and what each shows."""
 
-    def __init__(
-        self,
-        shown: Snapshot,
-        record: StepRecord | None,
-        cast: Cast,
-        element: Element | None,
-        *,
-        busy: bool,
-        present: bool = True,
-        at_present: bool = False,
-    ) -> None:
-        self.present = present  # whether what is shown is the cast as it is now
-        self.shown, self.record, self.cast, self.element = shown, record, cast, element
-        self.busy, self.at_present = busy, at_present
+    shown: Snapshot
+    record: StepRecord | None
+    cast: Cast
+    element: Element | None
+    _: KW_ONLY
+    busy: bool
+    present: bool = True  # whether what is shown is the cast as it is now
+    at_present: bool = False
 
     def dot(self, name: str) -> bool:
         """Whether something waits for the person in a tab."""
