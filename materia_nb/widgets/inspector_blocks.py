@@ -1,4 +1,4 @@
-"""What the inspector tells about one thing of a cast: a socket, edge, exit, loop, item or step, as blocks."""
+"""What the inspector of a cast tells about what is selected, as blocks: items and steps; parts of the graph stand beside."""
 
 from __future__ import annotations
 
