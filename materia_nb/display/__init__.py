@@ -6,7 +6,7 @@ from materia_nb.display.graph_parts import Marks
 from materia_nb.display.layout import Placed, place
 from materia_nb.display.page import CastPage, PageStep, cast_page
 from materia_nb.display.svg import graph_svg
-from materia_nb.display.text import graph_mermaid, graph_text, table, tree
+from materia_nb.display.text import graph_mermaid, graph_text, table
 
 __all__ = [
     "CastPage",
@@ -29,5 +29,4 @@ __all__ = [
     "place",
     "status_badge",
     "table",
-    "tree",
 ]

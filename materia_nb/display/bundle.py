@@ -38,14 +38,14 @@ MimeBundle: TypeAlias = dict[str, Any]
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 
 
-def _sendable(value: JSON) -> JSON:
+def sendable(value: JSON) -> JSON:
     """Replace lone surrogates, which no kernel message can carry."""
     if isinstance(value, str):
         return _SURROGATES.sub("\ufffd", value)
     if isinstance(value, dict):
-        return {_sendable(key): _sendable(child) for key, child in value.items()}
+        return {sendable(key): sendable(child) for key, child in value.items()}
     if isinstance(value, list | tuple):
-        return [_sendable(child) for child in value]
+        return [sendable(child) for child in value]
     return value
 
 
@@ -75,7 +75,7 @@ def bundle(
         "application/json": json,
         "text/vnd.mermaid": mermaid,
     }
-    return {kind: _sendable(part) for kind, part in parts.items() if part is not None}
+    return {kind: sendable(part) for kind, part in parts.items() if part is not None}
 
 
 class Shown:
@@ -93,7 +93,7 @@ class Shown:
         try:
             shown = self._show()
         except Exception as error:  # noqa: BLE001 - a display that raises hides the value that it is for
-            shown = {"text/plain": f"<{type(self).__name__}: cannot be shown ({_reason(error)})>"}
+            shown = {"text/plain": f"<{type(self).__name__}: cannot be shown ({reason_of(error)})>"}
         return {
             kind: part
             for kind, part in shown.items()
@@ -101,11 +101,13 @@ class Shown:
         }
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception, most: int = 300) -> str:
+    """Return the type of an error, and its message where it has one; of that at most so many characters."""
     try:
-        return f"{type(error).__name__}: {str(error)[:300]}"
+        said = str(error)[:most]
     except Exception:  # noqa: BLE001 - even the message of an error may fail
-        return type(error).__name__
+        said = ""
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -314,6 +314,15 @@ def html_heading(text: str) -> Html:
     return Html(f'<div style="margin-top:6px"><b>{html_text(text)}</b></div>')
 
 
+def html_facts(facts: Iterable[tuple[str, str]]) -> Html:
+    """Put names and values in two columns."""
+    rows = "".join(
+        f'<div style="opacity:0.75;white-space:nowrap">{html_text(name)}</div><div>{html_text(value)}</div>'
+        for name, value in facts
+    )
+    return Html(f'<div style="display:grid;grid-template-columns:max-content 1fr;gap:1px 12px">{rows}</div>')
+
+
 def html_fold(title: str, body: object, *, opened: bool = False) -> Html:
     """Put ``body`` under a title that opens and closes it."""
     return Html(

@@ -106,9 +106,14 @@ class Link:
         return (self.source, END) if self.kind == "implied" else None
 
     @property
+    def to(self) -> str:
+        """Where it leads, as a loadout writes it: a socket or ``end``."""
+        return END if self.target == END_SIGN else self.target
+
+    @property
     def traversal(self) -> str:
         """The key of its traversal count (R21)."""
-        return f"{self.source}->{END if self.target == END_SIGN else self.target}"
+        return f"{self.source}->{self.to}"
 
 
 def _target(graph: Graph, name: str) -> str | None:
@@ -227,6 +232,12 @@ def who_words(socket_id: str, marks: Marks) -> str:
     return part(marks.answers.get(socket_id, ""), 80)
 
 
+def answered_words(socket_id: str, marks: Marks) -> str:
+    """Say who answers a socket as a sentence goes on: ``answered by person``; empty when there is nothing to say."""
+    who = who_words(socket_id, marks)
+    return f"answered by {who}" if who and socket_id not in marks.pins else who
+
+
 def answer_words(socket: Socket, marks: Marks) -> str:
     """Say what a socket is, and who answers it in a cast: ``agent · person``."""
     who = who_words(socket.id, marks)
@@ -276,20 +287,25 @@ def budget_words(limit: int, used: tuple[int, int] | None = None, *, item: bool 
     """Say how often an edge may be taken, or how often it was, for the current item or in all (R18)."""
     if used is None:
         return f"max {limit}"
-    return f"this item: {used[0]} of {used[1]}" if item else f"used {used[0]}/{used[1]}"
+    return f"{'this item: ' if item else 'used '}{used[0]} of {used[1]}"
 
 
-def link_words(link: Link, marks: Marks | None = None) -> str:
-    """Label of a line: number in evaluation order, condition, budget; empty for a single plain edge."""
+def link_words(link: Link, marks: Marks | None = None, *, short: bool = False) -> str:
+    """Label of a line: number in evaluation order, condition, budget; empty for a single plain edge.
+
+    ``short`` as on the line itself, where there is little room.
+    """
     if link.kind in ("start", "implied"):
         return ""
+    condition = described(link.condition)
+    sign = condition.short if short else condition.sign
     parts = []
     if link.kind == "exit":
-        parts.append("exit " + described(link.condition).sign)
+        parts.append(f"exit {sign}")
     elif link.order or link.condition != "always" or link.limit is not None:
-        parts.append((f"{link.order} " if link.order else "") + described(link.condition).sign)
+        parts.append((f"{link.order} " if link.order else "") + sign)
     if link.limit is not None and link.place is not None:
-        used = marks.budgets.get((link.source, link.place)) if marks else None
+        used = marks.budgets.get((link.source, link.place)) if marks is not None else None
         parts.append(budget_words(link.limit, used, item=marks is not None and marks.in_item))
     if marks is not None and link.route in marks.never:
         parts.append(NEVER)
@@ -305,9 +321,10 @@ def line_legend() -> str:
     return " · ".join(f"{pattern}: {' or '.join(those)}" for pattern, those in signs.items())
 
 
-def edge_words(edge: Edge) -> str:
-    """Say when an edge is taken, to where, and how often it may be."""
-    limit = f" ({budget_words(edge.max_traversals)})" if edge.max_traversals is not None else ""
+def edge_words(edge: Edge, used: tuple[int, int] | None = None, *, item: bool = False) -> str:
+    """Say when an edge is taken, to where, and how often it may be, or how often it was; see :func:`budget_words`."""
+    most = edge.max_traversals
+    limit = f" ({budget_words(most, used, item=item)})" if most is not None else ""
     return f"{described(edge.when).sign} → {part(edge.to)}{limit}"
 
 
@@ -384,11 +401,7 @@ class Card:
 
 def kinds_of(socket: Socket) -> str:
     """Say on a card what a socket is: agent or utility, generator, multi-turn; the last two are agents, unless it says utility."""
-    words = ["utility"] if socket.materia.kind == "utility" else []
-    if socket.is_generator:
-        words.append("generator")
-    if socket.materia.multi_turn:
-        words.append("multi-turn")
+    words = [word for word in kind_words(socket) if word not in ("agent", "loop consumer")]
     return " · ".join(words) or "agent"
 
 
@@ -435,29 +448,6 @@ def who_badge(socket: Socket, marks: Marks) -> str:
     return model.rsplit("/", 1)[-1].strip() if colon and provider.isidentifier() and model.strip() else who
 
 
-def chip(link: Link, marks: Marks | None = None) -> str:
-    """Write what stands on a line: its number in evaluation order, its condition, how often it may be taken and was.
-
-    Empty for a single plain edge.
-    """
-    if link.kind in ("start", "implied"):
-        return ""
-    parts = []
-    if link.kind == "exit":
-        parts.append(f"exit {described(link.condition).short}")
-    elif link.order or link.condition != "always" or link.limit is not None:
-        parts.append((f"{link.order} " if link.order else "") + described(link.condition).short)
-    if link.limit is not None and link.place is not None:
-        used = marks.budgets.get((link.source, link.place)) if marks is not None else None
-        if used is None or marks is None:
-            parts.append(f"max {link.limit}")
-        else:
-            parts.append(f"{'this item: ' if marks.in_item else 'used '}{used[0]} of {used[1]}")
-    if marks is not None and link.route in marks.never:
-        parts.append(NEVER)
-    return " · ".join(parts)
-
-
 def live_chip(link: Link, marks: Marks, *, stub: bool, alone: bool) -> str:
     """Write a line's chip for one moment of a cast: how often it was taken, and which of two that are compared has it.
 
@@ -467,7 +457,7 @@ def live_chip(link: Link, marks: Marks, *, stub: bool, alone: bool) -> str:
         stub: whether it only names its target.
         alone: whether it is the only edge between its two sockets, so that the count is its own.
     """
-    words = stub_label(link) if stub else chip(link, marks)
+    words = stub_label(link) if stub else link_words(link, marks, short=True)
     count = marks.traversals.get(link.traversal, 0) if words and link.kind == "edge" and alone else 0
     only = marks.only_routes.get(link.route, "") if link.route is not None else ""
     return " ".join(
@@ -477,9 +467,8 @@ def live_chip(link: Link, marks: Marks, *, stub: bool, alone: bool) -> str:
 
 def stub_label(link: Link) -> str:
     """Label of a line that only names its target."""
-    words = chip(link)
-    target = "end" if link.target == END_SIGN else part(link.target, 40)
-    return f"{words} ▸ {target}" if words else f"▸ {target}"
+    words = link_words(link, short=True)
+    return f"{words} ▸ {part(link.to, 40)}".lstrip()
 
 
 def stub_size(link: Link) -> tuple[float, float]:
@@ -489,7 +478,7 @@ def stub_size(link: Link) -> tuple[float, float]:
 
 def label_size(link: Link) -> tuple[float, float]:
     """Width and height to keep for a line's label; (0, 0) without one. The same in every state of a cast."""
-    words = chip(link)
+    words = link_words(link, short=True)
     if not words:
         return (0.0, 0.0)
     if link.limit is not None:  # in a cast it says how often it was taken

@@ -184,13 +184,13 @@ class _Planner:
             middle = picture.w / 2
             return Item(key, picture.w, picture.h, {name: x - middle for name, x in picture.ports.items()})
         if key in _SIGNS:
-            return Item(key, *_along(_SIGNS[key], flow))
-        if key.startswith(_LOOP):
-            return Item(
-                key, *_along(folded_size(self.graph, self.graph.loops[key.removeprefix(_LOOP)]), flow)
-            )
-        size = card(self.graph.sockets[key])
-        return Item(key, *_along((size.w, size.h), flow))
+            size = _SIGNS[key]
+        elif key.startswith(_LOOP):
+            size = folded_size(self.graph, self.graph.loops[key.removeprefix(_LOOP)])
+        else:
+            drawn = card(self.graph.sockets[key])
+            size = (drawn.w, drawn.h)
+        return Item(key, *_along(size, flow))
 
     def _wires(
         self,

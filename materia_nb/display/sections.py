@@ -32,7 +32,8 @@ from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.prompt import Layer, Prompt
 from materia_nb.handoff.capabilities import Cell, Pointer, Section
 from materia_nb.handoff.contract import legal_next
-from materia_nb.jsonvalue import JSON, compact
+from materia_nb.handoff.protocol import as_text
+from materia_nb.jsonvalue import JSON
 
 MOST_ROWS: Final = 100
 _CELL_CHARS: Final = 400
@@ -228,9 +229,9 @@ def call_words(call: ToolCall) -> str:
     stands for each line end, and of more than 2,000 characters the beginning and the end are told.
     """
     if call.result is not None:
-        return _title(call)
+        return call_title(call)
     main = next((name for name in _MAIN if isinstance(call.args.get(name), str)), None)
-    others = [judged_words(name, _as_text(value)) for name, value in call.args.items() if name != main]
+    others = [judged_words(name, as_text(value)) for name, value in call.args.items() if name != main]
     about = _in_words(call.args[main]) if main else ""
     return ", ".join([f"{part(call.tool, 40)} {about}".rstrip(), *others])
 
@@ -256,21 +257,19 @@ def calls_html(calls: Iterable[ToolCall], *, opened: bool = False) -> Html:
     return Html("".join(_call(call, opened=opened) for call in calls))
 
 
-def _about(call: ToolCall) -> str:
-    return next((value for name in _MAIN if isinstance(value := call.args.get(name), str)), "")
-
-
-def _title(call: ToolCall) -> str:
-    return f"{part(call.tool, 40)} {part(_about(call), 80)}".rstrip()
+def call_title(call: ToolCall) -> str:
+    """Name a call by its tool and its main argument."""
+    about = next((value for name in _MAIN if isinstance(value := call.args.get(name), str)), "")
+    return f"{part(call.tool, 40)} {part(about, 80)}".rstrip()
 
 
 def _call(call: ToolCall, *, opened: bool) -> Html:
     said = html_lines([call.said]) if call.said.strip() else Html()
     if call.result is None:
-        body = Html(said + "".join(_whole(name, value) for name, value in call.args.items()))
+        body = Html(said + "".join(judged_html(name, as_text(value)) for name, value in call.args.items()))
     else:
         body = Html(f"{said}{_args(call.args)}{html_pre(call.result, _SHOWN)}")
-    return html_fold(f"{_title(call)} ({call_outcome(call)})", body, opened=opened)
+    return html_fold(f"{call_title(call)} ({call_outcome(call)})", body, opened=opened)
 
 
 def _args(args: Mapping[str, JSON]) -> Html:
@@ -278,12 +277,8 @@ def _args(args: Mapping[str, JSON]) -> Html:
     long = [name for name, value in args.items() if isinstance(value, str) and _is_long(value)]
     rest = {name: value for name, value in args.items() if name not in long}
     tree = html_json(rest, 2) if rest else Html()
-    return Html(tree + "".join(_text(name, str(args[name]), _SHOWN) for name in long))
-
-
-def _whole(name: str, value: JSON) -> Html:
-    """Show all of an argument that a person may have to judge."""
-    return judged_html(name, _as_text(value))
+    texts = (html_lines([f"{part(name, 40)}:"]) + html_pre(str(args[name]), _SHOWN) for name in long)
+    return Html(tree + "".join(texts))
 
 
 def judged_html(name: str, text: str) -> Html:
@@ -297,10 +292,6 @@ def judged_words(name: str, text: str) -> str:
     return f"{part(name, 40)}{_size(text)}: {_in_words(text)}"
 
 
-def _as_text(value: JSON) -> str:
-    return value if isinstance(value, str) else compact(value)
-
-
 def _in_words(text: str) -> str:
     return plain(_both_ends(text.strip("\n"), _JUDGED_IN_WORDS)).replace("\n", _LINE_END)
 
@@ -309,10 +300,6 @@ def _size(text: str) -> str:
     """Say how many lines a text has, so that none can hide behind empty ones; nothing of a short one."""
     lines = f"{text.count(chr(10)) + 1:,} lines, " if "\n" in text else ""
     return f" ({lines}{len(text):,} characters)" if _is_long(text) else ""
-
-
-def _text(name: str, text: str, limit: int) -> Html:
-    return Html(html_lines([f"{part(name, 40)}:"]) + html_pre(text, limit))
 
 
 def _both_ends(text: str, limit: int) -> str:

@@ -12,11 +12,11 @@ from typing import Final
 from materia_nb.display.escape import esc, part, shorten
 from materia_nb.display.geometry import Box, text_width
 from materia_nb.display.graph_parts import (
-    END_SIGN,
     LABEL_SIZE,
     SMALL_SIZE,
     Link,
     Marks,
+    answered_words,
     card,
     link_words,
     links,
@@ -24,7 +24,6 @@ from materia_nb.display.graph_parts import (
     loop_words,
     state_words,
     summary,
-    who_words,
 )
 from materia_nb.display.layout import Direction, Line, Placed, place
 from materia_nb.display.shapes import (
@@ -40,7 +39,7 @@ from materia_nb.display.shapes import (
     socket_card,
     socket_title,
 )
-from materia_nb.loadout.graph import END, Graph
+from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.vocabulary import described
 
 _DASHES: Final = {"exit": (8, 5), "implied": (1, 5)}
@@ -123,16 +122,15 @@ def _description(graph: Graph, marks: Marks) -> str:
     sentences = []
     out: dict[str, list[str]] = {}
     for link in links(graph):
-        target = END if link.target == END_SIGN else link.target
         words = link_words(link) or ("ends" if link.kind == "implied" else "always")
-        out.setdefault(link.source, []).append(f"{words} to {part(target, 40)}")
+        out.setdefault(link.source, []).append(f"{words} to {part(link.to, 40)}")
     for socket in list(graph.sockets.values())[:60]:
         state = state_words(socket.id, marks)
         visits = marks.visits.get(socket.id, 0)
         sentences.append(
             f"{part(socket.id)} ({socket.materia.kind} {part(socket.materia.label, 40)}"
             f"{', loop consumer' if socket.loops else ''}"
-            f"{', ' + _told(who) if (who := who_words(socket.id, marks)) else ''}"
+            f"{', ' + who if (who := answered_words(socket.id, marks)) else ''}"
             f"{', visits ' + str(visits) if visits else ''}{', ' + state if state else ''}"
             f"{', breakpoint' if socket.id in marks.breakpoints else ''}): "
             f"{'; '.join(out.get(socket.id, [])[:8])}."
@@ -145,10 +143,6 @@ def _description(graph: Graph, marks: Marks) -> str:
         for loop in graph.loops.values()
     ]
     return " ".join(sentences)
-
-
-def _told(who: str) -> str:
-    return who if who.startswith("pinned: ") else f"answered by {who}"
 
 
 def colour_use(link: Link, marks: Marks) -> str:

@@ -1,4 +1,4 @@
-"""Plain text for terminals and ``text/plain``: tables, trees, the grid of a graph; and its Mermaid source for documents."""
+"""Plain text for terminals and ``text/plain``: tables, the grid of a graph; and its Mermaid source for documents."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from materia_nb.display.escape import ELLIPSIS, part, plain, shorten
+from materia_nb.display.escape import part, plain
 from materia_nb.display.graph_parts import (
     END_SIGN,
     NEVER,
@@ -18,7 +18,7 @@ from materia_nb.display.graph_parts import (
     Marks,
     Region,
     answer_words,
-    budget_words,
+    edge_words,
     kind_words,
     link_words,
     links,
@@ -29,8 +29,7 @@ from materia_nb.display.graph_parts import (
     state_words,
     summary,
 )
-from materia_nb.jsonvalue import JSON, compact
-from materia_nb.loadout.graph import END, Graph, Socket
+from materia_nb.loadout.graph import Graph, Socket
 from materia_nb.loadout.vocabulary import described
 
 WIDTH: Final = 88
@@ -156,65 +155,12 @@ def _folds(cell: str, width: int) -> list[str]:
     return textwrap.wrap(cell, width if wide == len(cell) else max(1, width // 2), break_on_hyphens=False)
 
 
-def tree(value: JSON, name: str = "", *, depth: int = 6, items: int = 50, width: int = 100) -> str:
-    """Write a JSON value as a tree, bounded in depth, in items of each list or object, and in line length."""
-    lines: list[str] = []
-    _branch(lines, name, value, "", "", depth=depth, items=items, width=width)
-    return "\n".join(lines)
-
-
-def _leaf(value: JSON, width: int) -> str:
-    """One value on one line; a long string says how long it is."""
-    if isinstance(value, str) and len(value) > width:
-        return f"{plain(compact(shorten(value, width)))} ({len(value):,} characters)"
-    if isinstance(value, dict | list):
-        return "{}" if isinstance(value, dict) else "[]"
-    return plain(compact(value))
-
-
-def _branch(
-    lines: list[str], name: str, value: JSON, lead: str, below: str, *, depth: int, items: int, width: int
-) -> None:
-    label = f"{part(name, 60)}: " if name else ""
-    if not isinstance(value, dict | list) or not value:
-        lines.append(lead + label + _leaf(value, width))
-        return
-    size = len(value)
-    what = f"object of {size}" if isinstance(value, dict) else f"list of {size}"
-    if depth <= 0:
-        lines.append(f"{lead}{label}{what} {ELLIPSIS}")
-        return
-    lines.append(lead + label + what)
-    pairs = (
-        list(value.items()) if isinstance(value, dict) else [(str(n), v) for n, v in enumerate(value[:items])]
-    )
-    shown = pairs[:items]
-    rest = size - len(shown)
-    for index, (key, child) in enumerate(shown):
-        last = index == len(shown) - 1 and not rest
-        _branch(
-            lines,
-            str(key) or '""',
-            child,
-            below + ("└─ " if last else "├─ "),
-            below + ("   " if last else "│  "),
-            depth=depth - 1,
-            items=items,
-            width=width,
-        )
-    if rest:
-        lines.append(f"{below}└─ {ELLIPSIS} {rest} more")
-
-
 def _edges(socket: Socket, marks: Marks) -> str:
     """The edges of a socket in evaluation order."""
     words = []
     for number, edge in enumerate(socket.edges, 1):
         text = f"{number}. " if len(socket.edges) > 1 else ""
-        text += f"{described(edge.when).sign} → {part(edge.to)}"
-        if edge.max_traversals is not None:
-            used = marks.budgets.get((socket.id, edge.place))
-            text += f" ({budget_words(edge.max_traversals, used, item=marks.in_item)})"
+        text += edge_words(edge, marks.budgets.get((socket.id, edge.place)), item=marks.in_item)
         taken = marks.traversals.get(f"{socket.id}->{edge.to}", 0)
         if taken:
             text += f" {TIMES}{taken}"
@@ -275,13 +221,12 @@ def _loops(graph: Graph, marks: Marks) -> list[str]:
         for link in exits:
             if link.loop != loop.id:
                 continue
-            target = END if link.target == END_SIGN else part(link.target)
             last = " ◂ taken last" if marks.last_route == link.route else ""
             if link.route is not None and link.route in marks.only_routes:
                 last += f" ◂ only {marks.only_routes[link.route]}"
             last = f", {NEVER}" if link.route in marks.never else last
             lines.append(
-                f"  exit from {part(link.source)}: {described(link.condition).sign} → {target}"
+                f"  exit from {part(link.source)}: {described(link.condition).sign} → {part(link.to)}"
                 f"  [{part(link.key, 300)}]{last}"
             )
         found.append("\n".join(lines))

@@ -34,8 +34,10 @@ def changes(a: JSON, b: JSON) -> list[Change]:
 
 
 def _changes(path: str, a: JSON, b: JSON) -> Iterator[Change]:
+    if a is b:
+        return  # states of one cast share what did not change
     if isinstance(a, dict) and isinstance(b, dict):
-        for key in sorted({*a, *b}):
+        for key in {**a, **b}:
             yield from _changes(_joined(path, key), a.get(key, MISSING), b.get(key, MISSING))
     elif isinstance(a, list) and isinstance(b, list):
         for place in range(max(len(a), len(b))):

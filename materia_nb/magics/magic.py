@@ -149,7 +149,7 @@ def candidates(bench: Callable[[], Workbench], before: list[str]) -> list[str]:
     verb = VERBS.get(before[0])
     if verb is None:
         return []
-    options = {argument.name: argument for argument in verb.arguments if argument.kind in ("option", "flag")}
+    options = verb.options
     last = options.get(before[-1])
     if last is not None and last.kind == "option":
         return _names(bench, last)
@@ -158,7 +158,6 @@ def candidates(bench: Callable[[], Workbench], before: list[str]) -> list[str]:
 
 def _place(verb: Verb, given: list[str]) -> Argument | None:
     """The positional argument that comes next."""
-    options = {argument.name: argument for argument in verb.arguments}
     places = [argument for argument in verb.arguments if argument.placed]
     taken, skip = 0, False
     for word in given:
@@ -167,7 +166,7 @@ def _place(verb: Verb, given: list[str]) -> Argument | None:
         elif word == "--":
             taken += taken < len(places) and places[taken].kind == "words"
         elif word.startswith("--"):
-            argument = options.get(word)
+            argument = verb.options.get(word)
             skip = argument is not None and argument.kind == "option"
         elif taken < len(places) and places[taken].kind != "words":
             taken += 1

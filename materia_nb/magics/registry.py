@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from materia_nb.cast import Cast
 from materia_nb.cast.workbench import Workbench
 from materia_nb.errors import MateriaError, did_you_mean
 
@@ -75,13 +76,31 @@ class Call:
     body: str | None
     names: Mapping[str, Any]
 
-    def get(self, key: str) -> Any:
-        """Return an argument, None when it was not given."""
-        return self.arguments.get(key)
+    @property
+    def cast(self) -> Cast:
+        """The current cast; raises MateriaError when there is none."""
+        return self.bench.current
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return an argument, ``default`` when it was not given."""
+        found = self.arguments.get(key)
+        return default if found is None else found
 
     def body_or(self, key: str) -> Any:
         """Return the body of the cell; without one, the argument behind the verb, else None."""
         return self.get(key) if self.body is None else self.body
+
+    def needed(self, key: str, missing: str) -> Any:
+        """Return the body of the cell or the argument behind the verb; raises MateriaError when it is empty."""
+        found = self.body_or(key)
+        if found is None or found == "":
+            raise MateriaError(missing, hint="write it behind the verb, or in a cell", kind="usage")
+        return found
+
+    def request(self) -> str:
+        """Return the request behind the verb, with the body of the cell below it."""
+        said = str(self.get("request", ""))
+        return said if self.body is None else f"{said}\n{self.body.strip()}".strip()
 
 
 Handler: TypeAlias = Callable[[Call], Any]
@@ -97,6 +116,11 @@ class Verb:
     arguments: tuple[Argument, ...]
     cell: Literal["never", "may", "must"]
     example: str
+
+    @property
+    def options(self) -> dict[str, Argument]:
+        """Its options and flags by name."""
+        return {one.name: one for one in self.arguments if not one.placed}
 
     @property
     def usage(self) -> str:
@@ -125,47 +149,38 @@ def verb(
     return register
 
 
-SYNONYMS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(
-        ("edit", "change", "modify"),
+_INSTEAD: Final = (
+    (
+        "edit change modify",
         "items, set, reword and recommit change the work items, the state, a prompt and an output",
     ),
-    **dict.fromkeys(("redo", "revert", "rewind", "rollback"), "undo takes an edit back, back goes to a step"),
-    **dict.fromkeys(("start", "begin", "new", "ask-for"), "cast starts one"),
-    **dict.fromkeys(("next", "go"), "step runs one socket, run all that follow"),
-    **dict.fromkeys(
-        ("retry", "rerun", "restart", "again"), "recast runs the socket once more, resend the turn"
-    ),
-    **dict.fromkeys(("stop", "kill", "cancel", "quit"), "abort ends the cast"),
-    "pause": "the Pause button of the panel (show) stops a run; break stops the next one",
-    **dict.fromkeys(
-        ("breakpoint", "watch", "bp"), "break stops in front of a socket, break --on at a change"
-    ),
-    **dict.fromkeys(("graph", "draw", "plot", "picture"), "grid draws the graph"),
-    **dict.fromkeys(("ls", "list"), "casts, loadouts and materia list what there is"),
-    **dict.fromkeys(("log", "history", "timeline", "route"), "steps lists the steps"),
-    **dict.fromkeys(("cost", "tokens"), "usage tells tokens and cost"),
-    **dict.fromkeys(("time", "duration", "profile"), "spent tells where tokens, cost and time went"),
-    **dict.fromkeys(
-        ("name", "tag", "note", "verdict", "rename", "annotate"), "label says something of a cast or a step"
-    ),
-    **dict.fromkeys(("remove", "rm", "del"), "delete removes a cast with everything in its directory"),
-    **dict.fromkeys(("diff", "difference", "versus"), "compare shows where two casts or loadouts differ"),
-    **dict.fromkeys(("origin", "provenance", "who"), "blame shows what made a value of the state what it is"),
-    **dict.fromkeys(("explain", "reason"), "why explains a step"),
-    **dict.fromkeys(("model", "models", "llm"), "agent says who answers"),
-    **dict.fromkeys(("export", "html", "report"), "page writes the cast as one HTML page"),
-    **dict.fromkeys(
-        ("query", "find", "search", "grep", "jsonpath"), "ask looks through the outputs of all steps"
-    ),
-    **dict.fromkeys(("lint", "validate", "verify"), "check shows the problems of a loadout"),
-    **dict.fromkeys(("fix", "repair", "autofix"), "mend shows what one change mends, mend --save makes it"),
-    **dict.fromkeys(("input", "output", "result"), "handoff shows what a step was given and handed on"),
-    **dict.fromkeys(("refresh", "reread"), "reload reads the config files again"),
-    **dict.fromkeys(
-        ("update", "replace", "take"), "redefine takes a changed definition into the running cast"
-    ),
-}
+    ("redo revert rewind rollback", "undo takes an edit back, back goes to a step"),
+    ("start begin new ask-for", "cast starts one"),
+    ("next go", "step runs one socket, run all that follow"),
+    ("retry rerun restart again", "recast runs the socket once more, resend the turn"),
+    ("stop kill cancel quit", "abort ends the cast"),
+    ("pause", "the Pause button of the panel (show) stops a run; break stops the next one"),
+    ("breakpoint watch bp", "break stops in front of a socket, break --on at a change"),
+    ("graph draw plot picture", "grid draws the graph"),
+    ("ls list", "casts, loadouts and materia list what there is"),
+    ("log history timeline route", "steps lists the steps"),
+    ("cost tokens", "usage tells tokens and cost"),
+    ("time duration profile", "spent tells where tokens, cost and time went"),
+    ("name tag note verdict rename annotate", "label says something of a cast or a step"),
+    ("remove rm del", "delete removes a cast with everything in its directory"),
+    ("diff difference versus", "compare shows where two casts or loadouts differ"),
+    ("origin provenance who", "blame shows what made a value of the state what it is"),
+    ("explain reason", "why explains a step"),
+    ("model models llm", "agent says who answers"),
+    ("export html report", "page writes the cast as one HTML page"),
+    ("query find search grep jsonpath", "ask looks through the outputs of all steps"),
+    ("lint validate verify", "check shows the problems of a loadout"),
+    ("fix repair autofix", "mend shows what one change mends, mend --save makes it"),
+    ("input output result", "handoff shows what a step was given and handed on"),
+    ("refresh reread", "reload reads the config files again"),
+    ("update replace take", "redefine takes a changed definition into the running cast"),
+)
+SYNONYMS: Final[Mapping[str, str]] = {word: hint for words, hint in _INSTEAD for word in words.split()}
 """What people type for a verb that has another name, and what to do instead."""
 
 
@@ -234,7 +249,6 @@ def is_silenced(line: str, cell: str | None) -> bool:
 def parse(verb: Verb, rest: str, names: Mapping[str, Any]) -> dict[str, Any]:
     """Parse what follows the verb; raises MateriaError that shows the usage."""
     given: dict[str, Any] = {}
-    options = {argument.name: argument for argument in verb.arguments if argument.kind in ("option", "flag")}
     places = [argument for argument in verb.arguments if argument.placed]
     position, only_words = 0, False
     while match := _WORD.match(rest, position):
@@ -244,7 +258,7 @@ def parse(verb: Verb, rest: str, names: Mapping[str, Any]) -> dict[str, Any]:
             if places and places[0].kind == "words" and places[0].key in given:
                 places.pop(0)
         elif raw.startswith("--") and not only_words:
-            position = _option(verb, options, rest, match, given, names)
+            position = _option(verb, rest, match, given, names)
         elif not places:
             raise _wrong(verb, f"{raw!r} is one argument too many.")
         elif places[0].kind == "words":
@@ -265,16 +279,15 @@ def parse(verb: Verb, rest: str, names: Mapping[str, Any]) -> dict[str, Any]:
 
 def _option(
     verb: Verb,
-    options: Mapping[str, Argument],
     rest: str,
     match: re.Match[str],
     given: dict[str, Any],
     names: Mapping[str, Any],
 ) -> int:
     name, equals, inline = match.group(1).partition("=")
-    argument = options.get(name)
+    argument = verb.options.get(name)
     if argument is None:
-        raise _wrong(verb, f"There is no option {name}: {did_you_mean(name, options)}")
+        raise _wrong(verb, f"There is no option {name}: {did_you_mean(name, verb.options)}")
     if argument.kind == "flag":
         given[argument.key] = True
         return match.end()

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, TypeVar
 import ipywidgets as ui
 
 from materia_nb.cast import Cast
-from materia_nb.display.bundle import MimeBundle, Shown, bundle
+from materia_nb.display.bundle import MimeBundle, Shown, bundle, reason_of
 from materia_nb.display.escape import Html, html_text, plain, shorten
 from materia_nb.errors import MateriaError
 from materia_nb.platform import Handle, Work, call_later, start_thread
@@ -91,6 +91,15 @@ class Panel(Shown):
     def follow(self, cast: Cast) -> None:
         """Redraw after every change of ``cast``, until the panel is closed."""
         self.at_close(cast.watch(lambda _: self.later()))
+
+    def follow_runs(self, runs: Runs) -> None:
+        """Redraw when something of ``runs`` begins or ends, and show what it raised."""
+        self.at_close(runs.watch(self._ran))
+
+    def _ran(self, runs: Runs) -> None:
+        if runs.error is not None:
+            self.fail(runs.error)
+        self.later()
 
     def look_at(self, past: Snapshot | None) -> None:
         """Show an earlier moment of the cast, where the panel can; None goes back to the present."""
@@ -231,14 +240,7 @@ def told_of(error: Exception, title: str) -> str:
     if isinstance(error, MateriaError):
         return str(error)
     _log.warning("%s: a callback failed", plain(title), exc_info=error)
-    return ": ".join(part for part in (type(error).__name__, _words(error)) if part)
-
-
-def _words(error: Exception) -> str:
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - even the message of an error may fail
-        return ""
+    return reason_of(error, _LONGEST_NOTICE)
 
 
 def widgets_in(*roots: ui.Widget) -> Iterator[ui.Widget]:

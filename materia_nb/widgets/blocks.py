@@ -1,4 +1,4 @@
-"""What the inspector shows that is only to be read, as plain data; and parts of a graph as a loadout writes them.
+"""What the inspector shows that is only to be read, as plain data, and how it is written as text and as HTML.
 
 A block is a JSON object with ``is``: ``head``, ``line``, ``pre``, ``table``, ``facts``, ``fold``, ``json``. Foreign
 text in them has been made harmless as text and bounded; none of it is markup.
@@ -11,12 +11,24 @@ from textwrap import indent
 from typing import Any, Final, TypeAlias
 
 from materia_nb.display.bundle import Table
-from materia_nb.display.escape import part, plain
-from materia_nb.display.sections import JUDGED, call_outcome
+from materia_nb.display.escape import (
+    Html,
+    clip,
+    html_facts,
+    html_fold,
+    html_heading,
+    html_join,
+    html_lines,
+    html_pre,
+    html_table,
+    part,
+    plain,
+)
+from materia_nb.display.sections import JUDGED, call_outcome, call_title
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.handoff import Issue
-from materia_nb.jsonvalue import JSON, compact, pretty
-from materia_nb.loadout.graph import Advance, Edge, ExitRoute, Iterator, Loop, Socket
+from materia_nb.handoff.protocol import as_text
+from materia_nb.jsonvalue import JSON, pretty
 
 Block: TypeAlias = dict[str, Any]
 
@@ -26,9 +38,9 @@ _MOST_ROWS: Final = 200
 _JSON_CHARS: Final = 20_000
 
 
-def head(text: str) -> Block:
+def head(text: str, *, small: bool = False) -> Block:
     """A heading."""
-    return {"is": "head", "text": part(text, 300)}
+    return {"is": "head", "text": part(text, 300), **({"small": True} if small else {})}
 
 
 def line(text: str, tone: str = "") -> Block:
@@ -86,11 +98,26 @@ def _block_text(block: Block) -> str:
     return str(block.get("text", ""))
 
 
+def blocks_html(blocks: Iterable[Block]) -> Html:
+    """Return blocks as HTML, for where no front-end of ours draws them."""
+    return html_join(_block_html(one) for one in blocks)
+
+
+def _block_html(block: Block) -> Html:
+    kind = block["is"]
+    if kind == "table":
+        return html_table(block["headers"], block["rows"])
+    if kind == "facts":
+        return html_facts(block["rows"])
+    if kind == "fold":
+        return html_fold(block["title"], blocks_html(block["inside"]), opened=block["open"])
+    draw = {"head": html_heading, "pre": html_pre, "json": html_pre}.get(kind)
+    return draw(block["text"]) if draw is not None else html_lines([block["text"]])
+
+
 def bounded(text: str, most: int) -> str:
     """Make a text harmless, and say how long it is where it is cut."""
-    if len(text) <= most:
-        return plain(text)
-    return f"{plain(text[:most])}… ({len(text):,} characters in all)"
+    return plain(clip(text, most))
 
 
 def issue_rows(issues: Iterable[Issue]) -> list[list[str]]:
@@ -111,68 +138,12 @@ def call_blocks(calls: Sequence[ToolCall], *, judged: bool = False) -> list[Bloc
         inside = lines([call.said], "said") if call.said.strip() and not judged else []
         inside += [one for name, value in call.args.items() for one in _argument(name, value, judged=judged)]
         if call.result is not None:
-            inside += [{**head("what it was told"), "small": True}, pre(call.result)]
-        found.append(fold(f"{_call_title(call)} ({call_outcome(call)})", inside, opened=judged))
+            inside += [head("what it was told", small=True), pre(call.result)]
+        found.append(fold(f"{call_title(call)} ({call_outcome(call)})", inside, opened=judged))
     return found
 
 
-def _call_title(call: ToolCall) -> str:
-    about = next(
-        (v for n in ("command", "path", "pattern", "glob") if isinstance(v := call.args.get(n), str)), ""
-    )
-    return f"{part(call.tool, 40)} {part(about, 80)}".rstrip()
-
-
 def _argument(name: str, value: JSON, *, judged: bool) -> list[Block]:
-    text = value if isinstance(value, str) else compact(value)
+    text = as_text(value)
     size = f" ({text.count(chr(10)) + 1:,} lines, {len(text):,} characters)" if "\n" in text else ""
-    return [{**head(f"{part(name, 40)}{size}"), "small": True}, pre(text, JUDGED if judged else PRE_CHARS)]
-
-
-def edge_definition(edge: Edge) -> dict[str, JSON]:
-    """An edge as a loadout writes it."""
-    limit = {} if edge.max_traversals is None else {"maxTraversals": edge.max_traversals}
-    return {"when": edge.when, "to": edge.to, **limit}
-
-
-def route_definition(route: ExitRoute) -> dict[str, JSON]:
-    """An exit route as a loadout writes it."""
-    written = {
-        "id": route.id,
-        "from": route.source,
-        "condition": route.condition,
-        "targetSocketId": route.target,
-    }
-    return {**written, **({"derived": True} if route.derived else {})}
-
-
-def socket_definition(socket: Socket) -> dict[str, JSON]:
-    """A socket and its materia, with parse, assignments and advance as they take effect."""
-    made: dict[str, Any] = {"materia": socket.materia.id, "parse": socket.parse}
-    if socket.assign:
-        made["assign"] = dict(socket.assign)
-    made["edges"] = [edge_definition(edge) for edge in socket.edges]
-    if socket.advance is not None:
-        made["advance"] = _advance(socket.advance)
-    if socket.iterator is not None and socket.iterator.loop is None:
-        made["foreach"] = _iterator(socket.iterator)
-    return {"socket": made, "materia": dict(socket.materia.raw)}
-
-
-def loop_definition(loop: Loop) -> dict[str, JSON]:
-    """A loop as it takes effect."""
-    made: dict[str, Any] = {"sockets": list(loop.sockets)}
-    if loop.generator is not None:
-        made["consumes"] = {"from": loop.generator, "output": loop.output}
-    if loop.iterator is not None:
-        made["iterator"] = _iterator(loop.iterator)
-    return {**made, "exits": [route_definition(route) for route in loop.routes]}
-
-
-def _advance(advance: Advance) -> dict[str, JSON]:
-    made: dict[str, JSON] = {"cursor": advance.cursor, "items": advance.items, "when": advance.when}
-    return {**made, **({"derived": True} if advance.derived else {})}
-
-
-def _iterator(iterator: Iterator) -> dict[str, JSON]:
-    return {"items": iterator.items, "as": iterator.alias, "cursor": iterator.cursor}
+    return [head(f"{part(name, 40)}{size}", small=True), pre(text, JUDGED if judged else PRE_CHARS)]

@@ -111,7 +111,7 @@ class CastPanel(Panel):
     def _follow(self, cast: Cast) -> None:
         self.follow(cast)
         self.at_close(cast.runner.followers.listen(self.later))
-        self.at_close(runs_of(cast).watch(self._ran))
+        self.follow_runs(runs_of(cast))
 
     def recorded(self) -> None:
         """Say that the record of the cast stands below this panel; it is hidden while the panel lives."""
@@ -287,9 +287,10 @@ class CastPanel(Panel):
         self.show_cast(len(self.casts) - 1)
 
     def _ran(self, runs: Runs) -> None:
-        if runs.error is not None and runs is self.runs:
-            self.fail(runs.error)
-        self.later()
+        if runs is self.runs:
+            super()._ran(runs)
+        else:
+            self.later()
 
     # -- drawing ------------------------------------------------------------------------
 

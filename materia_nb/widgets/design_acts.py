@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from materia_nb.display.escape import shorten
 from materia_nb.engine.rules import Rules
@@ -18,7 +18,7 @@ from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.models import Consumes, Iterator, Loadout
 from materia_nb.loadout.models_graph import Edge, ExitRoute, Loop, Socket
 from materia_nb.loadout.vocabulary import CONDITIONS, SENDING_BACK, unmet
-from materia_nb.widgets.picks import Pick, drawn_parts, edge_pick, exit_pick, owner_of, parts
+from materia_nb.widgets.picks import Pick, drawn_parts, members_of, owner_of, parts, way_pick, ways_of
 
 
 class Selection:
@@ -51,9 +51,18 @@ class Selection:
             self._rules = graph, Rules(graph)
         return self._rules[1]
 
+    @property
+    def facts(self) -> Facts:
+        """The design with its materia, as far as it is well formed."""
+        return Facts(self.design.name, self.design.document, self.design.definitions)
+
     def knows(self, pick: Pick) -> bool:
         """Whether the design has this part."""
         return any(pick == known for _, known in self.parts)
+
+    def ask_to_make(self, name: str, again: Mapping[str, Any]) -> None:
+        """Ask what is meant by a materia that is not there; ``again`` is the message that named it."""
+        raise NotImplementedError
 
     def of(self, values: Mapping[str, Any]) -> Pick:
         """Return the part that a message says it is about; raises MateriaError when it says none."""
@@ -129,25 +138,22 @@ class Ways(Selection):
             free = next((one for one in CONDITIONS if one not in used), None)
             if free is not None:
                 words = self.design.add_exit(loop, source, free, to)
-                self.selected = exit_pick(loop, len(exits_))
+                self.selected = way_pick("exit", loop, len(exits_))
                 return f"{words}, taken once its list is done"
         limit = None if most in (None, "") else read_field(Edge, "maxTraversals", str(most))
         chosen = text_in(values, "when") if when is not None else self._likely_condition(source)
-        before = list(as_list(socket_in(document, source).get("edges")))
+        before = ways_of(document, "edge", source)
         words = self.design.add_edge(source, to, chosen, max_traversals=limit)
-        after = as_list(socket_in(self.design.document, source).get("edges"))
+        after = ways_of(self.design.document, "edge", source)
         place = next(
             (at for at, (a, b) in enumerate(zip(before, after, strict=False)) if a is not b), len(before)
         )
-        self.selected = edge_pick(source, place)
+        self.selected = way_pick("edge", source, place)
         return words
 
     def _likely_condition(self, source: str) -> str:
         """What a new edge waits for: what the others of its socket leave open, so that it can be taken."""
-        used = [
-            as_object(edge).get("when")
-            for edge in as_list(socket_in(self.design.document, source).get("edges"))
-        ]
+        used = [as_object(edge).get("when") for edge in ways_of(self.design.document, "edge", source)]
         if not used:
             return "always"
         # Guards go before an edge that always matches, so such a one leaves all of them open.
@@ -156,8 +162,7 @@ class Ways(Selection):
 
     def _leaves(self, source: str, to: str) -> str | None:
         """The loop with a list that a way from ``source`` to ``to`` leaves, from which a plain edge would skip items."""
-        facts = Facts(self.design.name, self.design.document, self.design.definitions)
-        found = [one for one in facts.loops_of.get(source, ()) if one.iterates and to not in one.members]
+        found = [one for one in self.facts.loops_of.get(source, ()) if one.iterates and to not in one.members]
         return found[0].id if found else None
 
     def _do_order(self, values: Mapping[str, Any]) -> str:
@@ -166,14 +171,11 @@ class Ways(Selection):
         if by not in (-1, 1):
             raise refused("it can be moved up or down", "design", "press one of the arrows")
         owner, place = owner_of(pick)
-        if pick[0] == "edge" and place is not None:
-            words = self.design.move_edge(owner, place, place + by)
-            self.selected = edge_pick(owner, place + by)
-        elif pick[0] == "exit" and place is not None:
-            words = self.design.move_exit(owner, place, place + by)
-            self.selected = exit_pick(owner, place + by)
-        else:
+        if place is None:
             raise refused("only edges and exits have an order", "design", "select one")
+        move = self.design.move_edge if pick[0] == "edge" else self.design.move_exit
+        words = move(owner, place, place + by)
+        self.selected = way_pick(pick[0], owner, place + by)
         return words
 
     def _do_loop(self, values: Mapping[str, Any]) -> str:
@@ -190,7 +192,7 @@ class Ways(Selection):
 
     def _in_order(self, ids: list[str]) -> list[str]:
         """The members with the one first that a way from outside leads to: there a round begins."""
-        facts = Facts(self.design.name, self.design.document, self.design.definitions)
+        facts = self.facts
         led = {to for id_ in facts.sockets if id_ not in ids for to in facts.targets(id_)}
         first = next((id_ for id_ in ids if id_ in led), None)
         return ids if first is None else [first, *(id_ for id_ in ids if id_ != first)]
@@ -205,12 +207,7 @@ class Ways(Selection):
     def _do_source(self, values: Mapping[str, Any]) -> str:
         loop, source = text_in(values, "loop"), values.get("source")
         if source == "consumes":
-            members = [
-                one
-                for one in as_list(loop_in(self.design.document, loop).get("sockets"))
-                if isinstance(one, str)
-            ]
-            likely = self.design.likely_generator(members)
+            likely = self.design.likely_generator(members_of(self.design.document, loop))
             return self.design.set_source(loop, "consumes", **({} if likely is None else {"from_": likely}))
         if source == "iterator":
             return self.design.set_source(loop, "iterator")
@@ -226,7 +223,7 @@ class Ways(Selection):
         words = self.design.add_exit(
             loop, text_in(values, "from"), text_in(values, "when"), text_in(values, "to")
         )
-        self.selected = exit_pick(loop, place)
+        self.selected = way_pick("exit", loop, place)
         return words
 
     def _do_turn(self, values: Mapping[str, Any]) -> str:
@@ -235,40 +232,24 @@ class Ways(Selection):
         owner, place = owner_of(pick)
         document = self.design.document
         if pick[0] == "edge" and place is not None:
-            to = as_object(as_list(socket_in(document, owner).get("edges"))[place]).get("to")
+            to = as_object(ways_of(document, "edge", owner)[place]).get("to")
             loop = self._leaves(owner, str(to))
             if loop is None:
                 raise refused(
                     "this edge leaves no loop", f"{owner}.edges[{place}]", "exits lead out of a loop"
                 )
             words = self.design.apply(as_exit(document, owner, place, loop))
-            self.selected = exit_pick(
-                loop, len(list_in(loop_in(self.design.document, loop), "exits", loop)) - 1
-            )
+            self.selected = way_pick("exit", loop, len(ways_of(self.design.document, "exit", loop)) - 1)
             return words
         if pick[0] == "exit" and place is not None:
-            source = str(as_object(as_list(loop_in(document, owner).get("exits"))[place]).get("from"))
+            source = str(as_object(ways_of(document, "exit", owner)[place]).get("from"))
             words = self.design.apply(as_edge(document, owner, place))
             self.selected = ("socket", source)
             return words
         raise refused("this can be no other way out", "design", "select an edge or an exit")
 
 
-class FormsOwner(Protocol):
-    """What is edited, and what is selected of it."""
-
-    design: Design
-    marked: list[str]
-    selected: Pick | None
-
-    def pick(self, given: object) -> Pick | None:
-        """Return the part that a message is about."""
-
-    def ask_to_make(self, name: str, again: Mapping[str, Any]) -> None:
-        """Ask whether a materia that there is not is to be made; ``again`` is then done once more."""
-
-
-def set_field(session: FormsOwner, kind: str, key: str, field: str, typed: JSON) -> str | None:
+def set_field(session: Selection, kind: str, key: str, field: str, typed: JSON) -> str | None:
     """Give a field of a part the value that was typed; returns what was done in words.
 
     Raises:
@@ -295,14 +276,14 @@ def set_field(session: FormsOwner, kind: str, key: str, field: str, typed: JSON)
     raise refused("this has no such field", f"{kind} {key}", "remove it and make it anew")
 
 
-def _set_loadout(session: FormsOwner, field: str, typed: JSON) -> str:
+def _set_loadout(session: Selection, field: str, typed: JSON) -> str:
     value = read_field(Loadout, field, typed)
     if field == "entry":
         return session.design.set_entry(str(value))
     return session.design.set_loadout(field, value)
 
 
-def _set_socket(session: FormsOwner, id_: str, field: str, typed: JSON) -> str | None:
+def _set_socket(session: Selection, id_: str, field: str, typed: JSON) -> str | None:
     if field == "id":
         new = str(typed).strip()
         words = session.design.rename_socket(id_, new)
@@ -321,7 +302,7 @@ def _set_socket(session: FormsOwner, id_: str, field: str, typed: JSON) -> str |
     return session.design.set_socket(id_, field, value)
 
 
-def _set_edge(session: FormsOwner, source: str, place: int, field: str, typed: JSON) -> str:
+def _set_edge(session: Selection, source: str, place: int, field: str, typed: JSON) -> str:
     value = read_field(Edge, field, typed)
     if field == "maxTraversals":
         return session.design.limit_edge(source, place, value)
@@ -330,7 +311,7 @@ def _set_edge(session: FormsOwner, source: str, place: int, field: str, typed: J
     return session.design.change_edge(source, place, **{"when" if field == "when" else "to": str(value)})
 
 
-def _set_exit(session: FormsOwner, loop: str, place: int, field: str, typed: JSON) -> str:
+def _set_exit(session: Selection, loop: str, place: int, field: str, typed: JSON) -> str:
     value = read_field(ExitRoute, field, typed)
     names = {"id": "id_", "from": "source", "condition": "condition", "targetSocketId": "target"}
     if value is None:
@@ -340,7 +321,7 @@ def _set_exit(session: FormsOwner, loop: str, place: int, field: str, typed: JSO
     return session.design.change_exit(loop, place, **{names[field]: str(value)})
 
 
-def _set_loop(session: FormsOwner, loop: str, field: str, typed: JSON) -> str:
+def _set_loop(session: Selection, loop: str, field: str, typed: JSON) -> str:
     if field == "id":
         new = str(typed).strip()
         words = session.design.rename_loop(loop, new)

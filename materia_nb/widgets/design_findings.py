@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.display.escape import part, shorten
@@ -10,23 +10,25 @@ from materia_nb.errors import counted
 from materia_nb.insight.explore import Exploration
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.design import Design
-from materia_nb.loadout.facts import (
-    as_object,
-    is_text,
-)
+from materia_nb.loadout.facts import as_object, is_text
 from materia_nb.loadout.report import Problem
 from materia_nb.widgets.design_session import LIKELY
-from materia_nb.widgets.picks import edge_pick, exit_pick, owner_of
+from materia_nb.widgets.picks import owner_of, way_pick, written
 
 if TYPE_CHECKING:
     from materia_nb.widgets.design_session import DesignSession
-    from materia_nb.widgets.picks import Pick
+    from materia_nb.widgets.picks import Kind, Pick
 
 _MOST_FINDINGS: Final = 60
 _MOST_MENDED: Final = 20
 """For so many findings it is looked whether a button can mend them: each takes a check of the loadout."""
 _MOST_CHANGES: Final = 60
 _MOST_WORDS: Final = 200
+_OWNERS: Final[tuple[tuple[Kind, Kind, str, str], ...]] = (
+    ("loop", "exit", "loops.", "exits"),
+    ("socket", "edge", "", "edges"),
+)
+"""What has ways out, what these are, how a path to it begins, and which of its fields lists them."""
 Slice = dict[str, Any]
 
 
@@ -72,23 +74,14 @@ def place_of(design: Design, problem: Problem, known: set[Pick]) -> Pick | None:
             if source.startswith(f"materia.{as_object(raw).get('materia')}")
         ]
         return ("socket", using[0]) if using else None
-    for id_ in as_object(design.document.get("loops")):
-        head = f"loops.{id_}"
-        if source == head or source.startswith((f"{head}.", f"{head}[")):
-            place = _number(source.removeprefix(f"{head}.exits["))
-            pick = (
-                exit_pick(id_, place)
-                if source.startswith(f"{head}.exits[") and place is not None
-                else ("loop", id_)
-            )
-            return pick if pick in known else ("loop", id_)
-    longest = sorted(as_object(design.document.get("sockets")), key=len, reverse=True)
-    for id_ in longest:
-        if source == id_ or source.startswith(f"{id_}."):
-            rest = source.removeprefix(f"{id_}.edges[")
-            place = _number(rest) if rest != source else None
-            pick = ("socket", id_) if place is None else edge_pick(id_, place)
-            return pick if pick in known else ("socket", id_)
+    for kind, way, head, name in _OWNERS:
+        for id_ in sorted(as_object(design.document.get(f"{kind}s")), key=len, reverse=True):
+            rest = source.removeprefix(f"{head}{id_}")
+            if rest == source or rest[:1] not in ("", ".", "["):
+                continue
+            place = _number(rest.removeprefix(f".{name}[")) if rest.startswith(f".{name}[") else None
+            pick = (kind, id_) if place is None else way_pick(way, id_, place)
+            return pick if pick in known else (kind, id_)
     return None
 
 
@@ -102,14 +95,14 @@ def where_words(design: Design, problem: Problem, pick: Pick | None) -> str:
     if pick is None or pick[0] == "loop":
         return part(problem.source, 80)
     if pick[0] == "exit":
-        loop, place = owner_of(("exit", pick[1]))
+        loop, place = owner_of(pick)
         return (
             f"exit of loop {part(loop, 60)}"
             if place is None
             else f"exit {place + 1} of loop {part(loop, 60)}"
         )
-    socket, place = (pick[1], None) if pick[0] == "socket" else owner_of(("edge", pick[1]))
-    named = as_object(as_object(design.document.get("sockets")).get(socket)).get("materia")
+    socket, place = owner_of(pick)
+    named = written(design.document, "socket", socket).get("materia")
     words = f"{part(named, 40)} · {part(socket, 60)}" if is_text(named) else part(socket, 60)
     if place is not None:
         return f"{words}, edge {place + 1}"
@@ -138,7 +131,7 @@ def ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[Slice]:
     ends = explored.ends
     if "complete" not in ends:
         word = "cannot come to its end" if explored.complete_search else "was not seen to come to its end"
-        rows.append({"sign": "fails", "what": word, "about": "no way leads there", "witness": None})
+        rows.append(_row("fails", word, "no way leads there"))
     for end, sockets in ends.items():
         chance = (
             f"; {odds[end]:.1%} for 3 items, each verdict satisfied with a chance of {LIKELY}"
@@ -149,53 +142,35 @@ def ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[Slice]:
         if end == "complete":
             most = explored.most_turns() if explored.complete_search else None
             bound = f", at most {most} turns of agents" if most is not None else ", no bound on its turns"
-            rows.append(
-                {
-                    "sign": "ends",
-                    "what": "can end",
-                    "about": f"shortest in {counted(turns, 'visit')}{bound}{chance}",
-                    "witness": end,
-                }
-            )
+            about = f"shortest in {counted(turns, 'visit')}{bound}{chance}"
+            rows.append(_row("ends", "can end", about, witness=end))
         else:
             at = ", ".join(part(one) for one in sockets)
             words = end.replace("_", " ")
-            rows.append(
-                {"sign": "fails", "what": f"can fail: {words}", "about": f"at {at}{chance}", "witness": end}
-            )
-    rows += [
-        {
-            "sign": "fails",
-            "what": "can come where no end is reached",
-            "about": f"at {part(id_)}",
-            "witness": None,
-        }
-        for id_ in explored.stalls
+            rows.append(_row("fails", f"can fail: {words}", f"at {at}{chance}", witness=end))
+    return rows + [
+        _row("fails", "can come where no end is reached", f"at {part(id_)}") for id_ in explored.stalls
     ]
-    return rows
+
+
+def _row(sign: str, what: str, about: str, *, witness: str | None = None, pick: Pick | None = None) -> Slice:
+    """One row: what can happen, more about it, the end that its shortest way leads to, and the part to select."""
+    picked = None if pick is None else list(pick)
+    return {"sign": sign, "what": what, "about": about, "witness": witness, "pick": picked}
 
 
 def never_rows(explored: Exploration) -> list[Slice]:
     """Return one row for each edge, exit and socket that no way takes."""
     word = "never" if explored.complete_search else "not seen to be"
-    rows = [
-        {
-            "sign": "never",
-            "what": f"{word} visited",
-            "about": part(id_),
-            "witness": None,
-            "pick": ["socket", id_],
-        }
-        for id_ in explored.unreached
-    ]
+    rows = [_row("never", f"{word} visited", part(id_), pick=("socket", id_)) for id_ in explored.unreached]
     for one in explored.never:
         if isinstance(one, tuple):
             edge = explored.graph.sockets[one[0]].edges[one[1] - 1]
             about = f"edge {one[1]} of {part(one[0])}: {edge.when} → {part(edge.to)}"
-            pick: list[str] | None = list(edge_pick(one[0], edge.place))
+            pick: Pick | None = way_pick("edge", one[0], edge.place)
         else:
             about, pick = f"exit {part(one)}", None
-        rows.append({"sign": "never", "what": f"{word} taken", "about": about, "witness": None, "pick": pick})
+        rows.append(_row("never", f"{word} taken", about, pick=pick))
     return rows
 
 
@@ -224,8 +199,3 @@ def patch_words(step: Mapping[str, JSON]) -> Slice:
         "where": part(path or "the whole", 120),
         "about": about,
     }
-
-
-def words_of(rows: Sequence[Slice]) -> str:
-    """Write findings as lines of text, for readers without widgets."""
-    return "\n".join(f"{row['severity']}  {row['where']}  {row['what']}; {row['todo']}" for row in rows)

@@ -31,7 +31,7 @@ from materia_nb.loadout.models import Consumes, Iterator, Loadout
 from materia_nb.loadout.models_graph import Edge, ExitRoute, Loop, Socket
 from materia_nb.loadout.report import shown
 from materia_nb.loadout.vocabulary import DESCRIBED, described, protocol_names
-from materia_nb.widgets.picks import edge_pick, exit_pick, owner_of
+from materia_nb.widgets.picks import ENDS, Kind, Pick, members_of, owner_of, way_pick, ways_of, written
 
 if TYPE_CHECKING:
     from materia_nb.widgets.design_session import DesignSession
@@ -60,7 +60,7 @@ def inspector_slice(session: DesignSession) -> Slice:
     if pick is None:
         return _loadout(session)
     kind, key = pick
-    made = {"socket": _socket, "loop": _loop, "edge": _edge, "exit": _exit}[kind](session, key)
+    made = {"socket": _socket, "loop": _loop}.get(kind, _line)(session, pick)
     return {**made, "of": [kind, key], "marked": list(session.marked)}
 
 
@@ -123,10 +123,9 @@ def _marked(session: DesignSession) -> Slice:
     }
 
 
-def _socket(session: DesignSession, id_: str) -> Slice:
-    design = session.design
-    raw = as_object(as_object(design.document.get("sockets")).get(id_))
-    facts = Facts(design.name, design.document, design.definitions)
+def _socket(session: DesignSession, pick: Pick) -> Slice:
+    design, id_ = session.design, pick[1]
+    raw, facts = written(design.document, "socket", id_), session.facts
     named = raw.get("materia")
     definition = facts.materia_of(id_)
     label = definition.get("label")
@@ -140,10 +139,10 @@ def _socket(session: DesignSession, id_: str) -> Slice:
         "isMarked": id_ in session.marked,
         "removes": shorten(gone, 300),
         "fields": [
-            _id_field(session, ("socket", id_), "Every reference to it follows."),
-            *_fields(session, ("socket", id_), Socket, raw),
+            _id_field(session, pick, "Every reference to it follows."),
+            *_fields(session, pick, Socket, raw),
         ],
-        "ways": _ways(design, facts, id_),
+        "ways": _ways(design.document, facts, id_),
         "targets": [*facts.sockets, END],
         "conditions": _conditions(),
         "json": pretty(raw),
@@ -221,34 +220,13 @@ def _sample_prompt(rules: Rules, socket: str) -> Any:
     return first_prompt(rules, here, state, Visit(socket, 1, 1, item, here.first_mode))
 
 
-def _ways(design: Design, facts: Facts, id_: str) -> list[Slice]:
+def _ways(document: Object, facts: Facts, id_: str) -> list[Slice]:
     """The edges of a socket in their order, then the exits of loops that leave from it."""
-    found = []
-    for place, raw in enumerate(
-        as_list(as_object(as_object(design.document.get("sockets")).get(id_)).get("edges"))
-    ):
-        edge = as_object(raw)
-        found.append(
-            _way(
-                list(edge_pick(id_, place)),
-                edge.get("when"),
-                edge.get("to"),
-                edge.get("maxTraversals"),
-                place,
-            )
-        )
+    found = [_way("edge", id_, place, raw) for place, raw in enumerate(ways_of(document, "edge", id_))]
     for loop in facts.loops:
-        for place, raw in enumerate(as_list(loop.raw.get("exits"))):
-            route = as_object(raw)
-            if route.get("from") == id_:
-                way = _way(
-                    list(exit_pick(loop.id, place)),
-                    route.get("condition"),
-                    route.get("targetSocketId"),
-                    None,
-                    None,
-                )
-                found.append({**way, "loop": loop.id})
+        for place, raw in enumerate(ways_of(document, "exit", loop.id)):
+            if as_object(raw).get("from") == id_:
+                found.append({**_way("exit", loop.id, place, raw), "place": None, "loop": loop.id})
     return found
 
 
@@ -257,94 +235,77 @@ def _conditions() -> list[list[str]]:
     return [[word, one.choice] for word, one in DESCRIBED.items()]
 
 
-def _way(what: list[str], when: JSON, to: JSON, most: JSON, place: int | None) -> Slice:
+def _way(kind: Kind, owner: str, place: int, raw: JSON) -> Slice:
+    """One row of a list of edges or exits."""
+    when, to = (as_object(raw).get(name) for name in ENDS[kind])
+    most = as_object(raw).get("maxTraversals") if kind == "edge" else None
     condition = described(when) if is_condition(when) else None
-    said = [one if isinstance(one, str) else shown(one) for one in (when, to)]
     return {
-        "what": what,
-        "when": said[0] if condition is None else condition.choice,
+        "what": list(way_pick(kind, owner, place)),
+        "when": _said(when) if condition is None else condition.choice,
         "tone": "" if condition is None else condition.tone,
-        "to": said[1],
+        "to": _said(to),
         "most": "" if most is None else shown(most),
         "place": place,
     }
 
 
-def _edge(session: DesignSession, key: str) -> Slice:
-    source, place = owner_of(("edge", key))
-    facts = Facts(session.design.name, session.design.document, session.design.definitions)
-    edges = as_list(as_object(as_object(session.design.document.get("sockets")).get(source)).get("edges"))
-    edge = as_object(edges[place or 0])
-    to = edge.get("to")
-    leaves = any(one.iterates and to not in one.members for one in facts.loops_of.get(source, ()))
-    return {
-        "kind": "edge",
-        "title": f"{part(source)} → {part(to if isinstance(to, str) else shown(to))}",
-        "sub": f"edge {(place or 0) + 1} of {len(edges)} from {part(source)}",
-        "sentence": _sentence(source, edge, "when", "to"),
-        "first": place == 0,
-        "last": place == len(edges) - 1,
-        "source": source,
-        "turn": "make it an exit of the loop" if leaves and to in (*facts.ids, END) else "",
-        "fields": _fields(session, ("edge", key), Edge, edge),
-        "json": pretty(edges[place or 0]),
-    }
+def _said(value: JSON) -> str:
+    return value if isinstance(value, str) else shown(value)
 
 
-def _sentence(source: str, raw: Object, when: str, to: str) -> str:
-    most = raw.get("maxTraversals")
-    waits = raw.get(when)
-    condition = described(waits).phrase if is_condition(waits) else shown(waits)
-    words = f"From {part(source)} {condition} to {part(str(raw.get(to)))}"
-    return f"{words}, at most {shown(most)} times for each item." if most is not None else f"{words}."
-
-
-def _exit(session: DesignSession, key: str) -> Slice:
-    loop, place = owner_of(("exit", key))
-    raw = as_object(as_object(session.design.document.get("loops")).get(loop))
+def _line(session: DesignSession, pick: Pick) -> Slice:
+    """An edge or an exit."""
+    kind, document, (owner, place) = pick[0], session.design.document, owner_of(pick)
     if place is None:
         return {
             "kind": "oldExit",
-            "title": f"exit of loop {part(loop)}",
+            "title": f"exit of loop {part(owner)}",
             "sub": "in the older form",
             "sentence": "It is the field exit of the loop, which also sets an advance. Remove takes the field away.",
             "fields": [],
-            "json": pretty(raw.get("exit")),
+            "json": pretty(written(document, "loop", owner).get("exit")),
         }
-    routes = as_list(raw.get("exits"))
-    route = as_object(routes[place])
-    source = str(route.get("from"))
+    found = ways_of(document, kind, owner)
+    raw = as_object(found[place])
+    when, to = (raw.get(name) for name in ENDS[kind])
+    if kind == "edge":
+        source, whose, once = owner, f"from {part(owner)}", ""
+        facts = session.facts
+        leaves = any(one.iterates and to not in one.members for one in facts.loops_of.get(source, ()))
+        turn = "make it an exit of the loop" if leaves and to in (*facts.ids, END) else ""
+    else:
+        source, whose = str(raw.get("from")), f"of loop {part(owner)}"
+        once = f"Once the list of {part(owner)} is done: "
+        turn = "make it a plain edge" if is_object(found[place]) else ""
+    condition = described(when).phrase if is_condition(when) else shown(when)
+    most = raw.get("maxTraversals")
+    limit = f", at most {shown(most)} times for each item" if most is not None else ""
     return {
-        "kind": "exit",
-        "title": f"{part(source)} → {part(str(route.get('targetSocketId')))}",
-        "sub": f"exit {place + 1} of {len(routes)} of loop {part(loop)}",
-        "sentence": f"Once the list of {part(loop)} is done: {_sentence(source, route, 'condition', 'targetSocketId')}",
+        "kind": kind,
+        "title": f"{part(source)} → {part(_said(to))}",
+        "sub": f"{kind} {place + 1} of {len(found)} {whose}",
+        "sentence": f"{once}From {part(source)} {condition} to {part(str(to))}{limit}.",
         "first": place == 0,
-        "last": place == len(routes) - 1,
-        "loop": loop,
-        "turn": "make it a plain edge" if is_object(routes[place]) else "",
-        "fields": _fields(session, ("exit", key), ExitRoute, route),
-        "json": pretty(routes[place]),
+        "last": place == len(found) - 1,
+        "turn": turn,
+        "fields": _fields(session, pick, Edge if kind == "edge" else ExitRoute, raw),
+        "json": pretty(found[place]),
     }
 
 
-def _loop(session: DesignSession, id_: str) -> Slice:
-    document = session.design.document
-    raw = as_object(as_object(document.get("loops")).get(id_))
-    members = [one for one in as_list(raw.get("sockets")) if isinstance(one, str)]
+def _loop(session: DesignSession, of: Pick) -> Slice:
+    document, id_ = session.design.document, of[1]
+    raw, members = written(document, "loop", id_), members_of(document, id_)
     source = next((name for name in ("iterator", "consumes") if is_object(raw.get(name))), "")
-    of = ("loop", id_)
     fields = [_id_field(session, of, "Exits keep their own ids."), *_fields(session, of, Loop, raw)]
     if source:
         model: type[Model] = Consumes if source == "consumes" else Iterator
         fields += _fields(session, of, model, as_object(raw[source]), f"{source}.")
-    exits = []
-    for place, one in enumerate(as_list(raw.get("exits"))):
-        route = as_object(one)
-        way = _way(
-            list(exit_pick(id_, place)), route.get("condition"), route.get("targetSocketId"), None, place
-        )
-        exits.append({**way, "from": str(route.get("from"))})
+    exits = [
+        {**_way("exit", id_, place, one), "from": str(as_object(one).get("from"))}
+        for place, one in enumerate(ways_of(document, "exit", id_))
+    ]
     return {
         "kind": "loop",
         "title": f"loop {part(id_)}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -13,9 +12,8 @@ from traitlets import Dict
 from materia_nb.display.escape import part
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
-from materia_nb.errors import MateriaError
 from materia_nb.loadout.design import Design
-from materia_nb.widgets.base import Panel, show_panel
+from materia_nb.widgets.base import Panel, show_panel, told_of
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.design_session import DesignSession
 from materia_nb.widgets.designing import Designing
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 
 HEIGHT: Final = 620
 """How high the surface is in pixels."""
-_log = logging.getLogger("materia_nb.widgets")
 
 
 class DesignFront(anywidget.AnyWidget):
@@ -98,12 +95,7 @@ class DesignPanel(Panel):
 
     def fail(self, error: Exception) -> None:
         """Show an error under the bar."""
-        told = (
-            str(error)
-            if isinstance(error, MateriaError)
-            else f"That could not be done: {type(error).__name__}."
-        )
-        _log.warning("the design panel could not go on", exc_info=error)
+        told = told_of(error, self.title)
         self.session.note = "alert", told
         bar = self.front.design.get("bar", {})
         self.front.design = {**self.front.design, "bar": {**bar, "note": {"sign": "alert", "words": told}}}

@@ -19,11 +19,11 @@ from materia_nb.insight.explore import Exploration
 from materia_nb.insight.space import Bounds
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design import Design
-from materia_nb.loadout.design.document import Change, loop_in, refused
+from materia_nb.loadout.design.document import Change, refused
 from materia_nb.loadout.design.sockets import add_socket, clip_of, new_sockets, place_sockets
-from materia_nb.loadout.facts import Object, as_list, as_object, is_number
+from materia_nb.loadout.facts import Object, as_object, is_number
 from materia_nb.widgets.design_acts import Ways, set_field, text_in
-from materia_nb.widgets.picks import owner_of
+from materia_nb.widgets.picks import members_of, owner_of
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -140,7 +140,7 @@ class DesignSession(Ways):
         before = self.design.document
         change = add_socket(before, materia)
         [new] = new_sockets(before, change.document)
-        spot = _spot(values)
+        spot = _spot(values.get("x"), values.get("y"))
         if spot is not None:
             change = replace(change, document=place_sockets(change.document, {new: spot}).document)
         self.selected, self.marked = ("socket", new), []
@@ -181,11 +181,7 @@ class DesignSession(Ways):
         )
         spots = {}
         for id_, place in places.items():
-            spot = (
-                _spot({"x": place[0], "y": place[1]})
-                if isinstance(place, list | tuple) and len(place) == 2
-                else None
-            )
+            spot = _spot(*place) if isinstance(place, list | tuple) and len(place) == 2 else None
             if spot is None or not isinstance(id_, str):
                 raise refused("a place is two numbers", "layout", "drag it once more")
             spots[id_] = spot
@@ -202,21 +198,16 @@ class DesignSession(Ways):
         pick = self.pick(what) if what is not None else self.selected
         if pick is None:
             raise refused("nothing is selected", "design", "click what is to go")
-        kind, key = pick
+        kind, (owner, place) = pick[0], owner_of(pick)
         if kind == "socket":
-            return self.design.remove_socket(key)
+            return self.design.remove_socket(owner)
         if kind == "loop":
-            return self.design.delete_loop(key)
-        owner, place = owner_of(pick)
-        if kind == "edge" and place is not None:
-            self.selected = ("socket", owner)
-            return self.design.remove_edge(owner, place)
-        self.selected = ("loop", owner)
-        return (
-            self.design.set_loop(owner, "exit", None)
-            if place is None
-            else self.design.remove_exit(owner, place)
-        )
+            return self.design.delete_loop(owner)
+        self.selected = ("socket" if kind == "edge" else "loop", owner)
+        if place is None:
+            return self.design.set_loop(owner, "exit", None)
+        remove = self.design.remove_edge if kind == "edge" else self.design.remove_exit
+        return remove(owner, place)
 
     # -- fields -------------------------------------------------------------------------
 
@@ -260,8 +251,7 @@ class DesignSession(Ways):
         if self.selected is not None and self.selected[0] == "socket":
             return [self.selected[1]]
         if self.selected is not None and self.selected[0] == "loop":
-            members = as_list(loop_in(self.design.document, self.selected[1]).get("sockets"))
-            return [one for one in members if isinstance(one, str)]
+            return members_of(self.design.document, self.selected[1])
         raise refused("no socket is selected", "design", "select one, or draw a frame round some")
 
     def _do_copy(self, _: Mapping[str, Any]) -> str:
@@ -269,9 +259,9 @@ class DesignSession(Ways):
         self.clip = clip_of(self.design.document, ids)
         return f"copied {', '.join(ids)}"
 
-    def _do_cut(self, _: Mapping[str, Any]) -> str:
+    def _do_cut(self, values: Mapping[str, Any]) -> str:
         ids = self._chosen()
-        self.clip = clip_of(self.design.document, ids)
+        self._do_copy(values)
         self.marked = []
         return self.design.remove_sockets(ids)
 
@@ -326,14 +316,11 @@ class DesignSession(Ways):
 
     def _do_save(self, values: Mapping[str, Any]) -> str | None:
         to = values.get("to")
-        where = str(to).strip() if to is not None else None
-        where = (
-            None
-            if where in ("", str(self.design.home))
-            else "notebook"
-            if where == "this notebook"
-            else where
-        )
+        where: str | None = "" if to is None else str(to).strip()
+        if where in ("", str(self.design.home)):
+            where = None
+        elif where == "this notebook":
+            where = "notebook"
         try:
             return self.bench.save_design(self.design, where, anyway=values.get("anyway") is True)
         except MateriaError as error:
@@ -361,9 +348,8 @@ class DesignSession(Ways):
         return self._acts[str(message["kind"])](message)
 
 
-def _spot(values: Mapping[str, Any]) -> tuple[float, float] | None:
+def _spot(x: JSON, y: JSON) -> tuple[float, float] | None:
     """Read a place in the picture as column and row of the layout."""
-    x, y = values.get("x"), values.get("y")
     if not (is_number(x) and is_number(y)) or max(abs(x), abs(y)) > 1e6:
         return None
     return _even(x / COLUMN), _even(y / ROW)

@@ -12,11 +12,11 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from materia_nb.cast import Cast
 from materia_nb.cast.workbench import Workbench
+from materia_nb.display.bundle import sendable
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.geometry import Point
 from materia_nb.display.graph_parts import Marks
 from materia_nb.errors import MateriaError
-from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.facts import Object, as_object, is_text, materia_group, materia_kind
 from materia_nb.loadout.graph import Graph
@@ -24,6 +24,7 @@ from materia_nb.loadout.vocabulary import tint_of
 from materia_nb.widgets.design_findings import dock_slice
 from materia_nb.widgets.design_inspector import inspector_slice, purpose
 from materia_nb.widgets.design_session import COLUMN, ROW, DesignSession, spots_in
+from materia_nb.widgets.frontend import GESTURES
 from materia_nb.widgets.graph_panel import GraphPanel
 from materia_nb.widgets.picks import drawn_parts
 
@@ -54,15 +55,6 @@ def design_slice(session: DesignSession) -> Slice:
         }
     )
     return made
-
-
-def sendable(value: JSON) -> Any:
-    """Return a value that can be sent: halves of surrogate pairs, which no message can hold, become signs."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode() if not value.isascii() else value
-    if isinstance(value, dict):
-        return {sendable(key): sendable(one) for key, one in value.items()}
-    return [sendable(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def drawn_pick(session: DesignSession) -> Pick | None:
@@ -130,21 +122,8 @@ def _entry(id_: str, raw: Object, placed: int) -> Slice:
     }
 
 
-_GESTURES: Final = (
-    "connect",
-    "move",
-    "marquee",
-    "delete",
-    "drop",
-    "undo",
-    "redo",
-    "copy",
-    "cut",
-    "paste",
-    "duplicate",
-)
-
-
+_NOT_DESIGNING: Final = frozenset({"break", "run_to"})
+"""Gestures that are for casts."""
 _UNSAVED: Final[WeakKeyDictionary[Workbench, dict[str, Design]]] = WeakKeyDictionary()
 """Designs that were closed before they were saved, by the name of the loadout."""
 _OPEN: Final[WeakSet[Designing]] = WeakSet()
@@ -257,7 +236,7 @@ class Designing:
             self.heard("pick", {"what": None})
         elif kind == "open":
             self.heard("pick", {"what": values.get("what")})
-        elif kind in _GESTURES:
+        elif kind in GESTURES - _NOT_DESIGNING:
             ids = values.pop("ids", None) if kind in ("delete", "copy", "cut", "duplicate") else None
             if isinstance(ids, list) and ids:
                 self.session.heard("marquee", {"ids": ids})

@@ -386,7 +386,7 @@ class GraphPanel(Panel):
             show_html(self._status, Html(f'<div role="status">{html_text(" · ".join(lines))}</div>'))
         if self._inspector is not None:
             self._inspector.cast = self._then_or_now()
-            show_html(self._details, self._inspector.about(self.selected))
+            show_html(self._details, self._inspector.beside(self.selected))
 
     def _then_or_now(self) -> Snapshot | None:
         return self.past or (None if self.cast is None else self.cast.now)

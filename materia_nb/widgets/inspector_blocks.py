@@ -1,4 +1,4 @@
-"""What the inspector tells about one thing of a cast: a socket, edge, exit, loop, item or step, as blocks."""
+"""What the inspector of a cast tells about what is selected, as blocks: items and steps; parts of the graph stand beside."""
 
 from __future__ import annotations
 
@@ -7,51 +7,34 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from materia_nb.cast.breakpoint import BreakKind, Breakpoint
 from materia_nb.cast.listing import way_words
-from materia_nb.cast.views.status import loop_progress, marks_of
 from materia_nb.cast.views.step_views import HandoffView, TranslationView
 from materia_nb.display.escape import part, plain
-from materia_nb.display.graph_parts import (
-    END_SIGN,
-    Link,
-    advance_words,
-    kind_words,
-    links,
-    loop_words,
-    who_words,
-)
+from materia_nb.display.graph_parts import links
 from materia_nb.display.sections import lines_of
 from materia_nb.engine import entering
 from materia_nb.engine.prompt import Prompt
 from materia_nb.errors import MateriaError
 from materia_nb.insight.why import HEADERS
-from materia_nb.loadout.graph import END
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.widgets.blocks import (
     Block,
     call_blocks,
-    edge_definition,
-    facts,
     fold,
     head,
     json_block,
     line,
     lines,
-    loop_definition,
     pre,
-    route_definition,
-    socket_definition,
     table,
 )
 from materia_nb.widgets.cast_slices import names_of
-from materia_nb.widgets.picks import link_title
+from materia_nb.widgets.graph_inspector import DEFINITION, Inspector
 
 if TYPE_CHECKING:
     from materia_nb.cast.snapshot import Snapshot
-    from materia_nb.engine.routing import Decision
     from materia_nb.engine.session import StepRecord, TurnRecord
     from materia_nb.handoff.capabilities import Section
 
-HANDOFFS: Final = 3
 KINDS: Final = ("socket", "edge", "exit", "loop", "item", "step")
 
 
@@ -79,15 +62,10 @@ def check_element(cast: Snapshot, kind: object, key: object) -> Element:
 
 
 def _is_there(cast: Snapshot, kind: str, key: str) -> bool:
-    if kind == "socket":
-        return key in cast.graph.sockets
-    if kind == "loop":
-        return key in cast.graph.loops
     if kind in ("item", "step"):
         most = len(cast.work_items) if kind == "item" else len(cast.steps)
         return key.isdecimal() and int(key) <= most
-    wanted = ("exit",) if kind == "exit" else ("edge", "implied")
-    return any(link.key == key and link.kind in wanted for link in links(cast.graph))
+    return Inspector(cast.graph, cast).has(kind, key)
 
 
 def stops_at(cast: Snapshot, element: Element) -> list[Breakpoint]:
@@ -99,7 +77,7 @@ def stops_at(cast: Snapshot, element: Element) -> list[Breakpoint]:
     if element.kind not in ("edge", "exit"):
         return []
     link = next(one for one in links(cast.graph) if one.key == element.id)
-    anyway = Breakpoint("edge", link.source, END if link.target == END_SIGN else link.target)
+    anyway = Breakpoint("edge", link.source, link.to)
     return [anyway] if link.place is None else [Breakpoint("edge", link.source, link.place + 1), anyway]
 
 
@@ -108,158 +86,13 @@ def stops_at(cast: Snapshot, element: Element) -> list[Breakpoint]:
 
 def about(cast: Snapshot, element: Element) -> list[Block]:
     """Tell about an element as it is written, and as it stands."""
-    if element.kind == "socket":
-        return _socket(cast, element.id)
-    if element.kind == "loop":
-        return _loop(cast, element.id)
-    if element.kind == "item":
-        return _item(cast, int(element.id))
-    return _line(cast, element.id)
-
-
-def _socket(cast: Snapshot, key: str) -> list[Block]:
-    socket, marks = cast.graph.sockets[key], marks_of(cast)
-    rows = [
-        ("materia", f"{socket.materia.label} ({socket.materia.id})"),
-        ("kind", ", ".join(kind_words(socket))),
-        ("answered by", who_words(key, marks) or ("a process" if socket.is_utility else "")),
-        ("group", socket.materia.group or ""),
-        ("visits", str(marks.visits.get(key, 0))),
-        ("breakpoint", "; ".join(one.words(cast.graph) for one in cast.breakpoints if one.socket == key)),
-        ("output", socket.parse + (" (derived)" if socket.parse_derived else "")),
-        ("protocol", "" if socket.is_utility else socket.handoff),
-        (
-            "item",
-            f"{socket.iterator.items} at the cursor {socket.iterator.cursor}" if socket.iterator else "",
-        ),
-        ("advance", advance_words(socket.advance) if socket.advance is not None else ""),
-        ("loops", ", ".join(socket.loops)),
-    ]
-    wanted = list(cast.rules.sockets[key].wanted.describe().items())
-    ways = [
-        (
-            link_title(link),
-            _used(cast, link),
-            str(_taken(cast, link)),
-        )
-        for link in links(cast.graph)
-        if link.source == key
-    ]
-    return [
-        facts([row for row in rows if row[1]]),
-        head("Ways out, in order"),
-        table(("way", "used", "taken"), ways),
-        head("What its output must hold"),
-        table(("field", "what it must be"), wanted)
-        if wanted
-        else line(
-            "Any text will do." if socket.parse == "text" else "A JSON object; no field must be there."
-        ),
-        *_command(cast, key),
-        fold("definition, as it takes effect", [json_block(socket_definition(socket))]),
-    ]
-
-
-def _command(cast: Snapshot, key: str) -> list[Block]:
-    """The command of a utility, one argument a line: quoted for a shell it cannot be read."""
-    command = cast.graph.sockets[key].materia.raw.get("command")
-    if not isinstance(command, list):
-        return []
-    rows = [(str(place), str(one)) for place, one in enumerate(command)]
-    return [fold(f"command: {part(' '.join(map(str, command)), 80)}", [table(("", "argument"), rows)])]
-
-
-def _used(cast: Snapshot, link: Link) -> str:
-    """How much of an edge's budget is used, for the item that is worked on where it is counted so."""
-    if link.kind != "edge" or link.place is None:
-        return ""
-    marks = marks_of(cast)
-    used = marks.budgets.get((link.source, link.place))
-    if used is not None:
-        return f"{'this item: ' if marks.in_item else ''}{used[0]} of {used[1]}"
-    if link.limit is None:
-        return ""
-    inside = cast.graph.sockets[link.source].iterator is not None
-    return f"at most {link.limit}{' for each item' if inside else ''}"
-
-
-def _taken(cast: Snapshot, link: Link) -> int:
-    return sum(
-        1
-        for step in cast.steps
-        if step.socket == link.source and step.decision is not None and chose(step.decision, link)
-    )
-
-
-def chose(decision: Decision, link: Link) -> bool:
-    """Whether a decision took a line."""
-    if link.kind == "implied":
-        return decision.by == "implied end"
-    chosen = decision.chosen
-    if chosen is None:
-        return False
-    if link.kind == "exit":
-        return chosen.route == link.key
-    return (chosen.kind, chosen.place) == ("edge", link.place)
-
-
-def _line(cast: Snapshot, key: str) -> list[Block]:
-    link = next(one for one in links(cast.graph) if one.key == key)
-    names = names_of(cast.graph)
-    when = {
-        "exit": f"the list is exhausted, and {link.condition}",
-        "implied": "always: a socket without edges ends the cast, as a success",
-    }.get(link.kind, f"{link.condition}{f', looked at in place {link.order}' if link.order else ''}")
-    rows = [
-        ("from", names.get(link.source, link.source)),
-        ("to", names.get(link.target, "the end")),
-        ("when", when),
-        ("loop", link.loop or ""),
-        ("may be taken", _used(cast, link) or ("" if link.kind != "edge" else "without a limit of its own")),
-        ("taken", f"{_taken(cast, link)} times in all"),
-    ]
-    parts = [facts([row for row in rows if row[1]]), *_last_time(cast, link)]
-    if link.kind == "edge":
-        place = 0 if link.place is None else link.place
-        parts.append(
-            fold("definition", [json_block(edge_definition(cast.graph.sockets[link.source].edges[place]))])
-        )
-    elif link.kind == "exit":
-        routes = [one for one in cast.graph.loops[link.loop or ""].routes if link.key.startswith(one.edge_id)]
-        parts += [fold("definition", [json_block(route_definition(one))]) for one in routes[:1]]
-    return parts
-
-
-def _last_time(cast: Snapshot, link: Link) -> list[Block]:
-    steps = [step for step in cast.steps if step.socket == link.source and step.decision is not None]
-    if not steps:
-        return [head("The last time"), line("Its socket has not been left yet.", "quiet")]
-    last = steps[-1]
-    taken = last.decision is not None and chose(last.decision, link)
-    why = cast.why(last.number)
-    return [
-        head(f"The last time: {why.title}"),
-        line("It was taken." if taken else "It was not taken.", "good" if taken else ""),
-        *lines(why.lines),
-    ]
-
-
-def _loop(cast: Snapshot, key: str) -> list[Block]:
-    loop = cast.graph.loops[key]
-    names = names_of(cast.graph)
-    rows = [
-        ("goes over", loop_words(loop, loop_progress(cast).get(key))),
-        ("sockets", ", ".join(names[one] for one in loop.sockets)),
-    ]
-    if loop.iterator is not None:
-        rows += [("list", loop.iterator.items), ("cursor", loop.iterator.cursor)]
-    exits = [link_title(one) for one in links(cast.graph) if one.kind == "exit" and one.loop == key]
-    return [
-        facts(rows),
-        head("Exits, when the list is exhausted"),
-        *lines(exits or ["none: the cast ends"]),
-        fold("definition, as it takes effect", [json_block(loop_definition(loop))]),
-    ]
+    kind, key = element
+    if kind == "item":
+        return _item(cast, int(key))
+    inspector = Inspector(cast.graph, cast, names_of(cast.graph))
+    definition = inspector.definition(kind, key)
+    written = [fold(DEFINITION.lower(), [json_block(definition)])] if definition is not None else []
+    return [*inspector.about(kind, key), *written]
 
 
 def _item(cast: Snapshot, number: int) -> list[Block]:
@@ -381,12 +214,13 @@ def calls_of(step: StepRecord | None) -> list[Block]:
 # -- prompts ---------------------------------------------------------------------------------
 
 
-def layers_of(prompt: Prompt, *, edit: bool) -> list[dict[str, str]]:
-    """The layers of a prompt: key, heading, text; as it is where it can be edited, else made harmless."""
-    return [
+def prompt_part(words: str, prompt: Prompt, key: str, *, edit: bool) -> dict[str, Any]:
+    """The content of a tab with a prompt: texts as they are where they can be edited, else made harmless."""
+    layers = [
         {"name": one.name, "heading": one.heading, "text": one.text if edit else plain(one.text)}
         for one in prompt.layers
     ]
+    return {"is": "prompt", "words": words, "layers": layers, "key": key, "edit": edit}
 
 
 def preview(cast: Snapshot, socket: str) -> tuple[Prompt | None, str]:
@@ -395,27 +229,6 @@ def preview(cast: Snapshot, socket: str) -> tuple[Prompt | None, str]:
         return None, "A utility is a process: it gets the state and its parameters, no prompt."
     prompt, why_not = entering.preview(cast.rules, cast.engine, socket)
     return prompt, plain(why_not)
-
-
-def steps_at(cast: Snapshot, socket: str) -> Sequence[StepRecord]:
-    """The steps of one socket, the latest few."""
-    found = [step for step in cast.steps if step.socket == socket]
-    return found[-HANDOFFS:]
-
-
-def last_handoffs(cast: Snapshot, socket: str) -> list[Block]:
-    """What a socket handed on the last few times, the latest first."""
-    steps = [step for step in steps_at(cast, socket) if step.turns]
-    if not steps:
-        return [line("It has not answered yet.", "quiet")]
-    parts: list[Block] = []
-    for step in reversed(steps):
-        item = f", {step.item_key} {step.item_label or ''}" if step.item_key else ""
-        parts += [
-            {**head(f"step {step.number}, visit {step.visit}{item} → {way_words(step)}"), "small": True},
-            pre(step.output or "", 2_000),
-        ]
-    return parts
 
 
 def chips_of(step: StepRecord) -> list[str]:

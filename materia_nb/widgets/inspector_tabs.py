@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.cast import Cast
@@ -10,8 +11,9 @@ from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import Marks, who_words
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import answer_state
-from materia_nb.widgets.blocks import Block, head, line
+from materia_nb.widgets.blocks import Block, line
 from materia_nb.widgets.cast_slices import names_of
+from materia_nb.widgets.graph_inspector import last_handoffs
 from materia_nb.widgets.inspector_blocks import (
     Element,
     about,
@@ -19,9 +21,8 @@ from materia_nb.widgets.inspector_blocks import (
     calls_of,
     chips_of,
     handoff_blocks,
-    last_handoffs,
-    layers_of,
     preview,
+    prompt_part,
     stops_at,
     why_blocks,
 )
@@ -66,16 +67,10 @@ def inspector_state(
             tab,
             _step_title(past, record),
             _Tabs(past, record, cast, None, busy=busy, present=False),
-            busy=busy,
         )
     if selected is not None and selected.kind not in ("socket", "step"):
-        return _state(
-            ("about",),
-            tab,
-            _title_of(cast, selected),
-            _Tabs(now, None, cast, selected, busy=busy),
-            busy=busy,
-        )
+        tabs = _Tabs(now, None, cast, selected, busy=busy)
+        return _state(("about",), tab, _title_of(cast, selected), tabs)
     here = _here(now)
     socket = selected.id if selected is not None else here
     record = next((step for step in reversed(cast.steps) if step.socket == socket), None)
@@ -86,7 +81,7 @@ def inspector_state(
     several = _OF_SOCKET if element is not None else ("answer", "why", "state", "calls")
     names = (only,) if only else several
     tabs = _Tabs(now, record, cast, element, busy=busy, at_present=at_present)
-    return _state(names, tab, _socket_title(cast, element, at_present=at_present), tabs, busy=busy)
+    return _state(names, tab, _socket_title(cast, element, at_present=at_present), tabs)
 
 
 def _here(cast: Snapshot) -> str:
@@ -97,16 +92,14 @@ def _here(cast: Snapshot) -> str:
     return failed or cast.next_socket or ""
 
 
-def _state(
-    names: tuple[str, ...], tab: str, title: dict[str, Any], tabs: _Tabs, *, busy: bool
-) -> dict[str, Any]:
+def _state(names: tuple[str, ...], tab: str, title: dict[str, Any], tabs: _Tabs) -> dict[str, Any]:
     opened = tab if tab in names else "output" if tab == "answer" and "output" in names else names[0]
     return {
         "title": title,
         "tabs": [[name, _tab_words(name, tabs), tabs.dot(name)] for name in names],
         "tab": opened,
         "content": tabs.content(opened),
-        "busy": busy,
+        "busy": tabs.busy,
     }
 
 
@@ -115,23 +108,18 @@ def _tab_words(name: str, tabs: _Tabs) -> str:
     return f"{_WORDS[name]} {count}" if count else _WORDS[name]
 
 
+@dataclass(frozen=True, slots=True)
 class _Tabs:
     """What the tabs are about, and what each shows."""
 
-    def __init__(
-        self,
-        shown: Snapshot,
-        record: StepRecord | None,
-        cast: Cast,
-        element: Element | None,
-        *,
-        busy: bool,
-        present: bool = True,
-        at_present: bool = False,
-    ) -> None:
-        self.present = present  # whether what is shown is the cast as it is now
-        self.shown, self.record, self.cast, self.element = shown, record, cast, element
-        self.busy, self.at_present = busy, at_present
+    shown: Snapshot
+    record: StepRecord | None
+    cast: Cast
+    element: Element | None
+    _: KW_ONLY
+    busy: bool
+    present: bool = True  # whether what is shown is the cast as it is now
+    at_present: bool = False
 
     def dot(self, name: str) -> bool:
         """Whether something waits for the person in a tab."""
@@ -164,7 +152,7 @@ class _Tabs:
         here = names_of(self.cast.graph).get(_here(self.shown))
         if here is not None and self.cast.status in ("waiting", "held", "failed"):
             parts.append({"is": "link", "text": f"The cast is at {here}", "kind": "present"})
-        return any_blocks([*parts, head("Last handoffs"), *last_handoffs(self.shown, self.element.id)])
+        return any_blocks([*parts, *last_handoffs(self.shown, self.element.id)])
 
     def _prompt(self) -> dict[str, Any]:
         cast, record = self.shown, self.record
@@ -172,13 +160,13 @@ class _Tabs:
             waiting = cast.prompt or cast.prompt_cut_short
             if waiting is not None:
                 edit = cast.writable and not self.busy
-                return {
-                    "is": "prompt",
-                    "words": "What is asked. A change is for this turn only.",
-                    "layers": layers_of(waiting, edit=edit),
-                    "key": f"{cast.id} {len(cast.steps)} {cast.engine.at.turn if cast.engine.at else 0} {len(cast.abandoned)}",
-                    "edit": edit,
-                }
+                turn = cast.engine.at.turn if cast.engine.at else 0
+                return prompt_part(
+                    "What is asked. A change is for this turn only.",
+                    waiting,
+                    f"{cast.id} {len(cast.steps)} {turn} {len(cast.abandoned)}",
+                    edit=edit,
+                )
         if (
             self.present
             and self.element is not None
@@ -188,25 +176,19 @@ class _Tabs:
             if made is None:
                 return any_blocks([line(why_not, "quiet")])
             enter = self.at_present and cast.writable and not self.busy and cast.status == "ready"
-            return {
-                "is": "prompt",
-                "words": "A preview: what would be asked if it were entered now."
-                + (" Change a layer here, and it is entered with it, for this turn only." if enter else ""),
-                "layers": layers_of(made, edit=enter),
-                "key": f"{cast.id} {len(cast.steps)} {self.element.id}",
-                "edit": enter,
-            }
+            more = " Change a layer here, and it is entered with it, for this turn only." if enter else ""
+            return prompt_part(
+                f"A preview: what would be asked if it were entered now.{more}",
+                made,
+                f"{cast.id} {len(cast.steps)} {self.element.id}",
+                edit=enter,
+            )
         if record is None or record.prompt is None:
             return any_blocks(
                 [line("A process was run: it gets the state and its parameters, no prompt.", "quiet")]
             )
-        return {
-            "is": "prompt",
-            "words": f"What step {record.number} was asked.",
-            "layers": layers_of(record.prompt, edit=False),
-            "key": f"{cast.id} step {record.number}",
-            "edit": False,
-        }
+        words, key = f"What step {record.number} was asked.", f"{cast.id} step {record.number}"
+        return prompt_part(words, record.prompt, key, edit=False)
 
     def _tree(self) -> dict[str, Any]:
         cast, shown = self.cast, self.shown

@@ -10,10 +10,10 @@ from collections import Counter
 from typing import Final, Literal, TypeAlias
 
 from materia_nb.display.escape import part
-from materia_nb.display.graph_parts import END_SIGN, Link, kind_words, link_words, links
+from materia_nb.display.graph_parts import Link, kind_words, link_words, links
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import Object, as_list, as_object, is_object, is_text
-from materia_nb.loadout.graph import END, Graph
+from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.report import shown
 
 Kind: TypeAlias = Literal["socket", "edge", "exit", "loop"]
@@ -36,10 +36,8 @@ def pick_of(link: Link) -> Pick | None:
 
 def link_title(link: Link) -> str:
     """Name a line by its condition and target, for a place that names its source."""
-    target = END if link.target == END_SIGN else part(link.target)
-    if link.kind == "implied":
-        return f"no edges → {target}"
-    return f"{link_words(link) or link.condition} → {target}"
+    words = "no edges" if link.kind == "implied" else link_words(link) or link.condition
+    return f"{words} → {part(link.to)}"
 
 
 def picks(graph: Graph) -> list[tuple[str, Pick]]:
@@ -77,20 +75,44 @@ def told_apart(found: list[tuple[str, Pick]]) -> list[tuple[str, Pick]]:
 OLD: Final = "old"
 
 
-def edge_pick(socket: str, place: int) -> Pick:
-    """Return an edge as a part."""
-    return "edge", f"edge:{place}:{socket}"
-
-
-def exit_pick(loop: str, place: int | str) -> Pick:
-    """Return an exit route as a part."""
-    return "exit", f"exit:{place}:{loop}"
+def way_pick(kind: Kind, owner: str, place: int | str) -> Pick:
+    """Return an edge of a socket, or an exit route of a loop, as a part."""
+    return kind, f"{kind}:{place}:{owner}"
 
 
 def owner_of(pick: Pick) -> tuple[str, int | None]:
-    """Return the socket of an edge or the loop of an exit, and its place; None for the older ``exit``."""
+    """Return the socket of an edge or the loop of an exit, and its place; None for the older ``exit``.
+
+    A socket and a loop are their own, without a place.
+    """
+    if pick[0] in ("socket", "loop"):
+        return pick[1], None
     _, place, owner = pick[1].split(":", 2)
     return owner, None if place == OLD else int(place)
+
+
+ENDS: Final[dict[Kind, tuple[str, str]]] = {
+    "edge": ("when", "to"),
+    "exit": ("condition", "targetSocketId"),
+}
+"""Under which names an edge and an exit route have their condition and where they lead."""
+
+
+def written(document: Object, kind: Kind, id_: str) -> Object:
+    """Return a socket or loop as a loadout writes it; an empty object where there is none that can be read."""
+    return as_object(as_object(document.get(f"{kind}s")).get(id_))
+
+
+def ways_of(document: Object, kind: Kind, owner: str) -> list[JSON]:
+    """Return the edges of a socket, or the exit routes of a loop, as a loadout writes them."""
+    if kind == "edge":
+        return as_list(written(document, "socket", owner).get("edges"))
+    return as_list(written(document, "loop", owner).get("exits"))
+
+
+def members_of(document: Object, loop: str) -> list[str]:
+    """Return the members of a loop, as far as they are text."""
+    return [one for one in as_list(written(document, "loop", loop).get("sockets")) if isinstance(one, str)]
 
 
 def parts(document: Object, graph: Graph) -> list[tuple[str, Pick]]:
@@ -103,17 +125,17 @@ def parts(document: Object, graph: Graph) -> list[tuple[str, Pick]]:
         )
         entry = " · entry" if id_ == graph.entry else ""
         named.append((f"{part(id_)} · {what}{entry}", ("socket", id_)))
-        for place, edge in enumerate(as_list(as_object(raw).get("edges"))):
-            way = _way(edge, "when", "to")
-            named.append((f"{_INDENT}{place + 1} {way} (from {part(id_)})", edge_pick(id_, place)))
+        for place, edge in enumerate(ways_of(document, "edge", id_)):
+            words = f"{_INDENT}{place + 1} {_way(edge, 'edge')} (from {part(id_)})"
+            named.append((words, way_pick("edge", id_, place)))
     for id_, raw in as_object(document.get("loops")).items():
         named.append((f"loop {part(id_)}", ("loop", id_)))
-        for place, route in enumerate(as_list(as_object(raw).get("exits"))):
-            way = _way(route, "condition", "targetSocketId")
+        for place, route in enumerate(ways_of(document, "exit", id_)):
             source = part(as_object(route).get("from", "?"))
-            named.append((f"{_INDENT}exit {way} (from {source}, loop {part(id_)})", exit_pick(id_, place)))
+            words = f"{_INDENT}exit {_way(route, 'exit')} (from {source}, loop {part(id_)})"
+            named.append((words, way_pick("exit", id_, place)))
         if is_object(as_object(raw).get("exit")):
-            named.append((f"{_INDENT}exit, older form (loop {part(id_)})", exit_pick(id_, OLD)))
+            named.append((f"{_INDENT}exit, older form (loop {part(id_)})", way_pick("exit", id_, OLD)))
     return told_apart(named)
 
 
@@ -125,20 +147,19 @@ def drawn_parts(document: Object, graph: Graph) -> dict[Pick, Pick]:
     exits = [link for link in links(graph) if link.kind == "exit"]
     for link in links(graph):
         if link.kind == "edge" and link.place is not None:
-            found["edge", link.key] = edge_pick(link.source, link.place)
+            found["edge", link.key] = way_pick("edge", link.source, link.place)
         elif link.kind == "implied":
             found["edge", link.key] = ("socket", link.source)
     taken: set[tuple[str, int]] = set()
     for link, (loop, route) in zip(exits, routes, strict=False):
         if route.derived:
-            found["exit", link.key] = exit_pick(loop, OLD)
+            found["exit", link.key] = way_pick("exit", loop, OLD)
             continue
-        written = as_list(as_object(as_object(document.get("loops")).get(loop)).get("exits"))
         wanted = (route.source, route.condition, route.target)
-        for place, raw in enumerate(written):
+        for place, raw in enumerate(ways_of(document, "exit", loop)):
             if _ends(raw) == wanted and (loop, place) not in taken:
                 taken.add((loop, place))
-                found["exit", link.key] = exit_pick(loop, place)
+                found["exit", link.key] = way_pick("exit", loop, place)
                 break
     return found
 
@@ -148,8 +169,8 @@ def _ends(route: JSON) -> tuple[JSON, JSON, JSON]:
     return raw.get("from"), raw.get("condition"), raw.get("targetSocketId")
 
 
-def _way(raw: JSON, when: str, to: str) -> str:
+def _way(raw: JSON, kind: Kind) -> str:
     if not is_object(raw):
         return part(shown(raw))
-    said = [part(raw[name] if is_text(raw.get(name)) else "?") for name in (when, to)]
+    said = [part(raw[name] if is_text(raw.get(name)) else "?") for name in ENDS[kind]]
     return " → ".join(said)

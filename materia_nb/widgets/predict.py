@@ -16,7 +16,7 @@ from materia_nb.display.graph_parts import line_legend
 from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError, counted
 from materia_nb.lessons import PredictionView, Question
-from materia_nb.widgets.base import Panel, Runs, button, css, row, runs_of, show_html, show_panel
+from materia_nb.widgets.base import Panel, button, row, runs_of, show_html, show_panel
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -34,6 +34,7 @@ class PredictPicture(anywidget.AnyWidget):
     _css = (
         ".mnb-question svg{max-width:100%;max-height:380px;width:auto;height:auto;display:block}"
         ".mnb-place{cursor:pointer}.mnb-place:hover{filter:brightness(1.15)}"
+        ".mnb-legend{opacity:0.75;font-size:0.88em}"
     )
 
     svg = Unicode().tag(sync=True)
@@ -59,7 +60,6 @@ _LEGEND: Final = (
     f"{line_legend()} · long dashes, hollow arrow: loop exit · "
     "fine dots: the end, where no edge matches · the numbers are the order in which edges are looked at"
 )
-_RULES: Final = ".mnb-legend{opacity:0.75;font-size:0.88em}"
 
 
 TRIES: Final = 2
@@ -108,7 +108,6 @@ class PredictPanel(Panel):
         )
         self.next = button("Next step", "predict the step after this one", self.guarded(self._go_on))
         self.put(
-            css(_RULES),
             self.picture,
             legend,
             self._words,
@@ -119,7 +118,7 @@ class PredictPanel(Panel):
         )
         if self.question:
             self.at_close(self.question.close)
-            self.at_close(runs_of(self.question.twin).watch(self._ran))
+            self.follow_runs(runs_of(self.question.twin))
         self.refresh()
 
     def fallback(self) -> tuple[str, str | None]:
@@ -148,11 +147,6 @@ class PredictPanel(Panel):
         self.question.go_on()
         self.answer, self._asked, self.sure.value = None, self.question.text, None
         self.refresh()
-
-    def _ran(self, runs: Runs) -> None:
-        if runs.error is not None:
-            self.fail(runs.error)
-        self.later()
 
     # -- drawing ------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import ipywidgets as ui
 from materia_nb.cast.quests import WORDS
 from materia_nb.cast.views.tables import QUEST_COLUMNS, quest_row, quests_view
 from materia_nb.display.escape import html_lines, html_table, html_text, part
-from materia_nb.widgets.base import Panel, Runs, button, row, runs_of, show_html, show_panel
+from materia_nb.widgets.base import Panel, button, row, runs_of, show_html, show_panel
 
 if TYPE_CHECKING:
     from materia_nb.cast.quests import QuestBoard
@@ -54,7 +54,7 @@ class QuestPanel(Panel):
             self._status,
         )
         self.at_close(board.watch(self.later))
-        self.at_close(self.runs.watch(self._ran))
+        self.follow_runs(self.runs)
         self.refresh()
 
     def _make_buttons(self) -> None:
@@ -112,11 +112,6 @@ class QuestPanel(Panel):
 
     def _stop(self, _: Any) -> None:
         self.board.stop()
-
-    def _ran(self, runs: Runs) -> None:
-        if runs.error is not None:
-            self.fail(runs.error)
-        self.later()
 
     # -- drawing ------------------------------------------------------------------------
 

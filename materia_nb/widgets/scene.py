@@ -18,6 +18,7 @@ from materia_nb.display.graph_parts import (
     END_SIGN,
     START,
     Marks,
+    answered_words,
     card,
     count_words,
     kind_words,
@@ -25,7 +26,6 @@ from materia_nb.display.graph_parts import (
     live_chip,
     loop_words,
     socket_notes,
-    who_words,
 )
 from materia_nb.display.layout import Direction, Line, Placed, place
 from materia_nb.display.shapes import EDGE, PLACES, image, line_use, loop_region, sign, socket_card, tag
@@ -319,14 +319,13 @@ def drawn_conditions() -> list[dict[str, Any]]:
 
 def socket_words(socket: Socket, marks: Marks, state: str, *, entry: bool) -> str:
     """Say all that a card shows, line by line, for who rests the mouse on it."""
-    who = who_words(socket.id, marks)
     visits = marks.visits.get(socket.id, 0)
     description = socket.materia.raw.get("description")
     lines = [
         f"{part(socket.materia.label)} ({part(socket.id)})",
         ", ".join((*kind_words(socket), *(("entry",) if entry else ()))),
         part(description, 200) if isinstance(description, str) else "",
-        who if who.startswith("pinned") else f"answered by {who}" if who else "",
+        answered_words(socket.id, marks),
         f"visited {count_words(visits)}" if visits else "",
         state,
         "breakpoint" if socket.id in marks.breakpoints else "",

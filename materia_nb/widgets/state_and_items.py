@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.display.escape import plain
 from materia_nb.engine import entering
@@ -14,6 +13,8 @@ from materia_nb.engine.limits import edges_used, limits_of
 from materia_nb.engine.state import CastState, Item
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import Issue, item_issues
+from materia_nb.handoff.protocol import as_text
+from materia_nb.insight.changes import Change, changes
 from materia_nb.jsonvalue import JSON, MISSING, compact, same
 from materia_nb.widgets.blocks import Block, head, line, table
 
@@ -71,7 +72,7 @@ def _node(name: str, path: list[str], value: JSON, left: list[int]) -> dict[str,
         else:
             node |= {"children": [], "more": len(pairs)}
         return node
-    text = value if isinstance(value, str) else compact(value)
+    text = as_text(value)
     node |= {"kind": "text" if isinstance(value, str) else "value", "text": plain(text[:TEXT_CHARS])}
     if len(text) > TEXT_CHARS:
         node["cut"] = len(text)
@@ -84,10 +85,10 @@ def changed_blocks(before: CastData, after: CastData, title: str) -> list[Block]
     kept_before, kept_after = (
         {name: value for name, value in data.items() if name not in folded} for data in (before, after)
     )
-    found = list(islice(differences(kept_before, kept_after), _MOST_CHANGES + 1))
+    found = changes(kept_before, kept_after)
     if not found:
         return [head(title), line("nothing", "quiet")]
-    rows = [(one.path, one.what, _text(one.before), _text(one.after)) for one in found[:_MOST_CHANGES]]
+    rows = [(one.path, _what(one), _text(one.a), _text(one.b)) for one in found[:_MOST_CHANGES]]
     if len(found) > _MOST_CHANGES:
         rows.append(("…", "more", "", ""))
     return [head(title), table(("path", "", "before", "after"), rows)]
@@ -112,44 +113,12 @@ def limit_blocks(cast: Snapshot) -> list[Block]:
     return [table(("cursors and limits", "now", "limit"), rows)]
 
 
+def _what(change: Change) -> str:
+    return "added" if change.a is MISSING else "removed" if change.b is MISSING else "changed"
+
+
 def _text(value: JSON) -> str:
-    return "" if value is MISSING else value if isinstance(value, str) else compact(value)
-
-
-class Difference(NamedTuple):
-    """One place that differs; a value that is not there is MISSING."""
-
-    path: str
-    what: str
-    before: JSON
-    after: JSON
-
-
-def differences(before: JSON, after: JSON, path: str = "") -> Iterator[Difference]:
-    """Find what was added, changed or removed."""
-    if type(before) is type(after) and isinstance(before, dict | list):
-        old, new = dict(_children(before)), dict(_children(after))
-        for key in [*old, *(key for key in new if key not in old)]:
-            here = _joined(path, key)
-            if key not in new:
-                yield Difference(here, "removed", old[key], MISSING)
-            elif key not in old:
-                yield Difference(here, "added", MISSING, new[key])
-            elif old[key] is not new[key]:
-                yield from differences(old[key], new[key], here)
-    elif not same(before, after):
-        yield Difference(path, "changed", before, after)
-
-
-def _joined(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key
-
-
-def _children(value: JSON) -> Iterator[tuple[str, JSON]]:
-    if isinstance(value, dict):
-        yield from value.items()
-    elif isinstance(value, list):
-        yield from ((str(place), child) for place, child in enumerate(value))
+    return "" if value is MISSING else as_text(value)
 
 
 MOST_ITEMS: Final = 10_000
@@ -187,11 +156,8 @@ def base_of(items: Sequence[JSON]) -> str:
 def texts(item: JSON) -> list[str]:
     """Title and context as they can be edited; what is not an item with two texts as JSON."""
     if not isinstance(item, dict):
-        return [item if isinstance(item, str) else compact(item), ""]
-    return [
-        value if isinstance(value := item.get(name, ""), str) else compact(value)
-        for name in ("title", "context")
-    ]
+        return [as_text(item), ""]
+    return [as_text(item.get(name, "")) for name in ("title", "context")]
 
 
 def rebuilt(

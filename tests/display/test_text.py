@@ -1,4 +1,4 @@
-"""Tables, trees, the grid of a graph, and its mermaid source."""
+"""Tables, the grid of a graph, and its mermaid source."""
 
 import re
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import display_graphs as graphs
 from display_hostile import HOSTILE, hostile_graph, hostile_marks
 from materia_nb.display.graph_parts import Marks
-from materia_nb.display.text import display_width, graph_mermaid, graph_text, mermaid_text, table, tree
+from materia_nb.display.text import display_width, graph_mermaid, graph_text, mermaid_text, table
 
 
 def test_columns_are_aligned_wide_letters_included():
@@ -41,25 +41,11 @@ def test_width_in_columns(text, columns):
     assert display_width(text) == columns
 
 
-def test_a_tree_shows_structure_and_bounds_it():
-    value = {"a": [1, True, None], "b": {}, "c": "x" * 500}
-    assert tree(value, "state", width=10) == (
-        "state: object of 3\n├─ a: list of 3\n│  ├─ 0: 1\n│  ├─ 1: true\n│  └─ 2: null\n├─ b: {}\n"
-        '└─ c: "xxxxxxxxx…" (500 characters)'
-    )
-    assert tree(list(range(100)), items=2).splitlines()[-1] == "└─ … 98 more"
-    assert tree([[[1]]], depth=1) == "list of 1\n└─ 0: list of 1 …"
-
-
-def test_a_tree_keeps_terminal_codes_out():
-    assert "\x1b" not in tree({"\x1b[31m": "\x1b]0;x\x07", "k": ["\x9b0m"]})
-
-
 def test_the_grid_has_a_line_a_socket_with_its_edges_in_order_under_it_r3_r18():
     text = graph_text(graphs.rework(), Marks(visits={"Socket-5": 2}, budgets={("Socket-5", 1): (1, 3)}))
     assert re.search(
         r"Socket-5 +agent, loop consumer +Auto-Eval +json +2 +workItemIteration\n"
-        r" +1\. ✓ satisfied → Socket-6; 2\. ✗ not_satisfied → Socket-4 \(used 1/3\)\n",
+        r" +1\. ✓ satisfied → Socket-6; 2\. ✗ not_satisfied → Socket-4 \(used 1 of 3\)\n",
         text,
     )
 

@@ -22,7 +22,7 @@ from display_hostile import HOSTILE, hostile_graph, hostile_marks
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.escape import Html
 from materia_nb.display.geometry import bend, points_of, text_width
-from materia_nb.display.graph_parts import SMALL_SIZE, Marks, chip, count_words, links
+from materia_nb.display.graph_parts import SMALL_SIZE, Marks, count_words, link_words, links
 from materia_nb.display.layout import Direction
 from materia_nb.display.shapes import LIGHT
 from materia_nb.display.svg import graph_svg
@@ -715,7 +715,7 @@ def test_label_and_inspector_name_the_item_that_they_count_for(project: Path, ti
 def test_the_room_of_a_label_holds_what_a_cast_writes_there():
     lines = Scene(rework()).placed.edges
     line = next(one for one in lines if one.link.limit is not None and one.label is not None)
-    longest = f"{chip(line.link)} {count_words(99)}".replace("max 3", "this item: 3 of 3")
+    longest = f"{link_words(line.link, short=True)} {count_words(99)}".replace("max 3", "this item: 3 of 3")
     assert line.label.w >= text_width(longest, SMALL_SIZE)
 
 

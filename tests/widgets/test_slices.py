@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import cast_helpers as h
 from materia_nb.errors import MateriaError
+from materia_nb.insight.changes import changes
 from materia_nb.jsonvalue import MISSING, replaced, same
 from materia_nb.widgets import frontend
 from materia_nb.widgets.cast_slices import TAIL, StepRows, timeline_state
@@ -17,7 +18,6 @@ from materia_nb.widgets.state_and_items import (
     aliases,
     base_of,
     changed_blocks,
-    differences,
     items_state,
     rebuilt,
     tree_of,
@@ -124,8 +124,9 @@ def test_a_difference_is_told_once_for_all_names_of_an_item():
 
 
 def test_what_was_added_changed_and_removed():
-    found = differences({"a": 1, "b": [1, 2], "c": 0}, {"a": True, "b": [1, 3, 4], "d": None})
-    assert [(one.path, one.what) for one in found] == [
+    before, after = {"a": 1, "b": [1, 2], "c": 0}, {"a": True, "b": [1, 3, 4], "d": None}
+    _, found = changed_blocks(before, after, "what changed")
+    assert [(path, what) for path, what, _, _ in found["rows"]] == [
         ("a", "changed"),
         ("b.1", "changed"),
         ("b.2", "added"),
@@ -148,7 +149,7 @@ def test_a_path_that_leads_nowhere_is_refused(path):
 def test_a_path_is_set_where_it_is_and_nowhere_else(value, new, data):
     path = data.draw(st.sampled_from(sorted(value)))
     made = replaced(value, [path], new)
-    assert all(one.path == path for one in differences(value, made))
+    assert all(one.path == path for one in changes(value, made))
     assert same(replaced(made, [path], new), made)
 
 

@@ -27,7 +27,7 @@ from materia_nb.magics.registry import Argument, Call, verb
 )
 def attempt(call: Call) -> Any:
     """Ask the turn that waits several times and lay the answers side by side; the cast stays as it is until one is taken. The body of a cell is another prompt of the materia to ask."""
-    cast = call.bench.current
+    cast = call.cast
     take, pin = call.get("take"), call.get("pin")
     if take is not None or pin is not None:
         tried = cast.runner.attempts
@@ -44,8 +44,7 @@ def attempt(call: Call) -> Any:
     prompts = call.get("prompts") if call.body is None else [call.body.strip()]
     if isinstance(prompts, str):
         prompts = [prompts]
-    n = call.get("n")
-    return cast.attempt(call.get("socket"), 1 if n is None else n, _agents(call.get("agents")), prompts)
+    return cast.attempt(call.get("socket"), call.get("n", 1), _listed(call.get("agents")), prompts)
 
 
 @verb(
@@ -64,20 +63,20 @@ def attempt(call: Call) -> Any:
 )
 def sweep(call: Call) -> Any:
     """Make real casts over a grid and show what came of them; those that are done are not made again. Each line of a cell is a request."""
-    requests = call.get("request") or ()
+    requests = call.get("request", ())
     if call.body is not None:
         requests = [line.strip() for line in call.body.splitlines() if line.strip()]
-    loadouts, agents, repeat = call.get("loadouts"), call.get("agents"), call.get("repeat")
     return call.bench.sweep(
-        [one.strip() for one in loadouts.split(",")] if isinstance(loadouts, str) else loadouts,
+        _listed(call.get("loadouts")),
         requests,
-        _agents(agents),
-        1 if repeat is None else repeat,
+        _listed(call.get("agents")),
+        call.get("repeat", 1),
         call.get("checks"),
         call.get("dir"),
         retry=bool(call.get("retry")),
     )
 
 
-def _agents(given: Any) -> Any:
+def _listed(given: Any) -> Any:
+    """What stands between commas; lists and dicts as they are."""
     return [one.strip() for one in given.split(",")] if isinstance(given, str) else given

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from materia_nb.cast import Cast
@@ -23,37 +24,36 @@ from materia_nb.magics.registry import Argument, Call, verb
 )
 def cast(call: Call) -> Any:
     """Start a cast of the chosen loadout, and show it with its panels; buttons, step or run go on with it."""
-    request = call.get("request") or ""
-    if call.body is not None:
-        request = f"{request}\n{call.body.strip()}".strip()
-    return call.bench.cast(str(request), loadout=call.get("loadout"))
+    return call.bench.cast(call.request(), loadout=call.get("loadout"))
 
 
-@verb(
-    "step",
-    Argument("count", "how many steps, 1 if left out", whole=True),
-    example="%materia step",
-)
+@verb("step", Argument("count", "how many steps, 1 if left out", whole=True))
 def step(call: Call) -> Any:
     """Run one socket, or as many as you say."""
     count = call.get("count")
-    current = call.bench.current
+    if count is not None and count < 1:
+        raise MateriaError("The number of steps must be 1 or more.", kind="usage")
+    return _run(call, _step if count is None else lambda cast: cast.run(steps=count))
+
+
+def _step(cast: Cast) -> None:
+    cast.step()
+    cast.runner.write_now()
+
+
+def _run(call: Call, act: Callable[[Cast], object]) -> StepView:
+    """Let the current cast do what takes time, with a bar beside it, and show the step that it is at then."""
+    current = call.cast
     with running(current):
-        if count is None:
-            current.step()
-            current.runner.write_now()
-        else:
-            if count < 1:
-                raise MateriaError("The number of steps must be 1 or more.", kind="usage")
-            current.run(steps=count)
+        act(current)
     return StepView(current.now)
 
 
 @verb("enter")
 def enter(call: Call) -> Any:
     """Enter the next socket without running it, to look at its prompt, or change it (reword), before it is asked."""
-    call.bench.current.enter()
-    return StatusView(call.bench.current.now)
+    call.cast.enter()
+    return StatusView(call.cast.now)
 
 
 @verb(
@@ -64,7 +64,7 @@ def enter(call: Call) -> Any:
 )
 def run(call: Call) -> Any:
     """Run until the cast ends, a person must answer, or a breakpoint is reached."""
-    current = call.bench.current
+    current = call.cast
     with running(current):
         pause = current.run(call.get("until"), steps=call.get("steps"))
     return StatusView(current.now, pause, current.breakpoints.hit)
@@ -83,7 +83,7 @@ def reply(call: Call) -> Any:
         raise MateriaError(
             "The answer is missing.", hint="write it behind reply, or in a %%materia reply cell"
         )
-    current = call.bench.current
+    current = call.cast
     current.reply(answer)
     return StepView(current.now)
 
@@ -96,18 +96,15 @@ def reply(call: Call) -> Any:
 )
 def refine(call: Call) -> Any:
     """Ask a multi-turn agent to change its draft."""
-    message = call.body_or("message")
-    if not message:
-        raise MateriaError("Say what should be different.", hint="write it behind refine", kind="usage")
-    call.bench.current.refine(str(message))
-    return StepView(call.bench.current.now)
+    call.cast.refine(str(call.needed("message", "Say what should be different.")))
+    return StepView(call.cast.now)
 
 
 @verb("continue")
 def continue_(call: Call) -> Any:
     """Accept the draft of a multi-turn socket: its agent gives the final result."""
-    call.bench.current.finalize()
-    return StepView(call.bench.current.now)
+    call.cast.finalize()
+    return StepView(call.cast.now)
 
 
 @verb(
@@ -118,13 +115,8 @@ def continue_(call: Call) -> Any:
 )
 def answer(call: Call) -> Any:
     """Answer the agent that holds the cast; it goes on in the same conversation."""
-    text = call.body_or("text")
-    if not text:
-        raise MateriaError(
-            "The answer is missing.", hint="write it behind answer, or in a cell", kind="usage"
-        )
-    call.bench.current.approvals.answer(str(text))
-    return StepView(call.bench.current.now)
+    call.cast.approvals.answer(str(call.needed("text", "The answer is missing.")))
+    return StepView(call.cast.now)
 
 
 @verb(
@@ -133,19 +125,13 @@ def answer(call: Call) -> Any:
 )
 def approve(call: Call) -> Any:
     """Approve the tool calls that wait for it, or the exact command that the agent asks consent for."""
-    current = call.bench.current
-    with running(current):
-        current.approvals.approve(always=bool(call.get("always")))
-    return StepView(current.now)
+    return _run(call, lambda cast: cast.approvals.approve(always=bool(call.get("always"))))
 
 
 @verb("deny", Argument("reason", "why, for the agent", "rest"))
 def deny(call: Call) -> Any:
     """Refuse the tool calls, or the command, that the agent asks approval for; it goes on without."""
-    current = call.bench.current
-    with running(current):
-        current.approvals.deny(str(call.get("reason") or ""))
-    return StepView(current.now)
+    return _run(call, lambda cast: cast.approvals.deny(str(call.get("reason", ""))))
 
 
 @verb(
@@ -156,7 +142,7 @@ def deny(call: Call) -> Any:
 )
 def allow(call: Call) -> Any:
     """Let tools of agents change files or run commands without asking, in this cast; alone, say which may."""
-    current, tools = call.bench.current, str(call.get("tools") or "").split()
+    current, tools = call.cast, str(call.get("tools") or "").split()
     if call.get("ask"):
         current.approvals.disallow(*tools)
     elif tools:
@@ -173,7 +159,7 @@ def allow(call: Call) -> Any:
 )
 def decide(call: Call) -> Any:
     """Decide in the place of the agent that holds the cast: its output is taken, and the cast goes on."""
-    word, current = str(call.get("word")), call.bench.current
+    word, current = str(call.get("word")), call.cast
     said = next((verdict for verdict, condition in VERDICTS.items() if condition == word), None)
     current.approvals.decide(satisfied=said, target=word if said is None else None)
     return StepView(current.now)
@@ -200,7 +186,7 @@ def decide(call: Call) -> Any:
 )
 def break_(call: Call) -> Any:
     """Stop runs in front of a socket, or elsewhere; alone, list the breakpoints. They are kept for the loadout."""
-    current, socket, path, nth = call.bench.current, call.get("socket"), call.get("on"), call.get("nth")
+    current, socket, path, nth = call.cast, call.get("socket"), call.get("on"), call.get("nth")
     edge, when = call.get("edge"), call.get("when")
     where: dict[str, Any] = {name: bool(call.get(name)) for name in ("after", "refused", "not_satisfied")}
     where["edge"] = int(edge) if edge is not None and edge.isdecimal() else edge
@@ -248,36 +234,26 @@ def _condition(expression: str, call: Call) -> Any:
 )
 def abort(call: Call) -> Any:
     """Stop the cast."""
-    reason = call.get("reason")
-    call.bench.current.abort(str(reason) if reason else "stopped by the person")
-    return StatusView(call.bench.current.now)
+    call.cast.abort(str(call.get("reason") or "stopped by the person"))
+    return StatusView(call.cast.now)
 
 
 @verb("resend")
 def resend(call: Call) -> Any:
     """Ask the turn that failed once more, in the same conversation; reword changes its prompt first."""
-    current = call.bench.current
-    with running(current):
-        current.resend()
-    return StepView(current.now)
+    return _run(call, Cast.resend)
 
 
 @verb("recast")
 def recast(call: Call) -> Any:
     """Run the socket where a failed or aborted cast stopped once more."""
-    current = call.bench.current
-    with running(current):
-        current.recast()
-    return StepView(current.now)
+    return _run(call, Cast.recast)
 
 
 @verb("revive")
 def revive(call: Call) -> Any:
     """Go on with a failed cast, with the limit that stopped it granted once more."""
-    current = call.bench.current
-    with running(current):
-        current.revive()
-    return StepView(current.now)
+    return _run(call, Cast.revive)
 
 
 @verb(
@@ -288,7 +264,7 @@ def revive(call: Call) -> Any:
 def budget(call: Call) -> Any:
     """Show the tokens used, or set the token budget of this cast."""
     tokens = call.get("tokens")
-    current = call.bench.current
+    current = call.cast
     if tokens is not None:
         current.edit.budget(_tokens(tokens))
     return budget_view(current.now)
@@ -308,7 +284,7 @@ def usage(call: Call) -> Any:
             hint=did_you_mean(by, GROUPS),
             kind="usage",
         )
-    return usage_view(call.bench.current.now, by)
+    return usage_view(call.cast.now, by)
 
 
 def _tokens(given: Any) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ from materia_nb.cast.views.tables import quests_view
 from materia_nb.display.bundle import Table, Text
 from materia_nb.display.escape import shorten
 from materia_nb.engine.labels import VERDICTS
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.queries import Suggestion
 from materia_nb.magics.registry import Argument, Call, help_text, verb
 
@@ -63,8 +64,8 @@ def label(call: Call) -> Any:
 @verb("unlabel")
 def unlabel(call: Call) -> Any:
     """Take the last change of names, tags, notes and verdicts back."""
-    call.bench.current.labels.undo()
-    said = call.bench.current.labels.of().words
+    call.cast.labels.undo()
+    said = call.cast.labels.of().words
     return Text(f"Taken back. The cast: {said or 'nothing is said of it'}.")
 
 
@@ -79,21 +80,13 @@ def delete(call: Call) -> Any:
     return Text(f"Deleted {call.bench.delete(str(call.get('cast')), yes=bool(call.get('yes')))}.")
 
 
-@verb(
-    "open",
-    _CAST,
-    example="%materia open -1",
-)
+@verb("open", _CAST, example="%materia open -1")
 def open_(call: Call) -> Any:
     """Open a cast to look at it, also one recorded by the reference engine."""
     return call.bench.open(call.get("cast") or "-1")
 
 
-@verb(
-    "resume",
-    _CAST,
-    example="%materia resume",
-)
+@verb("resume", _CAST)
 def resume(call: Call) -> Any:
     """Open a cast to go on with it, after a restart or a crash."""
     return call.bench.resume(call.get("cast") or "-1")
@@ -105,11 +98,7 @@ def resume(call: Call) -> Any:
 )
 def page(call: Call) -> Any:
     """Write the cast as one HTML page."""
-    current = call.bench.current
-    target = call.get("file")
-    path = call.bench.project / str(target) if target else current.run_dir / "cast.html"
-    current.export.page(path)
-    return Text(f"Wrote {_short(path, call.bench.project)}.")
+    return _wrote(call, "cast.html", call.cast.export.page)
 
 
 @verb(
@@ -119,11 +108,15 @@ def page(call: Call) -> Any:
 )
 def record(call: Call) -> Any:
     """Write what was answered in the cast as a file that other casts can be answered from (agent * recorded:FILE)."""
-    current = call.bench.current
-    target = call.get("file")
-    path = call.bench.project / str(target) if target else current.run_dir / "recording.json"
-    current.export.recording(path)
-    return Text(f"Wrote {_short(path, call.bench.project)}.")
+    return _wrote(call, "recording.json", call.cast.export.recording)
+
+
+def _wrote(call: Call, name: str, write: Callable[[Path], object]) -> Text:
+    """Write a file of the current cast where the call says, else under its name in the run directory."""
+    project, target = call.bench.project, call.get("file")
+    path = project / str(target) if target else call.cast.run_dir / name
+    write(path)
+    return Text(f"Wrote {path.relative_to(project) if path.is_relative_to(project) else path}.")
 
 
 @verb(
@@ -136,12 +129,8 @@ def record(call: Call) -> Any:
 )
 def otel(call: Call) -> Any:
     """Send the cast as OpenTelemetry spans to a collector, to be looked at in a tracing tool."""
-    count = call.bench.current.export.otel(endpoint=call.get("endpoint"), content=bool(call.get("content")))
-    return Text(f"Sent {count} span{'' if count == 1 else 's'}.")
-
-
-def _short(path: Path, project: Path) -> str:
-    return str(path.relative_to(project)) if path.is_relative_to(project) else str(path)
+    count = call.cast.export.otel(endpoint=call.get("endpoint"), content=bool(call.get("content")))
+    return Text(f"Sent {counted(count, 'span')}.")
 
 
 @verb("help", Argument("verb", "a verb", completes="verb"))
@@ -163,7 +152,7 @@ def _view(suggestions: list[Suggestion]) -> Table:
 @verb("suggestions")
 def suggestions(call: Call) -> Any:
     """List what the agents of the cast suggest to remember; nothing of it is kept by itself."""
-    return _view(call.bench.current.now.suggestions)
+    return _view(call.cast.now.suggestions)
 
 
 @verb(
@@ -173,7 +162,7 @@ def suggestions(call: Call) -> Any:
 )
 def remember(call: Call) -> Any:
     """Keep a suggestion in what is known about the project."""
-    current = call.bench.current
+    current = call.cast
     current.edit.remember(call.get("number"))
     return _view(current.now.suggestions)
 
@@ -196,9 +185,7 @@ def remember(call: Call) -> Any:
 )
 def link(call: Call) -> Any:
     """Start a cast of loadouts and materia one behind the other; buttons, step or run go on with it."""
-    request = str(call.get("request") or "")
-    if call.body is not None:
-        request = f"{request}\n{call.body.strip()}".strip()
+    request = call.request()
     if not request:
         raise MateriaError(
             "The request is missing.", hint="write it behind --: link A B -- request", kind="usage"

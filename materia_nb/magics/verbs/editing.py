@@ -27,8 +27,8 @@ def items(call: Call) -> Any:
             raise MateriaError(
                 "The cell must hold a list.", hint="each item has title and context", kind="items"
             )
-        call.bench.current.edit.items(given)
-    return items_view(call.bench.current.now)
+        call.cast.edit.items(given)
+    return items_view(call.cast.now)
 
 
 @verb(
@@ -43,7 +43,7 @@ def set_(call: Call) -> Any:
     given = call.body_or("value")
     if given is None:
         raise MateriaError("The value is missing.", hint="set plan.approved true", kind="usage")
-    current = call.bench.current
+    current = call.cast
     current.edit.set(str(call.get("path")), _value(given) if isinstance(given, str) else given)
     return JsonView("state", dict(current.state))
 
@@ -66,11 +66,8 @@ def _value(text: str | None) -> JSON:
 )
 def recommit(call: Call) -> Any:
     """Correct the output of the last step; it is checked and decided anew, the original is kept."""
-    output = call.body_or("output")
-    if not output:
-        raise MateriaError("The corrected output is missing.", hint="write it behind recommit, or in a cell")
-    call.bench.current.edit.recommit(output)
-    return StepView(call.bench.current.now)
+    call.cast.edit.recommit(call.needed("output", "The corrected output is missing."))
+    return StepView(call.cast.now)
 
 
 @verb(
@@ -86,7 +83,7 @@ def recommit(call: Call) -> Any:
 )
 def reword(call: Call) -> Any:
     """Change one layer of the prompt that is asked next, for this turn only; an empty cell leaves it out."""
-    current = call.bench.current
+    current = call.cast
     prompt = current.edit.reword(str(call.get("layer")), (call.body or "").strip())
     return PromptView(current.steps[-1], prompt)
 
@@ -99,14 +96,14 @@ def reword(call: Call) -> Any:
 def redefine(call: Call) -> Any:
     """Take a materia's changed command, script, timeout, model or tools into the running cast; recast then runs it."""
     call.bench.redefine(str(call.get("materia")))
-    return StatusView(call.bench.current.now)
+    return StatusView(call.cast.now)
 
 
 @verb("undo")
 def undo(call: Call) -> Any:
     """Take the last edit back, as long as no step was made since."""
-    call.bench.current.edit.undo()
-    return StatusView(call.bench.current.now)
+    call.cast.edit.undo()
+    return StatusView(call.cast.now)
 
 
 @verb(
@@ -121,8 +118,8 @@ def undo(call: Call) -> Any:
 )
 def back(call: Call) -> Any:
     """Go on from an earlier step; later steps are kept, files that utilities changed stay as they are."""
-    call.bench.current.back(call.get("step"), change=call.get("change"))
-    return StatusView(call.bench.current.now)
+    call.cast.back(call.get("step"), change=call.get("change"))
+    return StatusView(call.cast.now)
 
 
 @verb(
@@ -132,4 +129,4 @@ def back(call: Call) -> Any:
 )
 def fork(call: Call) -> Any:
     """Start another cast from a step, in a directory of its own."""
-    return call.bench.take(call.bench.current.fork(call.get("step")))
+    return call.bench.take(call.cast.fork(call.get("step")))

@@ -25,16 +25,15 @@ _ITEMS: Final = Argument("--items", "how long every list is; 3 if left out", "op
 )
 def explore(call: Call) -> Any:
     """Show what a loadout can do: every way that its casts can go, without asking anybody."""
-    given = call.get("items")
-    return call.bench.explore(call.get("loadout"), range(4) if given is None else _lengths(str(given)))
+    return call.bench.explore(call.get("loadout"), _lengths(str(call.get("items", "0-3"))))
 
 
 @verb("odds", _LOADOUT, _SATISFIED, _ITEMS, example="%materia odds Plan-Build-Eval --satisfied 0.7")
 def odds(call: Call) -> Any:
     """Show how likely each end of a cast is, and how many turns it takes on average, exactly."""
-    items = _items(call)
+    items = call.get("items", 3)
     explored = call.bench.explore(call.get("loadout"), (items,))
-    return explored.odds(_chances(call.get("satisfied")), items)
+    return explored.odds(_chances(call.get("satisfied", 0.5)), items)
 
 
 @verb(
@@ -48,21 +47,15 @@ def odds(call: Call) -> Any:
 )
 def rehearse(call: Call) -> Any:
     """Cast a loadout many times in memory, answered by chance, and show how the casts end."""
-    n, seed = call.get("n"), call.get("seed")
     with counting("casts") as told:
         return call.bench.rehearse(
             call.get("loadout"),
-            1000 if n is None else n,
-            _chances(call.get("satisfied")),
-            _items(call),
-            1 if seed is None else seed,
+            call.get("n", 1000),
+            _chances(call.get("satisfied", 0.5)),
+            call.get("items", 3),
+            call.get("seed", 1),
             progress=told,
         )
-
-
-def _items(call: Call) -> int:
-    given = call.get("items")
-    return 3 if given is None else int(given)
 
 
 def _lengths(text: str) -> list[int]:
@@ -76,8 +69,6 @@ def _lengths(text: str) -> list[int]:
 
 
 def _chances(given: object) -> PerSocket:
-    if given is None:
-        return 0.5
     if isinstance(given, float | int | dict):
         return given
     text = str(given)
@@ -106,11 +97,10 @@ def _chances(given: object) -> PerSocket:
 )
 def compare(call: Call) -> Any:
     """Show where two casts first differ and why, with their steps beside one another; or how two loadouts differ."""
-    bench, a, b = call.bench, call.get("a"), call.get("b")
+    bench, a = call.bench, call.get("a")
     if call.get("steps"):
-        steps = [bench.current.steps.at(_number(one)) for one in (a, -1 if b is None else b)]
-        return bench.compare(*steps)
-    return bench.compare(a, bench.current if b is None else b)
+        return bench.compare(*(bench.current.steps.at(_number(one)) for one in (a, call.get("b", -1))))
+    return bench.compare(a, call.get("b") or bench.current)
 
 
 @verb(
@@ -140,7 +130,7 @@ def replay(call: Call) -> Any:
 )
 def blame(call: Call) -> Any:
     """Show which step, answer and rule made a value of the state what it is, the latest change first."""
-    return call.bench.current.blame(str(call.get("path")))
+    return call.cast.blame(str(call.get("path")))
 
 
 def _number(given: object) -> int:

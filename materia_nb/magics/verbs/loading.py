@@ -94,12 +94,7 @@ def copy(call: Call) -> Any:
     return call.bench.copy_loadout(call.get("loadout"), call.get("new"), materia=bool(call.get("materia")))
 
 
-@verb(
-    "grid",
-    Argument("--mermaid", "as mermaid source, to paste into a document", "flag"),
-    _NAMED,
-    example="%materia grid",
-)
+@verb("grid", Argument("--mermaid", "as mermaid source, to paste into a document", "flag"), _NAMED)
 def grid(call: Call) -> Any:
     """Draw the graph of the cast, or of a loadout."""
     name, cast = call.get("loadout"), call.bench.cast_
@@ -113,11 +108,7 @@ def grid(call: Call) -> Any:
     return Text(picture.mermaid) if call.get("mermaid") else picture
 
 
-@verb(
-    "check",
-    _NAMED,
-    example="%materia check",
-)
+@verb("check", _NAMED)
 def check(call: Call) -> Any:
     """Show the problems of a loadout and, apart from them, hints."""
     name = call.get("loadout") or call.bench.chosen

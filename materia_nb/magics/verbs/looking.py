@@ -11,6 +11,7 @@ from materia_nb.cast.views.step_views import HandoffView, PromptView, Translatio
 from materia_nb.cast.views.tables import found_view
 from materia_nb.display.bundle import JsonView, Text
 from materia_nb.doctor import checkup
+from materia_nb.engine.session import StepRecord
 from materia_nb.errors import MateriaError
 from materia_nb.insight.queries import query_of
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
@@ -29,7 +30,7 @@ _STEP = Argument("step", "a step number; -1, the latest, if left out", whole=Tru
 @verb("status")
 def status(call: Call) -> Any:
     """Show how the cast stands and what comes next."""
-    return StatusView(call.bench.current.now)
+    return StatusView(call.cast.now)
 
 
 @verb(
@@ -40,7 +41,7 @@ def status(call: Call) -> Any:
 )
 def state(call: Call) -> Any:
     """Show the state, or what stands at a path in it; several matches of a JSONPath as a list."""
-    current, number = call.bench.current, call.get("step")
+    current, number = call.cast, call.get("step")
     data = dict(current.state if number is None else current.steps.at(number).after.data)
     path = call.get("path")
     if path is None:
@@ -67,7 +68,7 @@ def ask(call: Call) -> Any:
     expression, tag = str(call.get("expression")), call.get("tag")
     if call.get("all") or tag is not None:
         return call.bench.ask(expression, call.bench.casts(tag=tag or ()))
-    return found_view(call.bench.current.steps.ask(expression))
+    return found_view(call.cast.steps.ask(expression))
 
 
 @verb(
@@ -77,14 +78,14 @@ def ask(call: Call) -> Any:
 )
 def spent(call: Call) -> Any:
     """Show where tokens, cost and time went, steps that going back left behind included."""
-    by = [name for name in str(call.get("by") or "socket").split(",") if name]
-    return call.bench.current.spent(*by)
+    by = [name for name in str(call.get("by", "socket")).split(",") if name]
+    return call.cast.spent(*by)
 
 
 @verb("steps")
 def steps(call: Call) -> Any:
     """List the steps so far."""
-    return steps_view(call.bench.current.now)
+    return steps_view(call.cast.now)
 
 
 @verb(
@@ -97,15 +98,18 @@ def steps(call: Call) -> Any:
 def events(call: Call) -> Any:
     """List what outputs told in their event field."""
     wanted = {name: call.get(name) for name in ("severity", "type", "socket")}
-    return call.bench.current.steps.events(**wanted)
+    return call.cast.steps.events(**wanted)
+
+
+def _step(call: Call) -> StepRecord:
+    """The step that is meant; the latest if none is named."""
+    return call.cast.steps.at(call.get("step", -1))
 
 
 @verb("handoff", _STEP)
 def handoff(call: Call) -> Any:
     """Show what a step handed on: raw, parsed, issues, requirements, assignments."""
-    current = call.bench.current
-    number = call.get("step")
-    return HandoffView(current.now, current.steps.at(-1 if number is None else number))
+    return HandoffView(call.cast.now, _step(call))
 
 
 @verb(
@@ -116,18 +120,16 @@ def handoff(call: Call) -> Any:
 )
 def translate(call: Call) -> Any:
     """Show what a step handed on in another format, and what that format cannot hold."""
-    current, number = call.bench.current, call.get("step")
-    record = current.steps.at(-1 if number is None else number)
-    return TranslationView(current.now, record, str(call.get("protocol")))
+    return TranslationView(call.cast.now, _step(call), str(call.get("protocol")))
 
 
 @verb("prompt", _STEP)
 def prompt(call: Call) -> Any:
     """Show the prompt that waits for an answer, or that of a step."""
-    current, number = call.bench.current, call.get("step")
-    if number is None and current.now.prompt is not None:
+    current = call.cast
+    if call.get("step") is None and current.now.prompt is not None:
         return PromptView(current.steps[-1], current.now.prompt)
-    record = current.steps.at(-1 if number is None else number)
+    record = _step(call)
     if record.prompt is None:
         raise MateriaError(
             f"{record.socket} is a utility and has no prompt.",
@@ -140,7 +142,7 @@ def prompt(call: Call) -> Any:
 @verb("why", _STEP, example="%materia why 3")
 def why(call: Call) -> Any:
     """Explain why a step went where it went."""
-    return WhyView(call.bench.current.why(call.get("step")))
+    return WhyView(call.cast.why(call.get("step")))
 
 
 @verb("traceback")
@@ -148,7 +150,7 @@ def traceback(call: Call) -> Any:
     """Show where in your code the agent of the cast raised what made it fail."""
     from traceback import format_exception
 
-    raised = call.bench.current.runner.raised
+    raised = call.cast.runner.raised
     if raised is None:
         raise MateriaError("No agent of this cast raised anything in this kernel.", kind="no_traceback")
     return Text("".join(format_exception(raised)).rstrip())
@@ -159,7 +161,7 @@ def show(call: Call) -> Any:
     """Show the cast with buttons: go on with it, see its graph, edit items and state, answer, look at handoffs."""
     from materia_nb.widgets import cast_panel
 
-    return cast_panel.show(call.bench.current, call.bench.take, bench=call.bench)
+    return cast_panel.show(call.cast, call.bench.take, bench=call.bench)
 
 
 @verb(
@@ -171,7 +173,7 @@ def panel(call: Call) -> Any:
     """Show one live panel of the cast; showing it again replaces it."""
     from materia_nb.widgets import cast_panel
 
-    return cast_panel.show_one(call.bench.current, str(call.get("name")))
+    return cast_panel.show_one(call.cast, str(call.get("name")))
 
 
 @verb(
@@ -207,7 +209,7 @@ def doctor(call: Call) -> Any:
 )
 def predict(call: Call) -> Any:
     """Guess where the next step leads, and be told whether that is so, and why; the cast stays. Alone: with buttons."""
-    current, route = call.bench.current, call.get("socket")
+    current, route = call.cast, call.get("socket")
     if route is None:
         from materia_nb.widgets.predict import show
 
@@ -230,5 +232,4 @@ def progress(_: Call) -> Any:
 )
 def gallery(call: Call) -> Any:
     """List ten patterns and ten classic mistakes; with a name, write that one as a notebook beside this one."""
-    name = call.get("name")
-    return call.bench.gallery() if name is None else call.bench.gallery(str(name))
+    return call.bench.gallery(call.get("name"))

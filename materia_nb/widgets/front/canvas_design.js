@@ -1,7 +1,6 @@
 /** Designing with the mouse: connecting from a handle, dragging, marking with a frame, dropping in what is dragged. */
-import { h, svg } from "./dom.js";
+import { h, svg, MATERIA_TYPE } from "./dom.js";
 
-const CANVAS_MATERIA = "application/x-mnb-materia";
 const CANVAS_BESIDE = 8; // how far the middle of the handle stands from the card
 
 /**
@@ -119,7 +118,7 @@ export function canvasDesign(graph, host, canvas) {
   graph.addEventListener("mousedown", press, true);
 
   const dragged = (event) => {
-    if (!designs() || !event.dataTransfer?.types.includes(CANVAS_MATERIA)) return;
+    if (!designs() || !event.dataTransfer?.types.includes(MATERIA_TYPE)) return;
     event.preventDefault();
     event.dataTransfer.dropEffect = "copy";
     graph.classList.add("mnb-c-takes");
@@ -127,7 +126,7 @@ export function canvasDesign(graph, host, canvas) {
   const left = (event) => graph.contains(event.relatedTarget) || graph.classList.remove("mnb-c-takes");
   const dropped = (event) => {
     graph.classList.remove("mnb-c-takes");
-    const materia = event.dataTransfer?.getData(CANVAS_MATERIA);
+    const materia = event.dataTransfer?.getData(MATERIA_TYPE);
     if (!materia || !designs()) return;
     event.preventDefault();
     event.stopPropagation();

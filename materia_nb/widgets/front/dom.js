@@ -1,5 +1,8 @@
 /** Making elements: text only ever as text. */
 
+/** What a materia is dragged as, from the palette onto the canvas. */
+export const MATERIA_TYPE = "application/x-mnb-materia";
+
 /**
  * Make an element.
  * @param {string} tag

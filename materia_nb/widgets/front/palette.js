@@ -1,7 +1,5 @@
 /** The palette of design mode: every materia, to be clicked or dragged into the graph; and new ones. */
-import { h, button, setText } from "./dom.js";
-
-export const MATERIA_TYPE = "application/x-mnb-materia";
+import { h, button, setText, MATERIA_TYPE } from "./dom.js";
 
 /**
  * @param {HTMLElement} host
