@@ -58,18 +58,18 @@ class PastStates:
         states = _computed(self, len(self._outputs))
         return states[place], states[place + 1]
 
-    def compute(self) -> tuple[CastState, ...]:
-        """Compute all the states."""
+    def compute(self, count: int) -> tuple[CastState, ...]:
+        """Compute the states around the first ``count`` steps."""
         states = [self._start]
-        for text, artifact, usage in tuple(self._outputs.values()):
+        for text, artifact, usage in list(self._outputs.values())[:count]:
             waiting = entering.enter(self._rules, states[-1]).state
             states.append(outputs.output(self._rules, waiting, text, usage, artifact=artifact).state)
         return tuple(states)
 
 
 @lru_cache(maxsize=16)
-def _computed(past: PastStates, count: int) -> tuple[CastState, ...]:  # noqa: ARG001 - more are found once there are more
-    return past.compute()
+def _computed(past: PastStates, count: int) -> tuple[CastState, ...]:
+    return past.compute(count)
 
 
 def follows(rules: Rules, session: Session, step: Step, turn: TurnRecord) -> PastStates | None:
