@@ -11,7 +11,7 @@ from materia_nb.display.escape import part
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.session import Session, StepRecord, TurnRecord
 from materia_nb.errors import MateriaError
-from materia_nb.jsonvalue import JSON, MISSING, get_path, same, split_path
+from materia_nb.jsonvalue import JSON, get_path, same, split_path
 from materia_nb.loadout.graph import Graph
 from materia_nb.store.files import disk, json_bytes, read_plain, replace_file
 
@@ -150,8 +150,6 @@ class Breakpoint(NamedTuple):
     def _changed(self, step: StepRecord) -> bool:
         segments = split_path(self.path or "")
         before, after = (get_path(dict(state.data), segments) for state in (step.before, step.after))
-        if before is MISSING or after is MISSING:
-            return before is not after
         return not same(before, after)
 
     def as_json(self) -> dict[str, JSON]:

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import Usage
 from materia_nb.insight import sides
-from materia_nb.insight.changes import Change, LoadoutComparison, Route, Where, changes, where
+from materia_nb.insight.changes import Change, LoadoutComparison, Route, Where, where
 from materia_nb.insight.sides import Aspect, Difference, Side, after_the_last, between
 
 
@@ -159,8 +159,7 @@ class StepComparison:
     @cached_property
     def answer(self) -> list[Change]:
         """Where their answers differ."""
-        found = changes(sides.answer(self.a), sides.answer(self.b))
-        return [one for one in found if not sides.alike(one.a, one.b, self.names)]
+        return sides.told_changes(sides.answer(self.a), sides.answer(self.b), self.names)
 
     @cached_property
     def state(self) -> list[Change]:

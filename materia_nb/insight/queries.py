@@ -170,7 +170,7 @@ def blame(session: Session, path: str) -> list[Blamed]:
     found = [_start(get_path(dict(session.start.data), segments))]
     for made, before, after in _changes(session):
         was, now = get_path(dict(before), segments), get_path(dict(after), segments)
-        if _alike(was, now):
+        if same(was, now):
             continue
         if isinstance(made, Edit):
             found.append(Blamed(made.step, None, None, "edit", None, was, now))
@@ -181,10 +181,6 @@ def blame(session: Session, path: str) -> list[Blamed]:
 
 def _start(value: JSON) -> Blamed:
     return Blamed(0, None, None, "start", None, MISSING, value)
-
-
-def _alike(a: JSON, b: JSON) -> bool:
-    return a is b if a is MISSING or b is MISSING else same(a, b)
 
 
 def _changes(session: Session) -> Iterator[tuple[StepRecord | Edit, Data, Data]]:
@@ -225,7 +221,7 @@ def _rule(step: StepRecord, segments: Sequence[str], now: JSON) -> tuple[Rule, s
             return "R11", None  # a part of it was assigned
     value = step.reading.value if step.reading else None
     for rule_source, inside in (("$.state", ["state", *segments]), ("$", segments)):
-        if segments and get_path(value, inside) is not MISSING and _alike(get_path(value, inside), now):
+        if segments and get_path(value, inside) is not MISSING and same(get_path(value, inside), now):
             return "R10", _at(rule_source, segments)
     if segments[:1] == ["context"] and get_path(value, ["context"]) is not MISSING:
         return "R10", "$.context"  # what it says is added to what was there

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from materia_nb.agents.notebook_agents import FunctionAgent
 from materia_nb.cast import Prepared
+from materia_nb.engine.routing import short
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 
@@ -124,8 +125,7 @@ def named_requests(given: str | Sequence[str] | Mapping[str, str]) -> dict[str, 
         return {str(name): text for name, text in given.items()}
     found: dict[str, str] = {}
     for text in texts:
-        line = " ".join(text.split())
-        name = line if len(line) <= _NAME_CHARS else f"{line[: _NAME_CHARS - 1]}…"
+        name = short(text, _NAME_CHARS)
         if found.get(name, text) != text:
             name = f"{name} ({len(found) + 1})"
         found[name] = text
