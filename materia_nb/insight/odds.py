@@ -54,15 +54,12 @@ def knots(following: Sequence[Iterable[int]]) -> list[list[int]]:
                     parent = todo[-1][0]
                     lowest[parent] = min(lowest[parent], lowest[at])
                 if lowest[at] == number[at]:
-                    place = stack.index(at, -1) if stack[-1] == at else _last(stack, at)
-                    found.append(stack[place:])
-                    del stack[place:]
-                    open_.difference_update(found[-1])
+                    knot: list[int] = []
+                    while at in open_:
+                        knot.append(stack.pop())
+                        open_.remove(knot[-1])
+                    found.append(knot[::-1])
     return found
-
-
-def _last(stack: Sequence[int], value: int) -> int:
-    return next(place for place in range(len(stack) - 1, -1, -1) if stack[place] == value)
 
 
 def solve(rows: Sequence[Mapping[int, float]], given: Sequence[float]) -> list[float]:

@@ -7,7 +7,7 @@ each list has been walked, and what is left of the bounds. What was said, counte
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
@@ -20,6 +20,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.answers import Answer, Answers, quiet
 from materia_nb.loadout.graph import END, Graph
+from materia_nb.loadout.lint_ways import rounds_in
 
 MOST_STATES: Final = 50_000
 """How many states are looked at before a search stops early."""
@@ -281,14 +282,7 @@ def _counted(rules: Rules) -> frozenset[tuple[str, int]]:
     for source, target, _ in links:
         if target != END:
             following[source].add(target)
-    reached = {id_: _reached(following, id_) for id_ in following}
-    return frozenset(link for source, target, link in links if source in reached.get(target, ()))
-
-
-def _reached(following: Mapping[str, set[str]], start: str) -> set[str]:
-    found, todo = {start}, [start]
-    while todo:
-        new = following[todo.pop()] - found
-        found |= new
-        todo += new
-    return found
+    rounds = rounds_in(following)
+    return frozenset(
+        link for source, target, link in links if source in rounds and rounds[source] == rounds.get(target)
+    )
