@@ -20,7 +20,7 @@ from materia_nb.errors import MateriaError, counted
 from materia_nb.insight import sides
 from materia_nb.insight.changes import changes, shown
 from materia_nb.insight.compare import Comparison
-from materia_nb.insight.replay import Answers, Needed, recorded, send
+from materia_nb.insight.replay import Answers, Needed, ends_of, recorded, send
 from materia_nb.insight.sides import Side
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph, load_layers
@@ -87,14 +87,6 @@ class Case:
             left, right = shown(one.a, one.b, _SHOWN)
             told.append(f"state.{one.path} should be {left}. It is {right}.")
         return told
-
-
-def ends_of(session: Session, needs: Needed | None) -> str:
-    """Say how a run of recorded answers ended: a status, the kind of a failure, or ``needs``."""
-    if needs is not None:
-        return "needs"
-    state = session.state
-    return state.failure.kind if state.failure else state.status
 
 
 def _route(wanted: list[JSON], found: list[JSON]) -> list[str]:

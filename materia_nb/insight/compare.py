@@ -5,7 +5,6 @@ What they did counts: answers, decisions, states and ends. Time, cost, ids and w
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -191,13 +190,8 @@ def _aligned(a: Sequence[StepRecord], b: Sequence[StepRecord]) -> list[_Aligned]
 
 def _keys(steps: Sequence[StepRecord]) -> list[tuple[str, str, int]]:
     """Name each step by its socket, its item, and how many times the socket had worked on it."""
-    seen: Counter[tuple[str, str]] = Counter()
-    keys = []
-    for step in steps:
-        key = (step.socket, step.item_key or "")
-        seen[key] += 1
-        keys.append((*key, seen[key]))
-    return keys
+    keys = ((step.socket, step.item_key or "") for step in steps)
+    return [(*key, times) for key, times in sides.counted_keys(keys)]
 
 
 def _time(side: Side) -> int:

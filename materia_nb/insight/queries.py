@@ -167,7 +167,8 @@ def blame(session: Session, path: str) -> list[Blamed]:
     segments = split_path(path)
     if segments[:1] == ["state"] and (len(segments) > 1 or "state" not in session.state.data):
         segments = segments[1:]
-    found = [_start(get_path(dict(session.start.data), segments))]
+    begun = get_path(dict(session.start.data), segments)
+    found = [Blamed(0, None, None, "start", None, MISSING, begun)]
     for made, before, after in _changes(session):
         was, now = get_path(dict(before), segments), get_path(dict(after), segments)
         if same(was, now):
@@ -177,10 +178,6 @@ def blame(session: Session, path: str) -> list[Blamed]:
         else:
             found.append(_by_step(made, segments, was, now))
     return [one for one in reversed(found) if one.rule != "start" or one.after is not MISSING]
-
-
-def _start(value: JSON) -> Blamed:
-    return Blamed(0, None, None, "start", None, MISSING, value)
 
 
 def _changes(session: Session) -> Iterator[tuple[StepRecord | Edit, Data, Data]]:
@@ -262,18 +259,24 @@ class Spent(NamedTuple):
     ms: int = 0
     left: Usage = Usage()
 
-    def with_step(self, step: StepRecord, *, left: bool) -> Spent:
-        """Return it with another step counted."""
-        used = sides.used(step)
-        return self._replace(
-            visits=self.visits + 1,
-            turns=self.turns
-            + sum(turn.prompt is not None and turn.mode != "correction" for turn in step.turns),
-            calls=self.calls + len(step.calls),
-            usage=self.usage.plus(used),
-            ms=self.ms + max(0, sides.took(step) or 0),
-            left=self.left.plus(used) if left else self.left,
+    def plus(self, other: Spent) -> Spent:
+        """Add what went into something else."""
+        return Spent(
+            self.of,
+            self.visits + other.visits,
+            self.turns + other.turns,
+            self.calls + other.calls,
+            self.usage.plus(other.usage),
+            self.ms + other.ms,
+            self.left.plus(other.left),
         )
+
+
+def _spent_in(step: StepRecord, *, left: bool) -> Spent:
+    """What went into one step; ``left`` is whether going back left it behind."""
+    used, took = sides.used(step), max(0, sides.took(step) or 0)
+    turns = sum(turn.prompt is not None and turn.mode != "correction" for turn in step.turns)
+    return Spent((), 1, turns, len(step.calls), used, took, used if left else Usage())
 
 
 def spent(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) -> list[Spent]:
@@ -295,7 +298,7 @@ def spent(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) -> li
             "item": f"{step.item_key} {step.item_label or ''}".strip() if step.item_key else "",
         }
         of = tuple(named[name] for name in by)
-        found[of] = found.get(of, Spent(of)).with_step(step, left=left)
+        found[of] = found.get(of, Spent(of)).plus(_spent_in(step, left=left))
     return list(found.values())
 
 

@@ -34,6 +34,14 @@ class Needed(NamedTuple):
     why: str
 
 
+def ends_of(session: Session, needs: Needed | None) -> str:
+    """Say how a run of recorded answers ended: a status, the kind of a failure, or ``needs``."""
+    if needs is not None:
+        return "needs"
+    failure = session.state.failure
+    return failure.kind if failure else session.state.status
+
+
 class Replay:
     """A cast as it would have gone in another loadout, as far as its recorded answers reach.
 
@@ -85,10 +93,7 @@ class Replay:
     @property
     def ends(self) -> str:
         """How it ends: ``complete``, or the kind of a failure; ``needs`` when an answer is lacking."""
-        if self.needs is not None:
-            return "needs"
-        state = self.replayed.session.state
-        return state.failure.kind if state.failure else state.status
+        return ends_of(self.replayed.session, self.needs)
 
     @cached_property
     def asked_otherwise(self) -> tuple[int, ...]:
@@ -243,13 +248,7 @@ def answer_key(step: StepRecord) -> AnswerKey:
 
 
 def _by_key(steps: Sequence[StepRecord]) -> Mapping[tuple[AnswerKey, int], StepRecord]:
-    seen: Counter[AnswerKey] = Counter()
-    found = {}
-    for step in steps:
-        key = answer_key(step)
-        seen[key] += 1
-        found[key, seen[key]] = step
-    return found
+    return dict(zip(sides.counted_keys(map(answer_key, steps)), steps, strict=True))
 
 
 def _sources(original: Side, replayed: Side) -> list[StepRecord | None]:

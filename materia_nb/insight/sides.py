@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import reduce
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from materia_nb.engine.choosing import Look
 from materia_nb.engine.routing import Decision, short
@@ -17,6 +18,9 @@ from materia_nb.loadout.graph import Graph
 
 Aspect: TypeAlias = Literal["socket", "given", "answer", "route", "state"]
 """In what two steps can differ: where they are, what a person changed before, what was said, where it went, what it left."""
+
+
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 class Side(NamedTuple):
@@ -80,6 +84,14 @@ def alike(a: JSON, b: JSON, names: tuple[str, str] = ("", "")) -> bool:
     if type(a) is not type(b) or not isinstance(a, dict | list):
         return False
     return without_id(compact(a), names[0]) == without_id(compact(b), names[1])
+
+
+def counted_keys(keys: Iterable[_Key]) -> Iterator[tuple[_Key, int]]:
+    """Give each key with how many times it has come so far."""
+    seen: Counter[_Key] = Counter()
+    for key in keys:
+        seen[key] += 1
+        yield key, seen[key]
 
 
 def told_changes(a: JSON, b: JSON, names: tuple[str, str] = ("", "")) -> list[Change]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from materia_nb.display.bundle import GraphPicture, Shown, Table, bundle
@@ -427,10 +428,7 @@ class Attempt:
 
 def spent_in_all(attempts: Sequence[Attempt]) -> Usage:
     """Tokens and cost of all together."""
-    total = Usage()
-    for one in attempts:
-        total = total.plus(one.usage)
-    return total
+    return reduce(Usage.plus, (one.usage for one in attempts), Usage())
 
 
 class AttemptsView(Shown):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.listing import data_frame
@@ -106,9 +107,7 @@ class SpentView(Table):
 
     def __init__(self, by: Sequence[str], found: Sequence[Spent]) -> None:
         self.by, self.found = tuple(by), tuple(found)
-        whole = Spent(("in all", *[""] * (len(by) - 1)))
-        for one in found:
-            whole = _together(whole, one)
+        whole = reduce(Spent.plus, found, Spent(("in all", *[""] * (len(by) - 1))))
         priced = whole.usage.cost > 0
         left = whole.left.tokens > 0
         rows = [self._row(one, whole, priced=priced, left=left) for one in (*found, whole)] if found else []
@@ -173,18 +172,6 @@ _SPENT_FIELDS: Final = (
     "seconds",
     "left_behind",
 )
-
-
-def _together(a: Spent, b: Spent) -> Spent:
-    return Spent(
-        a.of,
-        a.visits + b.visits,
-        a.turns + b.turns,
-        a.calls + b.calls,
-        a.usage.plus(b.usage),
-        a.ms + b.ms,
-        a.left.plus(b.left),
-    )
 
 
 QUEST_COLUMNS: Final = ("quest", "status", "request", "loadout", "cast", "note")
