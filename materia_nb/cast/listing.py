@@ -90,11 +90,26 @@ class _Listed(Sequence[_T], Generic[_T]):
         return self.table._repr_mimebundle_(include, exclude)
 
 
-class EventsView(Table):
+class TableOf(Table, Generic[_T]):
+    """A table that tells of values; iterating gives the values themselves."""
+
+    def __init__(
+        self, found: Iterable[_T], headers: Sequence[str], rows: Sequence[Sequence[str]], empty: str
+    ) -> None:
+        super().__init__(headers, rows, empty)
+        self.found = tuple(found)
+
+    def __iter__(self) -> Iterator[_T]:
+        return iter(self.found)
+
+    def __getitem__(self, place: int) -> _T:
+        return self.found[place]
+
+
+class EventsView(TableOf[MateriaEvent]):
     """What outputs told beside their handoff; iterating gives the events themselves (R39)."""
 
     def __init__(self, events: Sequence[MateriaEvent]) -> None:
-        self.events = tuple(events)
         rows = [
             (
                 str(one.sequence),
@@ -107,28 +122,10 @@ class EventsView(Table):
                 shorten(one.source, 80),
                 "" if one.payload is None else shorten(compact(one.payload), 200),
             )
-            for one in self.events
+            for one in events
         ]
-        super().__init__(_EVENT_COLUMNS, rows, "no output told an event")
-
-    def __iter__(self) -> Iterator[MateriaEvent]:
-        return iter(self.events)
-
-    def __getitem__(self, place: int) -> MateriaEvent:
-        return self.events[place]
-
-
-_EVENT_COLUMNS: Final = (
-    "event",
-    "step",
-    "socket",
-    "item",
-    "severity",
-    "type",
-    "message",
-    "source",
-    "payload",
-)
+        columns = ("event", "step", "socket", "item", "severity", "type", "message", "source", "payload")
+        super().__init__(events, columns, rows, "no output told an event")
 
 
 class StepList(_Listed[StepRecord]):
@@ -277,17 +274,11 @@ class CastList(_Listed[CastEntry]):
         """
         rows = (
             {
+                **{name: getattr(one, name, None) for name in CAST_FIELDS},
                 "cast": one.id,
-                "loadout": one.loadout,
-                "request": one.request,
-                "status": one.status,
                 "remarks": ", ".join(one.remarks),
-                "steps": one.steps,
                 "started": _time(one.started),
                 "last_event": _time(one.last_event),
-                "ours": one.ours,
-                "locked_by": one.locked_by,
-                "problem": one.problem,
                 "path": str(one.path),
             }
             for one in self._all

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from materia_nb.display.bundle import GraphPicture, Shown, Table, bundle
+from materia_nb.cast.listing import TableOf
+from materia_nb.display.bundle import GraphPicture, Shown, bundle
 from materia_nb.display.escape import (
     Html,
     html_fold,
@@ -52,7 +53,7 @@ class CompareView(Shown, Comparison):
     """Two casts beside one another; see :class:`materia_nb.insight.compare.Comparison` for the values."""
 
     def __repr__(self) -> str:
-        parts = [*self._lines(), table(self._rows(), _PAIR_COLUMNS)]
+        parts = [*self._lines(), table(self.rows(), _PAIR_COLUMNS)]
         if self.state:
             parts += ["", "state:", table(_change_rows(self.state), _CHANGE_COLUMNS)]
         return plain("\n".join([*parts, "", table(self._spent(), _SPENT_COLUMNS)]))
@@ -72,11 +73,11 @@ class CompareView(Shown, Comparison):
         return self.picture, GraphPicture(self.b.rules.graph, self.picture.marks)
 
     def _lines(self) -> list[str]:
-        counts = [len(side.session.steps) for side in (self.a, self.b)]
+        counts = [counted(len(side.session.steps), "step") for side in (self.a, self.b)]
         first = self.first
         if first is None:
-            return [f"A and B did the same, in {_steps(counts[0])}."]
-        lines = [f"A has {_steps(counts[0])}, B {_steps(counts[1])}. They first differ in step {first.step}."]
+            return [f"A and B did the same, in {counts[0]}."]
+        lines = [f"A has {counts[0]}, B {counts[1]}. They first differ in step {first.step}."]
         lines += [f"  {line}" for line in first.lines]
         if found := self.loadouts.differences:
             lines.append(f"Their loadouts differ in {counted(len(found), 'thing')} (.loadouts).")
@@ -84,7 +85,8 @@ class CompareView(Shown, Comparison):
             lines.append(f"Their routes are the same up to step {self.parted}.")
         return lines
 
-    def _rows(self) -> list[tuple[str, ...]]:
+    def rows(self) -> list[tuple[str, ...]]:
+        """The steps beside one another; those alike are left out but for the first and last few."""
         return list(_folded(self.pairs))
 
     def _spent(self, *, time: bool = False) -> list[tuple[str, ...]]:
@@ -97,7 +99,7 @@ class CompareView(Shown, Comparison):
         return [*rows, ("time", *(_seconds(one) for one in self.time))] if time else rows
 
     def _show(self) -> dict[str, Any]:
-        parts: list[Html] = [html_lines(self._lines()), html_table(_PAIR_COLUMNS, self._rows())]
+        parts: list[Html] = [html_lines(self._lines()), html_table(_PAIR_COLUMNS, self.rows())]
         if self.state:
             parts += [html_heading("state"), html_table(_CHANGE_COLUMNS, _change_rows(self.state))]
         if (steps := self.beside) is not None:
@@ -205,9 +207,9 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
 
     def __repr__(self) -> str:
         lines = self._lines()
-        compared = CompareView(self.original, self.replayed)
         if self.first is not None:
-            lines += ["A is the cast, B the replay.", table(list(_folded(compared.pairs)), _PAIR_COLUMNS)]
+            rows = CompareView(self.original, self.replayed).rows()
+            lines += ["A is the cast, B the replay.", table(rows, _PAIR_COLUMNS)]
         return plain("\n".join(lines))
 
     def _lines(self) -> list[str]:
@@ -229,53 +231,40 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
         return [*lines, *self.left_out]
 
     def _show(self) -> dict[str, Any]:
-        compared = CompareView(self.original, self.replayed)
         parts = [html_lines(self._lines())]
         if self.first is not None:
-            parts.append(html_table(_PAIR_COLUMNS, list(_folded(compared.pairs))))
-            marks = Marks(only=_only(compared.sockets), only_routes=_only(compared.routes))
-            parts.append(Html(graph_svg(self.replayed.rules.graph, marks)))
+            compared = CompareView(self.original, self.replayed)
+            drawn = graph_svg(self.replayed.rules.graph, compared.picture.marks)
+            parts += [html_table(_PAIR_COLUMNS, compared.rows()), Html(drawn)]
         return bundle(repr(self), html=html_panel("replay", html_join(parts)))
 
 
-class ReplaysView(Table):
+class ReplaysView(TableOf[ReplayView[Any]]):
     """Many casts in another loadout: which would have gone elsewhere. Iterating gives the replays."""
 
     def __init__(self, replays: Sequence[ReplayView[Any]], problems: Sequence[tuple[str, str]] = ()) -> None:
-        self.replays, self.problems = tuple(replays), tuple(problems)
-        rows = [(one.original.name, *_told(one)) for one in self.replays]
-        rows += [(name, "cannot be replayed", "", why) for name, why in self.problems]
-        super().__init__(("cast", "goes", "step", "why"), rows, "no casts to replay")
-
-    def __iter__(self) -> Iterator[ReplayView[Any]]:
-        return iter(self.replays)
-
-    def __getitem__(self, place: int) -> ReplayView[Any]:
-        return self.replays[place]
+        self.problems = tuple(problems)
+        rows = [(one.original.name, *_told(one)) for one in replays]
+        rows += [(name, "cannot be replayed", "", why) for name, why in problems]
+        super().__init__(replays, ("cast", "goes", "step", "why"), rows, "no casts to replay")
 
     @property
     def otherwise(self) -> list[ReplayView[Any]]:
         """Those that would have gone elsewhere."""
-        return [one for one in self.replays if one.first is not None]
+        return [one for one in self if one.first is not None]
 
 
-class BlameView(Table):
+class BlameView(TableOf["Blamed"]):
     """What made a value of the state what it is, the latest change first; iterating gives the changes."""
 
     def __init__(self, path: str, found: Sequence[Blamed]) -> None:
-        self.path, self.found = path, tuple(found)
+        self.path = path
         rows = [
             (str(one.step), _who(one), one.item_key or "", _by(one), *_values(one.before, one.after))
-            for one in self.found
+            for one in found
         ]
         columns = ("step", "who", "item", "by", "from", "to")
-        super().__init__(columns, rows, f"nothing ever set {plain(path)}")
-
-    def __iter__(self) -> Iterator[Blamed]:
-        return iter(self.found)
-
-    def __getitem__(self, place: int) -> Blamed:
-        return self.found[place]
+        super().__init__(found, columns, rows, f"nothing ever set {plain(path)}")
 
 
 def _who(one: Blamed) -> str:
@@ -371,10 +360,6 @@ def _values(a: JSON, b: JSON) -> tuple[str, str]:
 
 def _only(found: Any) -> dict[Any, str]:
     return {key: has for key, has in found.items() if has != "both"}
-
-
-def _steps(count: int) -> str:
-    return f"{count} step{'' if count == 1 else 's'}"
 
 
 def _seconds(milliseconds: int) -> str:
