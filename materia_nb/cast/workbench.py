@@ -360,7 +360,7 @@ class Workbench:
             MateriaError: the loadout has problems, or a chance is missing or none (``bad_chance``).
         """
         graph = self.graph(self.library.needs(loadout or self.chosen))
-        return RehearsalView.of(rehearse(graph, n, satisfied, items, seed, executor, progress=progress))
+        return RehearsalView(**vars(rehearse(graph, n, satisfied, items, seed, executor, progress=progress)))
 
     @overload
     def gallery(self) -> Gallery: ...

@@ -411,36 +411,37 @@ class Attempt:
     prompt: str
 
 
-def spent_in_all(attempts: Sequence[Attempt]) -> Usage:
-    """Tokens and cost of all together."""
-    return reduce(Usage.plus, (one.usage for one in attempts), Usage())
+class AttemptsView(Shown, Sequence[Attempt]):
+    """Attempts that show themselves as a table, and in a notebook each answer in full."""
 
+    @property
+    def socket(self) -> str:
+        """Which socket was asked."""
+        raise NotImplementedError
 
-class AttemptsView(Shown):
-    """Attempts as a table, and in a notebook each answer in full."""
-
-    def __init__(self, socket: str, attempts: Sequence[Attempt]) -> None:
-        self._socket, self._attempts = socket, attempts
+    @property
+    def usage(self) -> Usage:
+        """Tokens and cost of all together."""
+        return reduce(Usage.plus, (one.usage for one in self), Usage())
 
     def __repr__(self) -> str:
-        rows = [_attempt_row(one) for one in self._attempts]
-        below = [[shorten(one.text, _ANSWER_CHARS)] if one.text else [] for one in self._attempts]
+        rows = [_attempt_row(one) for one in self]
+        below = [[shorten(one.text, _ANSWER_CHARS)] if one.text else [] for one in self]
         return plain("\n".join([self._line(), table(rows, COLUMNS, below=below), *self._issues()]))
 
     def _line(self) -> str:
-        asked = self._attempts
-        taken = sum(one.valid for one in asked)
-        return f"{self._socket}, asked {_times(len(asked))}: {taken} would be taken, {_spent(spent_in_all(asked))}"
+        taken = sum(one.valid for one in self)
+        return f"{self.socket}, asked {_times(len(self))}: {taken} would be taken, {_spent(self.usage)}"
 
     def _issues(self) -> list[str]:
         told = []
-        for one in self._attempts:
+        for one in self:
             told += [f"{one.number} is refused: {issue.path}: {issue.message}" for issue in one.issues[:3]]
             told += [f"{one.number} has no answer: {one.error}"] if one.error else []
         return told
 
     def _show(self) -> dict[str, Any]:
-        rows = [(*_attempt_row(one), f"{one.seconds:.1f} s") for one in self._attempts]
+        rows = [(*_attempt_row(one), f"{one.seconds:.1f} s") for one in self]
         parts = [
             html_lines([self._line()]),
             html_table((*COLUMNS, "took"), rows),
@@ -449,7 +450,7 @@ class AttemptsView(Shown):
                 html_fold(
                     f"answer {one.number}, of {one.agent}", html_pre(one.text), opened=len(rows) <= _OPEN
                 )
-                for one in self._attempts
+                for one in self
                 if one.text is not None
             ),
         ]
