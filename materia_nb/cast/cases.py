@@ -175,9 +175,13 @@ def write_case(path: Path, case: Mapping[str, JSON]) -> Path:
     """
     if not path.name.endswith(SUFFIX):
         path = path.with_name(f"{path.name.removesuffix('.json')}{SUFFIX}")
-    with disk(path, "write the case"):
+    return written(path, "case", json.dumps(case, ensure_ascii=False, indent=1) + "\n")
+
+
+def written(path: Path, what: str, text: str) -> Path:
+    """Write a file that is made of a cast, with the folders that lack on the way; returns its path."""
+    with disk(path, f"write the {what}"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(case, ensure_ascii=False, indent=1) + "\n"
         replace_file(path, text.encode("utf-8", "replace"))
     return path
 
