@@ -288,12 +288,11 @@ class Workbench:
                 can be pinned; a name is unknown.
         """
         _check_request(request)
-        return self._casts.start(self._prepared(self._to_cast(loadout), agents, pins), request)
-
-    def _to_cast(self, loadout: str | Design | None) -> Graph:
         if isinstance(loadout, str) or loadout is None:
-            return self.graph(self.library.needs(loadout or self.chosen))
-        return spoken(build_graph(loadout.whole, loadout.name, self.config.owners))
+            graph = self.graph(loadout)
+        else:
+            graph = spoken(build_graph(loadout.whole, loadout.name, self.config.owners))
+        return self._casts.start(self._prepared(graph, agents, pins), request)
 
     def _prepared(
         self,
@@ -327,8 +326,7 @@ class Workbench:
         Raises:
             MateriaError: the loadout has problems, or a socket takes no scripted answer (``no_answer``).
         """
-        name = self.library.needs(loadout or self.chosen)
-        graph = self.graph(name)
+        graph = self.graph(loadout)
         return ExploreView(graph, items, Bounds(states, seconds, monotonic), graph.document)
 
     def rehearse(
@@ -359,7 +357,7 @@ class Workbench:
         Raises:
             MateriaError: the loadout has problems, or a chance is missing or none (``bad_chance``).
         """
-        graph = self.graph(self.library.needs(loadout or self.chosen))
+        graph = self.graph(loadout)
         return RehearsalView(**vars(rehearse(graph, n, satisfied, items, seed, executor, progress=progress)))
 
     @overload
@@ -464,14 +462,7 @@ class Workbench:
             requests, asked = requests_of(requests), {**evaluated, **asked}
         grid = Grid(names, requests, agents, repeat, tuple(allow), self._answerers.knows)
         places = grid.places(lambda name, who: self._prepared(self.graph(name), who, pins), folder)
-        return sweep(
-            places,
-            asked,
-            folder,
-            executor,
-            retry=retry,
-            progress=progress,
-        )
+        return sweep(places, asked, folder, executor, retry=retry, progress=progress)
 
     def redefine(self, materia: str) -> None:
         """Take the definition that a materia has now, in files and cells, into the current cast; see there.
@@ -604,9 +595,7 @@ class Workbench:
     def quests(self) -> QuestBoard:
         """The board of requests of this project, which are cast one after another."""
         if self._quests is None:
-            from materia_nb.cast.quests import (
-                QuestBoard,  # its schema needs pydantic, which is slow to import
-            )
+            from materia_nb.cast.quests import QuestBoard  # its schema needs pydantic, slow to import
 
             self._quests = QuestBoard(self, self._casts.open_here)
         return self._quests
