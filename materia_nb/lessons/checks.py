@@ -335,7 +335,11 @@ def judged(
     lesson: str, seed: str, known: Mapping[str, Mapping[str, str]], questions: Mapping[str, Asked]
 ) -> Text:
     """Do what :func:`check` does, with the explanations that are given; ``seed`` is kept with the answers."""
-    missing = {name for name, (answer, *_) in questions.items() if _is_missing(answer)}
+    missing = {
+        name
+        for name, (answer, *_) in questions.items()
+        if answer is None or isinstance(answer, EllipsisType | Sealed)
+    }
     right = {
         name
         for name, (answer, truth, *_) in questions.items()
@@ -368,7 +372,7 @@ def _told_wrong(name: str, asked: Asked, explained: Mapping[str, str]) -> list[s
     answer, truth = asked[0], asked[1]
     because = [_what_is_wrong(answer, truth)]
     if type(answer) is type(truth):
-        because.append(explained.get(_key(answer)) or explained.get(ANY, ""))
+        because.append(explained.get(str(_folded(answer))) or explained.get(ANY, ""))
     lines = [f"\u2717 {name}: {shorten(repr(answer), 80)} is not right."]
     lines += [f"    {words}" for words in because if words]
     if len(asked) == 3:
@@ -390,10 +394,6 @@ def _what_is_wrong(given: object, truth: JSON) -> str:
     return ""
 
 
-def _is_missing(answer: object) -> bool:
-    return answer is None or isinstance(answer, EllipsisType | Sealed)
-
-
 def _same(answer: object, truth: JSON) -> bool:
     return type(answer) is type(truth) and _folded(answer) == _folded(truth)
 
@@ -404,13 +404,8 @@ def _kind(truth: JSON) -> str:
     return next((words for kind, words in _KINDS if isinstance(truth, kind)), "a value")
 
 
-def _key(answer: object) -> str:
-    """An answer as the table of misreadings spells it."""
-    return str(_folded(answer))
-
-
 def _folded(value: object) -> object:
-    """A value as it is compared: upper and lower case do not count, nor do spaces around a word."""
+    """A value as it is compared, and as the table of misreadings spells it: upper and lower case do not count, nor do spaces around a word."""
     if isinstance(value, str):
         return value.strip().casefold()
     return [_folded(one) for one in value] if isinstance(value, list) else value
