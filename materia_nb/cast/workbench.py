@@ -447,7 +447,7 @@ class Workbench:
         Raises:
             MateriaError: a loadout has problems, a name is unknown, or what is asked for makes no grid (``usage``).
         """
-        from materia_nb.cast.sweep.grid import Grid
+        from materia_nb.cast.sweep.grid import places_of
         from materia_nb.cast.sweep.results import FIELDS
         from materia_nb.cast.sweep.sweeping import sweep
         from materia_nb.cast.sweep.verdicts import checks_of, is_dataset, named_checks, requests_of
@@ -460,8 +460,16 @@ class Workbench:
         if is_dataset(requests):
             evaluated = named_checks(checks_of(requests), (*FIELDS, "passed", *asked))
             requests, asked = requests_of(requests), {**evaluated, **asked}
-        grid = Grid(names, requests, agents, repeat, tuple(allow), self._answerers.knows)
-        places = grid.places(lambda name, who: self._prepared(self.graph(name), who, pins), folder)
+        places = places_of(
+            names,
+            requests,
+            agents,
+            repeat,
+            tuple(allow),
+            known=self._answerers.knows,
+            prepare=lambda name, who: self._prepared(self.graph(name), who, pins),
+            folder=folder,
+        )
         return sweep(places, asked, folder, executor, retry=retry, progress=progress)
 
     def redefine(self, materia: str) -> None:
