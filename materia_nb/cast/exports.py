@@ -102,7 +102,27 @@ class Exports:
         if self._runner.journal is not None:
             with self._runner.lock():
                 self._runner.begin()  # what waits to be written is written
-        return export(self._runner.snapshot(), exporter, endpoint=endpoint, headers=headers, content=content)
+        _needs("opentelemetry.sdk.trace")
+        from opentelemetry.sdk.trace.export import SpanExportResult
+
+        cast = self._runner.snapshot()
+        lines = read_journal(cast.run_dir / "events.jsonl").lines
+        known = [event for line in lines if (event := _event(line, self._runner.files)) is not None]
+        spans = _made(spans_of(known, cast.rules, cast.id, content=content), _identity(cast.id, lines))
+        sender = _otlp(endpoint, headers) if exporter is None else exporter
+        try:
+            for start in range(0, len(spans), _BATCH):
+                if sender.export(spans[start : start + _BATCH]) is not SpanExportResult.SUCCESS:
+                    raise MateriaError(
+                        f"The spans were not taken: {start} of {len(spans)} were sent.",
+                        where=endpoint,
+                        hint="is a collector there? OTLP over HTTP is sent to http://localhost:4318/v1/traces by default",
+                        kind="not_exported",
+                    )
+        finally:
+            if exporter is None:
+                sender.shutdown()
+        return len(spans)
 
 
 FORMAT: Final = "materia-nb recording 1"
@@ -200,39 +220,6 @@ def _list(given: object) -> list[Any]:
 
 NAME: Final = "materia_nb"
 _BATCH: Final = 256  # spans in one request
-
-
-def export(
-    cast: Snapshot,
-    exporter: SpanExporter | None = None,
-    *,
-    endpoint: str | None = None,
-    headers: Mapping[str, str] | None = None,
-    content: bool = False,
-) -> int:
-    """Send the spans of a cast; see ``Cast.export.otel``."""
-    _needs("opentelemetry.sdk.trace")
-    from opentelemetry.sdk.trace.export import SpanExportResult
-
-    lines = read_journal(cast.run_dir / "events.jsonl").lines
-    files = RunDir(cast.run_dir)
-    known = [event for line in lines if (event := _event(line, files)) is not None]
-    spans = _made(spans_of(known, cast.rules, cast.id, content=content), _identity(cast.id, lines))
-    own = exporter is None
-    sender = _otlp(endpoint, headers) if exporter is None else exporter
-    try:
-        for start in range(0, len(spans), _BATCH):
-            if sender.export(spans[start : start + _BATCH]) is not SpanExportResult.SUCCESS:
-                raise MateriaError(
-                    f"The spans were not taken: {start} of {len(spans)} were sent.",
-                    where=endpoint,
-                    hint="is a collector there? OTLP over HTTP is sent to http://localhost:4318/v1/traces by default",
-                    kind="not_exported",
-                )
-    finally:
-        if own:
-            sender.shutdown()
-    return len(spans)
 
 
 def _event(line: Line, files: RunDir) -> ev.Event | None:
