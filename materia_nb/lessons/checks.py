@@ -184,19 +184,15 @@ def merge(paths: Sequence[Path]) -> list[Score]:
     Raises:
         MateriaError: there is no file (``not_found``), or one cannot be read.
     """
-    found: list[Guess] = []
-    seen = False
-    for path, who in _files(paths):
-        seen = True
-        found += read_guesses(path, who)
-    if not seen:
+    files = list(_files(paths))
+    if not files:
         raise MateriaError(
             "There is no file of guesses.",
             where=", ".join(map(str, paths)),
             hint=f"name folders that hold {NAME}, or *.jsonl files",
             kind="not_found",
         )
-    return scores(found)
+    return scores(one for path, who in files for one in read_guesses(path, who))
 
 
 def _files(paths: Sequence[Path]) -> Iterable[tuple[Path, str]]:
@@ -328,7 +324,7 @@ def mark(lesson: str, name: str, answer: object, truth: JSON) -> Text:
     Raises:
         MateriaError: as :func:`check`.
     """
-    return judged(lesson, "", MISREADINGS.get(lesson, {}), {name: (answer, truth)})
+    return check(lesson, **{name: (answer, truth)})
 
 
 def judged(

@@ -120,17 +120,14 @@ def _has_draft(cast: Cast) -> bool:
 
 def came(cast: Cast) -> Came:
     """Say what came of a cast."""
-    state, steps = cast.now.engine, cast.steps
-    sockets = cast.now.rules.sockets
+    state, steps, sockets = cast.now.engine, cast.steps, cast.now.rules.sockets
+    ends = {"waiting": "person", "ready": "stopped"}.get(cast.status, cast.status)
+    why = cast.now.held.reason if cast.now.held else _waits(cast)
+    if state.failure:
+        ends, why = state.failure.kind, state.failure.message
     return Came(
-        state.failure.kind
-        if state.failure
-        else {"waiting": "person", "ready": "stopped"}.get(cast.status, cast.status),
-        state.failure.message
-        if state.failure
-        else state.hold.reason
-        if cast.now.held and state.hold
-        else _waits(cast),
+        ends,
+        why,
         str(cast.run_dir),
         len(steps),
         sum(len(step.turns) for step in steps if not sockets[step.socket].socket.is_utility),

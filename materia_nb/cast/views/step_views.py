@@ -98,12 +98,10 @@ class PromptView(Shown):
     """A prompt with each layer named.
 
     Of a step that is done, also what its agent was asked in later turns; ``later`` are kind and text of these.
-    ``folded`` shuts the layer about the cast.
     """
 
-    def __init__(self, step: StepRecord, prompt: Prompt, *, folded: bool = False) -> None:
+    def __init__(self, step: StepRecord, prompt: Prompt) -> None:
         self.prompt = prompt
-        self._folded = folded
         self.title = f"Prompt of step {step.number}: {step.socket}, visit {step.visit}"
         turns = step.turns[1:] if prompt is step.prompt else []
         asked = [
@@ -122,11 +120,10 @@ class PromptView(Shown):
         return self.prompt.text
 
     def _show(self) -> dict[str, Any]:
-        return bundle(repr(self), html=html_panel(self.title, html_join(self._parts())))
-
-    def _parts(self) -> list[Html]:
-        later = [(heading_html(name), html_pre(text, SHOWN_CHARS)) for name, text in self.later]
-        return [*layers_html(self.prompt, folded=self._folded), *(part for pair in later for part in pair)]
+        parts = layers_html(self.prompt)
+        for name, text in self.later:
+            parts += [heading_html(name), html_pre(text, SHOWN_CHARS)]
+        return bundle(repr(self), html=html_panel(self.title, html_join(parts)))
 
 
 class WhyView(Shown):
