@@ -312,20 +312,22 @@ def notebook(cells: Iterable[dict[str, JSON]], metadata: JSON = None) -> dict[st
     return {"cells": numbered, "metadata": told, "nbformat": 4, "nbformat_minor": 5}
 
 
-def laid_out(value: JSON, indent: int = 0, width: int = _LINE) -> str:
+def laid_out(value: JSON, indent: int = 0) -> str:
     """Return JSON in which what fits into a line stands in one line."""
     flat = json.dumps(value, ensure_ascii=False)
-    if not isinstance(value, dict | list) or not value or len(flat) + indent <= width:
+    if not isinstance(value, dict | list) or not value or len(flat) + indent <= _LINE:
         return flat
-    pad = " " * (indent + 2)
     if isinstance(value, dict):
-        lines = [
-            f"{pad}{json.dumps(key, ensure_ascii=False)}: {laid_out(child, indent + 2, width)}"
+        opening, closing = "{}"
+        parts = [
+            f"{json.dumps(key, ensure_ascii=False)}: {laid_out(child, indent + 2)}"
             for key, child in value.items()
         ]
-        return "{\n" + ",\n".join(lines) + "\n" + " " * indent + "}"
-    lines = [pad + laid_out(child, indent + 2, width) for child in value]
-    return "[\n" + ",\n".join(lines) + "\n" + " " * indent + "]"
+    else:
+        opening, closing = "[]"
+        parts = [laid_out(child, indent + 2) for child in value]
+    pad = "\n" + " " * indent
+    return f"{opening}{','.join(f'{pad}  {part}' for part in parts)}{pad}{closing}"
 
 
 def _pattern(card: Card) -> Iterable[dict[str, JSON]]:
