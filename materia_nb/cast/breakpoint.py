@@ -170,15 +170,6 @@ class Stops:
         return self._conditions
 
     @property
-    def sockets(self) -> Mapping[str, Condition | None]:
-        """The sockets that runs stop in front of, each with its condition if it has one."""
-        return {
-            one.socket: condition
-            for one, condition in self.conditions.items()
-            if one.kind == "before" and one.socket is not None
-        }
-
-    @property
     def paths(self) -> list[str]:
         """The paths in the state that stop a run when a step changes what is there."""
         return [one.path for one in self.conditions if one.path is not None]
