@@ -153,11 +153,7 @@ def case_of(
     went, needs = _run(given, rules)
     if not same(dict(went.state.data), dict(session.state.data)) or _visits(went) != _visits(session):
         raise _no_test("its answers alone do not lead where it went")
-    given["expect"] = {
-        "ends": ends_of(went, needs),
-        "route": _visits(went),
-        "state": dict(went.state.data),
-    }
+    given["expect"] = {"ends": ends_of(went, needs), "route": _visits(went), "state": dict(went.state.data)}
     if follows is not None:
         given["follows"] = follows
     given["config"] = dict(document)

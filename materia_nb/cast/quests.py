@@ -111,9 +111,7 @@ class QuestBoard:
         known = self._bench.loadouts
         if loadout is not None and loadout not in known:
             raise MateriaError(
-                f"There is no loadout {loadout!r}.",
-                hint=did_you_mean(loadout, known),
-                kind="unknown_loadout",
+                f"There is no loadout {loadout!r}.", hint=did_you_mean(loadout, known), kind="unknown_loadout"
             )
 
         return self._change(lambda board: board.adding(request.strip(), loadout)).quests[-1]

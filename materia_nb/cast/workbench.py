@@ -481,9 +481,7 @@ class Workbench:
         known = self.library.reread().document.get("materia", {})
         if materia not in known:
             raise MateriaError(
-                f"There is no materia {materia!r}.",
-                hint=did_you_mean(materia, known),
-                kind="unknown_materia",
+                f"There is no materia {materia!r}.", hint=did_you_mean(materia, known), kind="unknown_materia"
             )
         self.current.edit.redefine(materia, known[materia], self.config.owners.get(materia))
 
@@ -620,6 +618,5 @@ class Workbench:
 def _check_request(request: object) -> None:
     if not isinstance(request, str):
         raise MateriaError(
-            f"The request must be text, not {type(request).__name__}.",
-            hint="say what is asked for in words",
+            f"The request must be text, not {type(request).__name__}.", hint="say what is asked for in words"
         )

@@ -21,14 +21,7 @@ from materia_nb.display.bundle import (
     lines_html,
     picture,
 )
-from materia_nb.display.escape import (
-    html_join,
-    html_panel,
-    html_pre,
-    html_table,
-    plain,
-    shorten,
-)
+from materia_nb.display.escape import html_join, html_panel, html_pre, html_table, plain, shorten
 from materia_nb.display.graph_parts import END_SIGN, Marks, Route, links
 from materia_nb.display.sections import call_words, calls_html, judged_words, layers_html, layers_text
 from materia_nb.display.svg import graph_svg
