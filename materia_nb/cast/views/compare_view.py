@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from materia_nb.cast.listing import TableOf
@@ -87,7 +88,13 @@ class CompareView(Shown, Comparison):
 
     def rows(self) -> list[tuple[str, ...]]:
         """The steps beside one another; those alike are left out but for the first and last few."""
-        return list(_folded(self.pairs))
+        rows: list[tuple[str, ...]] = []
+        for alike, pairs in groupby(self.pairs, lambda pair: pair.where == "both" and not pair.did):
+            found = list(map(_row, pairs))
+            if alike and (more := len(found) - 2 * _ALIKE_SHOWN) > 1:
+                found[_ALIKE_SHOWN:-_ALIKE_SHOWN] = [("…", f"{more} steps alike", "", "")]
+            rows += found
+        return rows
 
     def _spent(self, *, time: bool = False) -> list[tuple[str, ...]]:
         rows = [
@@ -305,28 +312,6 @@ def _told(one: ReplayView[Any]) -> tuple[str, str, str]:
         return "the same way", "", ""
     goes = "otherwise" if one.needs is None else f"otherwise, needs {one.needs.socket}"
     return goes, str(one.first.step), one.first.why
-
-
-def _folded(pairs: Sequence[Pair]) -> Iterator[tuple[str, ...]]:
-    """The rows of steps; those alike one after another are left out but for the first and last few."""
-    run: list[Pair] = []
-    for pair in pairs:
-        if pair.where == "both" and not pair.did:
-            run.append(pair)
-            continue
-        yield from _run(run)
-        run = []
-        yield _row(pair)
-    yield from _run(run)
-
-
-def _run(run: list[Pair]) -> Iterator[tuple[str, ...]]:
-    if len(run) <= 2 * _ALIKE_SHOWN + 1:
-        yield from map(_row, run)
-        return
-    yield from map(_row, run[:_ALIKE_SHOWN])
-    yield "…", f"{len(run) - 2 * _ALIKE_SHOWN} steps alike", "", ""
-    yield from map(_row, run[-_ALIKE_SHOWN:])
 
 
 def _row(pair: Pair) -> tuple[str, ...]:
