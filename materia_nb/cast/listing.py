@@ -334,24 +334,15 @@ def took_words(step: StepRecord) -> str:
 
 def casts_view(entries: Sequence[CastEntry]) -> Table:
     """Casts on disk, newest first."""
-    labelled = any(one.name or one.tags or one.verdict or one.note for one in entries)
+    columns: tuple[str, ...] = ("cast", "loadout", "status", "steps", "request")
     rows: list[tuple[str, ...]] = []
     for one in entries:
-        said = (one.name, ", ".join(one.tags), one.verdict, short(one.note, 60)) if labelled else ()
         steps = "" if one.steps is None else str(one.steps)
-        rows.append(
-            (
-                one.id,
-                *said[:1],
-                one.loadout or "",
-                one.outcome,
-                steps,
-                short(one.request or "", 60),
-                *said[1:],
-            )
-        )
-    said_columns = ("tags", "verdict", "note") if labelled else ()
-    name = ("name",) if labelled else ()
-    return Table(
-        ("cast", *name, "loadout", "status", "steps", "request", *said_columns), rows, "no casts yet"
-    )
+        rows.append((one.id, one.loadout or "", one.outcome, steps, short(one.request or "", 60)))
+    if any(one.name or one.tags or one.verdict or one.note for one in entries):
+        columns = ("cast", "name", *columns[1:], "tags", "verdict", "note")
+        rows = [
+            (row[0], one.name, *row[1:], ", ".join(one.tags), one.verdict, short(one.note, 60))
+            for one, row in zip(entries, rows, strict=True)
+        ]
+    return Table(columns, rows, "no casts yet")
