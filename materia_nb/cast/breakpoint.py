@@ -69,21 +69,24 @@ class Breakpoint(NamedTuple):
             names: how sockets are called instead of by their ids.
         """
 
-        def name(id_: str | None) -> str:
-            return (names or {}).get(id_ or "", part(id_ or "", 60))
+        def name(id_: str) -> str:
+            return (names or {}).get(id_, part(id_, 60))
 
-        said = {
-            "before": f"before {name(self.socket)}",
-            "after": f"after {name(self.socket)}",
-            "refused": f"refused output of {name(self.socket) if self.socket else 'any socket'}",
-            "not_satisfied": f"{name(self.socket) if self.socket else 'any socket'} not satisfied",
-            "changed": f"state.{part(self.path or '', 60)} changed",
-            "edge": f"{name(self.socket)} → {name(str(self.edge))}",
-        }[self.kind]
-        if self.kind == "edge" and isinstance(self.edge, int):
+        where = name(self.socket) if self.socket else "any socket"
+        edge = f"{where} → {name(str(self.edge))}"
+        if isinstance(self.edge, int):
             target = self._target(graph)
-            said = f"edge {self.edge} of {name(self.socket)}"
-            said = f"{name(self.socket)} → {name(target)} (edge {self.edge})" if target else said
+            edge = (
+                f"{where} → {name(target)} (edge {self.edge})" if target else f"edge {self.edge} of {where}"
+            )
+        said = {
+            "before": f"before {where}",
+            "after": f"after {where}",
+            "refused": f"refused output of {where}",
+            "not_satisfied": f"{where} not satisfied",
+            "changed": f"state.{part(self.path or '', 60)} changed",
+            "edge": edge,
+        }[self.kind]
         return said if self.nth is None else f"{said}, {_ordinal(self.nth)} time"
 
     def _target(self, graph: Graph | None) -> str | None:

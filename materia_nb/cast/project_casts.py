@@ -79,9 +79,10 @@ class ProjectCasts:
     def resume(self, reference: str | Path) -> Cast:
         """Open a cast to go on with it. See :meth:`Workbench.resume`."""
         path = self._find(reference)
-        if (cast := self.open_here(path)) is not None:
-            return self.take(cast)
-        return self.take(resume_cast(path, self._agents, utilities=(utility_folder(),), sync=self.sync))
+        utilities = (utility_folder(),)
+        return self.take(
+            self.open_here(path) or resume_cast(path, self._agents, utilities=utilities, sync=self.sync)
+        )
 
     def take(self, cast: Cast) -> Cast:
         """Make a cast the one that verbs are about; it stops where casts of its loadout were told to stop."""
