@@ -415,8 +415,10 @@ class AttemptsView(Shown, Sequence[Attempt]):
         return plain("\n".join([self._line(), table(rows, COLUMNS, below=below), *self._issues()]))
 
     def _line(self) -> str:
-        taken = sum(one.valid for one in self)
-        return f"{self.socket}, asked {_times(len(self))}: {taken} would be taken, {_spent(self.usage)}"
+        taken, usage = sum(one.valid for one in self), self.usage
+        times = "once" if len(self) == 1 else f"{len(self)} times"
+        cost = f", {usage.cost:.4f} USD" if usage.cost else ""
+        return f"{self.socket}, asked {times}: {taken} would be taken, {usage.tokens:,} tokens{cost} in all"
 
     def _issues(self) -> list[str]:
         told = []
@@ -453,12 +455,3 @@ def _attempt_row(one: Attempt) -> tuple[str, ...]:
         str(one.usage.tokens),
         f"{one.usage.cost:.4f} USD" if one.usage.cost else "",
     )
-
-
-def _spent(usage: Usage) -> str:
-    cost = f", {usage.cost:.4f} USD" if usage.cost else ""
-    return f"{usage.tokens:,} tokens{cost} in all"
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
