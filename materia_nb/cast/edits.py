@@ -18,7 +18,7 @@ from materia_nb.engine.labels import WHOLE_CAST, Label, relabelled
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import StepRecord
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.handoff.contract import Approval
 from materia_nb.insight.queries import Suggestion, suggestion, with_entry
 from materia_nb.interrupts import HeldInterrupts
@@ -274,10 +274,7 @@ def redefined(
         MateriaError: as :meth:`Edits.redefine` says.
     """
     known = document["materia"]
-    if materia not in known:
-        raise MateriaError(
-            f"The cast has no materia {materia!r}.", hint=did_you_mean(materia, known), kind="unknown_materia"
-        )
+    needs_one_of(materia, known, f"The cast has no materia {materia!r}.", "unknown_materia")
     _check(materia, known[materia], definition)
     document = {**document, "materia": {**known, materia: beside_config(definition, owner)}}
     owners = {m.id: m.owner for s in rules.graph.sockets.values() if (m := s.materia).owner}

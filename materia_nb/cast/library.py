@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from materia_nb.cast.views.loadout_views import LoadoutView
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
 from materia_nb.handoff import protocol
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph, LayeredConfig, Report, load_layers, read_text
@@ -308,10 +308,7 @@ class Library:
                 hint=f"load {label} again; one file at a time is loaded",
                 kind="unknown_loadout",
             )
-        if name not in names:
-            raise MateriaError(
-                f"There is no loadout {name!r}.", hint=did_you_mean(name, names), kind="unknown_loadout"
-            )
+        needs_one_of(name, names, f"There is no loadout {name!r}.", "unknown_loadout")
         return name
 
 

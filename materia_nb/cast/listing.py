@@ -11,7 +11,7 @@ from materia_nb.display.escape import shorten
 from materia_nb.engine.conversation import MateriaEvent
 from materia_nb.engine.routing import short
 from materia_nb.engine.session import StepRecord
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.handoff.sparse import SEVERITIES
 from materia_nb.insight import sides
 from materia_nb.insight.queries import Found
@@ -180,18 +180,11 @@ class StepList(_Listed[StepRecord]):
         Raises:
             MateriaError: there is no such severity (``unknown_severity``) or socket (``unknown_socket``).
         """
-        if severity is not None and severity not in SEVERITIES:
-            raise MateriaError(
-                f"There is no severity {severity!r}.",
-                hint=did_you_mean(severity, SEVERITIES),
-                kind="unknown_severity",
-            )
-        if socket is not None and socket not in self._graph.sockets:
-            raise MateriaError(
-                f"The loadout {self._graph.name!r} has no socket {socket!r}.",
-                hint=did_you_mean(socket, self._graph.sockets),
-                kind="unknown_socket",
-            )
+        if severity is not None:
+            needs_one_of(severity, SEVERITIES, f"There is no severity {severity!r}.", "unknown_severity")
+        if socket is not None:
+            what = f"The loadout {self._graph.name!r} has no socket {socket!r}."
+            needs_one_of(socket, self._graph.sockets, what, "unknown_socket")
         least = 0 if severity is None else SEVERITIES.index(severity)
         told = [
             event

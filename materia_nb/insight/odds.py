@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.insight.space import COMPLETE, HELD, Space, Way
 from materia_nb.loadout.graph import Graph
 
@@ -321,9 +321,5 @@ def check_names(graph: Graph, *given: PerSocket | None) -> None:
     known = {*graph.sockets, *(one.materia.id for one in graph.sockets.values()), "*"}
     for each in given:
         for name in each if isinstance(each, Mapping) else ():
-            if name not in known:
-                raise MateriaError(
-                    f"The loadout {graph.name} has no socket or materia {name!r}.",
-                    hint=did_you_mean(name, known),
-                    kind="unknown_socket",
-                )
+            what = f"The loadout {graph.name} has no socket or materia {name!r}."
+            needs_one_of(name, known, what, "unknown_socket")

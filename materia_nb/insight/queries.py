@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, StepRecord
 from materia_nb.engine.state import Usage
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.handoff.capabilities import Concludes, Reported, SuggestionKind, Suggests
 from materia_nb.insight import sides
 from materia_nb.jsonvalue import JSON, MISSING, get_path, same, split_path
@@ -286,10 +286,7 @@ def spent(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) -> li
         MateriaError: one of ``by`` is none of :data:`GROUPS` (``unknown_group``).
     """
     for name in by:
-        if name not in GROUPS:
-            raise MateriaError(
-                f"Nothing is added up by {name!r}.", hint=did_you_mean(name, GROUPS), kind="unknown_group"
-            )
+        needs_one_of(name, GROUPS, f"Nothing is added up by {name!r}.", "unknown_group")
     found: dict[tuple[str, ...], Spent] = {}
     for step, left in _steps(session):
         named = {

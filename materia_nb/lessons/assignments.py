@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from materia_nb.cast.gallery import code_cell, markdown_cell, notebook
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.jsonvalue import JSON
 from materia_nb.lessons.checks import sealed
 from materia_nb.lessons.variants import TOPICS
@@ -85,10 +85,7 @@ def release(folder: Path, lessons: Sequence[str] = ()) -> list[Path]:
     """
     known = lesson_names()
     for name in lessons:
-        if name not in known:
-            raise MateriaError(
-                f"There is no lesson {name!r}.", hint=did_you_mean(name, known), kind="unknown_lesson"
-            )
+        needs_one_of(name, known, f"There is no lesson {name!r}.", "unknown_lesson")
     wanted = list(dict.fromkeys(lessons)) or list(known)
     targets = {name: folder / "source" / name / f"{name}.ipynb" for name in wanted}
     for name, path in targets.items():

@@ -18,7 +18,7 @@ from materia_nb.display.escape import Html, html_join, html_lines, html_panel
 from materia_nb.display.graph_parts import Marks
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.jsonvalue import JSON
 from materia_nb.lessons.checks import Asked, judged
 from materia_nb.loadout import Graph, build_graph
@@ -86,12 +86,7 @@ class Exercise(Shown):
     """
 
     def __init__(self, topic: str, seed: str) -> None:
-        if topic not in TOPICS:
-            raise MateriaError(
-                f"There is no topic {str(topic)[:80]!r}.",
-                hint=did_you_mean(str(topic), TOPICS),
-                kind="unknown_topic",
-            )
+        needs_one_of(str(topic), TOPICS, f"There is no topic {str(topic)[:80]!r}.", "unknown_topic")
         self.topic, self.seed = topic, str(seed).strip()
         self._kind = TOPICS[topic]
         self.drawn, self.played = self._draw()
@@ -132,12 +127,9 @@ class Exercise(Shown):
             MateriaError: an answer is wrong (``wrong_answer``), missing (``no_answer``), or to no question
                 (``unknown_question``).
         """
-        if unknown := [name for name in answers if name not in self.questions]:
-            raise MateriaError(
-                f"{unknown[0]} is no question of this exercise.",
-                hint=did_you_mean(unknown[0], self.questions),
-                kind="unknown_question",
-            )
+        for name in answers:
+            what = f"{name} is no question of this exercise."
+            needs_one_of(name, self.questions, what, "unknown_question")
         asked: dict[str, Asked] = {
             name: (answers.get(name, ...), truth) for name, truth in self.answers().items()
         }

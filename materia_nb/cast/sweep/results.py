@@ -25,7 +25,7 @@ from materia_nb.display.escape import (
     shorten,
 )
 from materia_nb.display.text import table
-from materia_nb.errors import MateriaError, counted, did_you_mean
+from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of
 
 AXES: Final = ("loadout", "request", "agents", "repeat")
 NUMBERS: Final = ("complete", "steps", "turns", "tokens", "cost", "seconds")
@@ -168,10 +168,8 @@ class Sweep(Shown, Sequence[Row]):
         return bool(found) and all(isinstance(one, bool) or one is None for one in found)
 
     def _axis(self, name: str | None) -> str | None:
-        if name not in (None, *AXES):
-            raise MateriaError(
-                f"There is no axis {name!r}.", hint=did_you_mean(name or "", AXES), kind="usage"
-            )
+        if name is not None:
+            needs_one_of(name, AXES, f"There is no axis {name!r}.", "usage")
         return name
 
     def _value(self, name: str) -> Callable[[Row], float | None]:
