@@ -117,13 +117,13 @@ class Comparison:
     @property
     def time(self) -> tuple[int, int]:
         """How many milliseconds the steps of each took, those that are over."""
-        return _time(self.a), _time(self.b)
+        a, b = (sum(sides.took(step) or 0 for step in side.session.steps) for side in (self.a, self.b))
+        return a, b
 
     @property
     def sockets(self) -> Mapping[str, Where]:
         """Which of the two was at a socket, by its id."""
-        ones, others = self.a.session.steps, self.b.session.steps
-        return where([step.socket for step in ones], [step.socket for step in others])
+        return where(*([step.socket for step in side.session.steps] for side in (self.a, self.b)))
 
     @property
     def routes(self) -> Mapping[Route, Where]:
@@ -192,10 +192,6 @@ def _keys(steps: Sequence[StepRecord]) -> list[tuple[str, str, int]]:
     """Name each step by its socket, its item, and how many times the socket had worked on it."""
     keys = ((step.socket, step.item_key or "") for step in steps)
     return [(*key, times) for key, times in sides.counted_keys(keys)]
-
-
-def _time(side: Side) -> int:
-    return sum(sides.took(step) or 0 for step in side.session.steps)
 
 
 def _routes(side: Side) -> list[Route]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from materia_nb.agents.interface import Agent, AgentError, Turn, sound
@@ -266,12 +267,11 @@ def checks_of(dataset: Any) -> dict[str, Evaluation]:
     return found
 
 
+@dataclass
 class Evaluation:
-    """A check that asks the evaluators of one name about the cases that they are for."""
+    """A check that asks the evaluators of one name, each with its cases by request, about these cases."""
 
-    def __init__(self, parts: list[tuple[Any, Mapping[str, Any]]]) -> None:
-        """``parts`` are evaluators, each with its cases by request."""
-        self.parts = parts
+    parts: list[tuple[Any, Mapping[str, Any]]]
 
     def __call__(self, cast: Cast) -> Verdict:
         """Return what they say of a cast together: it holds if it does for each of them."""
