@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.engine.rules import Rules
@@ -95,12 +96,7 @@ def ask(steps: Iterable[StepRecord], expression: str) -> list[Found]:
 
 def _count(value: JSON) -> int:
     """How many values a value holds, counted no further than needed."""
-    count = 0
-    for _ in _values(value):
-        count += 1
-        if count > MOST_VALUES:
-            break
-    return count
+    return sum(1 for _ in islice(_values(value), MOST_VALUES + 1))
 
 
 def _values(root: JSON) -> Iterator[JSON]:
@@ -288,7 +284,8 @@ def spent(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) -> li
     for name in by:
         needs_one_of(name, GROUPS, f"Nothing is added up by {name!r}.", "unknown_group")
     found: dict[tuple[str, ...], Spent] = {}
-    for step, left in _steps(session):
+    left_behind = ((step, True) for line in session.abandoned for step in line)
+    for step, left in chain(((step, False) for step in session.steps), left_behind):
         named = {
             "socket": step.socket,
             "materia": rules.sockets[step.socket].socket.materia.id,
@@ -297,11 +294,6 @@ def spent(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) -> li
         of = tuple(named[name] for name in by)
         found[of] = found.get(of, Spent(of)).plus(_spent_in(step, left=left))
     return list(found.values())
-
-
-def _steps(session: Session) -> Iterator[tuple[StepRecord, bool]]:
-    yield from ((step, False) for step in session.steps)
-    yield from ((step, True) for line in session.abandoned for step in line)
 
 
 SECTION: Final = "memory"

@@ -111,22 +111,14 @@ def differs(a: StepRecord, b: StepRecord, names: tuple[str, str] = ("", "")) -> 
 
     What was asked, how long it took and what it cost are no part of it.
     """
-    found: list[Aspect] = []
-    if _place(a) != _place(b):
-        found.append("socket")
-    if not alike(dict(a.before.data), dict(b.before.data), names):
-        found.append("given")
-    if not _same_answers(a, b, names):
-        found.append("answer")
-    if _way(a) != _way(b):
-        found.append("route")
-    if not alike(dict(a.after.data), dict(b.after.data), names):
-        found.append("state")
-    return tuple(found)
-
-
-def _place(step: StepRecord) -> tuple[str, str | None]:
-    return step.socket, step.item_key
+    differ: dict[Aspect, bool] = {
+        "socket": (a.socket, a.item_key) != (b.socket, b.item_key),
+        "given": not alike(dict(a.before.data), dict(b.before.data), names),
+        "answer": not _same_answers(a, b, names),
+        "route": _way(a) != _way(b),
+        "state": not alike(dict(a.after.data), dict(b.after.data), names),
+    }
+    return tuple(aspect for aspect, differs in differ.items() if differs)
 
 
 def _same_answers(a: StepRecord, b: StepRecord, names: tuple[str, str]) -> bool:
