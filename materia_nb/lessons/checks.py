@@ -331,34 +331,24 @@ def judged(
     lesson: str, seed: str, known: Mapping[str, Mapping[str, str]], questions: Mapping[str, Asked]
 ) -> Text:
     """Do what :func:`check` does, with the explanations that are given; ``seed`` is kept with the answers."""
-    missing = {
-        name
-        for name, (answer, *_) in questions.items()
-        if answer is None or isinstance(answer, EllipsisType | Sealed)
-    }
-    right = {
-        name
-        for name, (answer, truth, *_) in questions.items()
-        if name not in missing and _same(answer, truth)
-    }
+    right = missing = 0
     lines = []
     for name, asked in questions.items():
-        if name not in missing:
-            keep(lesson, name, asked[0], right=name in right, seed=seed)
-        if name in right:
-            lines.append(f"\u2713 {name} is right")
-        elif name in missing:
-            lines.append(f"\u25cb {name}: not answered yet; write {name} = and {_kind(asked[1])}")
-        else:
-            lines += _told_wrong(name, asked, known.get(name, {}))
-    if len(right) == len(questions):
+        answer, truth = asked[0], asked[1]
+        if answer is None or isinstance(answer, EllipsisType | Sealed):
+            missing += 1
+            lines.append(f"\u25cb {name}: not answered yet; write {name} = and {_kind(truth)}")
+            continue
+        same = type(answer) is type(truth) and _folded(answer) == _folded(truth)
+        keep(lesson, name, answer, right=same, seed=seed)
+        right += same
+        lines += [f"\u2713 {name} is right"] if same else _told_wrong(name, asked, known.get(name, {}))
+    if right == len(questions):
         return Text("\n".join(lines))
-    wrong = len(questions) - len(right) - len(missing)
-    counts = [
-        f"{count} {word}" for count, word in ((wrong, "wrong"), (len(missing), "not answered yet")) if count
-    ]
+    wrong = len(questions) - right - missing
+    counts = [f"{count} {word}" for count, word in ((wrong, "wrong"), (missing, "not answered yet")) if count]
     raise MateriaError(
-        "\n".join([f"{len(right)} of {len(questions)} right, {', '.join(counts)}.", *lines]),
+        "\n".join([f"{right} of {len(questions)} right, {', '.join(counts)}.", *lines]),
         hint="put your answers into the cell above, run it, and check again",
         kind="wrong_answer" if wrong else "no_answer",
     )
@@ -388,10 +378,6 @@ def _what_is_wrong(given: object, truth: JSON) -> str:
             return "It goes wrong at the first."
         return "Its first is right." if right == 1 else f"Its first {right} are right."
     return ""
-
-
-def _same(answer: object, truth: JSON) -> bool:
-    return type(answer) is type(truth) and _folded(answer) == _folded(truth)
 
 
 def _kind(truth: JSON) -> str:
