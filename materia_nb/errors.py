@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 _COMPARED: Final = 200  # characters of a name: comparing takes the square of it
@@ -102,3 +102,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         return "there are none"
     shown = ", ".join(names[:10])
     return f"choose one of: {shown}" + (", ..." if len(names) > 10 else "")
+
+
+def needs_one_of(name: str, known: Collection[str], what: str, kind: str) -> None:
+    """Raise MateriaError, with what was probably meant as its hint, unless a name is one of those that are known."""
+    if name not in known:
+        raise MateriaError(what, hint=did_you_mean(name, known), kind=kind)

@@ -73,13 +73,12 @@ class Answerers:
         agent = self._answerer(agent)
         if name == "*":
             self.agents.default = agent
-            made = self.agents.default
-        else:
-            self.needs(name)
-            self._needs_agent(name)
-            made = self.agents.set(name, agent)
+            return self.agents.default
+        self.needs(name)
+        self._needs_agent(name)
+        made = self.agents.set(name, agent)
         for cast in self._casts.open_ones:
-            if cast.agents is not self.agents and name != "*":
+            if cast.agents is not self.agents:
                 cast.agents.set(name, made)
         return made
 
@@ -186,9 +185,7 @@ class Answerers:
         Raises:
             MateriaError: a name is unknown, or an agent is set for a utility (``not_an_agent``).
         """
-        table = self._who_answers(graph, agents)
-        _refuse_agents_of_utilities(graph, table)
-        return table
+        return _without_utilities(graph, self._who_answers(graph, agents))
 
     def _who_answers(self, graph: Graph, agents: Mapping[str, object] | None) -> AgentTable:
         if agents is None:
@@ -206,9 +203,7 @@ class Answerers:
 
     def table_of_link(self, made: Composition, graph: Graph) -> AgentTable:
         """Who answers in a cast of a composition, whose resolved graph this is; raises as :meth:`table`."""
-        table = self._agents_of(made)
-        _refuse_agents_of_utilities(graph, table)
-        return table
+        return _without_utilities(graph, self._agents_of(made))
 
     def _agents_of(self, made: Composition) -> AgentTable:
         """Who answers in a composition: whoever was set for a socket answers it under its new id."""
@@ -248,8 +243,8 @@ def _no_agent(name: str, what: str) -> MateriaError:
     )
 
 
-def _refuse_agents_of_utilities(graph: Graph, agents: AgentTable) -> None:
-    """Raise MateriaError (``not_an_agent``) if an agent, or a reply of a script, is set for a utility: it would be ignored.
+def _without_utilities(graph: Graph, agents: AgentTable) -> AgentTable:
+    """Return who answers, unless an agent, or a reply of a script, is set for a utility (``not_an_agent``): it would be ignored.
 
     Only materia count: a socket of that name may be meant in another loadout.
     """
@@ -259,3 +254,4 @@ def _refuse_agents_of_utilities(graph: Graph, agents: AgentTable) -> None:
         told |= set(agents.default.names)
     for name in sorted(utilities & told):
         raise _no_agent(name, name)
+    return agents

@@ -14,13 +14,13 @@ from materia_nb.cast.pins import Chosen, Pins
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import refuse_recorded
 from materia_nb.cast.turns import clean, now, redacted
-from materia_nb.cast.views.compare_view import Attempt, AttemptsView, spent_in_all
+from materia_nb.cast.views.compare_view import Attempt, AttemptsView
 from materia_nb.engine import decide
 from materia_nb.engine.decide import Outcome
 from materia_nb.engine.items import template
 from materia_nb.engine.session import Session, StepRecord
 from materia_nb.engine.state import CastState, Pin, Usage, Visit
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.insight import sides
 from materia_nb.jsonvalue import JSON
 from materia_nb.sharing import shared
@@ -169,7 +169,7 @@ FIELDS: Final = (
 """The columns of ``attempts.frame()``."""
 
 
-class Attempts(Sequence[Attempt]):
+class Attempts(AttemptsView):
     """Answers to one turn, side by side; it shows itself as a table. Made by ``cast.attempt``."""
 
     def __init__(
@@ -234,11 +234,6 @@ class Attempts(Sequence[Attempt]):
     def socket(self) -> str:
         """Which socket was asked."""
         return decide.waiting(self._asked).socket
-
-    @property
-    def usage(self) -> Usage:
-        """Tokens and cost of all together."""
-        return spent_in_all(self)
 
     def take(self, number: int) -> StepRecord:
         """Make one the answer of the turn: it is journaled as if its agent had just given it, with who and of how many.
@@ -336,12 +331,6 @@ class Attempts(Sequence[Attempt]):
         )
         return data_frame(rows, FIELDS)
 
-    def __repr__(self) -> str:
-        return repr(AttemptsView(self.socket, self))
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        return AttemptsView(self.socket, self)._repr_mimebundle_(include, exclude)
-
 
 def _to_ask(runner: Runner, socket: str | None) -> Session:
     """Return the session in which the turn waits that is to be asked.
@@ -353,12 +342,9 @@ def _to_ask(runner: Runner, socket: str | None) -> Session:
     graph, status = runner.rules.graph, runner.session.state.status
     if runner.busy():
         raise MateriaError("A step is running.", hint="wait until it is over, or pause", kind="busy")
-    if socket is not None and socket not in graph.sockets:
-        raise MateriaError(
-            f"The loadout {graph.name} has no socket {socket!r}.",
-            hint=did_you_mean(socket, graph.sockets),
-            kind="unknown_socket",
-        )
+    if socket is not None:
+        what = f"The loadout {graph.name} has no socket {socket!r}."
+        needs_one_of(socket, graph.sockets, what, "unknown_socket")
     session = entered(runner.rules, runner.session)
     if session is None:
         raise MateriaError(

@@ -153,11 +153,7 @@ def opened(path: Path, agents: AgentTable | None = None) -> Runner:
 
 
 def resumed(
-    path: Path,
-    agents: AgentTable | None = None,
-    *,
-    utilities: tuple[Path, ...] = (),
-    sync: bool = False,
+    path: Path, agents: AgentTable | None = None, *, utilities: tuple[Path, ...] = (), sync: bool = False
 ) -> Runner:
     """Open a run directory to go on with it: takes its lock and sets a torn last line aside.
 

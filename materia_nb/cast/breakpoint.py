@@ -11,7 +11,7 @@ from materia_nb.display.escape import part
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.session import Session, StepRecord, TurnRecord
 from materia_nb.errors import MateriaError
-from materia_nb.jsonvalue import JSON, MISSING, get_path, same, split_path
+from materia_nb.jsonvalue import JSON, get_path, same, split_path
 from materia_nb.loadout.graph import Graph
 from materia_nb.store.files import disk, json_bytes, read_plain, replace_file
 
@@ -69,21 +69,24 @@ class Breakpoint(NamedTuple):
             names: how sockets are called instead of by their ids.
         """
 
-        def name(id_: str | None) -> str:
-            return (names or {}).get(id_ or "", part(id_ or "", 60))
+        def name(id_: str) -> str:
+            return (names or {}).get(id_, part(id_, 60))
 
-        said = {
-            "before": f"before {name(self.socket)}",
-            "after": f"after {name(self.socket)}",
-            "refused": f"refused output of {name(self.socket) if self.socket else 'any socket'}",
-            "not_satisfied": f"{name(self.socket) if self.socket else 'any socket'} not satisfied",
-            "changed": f"state.{part(self.path or '', 60)} changed",
-            "edge": f"{name(self.socket)} → {name(str(self.edge))}",
-        }[self.kind]
-        if self.kind == "edge" and isinstance(self.edge, int):
+        where = name(self.socket) if self.socket else "any socket"
+        edge = f"{where} → {name(str(self.edge))}"
+        if isinstance(self.edge, int):
             target = self._target(graph)
-            said = f"edge {self.edge} of {name(self.socket)}"
-            said = f"{name(self.socket)} → {name(target)} (edge {self.edge})" if target else said
+            edge = (
+                f"{where} → {name(target)} (edge {self.edge})" if target else f"edge {self.edge} of {where}"
+            )
+        said = {
+            "before": f"before {where}",
+            "after": f"after {where}",
+            "refused": f"refused output of {where}",
+            "not_satisfied": f"{where} not satisfied",
+            "changed": f"state.{part(self.path or '', 60)} changed",
+            "edge": edge,
+        }[self.kind]
         return said if self.nth is None else f"{said}, {_ordinal(self.nth)} time"
 
     def _target(self, graph: Graph | None) -> str | None:
@@ -150,8 +153,6 @@ class Breakpoint(NamedTuple):
     def _changed(self, step: StepRecord) -> bool:
         segments = split_path(self.path or "")
         before, after = (get_path(dict(state.data), segments) for state in (step.before, step.after))
-        if before is MISSING or after is MISSING:
-            return before is not after
         return not same(before, after)
 
     def as_json(self) -> dict[str, JSON]:
@@ -170,15 +171,6 @@ class Stops:
     def conditions(self) -> Mapping[Breakpoint, Condition | None]:
         """The breakpoints, each with its condition if it has one."""
         return self._conditions
-
-    @property
-    def sockets(self) -> Mapping[str, Condition | None]:
-        """The sockets that runs stop in front of, each with its condition if it has one."""
-        return {
-            one.socket: condition
-            for one, condition in self.conditions.items()
-            if one.kind == "before" and one.socket is not None
-        }
 
     @property
     def paths(self) -> list[str]:

@@ -14,17 +14,16 @@ from typing import Any, Final
 
 from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord
+from materia_nb.engine.session import Edit, Session, TurnRecord
 from materia_nb.engine.state import CastState, Usage
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight import sides
 from materia_nb.insight.changes import changes, shown
 from materia_nb.insight.compare import Comparison
-from materia_nb.insight.replay import Answers, Needed, recorded, send
+from materia_nb.insight.replay import Answers, Needed, ends_of, recorded, send
 from materia_nb.insight.sides import Side
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph, load_layers
-from materia_nb.loadout.graph import Budget
 from materia_nb.store.files import OwnFormat, disk, replace_file
 
 FORMAT: Final = "materia-nb case 1"
@@ -70,31 +69,20 @@ class Case:
         if told and follows is not None:
             before, _ = _run(self.given, Rules(kept))
             first = Comparison(Side("", Rules(kept), before), Side("", Rules(graph), went)).first
-            told += (
-                []
-                if first is None
-                else ["A is the loadout of the case, B that of the file.", *str(first).splitlines()]
-            )
+            if first is not None:
+                told += ["A is the loadout of the case, B that of the file.", *str(first).splitlines()]
         return told
 
     def _held(self, went: Session, needs: Needed | None) -> list[str]:
         wanted = self.given["expect"]
         told = [] if needs is None or wanted["ends"] == "needs" else [f"It needs an answer: {needs.why}."]
-        told += _route(wanted["route"], [_visit(step) for step in went.steps])
+        told += _route(wanted["route"], _visits(went))
         if (ends := ends_of(went, needs)) != wanted["ends"]:
             told.append(f"It should end: {wanted['ends']}. It ends: {ends}.")
         for one in changes(wanted["state"], dict(went.state.data))[:_CHANGES]:
             left, right = shown(one.a, one.b, _SHOWN)
             told.append(f"state.{one.path} should be {left}. It is {right}.")
         return told
-
-
-def ends_of(session: Session, needs: Needed | None) -> str:
-    """Say how a run of recorded answers ended: a status, the kind of a failure, or ``needs``."""
-    if needs is not None:
-        return "needs"
-    state = session.state
-    return state.failure.kind if state.failure else state.status
 
 
 def _route(wanted: list[JSON], found: list[JSON]) -> list[str]:
@@ -111,8 +99,11 @@ def _words(visit: Any) -> str:
     return f"{visit['socket']}{item}, going to {visit['to'] or 'nowhere'}"
 
 
-def _visit(step: StepRecord) -> JSON:
-    return {"socket": step.socket, "visit": step.visit, "item": step.item_key, "to": sides.went(step)}
+def _visits(session: Session) -> list[JSON]:
+    return [
+        {"socket": step.socket, "visit": step.visit, "item": step.item_key, "to": sides.went(step)}
+        for step in session.steps
+    ]
 
 
 def case_of(
@@ -160,15 +151,9 @@ def case_of(
         ],
     }
     went, needs = _run(given, rules)
-    if not same(dict(went.state.data), dict(session.state.data)) or [_visit(one) for one in went.steps] != [
-        _visit(one) for one in session.steps
-    ]:
+    if not same(dict(went.state.data), dict(session.state.data)) or _visits(went) != _visits(session):
         raise _no_test("its answers alone do not lead where it went")
-    given["expect"] = {
-        "ends": ends_of(went, needs),
-        "route": [_visit(step) for step in went.steps],
-        "state": dict(went.state.data),
-    }
+    given["expect"] = {"ends": ends_of(went, needs), "route": _visits(went), "state": dict(went.state.data)}
     if follows is not None:
         given["follows"] = follows
     given["config"] = dict(document)
@@ -183,9 +168,13 @@ def write_case(path: Path, case: Mapping[str, JSON]) -> Path:
     """
     if not path.name.endswith(SUFFIX):
         path = path.with_name(f"{path.name.removesuffix('.json')}{SUFFIX}")
-    with disk(path, "write the case"):
+    return written(path, "case", json.dumps(case, ensure_ascii=False, indent=1) + "\n")
+
+
+def written(path: Path, what: str, text: str) -> Path:
+    """Write a file that is made of a cast, with the folders that lack on the way; returns its path."""
+    with disk(path, f"write the {what}"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(case, ensure_ascii=False, indent=1) + "\n"
         replace_file(path, text.encode("utf-8", "replace"))
     return path
 
@@ -229,18 +218,14 @@ def read_case(path: Path) -> Case:
 
 def _run(given: Mapping[str, Any], rules: Rules) -> tuple[Session, Needed | None]:
     state = entering.begin(rules, given["request"], given.get("knowledge"), given.get("state"))
-    state = state._replace(budget=_budget(rules, given))
+    if (most := given.get("maxTokens")) is not None:
+        state = state._replace(budget=replace(rules.graph.budget, max_tokens=most))
     answers: Answers = {
         ((one["socket"], one["item"], one["label"]), one["time"]): [_turn_of(turn) for turn in one["turns"]]
         for one in given["answers"]
     }
     edits = [_edit(one, state) for one in given.get("edits", [])]
     return send(rules, Session(state, state), answers, edits)
-
-
-def _budget(rules: Rules, given: Mapping[str, Any]) -> Budget:
-    most = given.get("maxTokens")
-    return rules.graph.budget if most is None else replace(rules.graph.budget, max_tokens=most)
 
 
 def _turn_of(turn: Mapping[str, Any]) -> TurnRecord:

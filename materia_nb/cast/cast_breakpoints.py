@@ -15,7 +15,7 @@ from materia_nb.cast.breakpoint import (
     write_breakpoints,
 )
 from materia_nb.cast.runner import Runner
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.jsonvalue import split_path
 from materia_nb.loadout.graph import END, Graph, Socket
 
@@ -276,9 +276,6 @@ def _path(path: str) -> str:
 
 def check_socket(graph: Graph, socket: str, *, also_end: bool = False) -> None:
     """Raise MateriaError (``unknown_socket``) when a loadout has no such socket."""
-    if socket not in graph.sockets and not (also_end and socket == END):
-        raise MateriaError(
-            f"The loadout {graph.name!r} has no socket {socket!r}.",
-            hint=did_you_mean(socket, graph.sockets),
-            kind="unknown_socket",
-        )
+    if not (also_end and socket == END):
+        what = f"The loadout {graph.name!r} has no socket {socket!r}."
+        needs_one_of(socket, graph.sockets, what, "unknown_socket")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from materia_nb.agents.interface import sound
 from materia_nb.cast.runner import Runner
@@ -18,13 +18,12 @@ from materia_nb.engine.labels import WHOLE_CAST, Label, relabelled
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import StepRecord
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.handoff.contract import Approval
 from materia_nb.insight.queries import Suggestion, suggestion, with_entry
 from materia_nb.interrupts import HeldInterrupts
 from materia_nb.jsonvalue import JSON, MISSING, json_copy, replaced, same, split_path, too_deep_to_write
 from materia_nb.loadout import build_graph
-from materia_nb.store.rundir import RunDir
 from materia_nb.store.side_files import change_context
 from materia_nb.utilities.scripts import beside_config
 
@@ -140,15 +139,17 @@ class Edits:
         with self._runner.lock():
             self._runner.begin()
             files = self._runner.files
-            changed = redefined(files, self._runner.rules, materia, definition, owner)
+            before = json.loads(files.read_text(CONFIG))
+            after, rules = redefined(before, self._runner.rules, materia, definition, owner)
+            made, previous = (document["materia"][materia] for document in (after, before))
             with HeldInterrupts():  # between any two of these the config and the journal would not agree
-                files.replace_json(CONFIG, changed.document)
+                files.replace_json(CONFIG, after)
                 try:
-                    self._runner.do(decide.redefine, materia, changed.definition, changed.previous)
+                    self._runner.do(decide.redefine, materia, made, previous)
                 except BaseException:
-                    files.replace_json(CONFIG, changed.before)
+                    files.replace_json(CONFIG, before)
                     raise
-                self._runner.rules = changed.rules
+                self._runner.rules = rules
 
     def undo(self) -> None:
         """Take the last edit back, as long as no step was made since."""
@@ -264,36 +265,20 @@ REDEFINED: Final = frozenset({"command", "description", "model", "script", "thin
 """The fields of a materia that may change in a running cast: what is run or asked, nothing that decides."""
 
 
-class Redefined(NamedTuple):
-    """The config of a cast before and with another definition of a materia, and what it runs by then."""
-
-    before: JSON
-    document: JSON
-    definition: Mapping[str, JSON]
-    previous: JSON
-    rules: Rules
-
-
 def redefined(
-    files: RunDir, rules: Rules, materia: str, definition: Mapping[str, JSON], owner: Path | None
-) -> Redefined:
-    """Put a definition into the config of a cast; nothing is written.
+    document: JSON, rules: Rules, materia: str, definition: Mapping[str, JSON], owner: Path | None
+) -> tuple[JSON, Rules]:
+    """Return the config of a cast with another definition of a materia, and what it runs by then.
 
     Raises:
         MateriaError: as :meth:`Edits.redefine` says.
     """
-    before, document = (json.loads(files.read_text(CONFIG)) for _ in range(2))
     known = document["materia"]
-    if materia not in known:
-        raise MateriaError(
-            f"The cast has no materia {materia!r}.", hint=did_you_mean(materia, known), kind="unknown_materia"
-        )
-    previous = known[materia]
-    _check(materia, previous, definition)
-    made = known[materia] = beside_config(definition, owner)
+    needs_one_of(materia, known, f"The cast has no materia {materia!r}.", "unknown_materia")
+    _check(materia, known[materia], definition)
+    document = {**document, "materia": {**known, materia: beside_config(definition, owner)}}
     owners = {m.id: m.owner for s in rules.graph.sockets.values() if (m := s.materia).owner}
-    changed = Rules(build_graph(document, rules.graph.name, owners), rules.session)
-    return Redefined(before, document, made, previous, changed)
+    return document, Rules(build_graph(document, rules.graph.name, owners), rules.session)
 
 
 def _check(materia: str, old: JSON, new: Mapping[str, JSON]) -> None:

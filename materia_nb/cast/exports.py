@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.agents.interface import Reply, TurnKind, Usage
 from materia_nb.agents.notebook_agents import RecordedAgent, RecordedTurn
+from materia_nb.cast.cases import case_of, relative_to, write_case, written
 from materia_nb.cast.runner import Runner
 from materia_nb.engine import events as ev
 from materia_nb.engine.conversation import call_from
@@ -23,7 +24,8 @@ from materia_nb.engine.event_json import from_json
 from materia_nb.errors import MateriaError
 from materia_nb.insight.spans import Span, spans_of
 from materia_nb.jsonvalue import JSON
-from materia_nb.store.files import OwnFormat, disk, replace_file
+from materia_nb.loadout import read_config
+from materia_nb.store.files import OwnFormat
 from materia_nb.store.journal import Line, read_journal
 from materia_nb.store.rundir import RunDir
 
@@ -45,11 +47,12 @@ class Exports:
         """Write the cast as one HTML page that needs nothing else, and return its path."""
         from materia_nb.cast.views.step_views import cast_page_html
 
-        return _written(path, "page", cast_page_html(self._runner.snapshot()))
+        return written(Path(path), "page", cast_page_html(self._runner.snapshot()))
 
     def recording(self, path: str | Path) -> Path:
         """Write what was answered as a file that another cast can be answered from, and return its path."""
-        return _written(path, "recording", recording_text(self._runner.snapshot()))
+        text = json.dumps(recording_of(self._runner.snapshot()), ensure_ascii=False, indent=1) + "\n"
+        return written(Path(path), "recording", text)
 
     def test(self, path: str | Path, *, follows: str | Path | None = None) -> Path:
         """Write the cast as a case that ``pytest`` runs, and return its path: ``NAME.materia-case.json``.
@@ -65,9 +68,6 @@ class Exports:
         Raises:
             MateriaError: its answers alone do not lead where it went (``no_test``), or it is shown as recorded.
         """
-        from materia_nb.cast.cases import case_of, relative_to, write_case
-        from materia_nb.loadout import read_config
-
         self._runner.snapshot().needs_castable()
         target = Path(path).absolute()
         document = read_config(self._runner.files.path / "config.resolved.json")
@@ -102,15 +102,27 @@ class Exports:
         if self._runner.journal is not None:
             with self._runner.lock():
                 self._runner.begin()  # what waits to be written is written
-        return export(self._runner.snapshot(), exporter, endpoint=endpoint, headers=headers, content=content)
+        _needs("opentelemetry.sdk.trace")
+        from opentelemetry.sdk.trace.export import SpanExportResult
 
-
-def _written(path: str | Path, what: str, text: str) -> Path:
-    target = Path(path)
-    with disk(target, f"write the {what}"):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(target, text.encode("utf-8", "replace"))
-    return target
+        cast = self._runner.snapshot()
+        lines = read_journal(cast.run_dir / "events.jsonl").lines
+        known = [event for line in lines if (event := _event(line, self._runner.files)) is not None]
+        spans = _made(spans_of(known, cast.rules, cast.id, content=content), _identity(cast.id, lines))
+        sender = _otlp(endpoint, headers) if exporter is None else exporter
+        try:
+            for start in range(0, len(spans), _BATCH):
+                if sender.export(spans[start : start + _BATCH]) is not SpanExportResult.SUCCESS:
+                    raise MateriaError(
+                        f"The spans were not taken: {start} of {len(spans)} were sent.",
+                        where=endpoint,
+                        hint="is a collector there? OTLP over HTTP is sent to http://localhost:4318/v1/traces by default",
+                        kind="not_exported",
+                    )
+        finally:
+            if exporter is None:
+                sender.shutdown()
+        return len(spans)
 
 
 FORMAT: Final = "materia-nb recording 1"
@@ -161,11 +173,6 @@ def recording_of(cast: Snapshot) -> dict[str, JSON]:
     return {"format": FORMAT, "loadout": cast.graph.name, "request": cast.request, "turns": turns}
 
 
-def recording_text(cast: Snapshot) -> str:
-    """Return the recording of a cast as the text of its file."""
-    return json.dumps(recording_of(cast), ensure_ascii=False, indent=1) + "\n"
-
-
 def read_recording(path: Path) -> RecordedAgent:
     """Make an agent of a recording's file.
 
@@ -196,9 +203,9 @@ def _turn(turn: Mapping[str, Any], *, first: bool) -> RecordedTurn:
     mode, usage, meta = turn.get("kind"), turn.get("usage"), turn.get("meta")
     kind: TurnKind | None = "work" if first and mode == "draft" else _KINDS.get(str(mode))
     told = {**(meta if isinstance(meta, dict) else {}), "recorded": True}
-    calls = [call for one in _list(turn.get("calls")) if (call := call_from(one)) is not None]
-    spent = [used for one in _list(turn.get("spent")) if (used := _usage(one)) is not None]
-    return RecordedTurn(Reply(str(turn["text"]), _usage(usage), told), tuple(calls), kind, tuple(spent))
+    calls = tuple(filter(None, map(call_from, _list(turn.get("calls")))))
+    spent = tuple(filter(None, map(_usage, _list(turn.get("spent")))))
+    return RecordedTurn(Reply(str(turn["text"]), _usage(usage), told), calls, kind, spent)
 
 
 def _usage(given: object) -> Usage | None:
@@ -213,39 +220,6 @@ def _list(given: object) -> list[Any]:
 
 NAME: Final = "materia_nb"
 _BATCH: Final = 256  # spans in one request
-
-
-def export(
-    cast: Snapshot,
-    exporter: SpanExporter | None = None,
-    *,
-    endpoint: str | None = None,
-    headers: Mapping[str, str] | None = None,
-    content: bool = False,
-) -> int:
-    """Send the spans of a cast; see ``Cast.export.otel``."""
-    _needs("opentelemetry.sdk.trace")
-    from opentelemetry.sdk.trace.export import SpanExportResult
-
-    lines = read_journal(cast.run_dir / "events.jsonl").lines
-    files = RunDir(cast.run_dir)
-    known = [event for line in lines if (event := _event(line, files)) is not None]
-    spans = _made(spans_of(known, cast.rules, cast.id, content=content), _identity(cast.id, lines))
-    own = exporter is None
-    sender = _otlp(endpoint, headers) if exporter is None else exporter
-    try:
-        for start in range(0, len(spans), _BATCH):
-            if sender.export(spans[start : start + _BATCH]) is not SpanExportResult.SUCCESS:
-                raise MateriaError(
-                    f"The spans were not taken: {start} of {len(spans)} were sent.",
-                    where=endpoint,
-                    hint="is a collector there? OTLP over HTTP is sent to http://localhost:4318/v1/traces by default",
-                    kind="not_exported",
-                )
-    finally:
-        if own:
-            sender.shutdown()
-    return len(spans)
 
 
 def _event(line: Line, files: RunDir) -> ev.Event | None:

@@ -299,28 +299,35 @@ def open_card(card: Card, folder: str | Path) -> Opened:
 
 def notebook_of(card: Card) -> dict[str, JSON]:
     """Return a card as a notebook in its JSON form (nbformat 4.5), without outputs."""
-    cells = _mistake(card) if card.kind == "mistake" else _pattern(card)
+    return notebook(_mistake(card) if card.kind == "mistake" else _pattern(card))
+
+
+def notebook(cells: Iterable[dict[str, JSON]], metadata: JSON = None) -> dict[str, JSON]:
+    """Return cells as a notebook in its JSON form (nbformat 4.5), for Python if ``metadata`` does not say."""
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     numbered = [
         {"id": f"cell-{number:02}", "metadata": {}, **cell} for number, cell in enumerate(cells, start=1)
     ]
-    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    return {"cells": numbered, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    told = metadata or {"kernelspec": kernel}
+    return {"cells": numbered, "metadata": told, "nbformat": 4, "nbformat_minor": 5}
 
 
-def laid_out(value: JSON, indent: int = 0, width: int = _LINE) -> str:
+def laid_out(value: JSON, indent: int = 0) -> str:
     """Return JSON in which what fits into a line stands in one line."""
     flat = json.dumps(value, ensure_ascii=False)
-    if not isinstance(value, dict | list) or not value or len(flat) + indent <= width:
+    if not isinstance(value, dict | list) or not value or len(flat) + indent <= _LINE:
         return flat
-    pad = " " * (indent + 2)
     if isinstance(value, dict):
-        lines = [
-            f"{pad}{json.dumps(key, ensure_ascii=False)}: {laid_out(child, indent + 2, width)}"
+        opening, closing = "{}"
+        parts = [
+            f"{json.dumps(key, ensure_ascii=False)}: {laid_out(child, indent + 2)}"
             for key, child in value.items()
         ]
-        return "{\n" + ",\n".join(lines) + "\n" + " " * indent + "}"
-    lines = [pad + laid_out(child, indent + 2, width) for child in value]
-    return "[\n" + ",\n".join(lines) + "\n" + " " * indent + "]"
+    else:
+        opening, closing = "[]"
+        parts = [laid_out(child, indent + 2) for child in value]
+    pad = "\n" + " " * indent
+    return f"{opening}{','.join(f'{pad}  {part}' for part in parts)}{pad}{closing}"
 
 
 def _pattern(card: Card) -> Iterable[dict[str, JSON]]:
@@ -329,18 +336,18 @@ def _pattern(card: Card) -> Iterable[dict[str, JSON]]:
         card.purpose,
         "Everything in this notebook is yours to change: the loadout, the answers, the request.",
     )
-    yield _code("%load_ext materia_nb")
+    yield code_cell("%load_ext materia_nb")
     yield _loadout(card.loadout, card.document)
     yield _words(
         "## A cast",
         "A script answers here, so it costs nothing and always comes out the same. "
         '`wb.agent("*", "command:claude")` or a model would answer instead: see `%materia help agent`.',
     )
-    yield _code(_cast("cast", card, card.loadout))
+    yield code_cell(_cast("cast", card, card.loadout))
     yield _words("## What to look at", *(f"- {line}" for line in card.look), between="\n")
-    yield _code("%materia why 1")
+    yield code_cell("%materia why 1")
     yield _words("## All that it can do", "Nobody is asked for this: every answer is tried.")
-    yield _code(f"%materia explore {card.loadout}")
+    yield code_cell(f"%materia explore {card.loadout}")
     yield from _tests("cast", card.name, card.loadout)
 
 
@@ -352,25 +359,25 @@ def _mistake(card: Card) -> Iterable[dict[str, JSON]]:
         f"*{card.purpose}*",
         "One thing is wrong with the loadout below. Find out what, from its records, before you unfold anything.",
     )
-    yield _code("%load_ext materia_nb")
+    yield code_cell("%load_ext materia_nb")
     yield _loadout(wrong, card.document)
     if castable:
-        yield _code(_cast("cast", card, wrong))
+        yield code_cell(_cast("cast", card, wrong))
     yield _words("## What to look at", *(f"- {line}" for line in card.look), between="\n")
     if castable:
-        yield _code(_lines("# The number is that of the step.", "%materia why 1"))
+        yield code_cell(_lines("# The number is that of the step.", "%materia why 1"))
     assert card.diagnosis is not None  # noqa: S101 - every mistake has one
     yield _words(
         "## What is wrong",
         f"<details>\n<summary>When you have a diagnosis</summary>\n\n{card.diagnosis.why}\n\nThe next cell says what "
         f"could have been known before the cast: `{card.diagnosis.code}`.\n\n</details>",
     )
-    yield _code(f"%materia check {wrong}")
+    yield code_cell(f"%materia check {wrong}")
     yield _words("## Mended", "Mend it yourself in the cell above, or see one way to do it here.")
     yield _loadout(mended, card.mended, card.loadout)
-    yield _code(_cast("mended", card, mended))
+    yield code_cell(_cast("mended", card, mended))
     if castable:
-        yield _code("wb.compare(cast, mended)")
+        yield code_cell("wb.compare(cast, mended)")
     yield from _tests("mended", card.name, mended)
 
 
@@ -380,7 +387,7 @@ def _tests(cast: str, name: str, loadout: str) -> Iterable[dict[str, JSON]]:
         "One for this cast, and one for each way in which the loadout can end, as explore finds it. `pytest` runs the "
         "files, and says what goes another way once the loadout was changed.",
     )
-    yield _code(
+    yield code_cell(
         _lines(
             f'tests = [{cast}.export.test("{name}-tests/cast")]',
             f'tests += wb.explore("{loadout}").save_tests("{name}-tests")',
@@ -399,16 +406,22 @@ def _loadout(name: str, document: Mapping[str, JSON], own: str | None = None) ->
     loadouts = document["loadouts"]
     assert isinstance(loadouts, dict)  # noqa: S101 - tests check every card
     body = {**loadouts[own or name], "materia": document["materia"]}
-    return _code(_lines(f"%%materia loadout {name}", laid_out(body)))
+    return code_cell(_lines(f"%%materia loadout {name}", laid_out(body)))
 
 
-def _code(source: str) -> dict[str, JSON]:
+def code_cell(source: str) -> dict[str, JSON]:
+    """Return a cell of code, without outputs."""
     return {"cell_type": "code", "execution_count": None, "outputs": [], "source": source}
+
+
+def markdown_cell(source: str) -> dict[str, JSON]:
+    """Return a cell of words."""
+    return {"cell_type": "markdown", "source": source}
 
 
 def _words(*parts: str, between: str = "\n\n") -> dict[str, JSON]:
     first, *rest = parts
-    return {"cell_type": "markdown", "source": "\n\n".join([first, between.join(rest)])}
+    return markdown_cell("\n\n".join([first, between.join(rest)]))
 
 
 def _lines(*lines: str) -> str:

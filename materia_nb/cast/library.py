@@ -11,16 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from materia_nb.cast.views.loadout_views import LoadoutView
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
 from materia_nb.handoff import protocol
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout import (
-    Graph,
-    LayeredConfig,
-    Report,
-    load_layers,
-    read_text,
-)
+from materia_nb.loadout import Graph, LayeredConfig, Report, load_layers, read_text
 from materia_nb.loadout.config_files import expanded, is_there, resolved
 from materia_nb.loadout.facts import materia_kind
 from materia_nb.loadout.layers import (
@@ -68,9 +62,7 @@ class Library:
     @property
     def config(self) -> LayeredConfig:
         """The config of all layers, merged; read on first use and again by :meth:`load` and :meth:`reload`."""
-        if self._config is None:
-            self._config = self.read(self._given)
-        return self._config
+        return self.reread() if self._config is None else self._config
 
     def read(self, given: str | Path | Mapping[str, JSON] | None) -> LayeredConfig:
         """Read the layers with this file, or these definitions, on top."""
@@ -105,7 +97,7 @@ class Library:
 
     def reload(self) -> LoadoutView:
         """Read every layer again, after a file was changed. A cast keeps the loadout that it started with."""
-        self._config = self.read(self._given)
+        self.reread()
         return self._taken()
 
     def _taken(self) -> LoadoutView:
@@ -154,9 +146,9 @@ class Library:
 
     def _missing_commands(self, name: str) -> Iterator[Problem]:
         for id_, definition in placed_materia(self.config, name).items():
-            missing = None
-            if materia_kind(definition) == "utility":
-                missing = lacking(definition, self.config.owners.get(id_), self.project)
+            if materia_kind(definition) != "utility":
+                continue
+            missing = lacking(definition, self.config.owners.get(id_), self.project)
             if missing is not None:
                 yield Problem(
                     MISSING_COMMAND,
@@ -197,7 +189,7 @@ class Library:
         """Begin to edit a loadout, the chosen one by default, as its file has it now. See :meth:`Workbench.design`."""
         from materia_nb.loadout.design.saving import new_design, open_design
 
-        self._config = self.read(self._given)
+        self.reread()
         if new:
             check_name(name or "", "loadout")
             return new_design(self.config, name or "", self.project)
@@ -226,7 +218,7 @@ class Library:
         is_new = design.name not in self.config.loadout_names
         chosen = design.name if is_new else self.chosen
         path = save(design, None if to is None else self.find(Path(to)), anyway=anyway)
-        self._config = self.read(self._given)
+        self.reread()
         self._chosen = chosen
         words = f"saved in {path}"
         if design.name not in self.config.loadout_names:
@@ -274,11 +266,8 @@ class Library:
         with disk(path, "write the script of the utility"):
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, script.encode())
-        definition: dict[str, JSON] = {
-            "type": "utility",
-            "command": [sys.executable, str(path)],
-            "parse": parse,
-        }
+        command = [sys.executable, str(path)]
+        definition: dict[str, JSON] = {"type": "utility", "command": command, "parse": parse}
         if generator:
             definition["generator"] = True
         self.define_materia(name, self.whole("materia", name, {**definition, **fields}))
@@ -319,10 +308,7 @@ class Library:
                 hint=f"load {label} again; one file at a time is loaded",
                 kind="unknown_loadout",
             )
-        if name not in names:
-            raise MateriaError(
-                f"There is no loadout {name!r}.", hint=did_you_mean(name, names), kind="unknown_loadout"
-            )
+        needs_one_of(name, names, f"There is no loadout {name!r}.", "unknown_loadout")
         return name
 
 

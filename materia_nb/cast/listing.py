@@ -11,7 +11,7 @@ from materia_nb.display.escape import shorten
 from materia_nb.engine.conversation import MateriaEvent
 from materia_nb.engine.routing import short
 from materia_nb.engine.session import StepRecord
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.handoff.sparse import SEVERITIES
 from materia_nb.insight import sides
 from materia_nb.insight.queries import Found
@@ -90,11 +90,26 @@ class _Listed(Sequence[_T], Generic[_T]):
         return self.table._repr_mimebundle_(include, exclude)
 
 
-class EventsView(Table):
+class TableOf(Table, Generic[_T]):
+    """A table that tells of values; iterating gives the values themselves."""
+
+    def __init__(
+        self, found: Iterable[_T], headers: Sequence[str], rows: Sequence[Sequence[str]], empty: str
+    ) -> None:
+        super().__init__(headers, rows, empty)
+        self.found = tuple(found)
+
+    def __iter__(self) -> Iterator[_T]:
+        return iter(self.found)
+
+    def __getitem__(self, place: int) -> _T:
+        return self.found[place]
+
+
+class EventsView(TableOf[MateriaEvent]):
     """What outputs told beside their handoff; iterating gives the events themselves (R39)."""
 
     def __init__(self, events: Sequence[MateriaEvent]) -> None:
-        self.events = tuple(events)
         rows = [
             (
                 str(one.sequence),
@@ -107,28 +122,10 @@ class EventsView(Table):
                 shorten(one.source, 80),
                 "" if one.payload is None else shorten(compact(one.payload), 200),
             )
-            for one in self.events
+            for one in events
         ]
-        super().__init__(_EVENT_COLUMNS, rows, "no output told an event")
-
-    def __iter__(self) -> Iterator[MateriaEvent]:
-        return iter(self.events)
-
-    def __getitem__(self, place: int) -> MateriaEvent:
-        return self.events[place]
-
-
-_EVENT_COLUMNS: Final = (
-    "event",
-    "step",
-    "socket",
-    "item",
-    "severity",
-    "type",
-    "message",
-    "source",
-    "payload",
-)
+        columns = ("event", "step", "socket", "item", "severity", "type", "message", "source", "payload")
+        super().__init__(events, columns, rows, "no output told an event")
 
 
 class StepList(_Listed[StepRecord]):
@@ -183,18 +180,11 @@ class StepList(_Listed[StepRecord]):
         Raises:
             MateriaError: there is no such severity (``unknown_severity``) or socket (``unknown_socket``).
         """
-        if severity is not None and severity not in SEVERITIES:
-            raise MateriaError(
-                f"There is no severity {severity!r}.",
-                hint=did_you_mean(severity, SEVERITIES),
-                kind="unknown_severity",
-            )
-        if socket is not None and socket not in self._graph.sockets:
-            raise MateriaError(
-                f"The loadout {self._graph.name!r} has no socket {socket!r}.",
-                hint=did_you_mean(socket, self._graph.sockets),
-                kind="unknown_socket",
-            )
+        if severity is not None:
+            needs_one_of(severity, SEVERITIES, f"There is no severity {severity!r}.", "unknown_severity")
+        if socket is not None:
+            what = f"The loadout {self._graph.name!r} has no socket {socket!r}."
+            needs_one_of(socket, self._graph.sockets, what, "unknown_socket")
         least = 0 if severity is None else SEVERITIES.index(severity)
         told = [
             event
@@ -277,17 +267,11 @@ class CastList(_Listed[CastEntry]):
         """
         rows = (
             {
+                **{name: getattr(one, name, None) for name in CAST_FIELDS},
                 "cast": one.id,
-                "loadout": one.loadout,
-                "request": one.request,
-                "status": one.status,
                 "remarks": ", ".join(one.remarks),
-                "steps": one.steps,
                 "started": _time(one.started),
                 "last_event": _time(one.last_event),
-                "ours": one.ours,
-                "locked_by": one.locked_by,
-                "problem": one.problem,
                 "path": str(one.path),
             }
             for one in self._all
@@ -343,24 +327,15 @@ def took_words(step: StepRecord) -> str:
 
 def casts_view(entries: Sequence[CastEntry]) -> Table:
     """Casts on disk, newest first."""
-    labelled = any(one.name or one.tags or one.verdict or one.note for one in entries)
+    columns: tuple[str, ...] = ("cast", "loadout", "status", "steps", "request")
     rows: list[tuple[str, ...]] = []
     for one in entries:
-        said = (one.name, ", ".join(one.tags), one.verdict, short(one.note, 60)) if labelled else ()
         steps = "" if one.steps is None else str(one.steps)
-        rows.append(
-            (
-                one.id,
-                *said[:1],
-                one.loadout or "",
-                one.outcome,
-                steps,
-                short(one.request or "", 60),
-                *said[1:],
-            )
-        )
-    said_columns = ("tags", "verdict", "note") if labelled else ()
-    name = ("name",) if labelled else ()
-    return Table(
-        ("cast", *name, "loadout", "status", "steps", "request", *said_columns), rows, "no casts yet"
-    )
+        rows.append((one.id, one.loadout or "", one.outcome, steps, short(one.request or "", 60)))
+    if any(one.name or one.tags or one.verdict or one.note for one in entries):
+        columns = ("cast", "name", *columns[1:], "tags", "verdict", "note")
+        rows = [
+            (row[0], one.name, *row[1:], ", ".join(one.tags), one.verdict, short(one.note, 60))
+            for one, row in zip(entries, rows, strict=True)
+        ]
+    return Table(columns, rows, "no casts yet")

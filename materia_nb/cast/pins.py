@@ -12,7 +12,7 @@ from materia_nb.cast.snapshot import Snapshot, snapshot_of
 from materia_nb.engine import decide
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import Pin
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
 from materia_nb.loadout.graph import Graph
 from materia_nb.store.files import to_bytes
 
@@ -113,12 +113,8 @@ def names_of(graph: Graph) -> set[str]:
 
 def needs_name(graph: Graph, name: str) -> None:
     """Raise MateriaError (``unknown_materia``) unless a loadout has a socket or materia of that name."""
-    if name not in names_of(graph):
-        raise MateriaError(
-            f"The loadout {graph.name} has no socket or materia {name!r}.",
-            hint=did_you_mean(name, names_of(graph)),
-            kind="unknown_materia",
-        )
+    what = f"The loadout {graph.name} has no socket or materia {name!r}."
+    needs_one_of(name, names_of(graph), what, "unknown_materia")
 
 
 def needs_pinned(name: str, pinned: Iterable[str]) -> None:

@@ -74,15 +74,15 @@ class ProjectCasts:
 
     def open(self, reference: str | Path) -> Cast:
         """Open a cast to look at it. See :meth:`Workbench.open`."""
-        path = self._find(reference)
-        return self.take(self.open_here(path) or open_cast(path, self._agents))
+        return self.take(self._looked_at(reference))
 
     def resume(self, reference: str | Path) -> Cast:
         """Open a cast to go on with it. See :meth:`Workbench.resume`."""
         path = self._find(reference)
-        if (cast := self.open_here(path)) is not None:
-            return self.take(cast)
-        return self.take(resume_cast(path, self._agents, utilities=(utility_folder(),), sync=self.sync))
+        utilities = (utility_folder(),)
+        return self.take(
+            self.open_here(path) or resume_cast(path, self._agents, utilities=utilities, sync=self.sync)
+        )
 
     def take(self, cast: Cast) -> Cast:
         """Make a cast the one that verbs are about; it stops where casts of its loadout were told to stop."""
@@ -167,20 +167,9 @@ class ProjectCasts:
 
     # -- many casts -----------------------------------------------------------------
 
-    def listed(
-        self,
-        *,
-        name: str | None = None,
-        tag: str | Sequence[str] = (),
-        verdict: str | None = None,
-        loadout: str | None = None,
-        status: str | None = None,
-    ) -> CastList:
+    def listed(self, **wanted: Any) -> CastList:
         """List the casts of this project, newest first. See :meth:`Workbench.casts`."""
-        entries = list_casts(self._root)
-        return CastList(
-            filter_casts(entries, name=name, tag=tag, verdict=verdict, loadout=loadout, status=status)
-        )
+        return CastList(filter_casts(list_casts(self._root), **wanted))
 
     def ask(
         self, expression: str, casts: Sequence[Cast | Snapshot | CastEntry | str | Path] | None = None
@@ -193,9 +182,7 @@ class ProjectCasts:
             try:
                 cast = snapshot_of(one) or self._looked_at(one).now
             except MateriaError as error:
-                problems.append(
-                    (one.id if isinstance(one, Cast | Snapshot | CastEntry) else str(one), error.what)
-                )
+                problems.append((str(_id_of(one)), error.what))
                 continue
             found += [(cast, match) for match in cast.steps.ask(expression)]
         return FoundView(found, problems)
@@ -216,17 +203,14 @@ class ProjectCasts:
         self, loadout: object = None, casts: Sequence[Cast | CastEntry | str | Path] | None = None
     ) -> ReplaysView:
         """Send the recorded answers of casts through a loadout. See :meth:`Workbench.replay`."""
-        named = loadout is None or isinstance(loadout, str)
-        graph = (
-            self._library.graph(loadout if isinstance(loadout, str) else None) if named else graph_of(loadout)
-        )
+        graph = self._library.graph(loadout) if isinstance(loadout, str | None) else graph_of(loadout)
         found, problems = [], []
         for one in self.listed(loadout=graph.name) if casts is None else casts:
             try:
                 cast = one if isinstance(one, Cast) else self._looked_at(one)
                 found.append(cast.replay(graph))
             except MateriaError as error:
-                problems.append((one.id if isinstance(one, Cast | CastEntry) else str(one), error.what))
+                problems.append((str(_id_of(one)), error.what))
         return ReplaysView(found, problems)
 
     def _looked_at(self, reference: object) -> Cast:
@@ -245,5 +229,5 @@ class ProjectCasts:
 
 
 def _id_of(reference: object) -> object:
-    """The id of a cast that is given as a row of the list of casts; anything else stays as it is."""
-    return reference.id if isinstance(reference, CastEntry) else reference
+    """The id of a cast that is given as such, or as a row of the list of casts; anything else stays as it is."""
+    return reference.id if isinstance(reference, Cast | Snapshot | CastEntry) else reference

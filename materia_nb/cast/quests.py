@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Literal, Protocol, TypeAlias
 
 from materia_nb.cast import Cast
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.interrupts import Stop
 from materia_nb.store.board import NAME, Board, Quest, QuestStatus, change_board, read_board
 from materia_nb.store.catalogue import cast_entry
@@ -108,14 +108,9 @@ class QuestBoard:
         """
         if type(request) is not str or not request.strip():  # a notebook gives what it likes
             raise MateriaError("The request is missing.", hint="say what is asked for", kind="bad_quest")
-        known = self._bench.loadouts
-        if loadout is not None and loadout not in known:
-            raise MateriaError(
-                f"There is no loadout {loadout!r}.",
-                hint=did_you_mean(loadout, known),
-                kind="unknown_loadout",
-            )
-
+        if loadout is not None:
+            what = f"There is no loadout {loadout!r}."
+            needs_one_of(loadout, self._bench.loadouts, what, "unknown_loadout")
         return self._change(lambda board: board.adding(request.strip(), loadout)).quests[-1]
 
     def move(self, reference: str | int, to: str | int) -> None:
@@ -276,14 +271,9 @@ def _waits_for(cast: Cast) -> str | None:
 def _found(board: Board, reference: str | int) -> Quest:
     wanted = str(reference).strip()
     id_ = f"Q-{wanted}" if wanted.isdecimal() else wanted.upper()
-    for quest in board.quests:
-        if quest.id == id_:
-            return quest
-    raise MateriaError(
-        f"There is no quest {reference!r}.",
-        hint=did_you_mean(id_, [quest.id for quest in board.quests]),
-        kind="unknown_quest",
-    )
+    known = {quest.id: quest for quest in board.quests}
+    needs_one_of(id_, known, f"There is no quest {reference!r}.", "unknown_quest")
+    return known[id_]
 
 
 def _at_rest(board: Board, reference: str | int) -> Quest:

@@ -22,7 +22,7 @@ from materia_nb.cast.views.tables import FoundView
 from materia_nb.engine.labels import Label
 from materia_nb.engine.outcome import PREVIOUS
 from materia_nb.engine.state import Pin
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.insight.odds import PerSocket
 from materia_nb.insight.rehearse import rehearse
 from materia_nb.insight.space import MOST_STATES, Bounds
@@ -288,12 +288,11 @@ class Workbench:
                 can be pinned; a name is unknown.
         """
         _check_request(request)
-        return self._casts.start(self._prepared(self._to_cast(loadout), agents, pins), request)
-
-    def _to_cast(self, loadout: str | Design | None) -> Graph:
         if isinstance(loadout, str) or loadout is None:
-            return self.graph(self.library.needs(loadout or self.chosen))
-        return spoken(build_graph(loadout.whole, loadout.name, self.config.owners))
+            graph = self.graph(loadout)
+        else:
+            graph = spoken(build_graph(loadout.whole, loadout.name, self.config.owners))
+        return self._casts.start(self._prepared(graph, agents, pins), request)
 
     def _prepared(
         self,
@@ -327,8 +326,7 @@ class Workbench:
         Raises:
             MateriaError: the loadout has problems, or a socket takes no scripted answer (``no_answer``).
         """
-        name = self.library.needs(loadout or self.chosen)
-        graph = self.graph(name)
+        graph = self.graph(loadout)
         return ExploreView(graph, items, Bounds(states, seconds, monotonic), graph.document)
 
     def rehearse(
@@ -359,8 +357,8 @@ class Workbench:
         Raises:
             MateriaError: the loadout has problems, or a chance is missing or none (``bad_chance``).
         """
-        graph = self.graph(self.library.needs(loadout or self.chosen))
-        return RehearsalView.of(rehearse(graph, n, satisfied, items, seed, executor, progress=progress))
+        graph = self.graph(loadout)
+        return RehearsalView(**vars(rehearse(graph, n, satisfied, items, seed, executor, progress=progress)))
 
     @overload
     def gallery(self) -> Gallery: ...
@@ -449,7 +447,7 @@ class Workbench:
         Raises:
             MateriaError: a loadout has problems, a name is unknown, or what is asked for makes no grid (``usage``).
         """
-        from materia_nb.cast.sweep.grid import Grid
+        from materia_nb.cast.sweep.grid import places_of
         from materia_nb.cast.sweep.results import FIELDS
         from materia_nb.cast.sweep.sweeping import sweep
         from materia_nb.cast.sweep.verdicts import checks_of, is_dataset, named_checks, requests_of
@@ -462,16 +460,17 @@ class Workbench:
         if is_dataset(requests):
             evaluated = named_checks(checks_of(requests), (*FIELDS, "passed", *asked))
             requests, asked = requests_of(requests), {**evaluated, **asked}
-        grid = Grid(names, requests, agents, repeat, tuple(allow), self._answerers.knows)
-        places = grid.places(lambda name, who: self._prepared(self.graph(name), who, pins), folder)
-        return sweep(
-            places,
-            asked,
-            folder,
-            executor,
-            retry=retry,
-            progress=progress,
+        places = places_of(
+            names,
+            requests,
+            agents,
+            repeat,
+            tuple(allow),
+            known=self._answerers.knows,
+            prepare=lambda name, who: self._prepared(self.graph(name), who, pins),
+            folder=folder,
         )
+        return sweep(places, asked, folder, executor, retry=retry, progress=progress)
 
     def redefine(self, materia: str) -> None:
         """Take the definition that a materia has now, in files and cells, into the current cast; see there.
@@ -480,12 +479,7 @@ class Workbench:
             MateriaError: there is no such materia (``unknown_materia``), or as ``cast.edit.redefine``.
         """
         known = self.library.reread().document.get("materia", {})
-        if materia not in known:
-            raise MateriaError(
-                f"There is no materia {materia!r}.",
-                hint=did_you_mean(materia, known),
-                kind="unknown_materia",
-            )
+        needs_one_of(materia, known, f"There is no materia {materia!r}.", "unknown_materia")
         self.current.edit.redefine(materia, known[materia], self.config.owners.get(materia))
 
     @property
@@ -604,9 +598,7 @@ class Workbench:
     def quests(self) -> QuestBoard:
         """The board of requests of this project, which are cast one after another."""
         if self._quests is None:
-            from materia_nb.cast.quests import (
-                QuestBoard,  # its schema needs pydantic, which is slow to import
-            )
+            from materia_nb.cast.quests import QuestBoard  # its schema needs pydantic, slow to import
 
             self._quests = QuestBoard(self, self._casts.open_here)
         return self._quests
@@ -623,6 +615,5 @@ class Workbench:
 def _check_request(request: object) -> None:
     if not isinstance(request, str):
         raise MateriaError(
-            f"The request must be text, not {type(request).__name__}.",
-            hint="say what is asked for in words",
+            f"The request must be text, not {type(request).__name__}.", hint="say what is asked for in words"
         )

@@ -23,41 +23,6 @@ from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, set_path, spl
 from materia_nb.loadout.graph import Graph, Socket
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Said
 
-Value: TypeAlias = dict[str, JSON]
-
-
-def answer_in_form(
-    rules: Rules,
-    here: SocketRules,
-    outcome: Outcome,
-    count: int,
-    fits: Callable[[Reading], bool],
-    complete: Callable[[Value], Value] = lambda value: value,
-) -> str | None:
-    """Return the shortest answer of a socket whose reading fits; None when there is none.
-
-    Args:
-        rules: what the cast runs by.
-        here: the socket, of a protocol that makes answers up.
-        outcome: what the answer says.
-        count: how many pieces of work it leaves.
-        fits: whether a reading is the one that is looked for.
-        complete: adds the fields that assignments read.
-    """
-    maker = here.maker
-    assert maker is not None  # noqa: S101 - the callers ask for it
-    state = entering.begin(rules, SAMPLE)
-    facts = TurnFacts(
-        agent_id=agent_id(SAMPLE, here.socket.id),
-        given=given_to(rules, here, state),
-        sockets=frozenset(rules.sockets),
-    )
-    for value in maker.samples(outcome, count):
-        text = maker.written(complete(value))
-        if fits(here.protocol.read(text, here.wanted, facts)):
-            return text
-    return None
-
 
 def holds(rules: Rules, here: SocketRules) -> Iterator[tuple[Action, str]]:
     """Give answers with which an agent stops the cast until a person has spoken: what each asks for, and its text."""
@@ -171,27 +136,23 @@ class Answers:
             return
         lengths: Sequence[int | None] = self._items if self._has_lists(here) else (None,)
         if not here.socket.is_utility and here.maker is not None:
-            yield from self._in_form(here, lengths)
+            yield from self._in_form(here, here.maker, lengths)
             return
         for said in verdicts(here):
             for count in lengths:
                 yield Answer(compact(self._value(here, said, count or 0)), said, count)
 
-    def _in_form(self, here: SocketRules, lengths: Sequence[int | None]) -> Iterator[Answer]:
+    def _in_form(
+        self, here: SocketRules, maker: MakesAnswers, lengths: Sequence[int | None]
+    ) -> Iterator[Answer]:
         """Every answer in the form of the socket's protocol; one that says nothing of ``satisfied`` may be None there."""
         found = []
         words: tuple[Said, ...] = verdicts(here) if verdicts(here) == (None,) else (True, False, None)
         for said in words:
             outcome: Outcome = "again" if said is False else "done" if said or words == (None,) else "open"
             for count in lengths:
-                text = answer_in_form(
-                    self._rules,
-                    here,
-                    outcome,
-                    count or 0,
-                    partial(_routes, said=said, whatever=words == (None,)),
-                    partial(self._with_sources, here, count or 0),
-                )
+                fits = partial(_routes, said=said, whatever=words == (None,))
+                text = self._shortest(here, maker, outcome, count or 0, fits)
                 if text is not None:
                     found.append(Answer(text, said, count))
         if not found:
@@ -203,6 +164,26 @@ class Answers:
             )
         yield from found
         yield from (Answer(text, None, None, action) for action, text in holds(self._rules, here))
+
+    def _shortest(
+        self,
+        here: SocketRules,
+        maker: MakesAnswers,
+        outcome: Outcome,
+        count: int,
+        fits: Callable[[Reading], bool],
+    ) -> str | None:
+        """Return the shortest answer of this outcome and length whose reading fits; None when there is none."""
+        facts = TurnFacts(
+            agent_id=agent_id(SAMPLE, here.socket.id),
+            given=given_to(self._rules, here, entering.begin(self._rules, SAMPLE)),
+            sockets=frozenset(self._rules.sockets),
+        )
+        for value in maker.samples(outcome, count):
+            text = maker.written(self._with_sources(here, count, value))
+            if fits(here.protocol.read(text, here.wanted, facts)):
+                return text
+        return None
 
     def _with_sources(self, here: SocketRules, count: int, value: dict[str, JSON]) -> dict[str, JSON]:
         """Add what assignments read and the value lacks, and the lists that loops read."""

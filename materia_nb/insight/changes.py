@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cached_property
+from itertools import islice, zip_longest
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from materia_nb.errors import counted
@@ -25,12 +26,7 @@ class Change(NamedTuple):
 
 def changes(a: JSON, b: JSON) -> list[Change]:
     """Return where ``b`` differs from ``a``, objects and lists looked into; at most :data:`MOST_CHANGES` places."""
-    found: list[Change] = []
-    for change in _changes("", a, b):
-        if len(found) == MOST_CHANGES:
-            break
-        found.append(change)
-    return found
+    return list(islice(_changes("", a, b), MOST_CHANGES))
 
 
 def _changes(path: str, a: JSON, b: JSON) -> Iterator[Change]:
@@ -40,11 +36,9 @@ def _changes(path: str, a: JSON, b: JSON) -> Iterator[Change]:
         for key in {**a, **b}:
             yield from _changes(_joined(path, key), a.get(key, MISSING), b.get(key, MISSING))
     elif isinstance(a, list) and isinstance(b, list):
-        for place in range(max(len(a), len(b))):
-            left = a[place] if place < len(a) else MISSING
-            right = b[place] if place < len(b) else MISSING
+        for place, (left, right) in enumerate(zip_longest(a, b, fillvalue=MISSING)):
             yield from _changes(_joined(path, str(place)), left, right)
-    elif (a is MISSING) is not (b is MISSING) or not same(a, b):
+    elif not same(a, b):
         yield Change(path, a, b)
 
 
@@ -201,9 +195,8 @@ def _routes(graph: Graph) -> dict[Route, str]:
 
 
 def _list(of: str, field: str, a: list[str], b: list[str]) -> Iterator[LoadoutDifference]:
-    for place in range(max(len(a), len(b))):
-        one, other = (side[place] if place < len(side) else MISSING for side in (a, b))
-        yield from _field(of, f"{field} {place + 1}", one, other)
+    for number, (one, other) in enumerate(zip_longest(a, b, fillvalue=MISSING), start=1):
+        yield from _field(of, f"{field} {number}", one, other)
 
 
 def _fields(of: str, a: _Part, b: _Part) -> Iterator[LoadoutDifference]:

@@ -5,7 +5,6 @@ What they did counts: answers, decisions, states and ends. Time, cost, ids and w
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -14,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import Usage
 from materia_nb.insight import sides
-from materia_nb.insight.changes import Change, LoadoutComparison, Route, Where, changes, where
+from materia_nb.insight.changes import Change, LoadoutComparison, Route, Where, where
 from materia_nb.insight.sides import Aspect, Difference, Side, after_the_last, between
 
 
@@ -118,13 +117,13 @@ class Comparison:
     @property
     def time(self) -> tuple[int, int]:
         """How many milliseconds the steps of each took, those that are over."""
-        return _time(self.a), _time(self.b)
+        a, b = (sum(sides.took(step) or 0 for step in side.session.steps) for side in (self.a, self.b))
+        return a, b
 
     @property
     def sockets(self) -> Mapping[str, Where]:
         """Which of the two was at a socket, by its id."""
-        ones, others = self.a.session.steps, self.b.session.steps
-        return where([step.socket for step in ones], [step.socket for step in others])
+        return where(*([step.socket for step in side.session.steps] for side in (self.a, self.b)))
 
     @property
     def routes(self) -> Mapping[Route, Where]:
@@ -159,8 +158,7 @@ class StepComparison:
     @cached_property
     def answer(self) -> list[Change]:
         """Where their answers differ."""
-        found = changes(sides.answer(self.a), sides.answer(self.b))
-        return [one for one in found if not sides.alike(one.a, one.b, self.names)]
+        return sides.told_changes(sides.answer(self.a), sides.answer(self.b), self.names)
 
     @cached_property
     def state(self) -> list[Change]:
@@ -192,17 +190,8 @@ def _aligned(a: Sequence[StepRecord], b: Sequence[StepRecord]) -> list[_Aligned]
 
 def _keys(steps: Sequence[StepRecord]) -> list[tuple[str, str, int]]:
     """Name each step by its socket, its item, and how many times the socket had worked on it."""
-    seen: Counter[tuple[str, str]] = Counter()
-    keys = []
-    for step in steps:
-        key = (step.socket, step.item_key or "")
-        seen[key] += 1
-        keys.append((*key, seen[key]))
-    return keys
-
-
-def _time(side: Side) -> int:
-    return sum(sides.took(step) or 0 for step in side.session.steps)
+    keys = ((step.socket, step.item_key or "") for step in steps)
+    return [(*key, times) for key, times in sides.counted_keys(keys)]
 
 
 def _routes(side: Side) -> list[Route]:

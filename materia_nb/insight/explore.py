@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -71,7 +71,11 @@ def to_an_end(space: Space, start: int) -> list[tuple[int, Way]]:
                 seen.add(way.to)
                 came[way.to] = (at, way)
                 todo.append(way.to)
-    at = ends.get(True, ends.get(False, start))
+    return _back(came, start, ends.get(True, ends.get(False, start)))
+
+
+def _back(came: Mapping[int, tuple[int, Way]], start: int, at: int) -> list[tuple[int, Way]]:
+    """Return the ways from one state to another, when it is known from where each was found."""
     found: list[tuple[int, Way]] = []
     while at != start:
         found.append(came[at])
@@ -371,12 +375,7 @@ class Exploration:
         )
 
     def _to(self, number: int) -> list[tuple[int, Way]]:
-        found: list[tuple[int, Way]] = []
-        while number:
-            came = self._came[number]
-            found.append(came)
-            number = came[0]
-        return found[::-1]
+        return _back(self._came, 0, number)
 
 
 def _came(space: Space) -> dict[int, tuple[int, Way]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.insight.space import COMPLETE, HELD, Space, Way
 from materia_nb.loadout.graph import Graph
 
@@ -54,15 +54,12 @@ def knots(following: Sequence[Iterable[int]]) -> list[list[int]]:
                     parent = todo[-1][0]
                     lowest[parent] = min(lowest[parent], lowest[at])
                 if lowest[at] == number[at]:
-                    place = stack.index(at, -1) if stack[-1] == at else _last(stack, at)
-                    found.append(stack[place:])
-                    del stack[place:]
-                    open_.difference_update(found[-1])
+                    knot: list[int] = []
+                    while at in open_:
+                        knot.append(stack.pop())
+                        open_.remove(knot[-1])
+                    found.append(knot[::-1])
     return found
-
-
-def _last(stack: Sequence[int], value: int) -> int:
-    return next(place for place in range(len(stack) - 1, -1, -1) if stack[place] == value)
 
 
 def solve(rows: Sequence[Mapping[int, float]], given: Sequence[float]) -> list[float]:
@@ -324,9 +321,5 @@ def check_names(graph: Graph, *given: PerSocket | None) -> None:
     known = {*graph.sockets, *(one.materia.id for one in graph.sockets.values()), "*"}
     for each in given:
         for name in each if isinstance(each, Mapping) else ():
-            if name not in known:
-                raise MateriaError(
-                    f"The loadout {graph.name} has no socket or materia {name!r}.",
-                    hint=did_you_mean(name, known),
-                    kind="unknown_socket",
-                )
+            what = f"The loadout {graph.name} has no socket or materia {name!r}."
+            needs_one_of(name, known, what, "unknown_socket")

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, StepRecord
 from materia_nb.engine.state import Usage
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.handoff.capabilities import Concludes, Reported, SuggestionKind, Suggests
 from materia_nb.insight import sides
 from materia_nb.jsonvalue import JSON, MISSING, get_path, same, split_path
@@ -95,12 +96,7 @@ def ask(steps: Iterable[StepRecord], expression: str) -> list[Found]:
 
 def _count(value: JSON) -> int:
     """How many values a value holds, counted no further than needed."""
-    count = 0
-    for _ in _values(value):
-        count += 1
-        if count > MOST_VALUES:
-            break
-    return count
+    return sum(1 for _ in islice(_values(value), MOST_VALUES + 1))
 
 
 def _values(root: JSON) -> Iterator[JSON]:
@@ -167,24 +163,17 @@ def blame(session: Session, path: str) -> list[Blamed]:
     segments = split_path(path)
     if segments[:1] == ["state"] and (len(segments) > 1 or "state" not in session.state.data):
         segments = segments[1:]
-    found = [_start(get_path(dict(session.start.data), segments))]
+    begun = get_path(dict(session.start.data), segments)
+    found = [Blamed(0, None, None, "start", None, MISSING, begun)]
     for made, before, after in _changes(session):
         was, now = get_path(dict(before), segments), get_path(dict(after), segments)
-        if _alike(was, now):
+        if same(was, now):
             continue
         if isinstance(made, Edit):
             found.append(Blamed(made.step, None, None, "edit", None, was, now))
         else:
             found.append(_by_step(made, segments, was, now))
     return [one for one in reversed(found) if one.rule != "start" or one.after is not MISSING]
-
-
-def _start(value: JSON) -> Blamed:
-    return Blamed(0, None, None, "start", None, MISSING, value)
-
-
-def _alike(a: JSON, b: JSON) -> bool:
-    return a is b if a is MISSING or b is MISSING else same(a, b)
 
 
 def _changes(session: Session) -> Iterator[tuple[StepRecord | Edit, Data, Data]]:
@@ -225,7 +214,7 @@ def _rule(step: StepRecord, segments: Sequence[str], now: JSON) -> tuple[Rule, s
             return "R11", None  # a part of it was assigned
     value = step.reading.value if step.reading else None
     for rule_source, inside in (("$.state", ["state", *segments]), ("$", segments)):
-        if segments and get_path(value, inside) is not MISSING and _alike(get_path(value, inside), now):
+        if segments and get_path(value, inside) is not MISSING and same(get_path(value, inside), now):
             return "R10", _at(rule_source, segments)
     if segments[:1] == ["context"] and get_path(value, ["context"]) is not MISSING:
         return "R10", "$.context"  # what it says is added to what was there
@@ -266,18 +255,24 @@ class Spent(NamedTuple):
     ms: int = 0
     left: Usage = Usage()
 
-    def with_step(self, step: StepRecord, *, left: bool) -> Spent:
-        """Return it with another step counted."""
-        used = sides.used(step)
-        return self._replace(
-            visits=self.visits + 1,
-            turns=self.turns
-            + sum(turn.prompt is not None and turn.mode != "correction" for turn in step.turns),
-            calls=self.calls + len(step.calls),
-            usage=self.usage.plus(used),
-            ms=self.ms + max(0, sides.took(step) or 0),
-            left=self.left.plus(used) if left else self.left,
+    def plus(self, other: Spent) -> Spent:
+        """Add what went into something else."""
+        return Spent(
+            self.of,
+            self.visits + other.visits,
+            self.turns + other.turns,
+            self.calls + other.calls,
+            self.usage.plus(other.usage),
+            self.ms + other.ms,
+            self.left.plus(other.left),
         )
+
+
+def _spent_in(step: StepRecord, *, left: bool) -> Spent:
+    """What went into one step; ``left`` is whether going back left it behind."""
+    used, took = sides.used(step), max(0, sides.took(step) or 0)
+    turns = sum(turn.prompt is not None and turn.mode != "correction" for turn in step.turns)
+    return Spent((), 1, turns, len(step.calls), used, took, used if left else Usage())
 
 
 def spent(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) -> list[Spent]:
@@ -287,25 +282,18 @@ def spent(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) -> li
         MateriaError: one of ``by`` is none of :data:`GROUPS` (``unknown_group``).
     """
     for name in by:
-        if name not in GROUPS:
-            raise MateriaError(
-                f"Nothing is added up by {name!r}.", hint=did_you_mean(name, GROUPS), kind="unknown_group"
-            )
+        needs_one_of(name, GROUPS, f"Nothing is added up by {name!r}.", "unknown_group")
     found: dict[tuple[str, ...], Spent] = {}
-    for step, left in _steps(session):
+    left_behind = ((step, True) for line in session.abandoned for step in line)
+    for step, left in chain(((step, False) for step in session.steps), left_behind):
         named = {
             "socket": step.socket,
             "materia": rules.sockets[step.socket].socket.materia.id,
             "item": f"{step.item_key} {step.item_label or ''}".strip() if step.item_key else "",
         }
         of = tuple(named[name] for name in by)
-        found[of] = found.get(of, Spent(of)).with_step(step, left=left)
+        found[of] = found.get(of, Spent(of)).plus(_spent_in(step, left=left))
     return list(found.values())
-
-
-def _steps(session: Session) -> Iterator[tuple[StepRecord, bool]]:
-    yield from ((step, False) for step in session.steps)
-    yield from ((step, True) for line in session.abandoned for step in line)
 
 
 SECTION: Final = "memory"

@@ -156,27 +156,20 @@ def rehearse(
     )
 
 
-class Ready(NamedTuple):
-    """A loadout made ready to be rehearsed."""
-
-    rules: Rules
-    answers: Answers
-
-
 @lru_cache(maxsize=8)
-def ready(graph: bytes, items: int) -> Ready:
+def ready(graph: bytes, items: int) -> tuple[Rules, Answers]:
     """Make a pickled loadout ready; a worker does it once for all batches of a rehearsal."""
     rules = Rules(pickle.loads(graph))  # noqa: S301 - our own, from the rehearsal that sent it
-    return Ready(rules, Answers(rules, (items,)))
+    return rules, Answers(rules, (items,))
 
 
 def run_job(job: Job) -> Batch:
     """Do the casts of a job, each with a seed of its own."""
-    here = ready(job.graph, job.items)
+    rules, answers = ready(job.graph, job.items)
     visits: Counter[str] = Counter()
     taken: Counter[Taken] = Counter()
     runs = [
-        _run(here, job.chances, Random(f"{job.seed}:{number}"), visits, taken)  # noqa: S311 - chances, no secrets
+        _run(rules, answers, job.chances, Random(f"{job.seed}:{number}"), visits, taken)  # noqa: S311 - chances, no secrets
         for number in range(job.start, job.end)
     ]
     ends, turns, retries = zip(*runs, strict=True)
@@ -184,10 +177,14 @@ def run_job(job: Job) -> Batch:
 
 
 def _run(
-    ready: Ready, chances: Mapping[str, float], rng: Random, visits: Counter[str], all_taken: Counter[Taken]
+    rules: Rules,
+    answers: Answers,
+    chances: Mapping[str, float],
+    rng: Random,
+    visits: Counter[str],
+    all_taken: Counter[Taken],
 ) -> tuple[str, int, int]:
     """Do one cast, and count what it visits and takes; returns its end, turns and retries."""
-    rules, answers = ready
     state, passed = arrive(rules, entering.begin(rules, SAMPLE))
     taken: Counter[Taken] = Counter(passed)
     turns = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
@@ -34,6 +35,15 @@ class Needed(NamedTuple):
     why: str
 
 
+def ends_of(session: Session, needs: Needed | None) -> str:
+    """Say how a run of recorded answers ended: a status, the kind of a failure, or ``needs``."""
+    if needs is not None:
+        return "needs"
+    failure = session.state.failure
+    return failure.kind if failure else session.state.status
+
+
+@dataclass(eq=False, repr=False)
 class Replay:
     """A cast as it would have gone in another loadout, as far as its recorded answers reach.
 
@@ -45,17 +55,11 @@ class Replay:
         events: what the replay would have written to a journal, behind how it began.
     """
 
-    def __init__(
-        self,
-        original: Side,
-        replayed: Side,
-        needs: Needed | None,
-        left_out: Sequence[str] = (),
-        events: Sequence[Event] = (),
-    ) -> None:
-        """Hold what :func:`replay` found."""
-        self.original, self.replayed, self.needs = original, replayed, needs
-        self.left_out, self.events = tuple(left_out), tuple(events)
+    original: Side
+    replayed: Side
+    needs: Needed | None
+    left_out: Sequence[str] = ()
+    events: Sequence[Event] = ()
 
     def __bool__(self) -> bool:
         return self.first is not None
@@ -85,10 +89,7 @@ class Replay:
     @property
     def ends(self) -> str:
         """How it ends: ``complete``, or the kind of a failure; ``needs`` when an answer is lacking."""
-        if self.needs is not None:
-            return "needs"
-        state = self.replayed.session.state
-        return state.failure.kind if state.failure else state.status
+        return ends_of(self.replayed.session, self.needs)
 
     @cached_property
     def asked_otherwise(self) -> tuple[int, ...]:
@@ -128,8 +129,8 @@ def replay(original: Side, rules: Rules) -> Replay:
     if before.state.budget != rules.graph.budget == original.rules.graph.budget:
         run.do(decide.set_budget, before.state.budget.max_tokens)
     needs = run.all(recorded(before.steps))
-    left = [f"A person's edit after step {edit.step} is left out." for edit in edits]
-    return Replay(original, Side(original.name, rules, run.session), needs, left, run.events)
+    left = tuple(f"A person's edit after step {edit.step} is left out." for edit in edits)
+    return Replay(original, Side(original.name, rules, run.session), needs, left, tuple(run.events))
 
 
 def recorded(steps: Sequence[StepRecord]) -> Answers:
@@ -243,13 +244,7 @@ def answer_key(step: StepRecord) -> AnswerKey:
 
 
 def _by_key(steps: Sequence[StepRecord]) -> Mapping[tuple[AnswerKey, int], StepRecord]:
-    seen: Counter[AnswerKey] = Counter()
-    found = {}
-    for step in steps:
-        key = answer_key(step)
-        seen[key] += 1
-        found[key, seen[key]] = step
-    return found
+    return dict(zip(sides.counted_keys(map(answer_key, steps)), steps, strict=True))
 
 
 def _sources(original: Side, replayed: Side) -> list[StepRecord | None]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal, NamedTuple, TypeAlias
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from functools import reduce
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from materia_nb.engine.choosing import Look
-from materia_nb.engine.routing import Decision
+from materia_nb.engine.routing import Decision, short
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord
 from materia_nb.engine.state import Usage
@@ -16,6 +18,9 @@ from materia_nb.loadout.graph import Graph
 
 Aspect: TypeAlias = Literal["socket", "given", "answer", "route", "state"]
 """In what two steps can differ: where they are, what a person changed before, what was said, where it went, what it left."""
+
+
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 class Side(NamedTuple):
@@ -44,10 +49,8 @@ def went(step: StepRecord) -> str | None:
 
 def used(step: StepRecord) -> Usage:
     """Add up what a step cost, the turns that gave no answer among it."""
-    total = Usage()
-    for one in (*step.spent, *(u for turn in step.turns for u in (*turn.spent, turn.usage) if u)):
-        total = total.plus(one)
-    return total
+    of_turns = (one for turn in step.turns for one in (*turn.spent, turn.usage) if one)
+    return reduce(Usage.plus, (*step.spent, *of_turns), Usage())
 
 
 def took(step: StepRecord) -> int | None:
@@ -74,9 +77,7 @@ def without_id(text: str, name: str) -> str:
 
 def alike(a: JSON, b: JSON, names: tuple[str, str] = ("", "")) -> bool:
     """Whether two values are the same, but for the ids of their casts."""
-    if (a is MISSING) is not (b is MISSING):
-        return False
-    if a is MISSING or same(a, b):
+    if same(a, b):
         return True
     if isinstance(a, str) and isinstance(b, str):
         return without_id(a, names[0]) == without_id(b, names[1])
@@ -85,11 +86,24 @@ def alike(a: JSON, b: JSON, names: tuple[str, str] = ("", "")) -> bool:
     return without_id(compact(a), names[0]) == without_id(compact(b), names[1])
 
 
+def counted_keys(keys: Iterable[_Key]) -> Iterator[tuple[_Key, int]]:
+    """Give each key with how many times it has come so far."""
+    seen: Counter[_Key] = Counter()
+    for key in keys:
+        seen[key] += 1
+        yield key, seen[key]
+
+
+def told_changes(a: JSON, b: JSON, names: tuple[str, str] = ("", "")) -> list[Change]:
+    """Return where two values differ, but for the ids of their casts."""
+    return [one for one in changes(a, b) if not alike(one.a, one.b, names)]
+
+
 def state_changes(
     a: Mapping[str, JSON], b: Mapping[str, JSON], names: tuple[str, str] = ("", "")
 ) -> list[Change]:
     """Return where two states differ, but for the ids of their casts."""
-    return [one for one in changes(dict(a), dict(b)) if not alike(one.a, one.b, names)]
+    return told_changes(dict(a), dict(b), names)
 
 
 def differs(a: StepRecord, b: StepRecord, names: tuple[str, str] = ("", "")) -> tuple[Aspect, ...]:
@@ -97,22 +111,14 @@ def differs(a: StepRecord, b: StepRecord, names: tuple[str, str] = ("", "")) -> 
 
     What was asked, how long it took and what it cost are no part of it.
     """
-    found: list[Aspect] = []
-    if _place(a) != _place(b):
-        found.append("socket")
-    if not alike(dict(a.before.data), dict(b.before.data), names):
-        found.append("given")
-    if not _same_answers(a, b, names):
-        found.append("answer")
-    if _way(a) != _way(b):
-        found.append("route")
-    if not alike(dict(a.after.data), dict(b.after.data), names):
-        found.append("state")
-    return tuple(found)
-
-
-def _place(step: StepRecord) -> tuple[str, str | None]:
-    return step.socket, step.item_key
+    differ: dict[Aspect, bool] = {
+        "socket": (a.socket, a.item_key) != (b.socket, b.item_key),
+        "given": not alike(dict(a.before.data), dict(b.before.data), names),
+        "answer": not _same_answers(a, b, names),
+        "route": _way(a) != _way(b),
+        "state": not alike(dict(a.after.data), dict(b.after.data), names),
+    }
+    return tuple(aspect for aspect, differs in differ.items() if differs)
 
 
 def _same_answers(a: StepRecord, b: StepRecord, names: tuple[str, str]) -> bool:
@@ -221,7 +227,7 @@ def _end(side: Side) -> tuple[str, str | None]:
 def _stands(side: Side) -> str:
     state = side.session.state
     if state.failure is not None:
-        return f"is {state.status} ({state.failure.kind}: {_cut(state.failure.message)})"
+        return f"is {state.status} ({state.failure.kind}: {short(state.failure.message, _SHOWN)})"
     return f"is {state.status}"
 
 
@@ -238,7 +244,7 @@ def _answers(one: StepRecord, other: StepRecord, names: tuple[str, str]) -> str:
         who = "neither" if a is b else "only B" if a is None else "only A"
         text = f"{where} has answered in {who}."
     elif isinstance(a, dict | list) and isinstance(b, dict | list):
-        found = [change for change in changes(a, b) if not alike(change.a, change.b, names)]
+        found = told_changes(a, b, names)
         text = f"{where} answered otherwise: {_places(found, '$')}." if found else _turns(one, other)
     elif alike(a, b, names):
         text = _turns(one, other)
@@ -268,7 +274,7 @@ def _way_words(name: str, decision: Decision | None) -> str:
     if decision is None:
         return f"{name} waits for the answer."
     if decision.failure is not None:
-        return f"{name} stopped ({decision.failure.kind}: {_cut(decision.failure.message)})."
+        return f"{name} stopped ({decision.failure.kind}: {short(decision.failure.message, _SHOWN)})."
     look = decision.chosen
     if look is None:
         return f"{name} went to {decision.target} ({decision.by})."
@@ -294,8 +300,3 @@ def _loadouts(graphs: tuple[Graph, Graph] | None, one: StepRecord, other: StepRe
 def _both(a: JSON, b: JSON) -> str:
     left, right = shown(a, b, _SHOWN)
     return f"{left} in A, {right} in B"
-
-
-def _cut(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"

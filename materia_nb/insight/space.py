@@ -7,7 +7,7 @@ each list has been walked, and what is left of the bounds. What was said, counte
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
@@ -20,6 +20,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.answers import Answer, Answers, quiet
 from materia_nb.loadout.graph import END, Graph
+from materia_nb.loadout.lint_ways import rounds_in
 
 MOST_STATES: Final = 50_000
 """How many states are looked at before a search stops early."""
@@ -208,10 +209,10 @@ class Key:
     """Tells the states of one loadout apart by what decides where a cast goes."""
 
     def __init__(self, rules: Rules, items: Sequence[int]) -> None:
-        self._fields = _fields_read(rules.graph)
+        sources = _sources(rules.graph)
+        self._fields = _fields_read(sources)
         self._counted = _counted(rules)
         self._longest = (max(items, default=0) + 1) ** 2
-        sources = [source for one in _sources(rules.graph) for source in one]
         self._last_json = any(source.startswith(("lastJson", "$")) for source in sources)
 
     def of(self, state: CastState) -> object:
@@ -240,7 +241,7 @@ def _records(state: CastState) -> Iterator[object]:
         yield item, tuple(sorted(record.used.items())), path, record.cycles
 
 
-def _sources(graph: Graph) -> tuple[list[str], list[str]]:
+def _sources(graph: Graph) -> list[str]:
     """What lists are read from, and what assignments read them from in turn."""
     sockets = graph.sockets.values()
     lists = [one.iterator.items for one in sockets if one.iterator is not None]
@@ -255,17 +256,16 @@ def _sources(graph: Graph) -> tuple[list[str], list[str]]:
             if source not in assigned and not source.startswith("$") and roots & set(target[:1])
         ]
         if not more:
-            return lists, assigned
+            return lists + assigned
         assigned += more
         roots |= {path[0] for text in more if (path := state_path(text))}
 
 
-def _fields_read(graph: Graph) -> tuple[str, ...]:
+def _fields_read(sources: Sequence[str]) -> tuple[str, ...]:
     """The fields of the state that a list may come from; empty for all of them."""
-    lists, assigned = _sources(graph)
-    if "state" in (*lists, *assigned):
+    if "state" in sources:
         return ()
-    return tuple(sorted({path[0] for text in (*lists, *assigned) if (path := state_path(text))})) or ("",)
+    return tuple(sorted({path[0] for text in sources if (path := state_path(text))})) or ("",)
 
 
 def _counted(rules: Rules) -> frozenset[tuple[str, int]]:
@@ -281,14 +281,7 @@ def _counted(rules: Rules) -> frozenset[tuple[str, int]]:
     for source, target, _ in links:
         if target != END:
             following[source].add(target)
-    reached = {id_: _reached(following, id_) for id_ in following}
-    return frozenset(link for source, target, link in links if source in reached.get(target, ()))
-
-
-def _reached(following: Mapping[str, set[str]], start: str) -> set[str]:
-    found, todo = {start}, [start]
-    while todo:
-        new = following[todo.pop()] - found
-        found |= new
-        todo += new
-    return found
+    rounds = rounds_in(following)
+    return frozenset(
+        link for source, target, link in links if source in rounds and rounds[source] == rounds.get(target)
+    )

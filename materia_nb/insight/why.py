@@ -78,7 +78,7 @@ def explain(
         if not one.found
     ]
     if decision.advance is not None:
-        lines.append(_advance(decision))
+        lines.append(_advance(decision.advance, decision))
     if decision.by in ("failure", "budget") and after.failure is None and after.status == "waiting":
         lines.append(f"{decision.socket} was cut short and is asked again.")
     else:
@@ -113,10 +113,7 @@ def _passed(one: Passed) -> str:
     return f"{what} was passed over: {lacks}; {way}."
 
 
-def _advance(decision: Decision) -> str:
-    fact = decision.advance
-    if fact is None:
-        return ""
+def _advance(fact: AdvanceFact, decision: Decision) -> str:
     name = "The derived advance" if fact.derived else "advance"
     if not fact.moved:
         return f"{name} did not move: it needs {fact.when}, and {_said(decision)}."
@@ -296,7 +293,7 @@ def judge(
     came, onward = _came(rules, decision, after)
     lines = [_verdict(guess, came), *explain(rules, title, decision, after, entry).lines]
     if onward is not None and onward.failure is not None:
-        lines.append(f"The cast stopped ({onward.failure.kind}): {onward.failure.message}")
+        lines += _stopped(onward.failure)[:1]
     if onward is not None and onward.passed_over:
         names = ", ".join(onward.passed_over)
         lines.append(f"{names} has no item left, so it is passed over; the loop is left towards {came}.")

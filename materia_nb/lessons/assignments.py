@@ -7,15 +7,15 @@ tests that hold them. Stored outputs and solutions are left out here, since they
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.cast.gallery import code_cell, markdown_cell, notebook
+from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.jsonvalue import JSON
 from materia_nb.lessons.checks import sealed
 from materia_nb.lessons.variants import TOPICS
@@ -85,10 +85,7 @@ def release(folder: Path, lessons: Sequence[str] = ()) -> list[Path]:
     """
     known = lesson_names()
     for name in lessons:
-        if name not in known:
-            raise MateriaError(
-                f"There is no lesson {name!r}.", hint=did_you_mean(name, known), kind="unknown_lesson"
-            )
+        needs_one_of(name, known, f"There is no lesson {name!r}.", "unknown_lesson")
     wanted = list(dict.fromkeys(lessons)) or list(known)
     targets = {name: folder / "source" / name / f"{name}.ipynb" for name in wanted}
     for name, path in targets.items():
@@ -113,9 +110,9 @@ def release(folder: Path, lessons: Sequence[str] = ()) -> list[Path]:
 def assignment(name: str) -> dict[str, Any]:
     """Return the teacher's notebook of an assignment: cells tagged for nbgrader, with the right answers in them."""
     if name == EXERCISES:
-        return _book(_exercise_cells())
+        return notebook(_exercise_cells())
     book = _read(lessons_folder() / f"{name}.ipynb")
-    return _book(_lesson_cells(name, book), book["metadata"])
+    return notebook(_lesson_cells(name, book), book["metadata"])
 
 
 def _lesson_cells(name: str, book: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -124,13 +121,13 @@ def _lesson_cells(name: str, book: dict[str, Any]) -> Iterator[dict[str, Any]]:
         source = _source(cell)
         if cell["cell_type"] == "markdown":
             if not source.startswith("## Solutions"):
-                yield _words(f"{source}\n\n{_NOTE}" if place == 0 else source)
+                yield markdown_cell(f"{source}\n\n{_NOTE}" if place == 0 else source)
         elif "parameters" in _tags(cell):
             yield _tagged(_answers(source, asked), "answers", solution=True)
             for one in asked:
                 yield _tagged(_test(name, one), f"test-{one.name}", points=1)
         elif "raises-exception" not in _tags(cell):  # the check cell, which computes the answers
-            yield _code(source)
+            yield code_cell(source)
 
 
 def _answers(source: str, asked: Sequence[Question]) -> str:
@@ -146,24 +143,20 @@ def _answers(source: str, asked: Sequence[Question]) -> str:
 
 
 def _test(lesson: str, one: Question) -> str:
-    call = f'mark("{lesson}", "{one.name}", {one.name}, {one.answer!r})'
-    return "\n".join(
-        [
-            f"# {one.name} is marked here: one point.",
-            "### BEGIN HIDDEN TESTS",
-            "from materia_nb.lessons.checks import mark",
-            "",
-            call,
-            "### END HIDDEN TESTS",
-        ]
-    )
+    return f"""\
+# {one.name} is marked here: one point.
+### BEGIN HIDDEN TESTS
+from materia_nb.lessons.checks import mark
+
+mark("{lesson}", "{one.name}", {one.name}, {one.answer!r})
+### END HIDDEN TESTS"""
 
 
 # -- the exercises -----------------------------------------------------------------------
 
 
 def _exercise_cells() -> Iterator[dict[str, Any]]:
-    yield _words(
+    yield markdown_cell(
         "# Exercises\n\nEach has a loadout and what will be said in its cast, drawn from your name: your neighbour has "
         "others. Work them out on paper; nothing has to be run but these cells."
     )
@@ -172,10 +165,10 @@ def _exercise_cells() -> Iterator[dict[str, Any]]:
         "learner",
         solution=True,
     )
-    yield _code("from materia_nb.lessons import exercise\n\ndrawn = {}")
+    yield code_cell("from materia_nb.lessons import exercise\n\ndrawn = {}")
     for topic, kind in TOPICS.items():
-        yield _words(f"## {kind.about}")
-        yield _code(f'drawn["{topic}"] = exercise("{topic}", str(learner))\ndrawn["{topic}"]')
+        yield markdown_cell(f"## {kind.about}")
+        yield code_cell(f'drawn["{topic}"] = exercise("{topic}", str(learner))\ndrawn["{topic}"]')
         names = {one: f"{topic}_{one}" for one in kind.asks}
         stubs = [f"{names[one]} = ...  # {words}" for one, (words, _) in kind.asks.items()]
         right = [f'{names[one]} = drawn["{topic}"].answers()["{one}"]' for one in kind.asks]
@@ -215,14 +208,6 @@ def _tags(cell: dict[str, Any]) -> Sequence[str]:
     return tags
 
 
-def _words(source: str) -> dict[str, Any]:
-    return {"cell_type": "markdown", "metadata": {}, "source": source}
-
-
-def _code(source: str) -> dict[str, Any]:
-    return {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": source}
-
-
 def _tagged(
     source: str, grade_id: str, *, points: int | None = None, solution: bool = False
 ) -> dict[str, Any]:
@@ -237,18 +222,7 @@ def _tagged(
     }
     if points is not None:
         tag["points"] = points
-    return {**_code(source), "metadata": {"nbgrader": tag}}
-
-
-def _book(cells: Iterable[dict[str, Any]], metadata: dict[str, Any] | None = None) -> dict[str, Any]:
-    kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
-    numbered = [{"id": f"cell-{number:02}", **cell} for number, cell in enumerate(cells, start=1)]
-    return {
-        "cells": numbered,
-        "metadata": copy.deepcopy(metadata or kernel),
-        "nbformat": 4,
-        "nbformat_minor": 5,
-    }
+    return {**code_cell(source), "metadata": {"nbgrader": tag}}
 
 
 def _copy_recordings(folder: Path, source: str) -> None:

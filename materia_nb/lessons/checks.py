@@ -184,19 +184,15 @@ def merge(paths: Sequence[Path]) -> list[Score]:
     Raises:
         MateriaError: there is no file (``not_found``), or one cannot be read.
     """
-    found: list[Guess] = []
-    seen = False
-    for path, who in _files(paths):
-        seen = True
-        found += read_guesses(path, who)
-    if not seen:
+    files = list(_files(paths))
+    if not files:
         raise MateriaError(
             "There is no file of guesses.",
             where=", ".join(map(str, paths)),
             hint=f"name folders that hold {NAME}, or *.jsonl files",
             kind="not_found",
         )
-    return scores(found)
+    return scores(one for path, who in files for one in read_guesses(path, who))
 
 
 def _files(paths: Sequence[Path]) -> Iterable[tuple[Path, str]]:
@@ -328,37 +324,31 @@ def mark(lesson: str, name: str, answer: object, truth: JSON) -> Text:
     Raises:
         MateriaError: as :func:`check`.
     """
-    return judged(lesson, "", MISREADINGS.get(lesson, {}), {name: (answer, truth)})
+    return check(lesson, **{name: (answer, truth)})
 
 
 def judged(
     lesson: str, seed: str, known: Mapping[str, Mapping[str, str]], questions: Mapping[str, Asked]
 ) -> Text:
     """Do what :func:`check` does, with the explanations that are given; ``seed`` is kept with the answers."""
-    missing = {name for name, (answer, *_) in questions.items() if _is_missing(answer)}
-    right = {
-        name
-        for name, (answer, truth, *_) in questions.items()
-        if name not in missing and _same(answer, truth)
-    }
+    right = missing = 0
     lines = []
     for name, asked in questions.items():
-        if name not in missing:
-            keep(lesson, name, asked[0], right=name in right, seed=seed)
-        if name in right:
-            lines.append(f"\u2713 {name} is right")
-        elif name in missing:
-            lines.append(f"\u25cb {name}: not answered yet; write {name} = and {_kind(asked[1])}")
-        else:
-            lines += _told_wrong(name, asked, known.get(name, {}))
-    if len(right) == len(questions):
+        answer, truth = asked[0], asked[1]
+        if answer is None or isinstance(answer, EllipsisType | Sealed):
+            missing += 1
+            lines.append(f"\u25cb {name}: not answered yet; write {name} = and {_kind(truth)}")
+            continue
+        same = type(answer) is type(truth) and _folded(answer) == _folded(truth)
+        keep(lesson, name, answer, right=same, seed=seed)
+        right += same
+        lines += [f"\u2713 {name} is right"] if same else _told_wrong(name, asked, known.get(name, {}))
+    if right == len(questions):
         return Text("\n".join(lines))
-    wrong = len(questions) - len(right) - len(missing)
-    counts = [
-        f"{count} {word}" for count, word in ((wrong, "wrong"), (len(missing), "not answered yet")) if count
-    ]
+    wrong = len(questions) - right - missing
+    counts = [f"{count} {word}" for count, word in ((wrong, "wrong"), (missing, "not answered yet")) if count]
     raise MateriaError(
-        "\n".join([f"{len(right)} of {len(questions)} right, {', '.join(counts)}.", *lines]),
+        "\n".join([f"{right} of {len(questions)} right, {', '.join(counts)}.", *lines]),
         hint="put your answers into the cell above, run it, and check again",
         kind="wrong_answer" if wrong else "no_answer",
     )
@@ -368,7 +358,7 @@ def _told_wrong(name: str, asked: Asked, explained: Mapping[str, str]) -> list[s
     answer, truth = asked[0], asked[1]
     because = [_what_is_wrong(answer, truth)]
     if type(answer) is type(truth):
-        because.append(explained.get(_key(answer)) or explained.get(ANY, ""))
+        because.append(explained.get(str(_folded(answer))) or explained.get(ANY, ""))
     lines = [f"\u2717 {name}: {shorten(repr(answer), 80)} is not right."]
     lines += [f"    {words}" for words in because if words]
     if len(asked) == 3:
@@ -390,27 +380,14 @@ def _what_is_wrong(given: object, truth: JSON) -> str:
     return ""
 
 
-def _is_missing(answer: object) -> bool:
-    return answer is None or isinstance(answer, EllipsisType | Sealed)
-
-
-def _same(answer: object, truth: JSON) -> bool:
-    return type(answer) is type(truth) and _folded(answer) == _folded(truth)
-
-
 def _kind(truth: JSON) -> str:
     if isinstance(truth, list) and all(isinstance(one, bool) for one in truth):
         return "a list, such as [True, False]"
     return next((words for kind, words in _KINDS if isinstance(truth, kind)), "a value")
 
 
-def _key(answer: object) -> str:
-    """An answer as the table of misreadings spells it."""
-    return str(_folded(answer))
-
-
 def _folded(value: object) -> object:
-    """A value as it is compared: upper and lower case do not count, nor do spaces around a word."""
+    """A value as it is compared, and as the table of misreadings spells it: upper and lower case do not count, nor do spaces around a word."""
     if isinstance(value, str):
         return value.strip().casefold()
     return [_folded(one) for one in value] if isinstance(value, list) else value

@@ -12,13 +12,12 @@ import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from materia_nb.cast.gallery import Card, Diagnosis, gallery
 from materia_nb.cast.views.status import marks_of
-from materia_nb.cast.workbench import Workbench
 from materia_nb.display.bundle import Shown, Text, bundle
-from materia_nb.display.escape import Html, html_join, html_lines, html_panel, html_text, plain
+from materia_nb.display.escape import html_lines, html_panel, plain
 from materia_nb.display.graph_parts import Marks
 from materia_nb.engine.entering import enter
 from materia_nb.engine.items import list_at
@@ -28,6 +27,7 @@ from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.why import Prediction, guesses, judge, known_guess, upcoming
 from materia_nb.jsonvalue import JSON
 from materia_nb.lessons.checks import Sealed, judged, keep, worth
+from materia_nb.lessons.variants import cast_once
 from materia_nb.loadout import check_config, read_text
 from materia_nb.loadout.graph import END
 
@@ -36,85 +36,65 @@ if TYPE_CHECKING:
     from materia_nb.engine.routing import Decision
 
 
-class PredictionView(Shown):
+class _Told(Shown):
+    """Lines under a title, the same in text and in HTML."""
+
+    def __init__(self, title: str, lines: list[str]) -> None:
+        self.title, self.lines = title, lines
+
+    def __repr__(self) -> str:
+        return plain("\n".join([self.title, *(f"  {line}" for line in self.lines)]))
+
+    def _show(self) -> dict[str, Any]:
+        return bundle(repr(self), html=html_panel(self.title, html_lines(self.lines)))
+
+
+class PredictionView(_Told):
     """Whether a guess was right and why; ``right``, ``guess`` and ``came`` are the values to work with.
 
     Attributes:
         told: whether the answer is out. While it is not, what is shown says only why it is not what was guessed.
+        lines: what is said, the first line marked as right or wrong.
     """
 
     def __init__(self, prediction: Prediction, *, told: bool = True, sure: bool | None = None) -> None:
-        self.prediction = prediction
+        self.prediction, self.told = prediction, told
         self.right, self.guess, self.came = prediction.right, prediction.guess, prediction.came
-        self.told, self._sure = told, sure
-
-    @property
-    def lines(self) -> list[str]:
-        """What is said, the first line marked as right or wrong."""
+        first, *lines = prediction.lines if told else prediction.first
+        if not told:
+            lines.append("Guess once more: it counts half.")
+        elif sure is not None and sure != self.right:
+            unsure = "A lucky guess: read why."
+            lines.append("You were sure of it, so this is what to remember." if sure else unsure)
         mark = "\u2713" if self.right else "\u2717"
-        first, *rest = self.prediction.lines if self.told else self.prediction.first
-        marked = [f"{mark} {first}", *rest]
-        if not self.told:
-            return [*marked, "Guess once more: it counts half."]
-        if self._sure is not None and self._sure != self.right:
-            marked.append(
-                "You were sure of it, so this is what to remember."
-                if self._sure
-                else "A lucky guess: read why."
-            )
-        return marked
-
-    def __repr__(self) -> str:
-        return plain("\n".join([self.prediction.title, *(f"  {line}" for line in self.lines)]))
-
-    def _show(self) -> dict[str, Any]:
-        lines = html_join(Html(f"<div>{html_text(line)}</div>") for line in self.lines)
-        return bundle(repr(self), html=html_panel(self.prediction.title, lines))
+        super().__init__(prediction.title, [f"{mark} {first}", *lines])
 
 
-class RouteView(Shown):
+class RouteView(_Told):
     """How far a predicted route is right.
 
     Attributes:
         steps: the guesses that were judged, up to the first wrong one.
         left: how many guesses stand behind the end of the route.
         onward: the socket that runs after the last of them; empty where the route is at its end.
+        lines: what is said of each guess, of the last one all.
     """
 
     def __init__(self, steps: Sequence[PredictionView], left: int, onward: str) -> None:
         self.steps, self.left, self.onward = tuple(steps), left, onward
+        last = self.steps[-1]
+        lines = [f"{one.title}: {one.lines[0]}" for one in self.steps] + last.lines[1:]
+        if last.right and left:
+            more = counted(left, "guess", "guesses")
+            lines.append(f"\u2717 The route is at its end here: {more} too many.")
+        elif last.right:
+            lines.append(f"Right so far. {onward} runs next." if onward else "That is the whole route.")
+        super().__init__(f"{counted(sum(one.right for one in self.steps), 'step')} right", lines)
 
     @property
     def right(self) -> bool:
         """Whether every guess was right, and no one is left over."""
         return self.left == 0 and all(one.right for one in self.steps)
-
-    @property
-    def _said(self) -> list[str]:
-        *before, last = self.steps
-        said = [f"{one.prediction.title}: {one.lines[0]}" for one in before]
-        said += [f"{last.prediction.title}: {last.lines[0]}", *last.lines[1:]]
-        if not last.right:
-            return said
-        if self.left:
-            return [
-                *said,
-                f"\u2717 The route is at its end here: {counted(self.left, 'guess', 'guesses')} too many.",
-            ]
-        return [
-            *said,
-            f"Right so far. {self.onward} runs next." if self.onward else "That is the whole route.",
-        ]
-
-    @property
-    def _title(self) -> str:
-        return f"{counted(sum(one.right for one in self.steps), 'step')} right"
-
-    def __repr__(self) -> str:
-        return plain("\n".join([self._title, *(f"  {line}" for line in self._said)]))
-
-    def _show(self) -> dict[str, Any]:
-        return bundle(repr(self), html=html_panel(self._title, html_lines(self._said)))
 
 
 class Question:
@@ -415,21 +395,17 @@ class Patient(Shown):
         return told
 
 
-class _Course:
+class _Course(NamedTuple):
     """What came of a cast."""
 
-    def __init__(self, ends: str, said: str, visits: Mapping[str, int], remarks: list[str]) -> None:
-        self.ends, self.said, self.visits, self.remarks = ends, said, visits, remarks
+    ends: str
+    said: str
+    visits: Mapping[str, int]
+    remarks: list[str]
 
 
 def _cast(card: Card, document: dict[str, JSON]) -> _Course:
-    with (
-        tempfile.TemporaryDirectory(prefix="materia-clinic-") as folder,
-        closing(Workbench(folder, bundled=False)) as bench,
-    ):
-        bench.load(document)
-        cast = bench.cast(card.request, agents={"*": dict(card.answers)})
-        ends = str(cast.run())
+    with cast_once(document, card.request, card.answers) as (cast, ends):
         said = "" if cast.failure is None else cast.failure.message
         odd = [str(one) for one in cast.now.remarks if one.code != "empty-loop"]
         return _Course(ends, said, dict(cast.now.engine.visits), odd)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
 from typing import Any, Final, TypeAlias
 
+from materia_nb.cast import Cast
 from materia_nb.cast.views.status import steps_view
 from materia_nb.cast.workbench import Workbench
 from materia_nb.display.bundle import GraphPicture, Shown, Table, Text, picture
@@ -17,7 +18,7 @@ from materia_nb.display.escape import Html, html_join, html_lines, html_panel
 from materia_nb.display.graph_parts import Marks
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.jsonvalue import JSON
 from materia_nb.lessons.checks import Asked, judged
 from materia_nb.loadout import Graph, build_graph
@@ -85,12 +86,7 @@ class Exercise(Shown):
     """
 
     def __init__(self, topic: str, seed: str) -> None:
-        if topic not in TOPICS:
-            raise MateriaError(
-                f"There is no topic {str(topic)[:80]!r}.",
-                hint=did_you_mean(str(topic), TOPICS),
-                kind="unknown_topic",
-            )
+        needs_one_of(str(topic), TOPICS, f"There is no topic {str(topic)[:80]!r}.", "unknown_topic")
         self.topic, self.seed = topic, str(seed).strip()
         self._kind = TOPICS[topic]
         self.drawn, self.played = self._draw()
@@ -131,12 +127,9 @@ class Exercise(Shown):
             MateriaError: an answer is wrong (``wrong_answer``), missing (``no_answer``), or to no question
                 (``unknown_question``).
         """
-        if unknown := [name for name in answers if name not in self.questions]:
-            raise MateriaError(
-                f"{unknown[0]} is no question of this exercise.",
-                hint=did_you_mean(unknown[0], self.questions),
-                kind="unknown_question",
-            )
+        for name in answers:
+            what = f"{name} is no question of this exercise."
+            needs_one_of(name, self.questions, what, "unknown_question")
         asked: dict[str, Asked] = {
             name: (answers.get(name, ...), truth) for name, truth in self.answers().items()
         }
@@ -208,8 +201,19 @@ def _words(given: Sequence[bool]) -> str:
 # -- playing -----------------------------------------------------------------------------
 
 
+@contextmanager
+def cast_once(document: Document, request: str, answers: Mapping[str, Any]) -> Iterator[tuple[Cast, str]]:
+    """Run a cast in a folder that goes again; also give why it stopped."""
+    with (
+        tempfile.TemporaryDirectory(prefix="materia-lesson-") as folder,
+        closing(Workbench(folder, bundled=False)) as bench,
+    ):
+        bench.load(document)
+        cast = bench.cast(request, agents={"*": dict(answers)})
+        yield cast, str(cast.run())
+
+
 def _play(drawn: Drawn) -> Played:
-    """Cast a variant in a folder that goes again."""
     answers: dict[str, Any] = {
         who: [{"satisfied": one, "context": "As said."} for one in [*given, *[given[-1]] * 40]]
         for who, given in drawn.verdicts.items()
@@ -219,16 +223,10 @@ def _play(drawn: Drawn) -> Played:
     graph = build_graph(drawn.document)
     for socket in graph.sockets.values():
         answers.setdefault(socket.materia.id, ["Done."] * 60)
-    with (
-        tempfile.TemporaryDirectory(prefix="materia-exercise-") as folder,
-        closing(Workbench(folder, bundled=False)) as bench,
-    ):
-        bench.load(drawn.document)
-        cast = bench.cast("an exercise", agents={"*": answers})
-        ends = cast.run()
+    with cast_once(drawn.document, "an exercise", answers) as (cast, ends):
         return Played(
             tuple(socket for socket, *_ in cast.route),
-            str(ends),
+            ends,
             dict(cast.now.engine.visits),
             decision.target or END if (decision := cast.steps[-1].decision) is not None else END,
             steps_view(cast.now),
@@ -330,10 +328,7 @@ def _exits(chance: Random) -> Drawn:
 
 _VISITS: Final = ("how often is Socket-2 visited?", lambda played: played.visits.get("Socket-2", 0))
 _ENDS: Final = ("how does it end, 'complete' or 'failed'?", lambda played: played.ends)
-_WHERE: Final = (
-    "which socket is visited last?",
-    lambda played: played.route[-1],
-)
+_WHERE: Final = ("which socket is visited last?", lambda played: played.route[-1])
 
 TOPICS: Final[Mapping[str, Topic]] = {
     "edges": Topic(

@@ -7,12 +7,14 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from types import CodeType
 from typing import Final, NamedTuple
 
 from materia_nb.agents.notebook_agents import FunctionAgent
 from materia_nb.cast import Prepared
+from materia_nb.engine.routing import short
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 
@@ -55,8 +57,18 @@ class Place:
     key: str
 
 
-class Grid:
-    """All casts of a sweep.
+def places_of(
+    loadouts: Sequence[str],
+    requests: str | Sequence[str] | Mapping[str, str],
+    agents: object,
+    repeat: int,
+    allow: tuple[str, ...],
+    *,
+    known: Callable[[str], bool],
+    prepare: Callable[[str, Mapping[str, object] | None], Prepared],
+    folder: Path,
+) -> list[Place]:
+    """Return all casts of a sweep.
 
     Args:
         loadouts: their names.
@@ -65,44 +77,23 @@ class Grid:
         repeat: how often each is cast.
         allow: tools of agents that need not ask.
         known: whether a name is that of a socket or materia.
+        prepare: tells what the casts of a loadout with some agents are started from.
+        folder: where the casts are kept.
 
     Raises:
         MateriaError: it is no grid (``usage``).
     """
-
-    def __init__(
-        self,
-        loadouts: Sequence[str],
-        requests: str | Sequence[str] | Mapping[str, str],
-        agents: object,
-        repeat: int,
-        allow: tuple[str, ...],
-        known: Callable[[str], bool],
-    ) -> None:
-        if repeat < 1 or not loadouts:
-            raise MateriaError(
-                "A sweep needs loadouts, and casts of them.", hint="repeat from 1", kind="usage"
-            )
-        self._loadouts, self._repeat, self._allow = list(dict.fromkeys(loadouts)), repeat, allow
-        self._requests, self._settings = named_requests(requests), settings(agents, known)
-
-    def places(
-        self, prepare: Callable[[str, Mapping[str, object] | None], Prepared], folder: Path
-    ) -> list[Place]:
-        """Return the casts; ``prepare`` tells what those of a loadout with some agents are started from."""
-        found = []
-        for name in self._loadouts:
-            for setting in self._settings:
-                prepared = prepare(name, setting.agents)
-                for called, text in self._requests.items():
-                    for number in range(1, self._repeat + 1):
-                        key = key_of(
-                            prepared, setting.agents, [setting.label, called, text, list(self._allow), number]
-                        )
-                        plan = replace(prepared.plan, root=folder / "casts" / key)
-                        here = prepared._replace(plan=plan)
-                        found.append(Place(name, called, setting.label, number, text, here, self._allow, key))
-        return found
+    if repeat < 1 or not loadouts:
+        raise MateriaError("A sweep needs loadouts, and casts of them.", hint="repeat from 1", kind="usage")
+    asked, chosen = named_requests(requests), settings(agents, known)
+    found = []
+    for name, setting in product(dict.fromkeys(loadouts), chosen):
+        prepared = prepare(name, setting.agents)
+        for (called, text), number in product(asked.items(), range(1, repeat + 1)):
+            key = key_of(prepared, setting.agents, [setting.label, called, text, list(allow), number])
+            here = prepared._replace(plan=replace(prepared.plan, root=folder / "casts" / key))
+            found.append(Place(name, called, setting.label, number, text, here, allow, key))
+    return found
 
 
 def named_requests(given: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
@@ -124,8 +115,7 @@ def named_requests(given: str | Sequence[str] | Mapping[str, str]) -> dict[str, 
         return {str(name): text for name, text in given.items()}
     found: dict[str, str] = {}
     for text in texts:
-        line = " ".join(text.split())
-        name = line if len(line) <= _NAME_CHARS else f"{line[: _NAME_CHARS - 1]}…"
+        name = short(text, _NAME_CHARS)
         if found.get(name, text) != text:
             name = f"{name} ({len(found) + 1})"
         found[name] = text

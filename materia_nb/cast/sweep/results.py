@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -25,7 +25,7 @@ from materia_nb.display.escape import (
     shorten,
 )
 from materia_nb.display.text import table
-from materia_nb.errors import MateriaError, counted, did_you_mean
+from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of
 
 AXES: Final = ("loadout", "request", "agents", "repeat")
 NUMBERS: Final = ("complete", "steps", "turns", "tokens", "cost", "seconds")
@@ -79,9 +79,7 @@ class Row:
     @property
     def passed(self) -> bool:
         """Whether the cast came to its end and every check that says yes or no says yes."""
-        return self.complete and all(
-            one.value is not False and one.value is not None for one in self.checks.values()
-        )
+        return self.complete and all(map(_holds, self.checks.values()))
 
     def open(self) -> Cast:
         """Open the cast to look at it.
@@ -111,9 +109,6 @@ class Sweep(Shown, Sequence[Row]):
 
     def __getitem__(self, place: Any) -> Any:
         return self._rows[place]
-
-    def __iter__(self) -> Iterator[Row]:
-        return iter(self._rows)
 
     @property
     def failures(self) -> list[Row]:
@@ -173,10 +168,8 @@ class Sweep(Shown, Sequence[Row]):
         return bool(found) and all(isinstance(one, bool) or one is None for one in found)
 
     def _axis(self, name: str | None) -> str | None:
-        if name not in (None, *AXES):
-            raise MateriaError(
-                f"There is no axis {name!r}.", hint=did_you_mean(name or "", AXES), kind="usage"
-            )
+        if name is not None:
+            needs_one_of(name, AXES, f"There is no axis {name!r}.", "usage")
         return name
 
     def _value(self, name: str) -> Callable[[Row], float | None]:
@@ -202,18 +195,8 @@ class Sweep(Shown, Sequence[Row]):
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         costs = any(one.cost for one in self)
-        headers = (
-            "row",
-            "loadout",
-            "request",
-            "agents",
-            "#",
-            "ends",
-            *self.checks,
-            "turns",
-            "tokens",
-            *(["cost"] * costs),
-        )
+        axes = ("row", "loadout", "request", "agents", "#", "ends")
+        headers = (*axes, *self.checks, "turns", "tokens", *(["cost"] * costs))
         rows = [
             (
                 str(place),
@@ -313,7 +296,7 @@ class Matrix(Table):
 
 
 def _holds(verdict: Verdict) -> bool:
-    return verdict.value is True or (verdict.value is not None and not isinstance(verdict.value, bool))
+    return verdict.value is not False and verdict.value is not None
 
 
 def _mark(verdict: Verdict | None) -> str:

@@ -7,13 +7,15 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from materia_nb.cast import Cast, Prepared, open_cast, resume_cast, start_cast
+from materia_nb.cast import Cast, open_cast, resume_cast, start_cast
 from materia_nb.cast.sweep.grid import Place
 from materia_nb.cast.sweep.results import Row, Sweep
 from materia_nb.cast.sweep.verdicts import Check, Judge, Verdict, verdict_of
+from materia_nb.cast.views.status import draft_of
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
@@ -28,16 +30,12 @@ class CastJob(NamedTuple):
     """What a worker needs for one cast.
 
     Attributes:
-        prepared: what it is started from; the plan's ``root`` is a directory of this cast alone.
-        text: the request.
-        allow: tools that need not ask.
+        place: which.
         anew: whether an earlier cast that failed, is held, or waits for a person, is left behind.
         asked: when it was asked for, so that no executor takes two of them for one.
     """
 
-    prepared: Prepared
-    text: str
-    allow: tuple[str, ...]
+    place: Place
     anew: bool
     asked: int
 
@@ -85,7 +83,7 @@ def make(job: CastJob) -> Came:
 
 def _begun(job: CastJob) -> Cast:
     """Go on with what an earlier try has begun, since it may have been paid for; else begin."""
-    plan, table, pins = job.prepared
+    plan, table, pins = job.place.prepared
     for entry in list_casts(plan.root)[:1]:
         stuck = entry.status in ("failed", "held", "waiting")
         if entry.ours and entry.locked_by is None and not (job.anew and stuck):
@@ -94,12 +92,12 @@ def _begun(job: CastJob) -> Cast:
             if entry.status in ("ready", "waiting"):
                 return resume_cast(entry.path, table, utilities=plan.utilities, sync=plan.sync)
     plan.root.mkdir(parents=True, exist_ok=True)
-    cast = start_cast(plan, job.text, table)
+    cast = start_cast(plan, job.place.text, table)
     try:
         for name, chosen in pins.items():
             cast.pins.put(name, chosen)
-        if job.allow:
-            cast.approvals.allow(*job.allow)
+        if job.place.allow:
+            cast.approvals.allow(*job.place.allow)
     except BaseException:
         cast.close()
         shutil.rmtree(cast.run_dir, ignore_errors=True)
@@ -117,23 +115,19 @@ def _run(cast: Cast) -> None:
 
 
 def _has_draft(cast: Cast) -> bool:
-    visit = cast.now.waiting_at
-    return visit is not None and visit.mode == "draft" and visit.drafts > 0 and not cast.approvals.asking
+    return draft_of(cast.now) is not None and not cast.approvals.asking
 
 
 def came(cast: Cast) -> Came:
     """Say what came of a cast."""
-    state, steps = cast.now.engine, cast.steps
-    sockets = cast.now.rules.sockets
+    state, steps, sockets = cast.now.engine, cast.steps, cast.now.rules.sockets
+    ends = {"waiting": "person", "ready": "stopped"}.get(cast.status, cast.status)
+    why = cast.now.held.reason if cast.now.held else _waits(cast)
+    if state.failure:
+        ends, why = state.failure.kind, state.failure.message
     return Came(
-        state.failure.kind
-        if state.failure
-        else {"waiting": "person", "ready": "stopped"}.get(cast.status, cast.status),
-        state.failure.message
-        if state.failure
-        else state.hold.reason
-        if cast.now.held and state.hold
-        else _waits(cast),
+        ends,
+        why,
         str(cast.run_dir),
         len(steps),
         sum(len(step.turns) for step in steps if not sockets[step.socket].socket.is_utility),
@@ -150,18 +144,6 @@ def _waits(cast: Cast) -> str:
     return f"{cast.now.waiting_at.socket} waits for {f'approval to use {tools}' if tools else 'an answer'}"
 
 
-def opened(came: Came) -> Cast | None:
-    """Open the cast to look at it; None when there is none any more."""
-    if came.cast is None or not Path(came.cast).is_dir():
-        return None
-    return open_cast(Path(came.cast))
-
-
-def now_ns() -> int:
-    """Return a number that no other call returns in this process."""
-    return time.time_ns()
-
-
 # -- the sweep -------------------------------------------------------------------------------
 
 ROWS: Final = "rows.jsonl"
@@ -176,14 +158,9 @@ class Kept:
         self._path = folder / ROWS
         self.casts: dict[str, Came] = {}
         self.verdicts: dict[tuple[str, str], Verdict] = {}
-        for line in self._lines():
-            self._read(line)
-
-    def _lines(self) -> list[bytes]:
-        try:
-            return read_plain(self._path, LONGEST).splitlines()
-        except FileNotFoundError:
-            return []
+        with suppress(FileNotFoundError):
+            for line in read_plain(self._path, LONGEST).splitlines():
+                self._read(line)
 
     def _read(self, line: bytes) -> None:
         try:
@@ -228,7 +205,7 @@ def sweep(
         folder.mkdir(parents=True, exist_ok=True)
     kept = Kept(folder)
     todo = [one for one in places if not _is_done(kept.casts.get(one.key), retry=retry)]
-    jobs = [CastJob(one.prepared, one.text, one.allow, retry, now_ns()) for one in todo]
+    jobs = [CastJob(one, retry, time.time_ns()) for one in todo]
     lost: dict[str, str] = {}
     bar = Bar(progress, len(places), "casts")
     bar.done = len(places) - len(todo)
@@ -263,9 +240,9 @@ def _row(place: Place, kept: Kept, checks: Mapping[str, Check], lost: str | None
 
 def _checked(came: Came, kept: Kept, checks: Mapping[str, Check]) -> dict[str, Verdict]:
     """Ask every check; what a judge said of this very cast is not asked again, functions always are."""
-    cast, found = (opened(came) if checks else None), {}
-    if cast is None or came.cast is None:
+    if not checks or came.cast is None or not Path(came.cast).is_dir():
         return {}
+    cast, found = open_cast(Path(came.cast)), {}
     for name, check in checks.items():
         if not isinstance(check, Judge):
             found[name] = verdict_of(name, check, cast)

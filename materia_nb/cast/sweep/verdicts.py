@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from materia_nb.agents.interface import Agent, AgentError, Turn, sound
@@ -89,12 +90,7 @@ class Judge:
         return Verdict(None, _cut(f"the judge's answer cannot be used: {told}"), spent)
 
     def _prompt(self, cast: Cast) -> str:
-        came: JSON = {
-            "ended": ends_of(cast),
-            "route": route_of(cast),
-            "outputs": dict(outputs_of(cast)),
-        }
-        text = compact(came)
+        text = compact({"ended": ends_of(cast), "route": route_of(cast), "outputs": outputs_of(cast)})
         if len(text) > LONGEST:
             text = f"{text[:LONGEST]}… (cut off)"
         return "\n\n".join(
@@ -267,20 +263,15 @@ def checks_of(dataset: Any) -> dict[str, Evaluation]:
     found: dict[str, Evaluation] = {}
     for evaluator, cases in (*everywhere, *alone):
         name = evaluator.get_default_evaluation_name()
-        known = found.get(name)
-        if known is None:
-            found[name] = Evaluation([(evaluator, cases)])
-        else:
-            known.parts.append((evaluator, cases))
+        found.setdefault(name, Evaluation([])).parts.append((evaluator, cases))
     return found
 
 
+@dataclass
 class Evaluation:
-    """A check that asks the evaluators of one name about the cases that they are for."""
+    """A check that asks the evaluators of one name, each with its cases by request, about these cases."""
 
-    def __init__(self, parts: list[tuple[Any, Mapping[str, Any]]]) -> None:
-        """``parts`` are evaluators, each with its cases by request."""
-        self.parts = parts
+    parts: list[tuple[Any, Mapping[str, Any]]]
 
     def __call__(self, cast: Cast) -> Verdict:
         """Return what they say of a cast together: it holds if it does for each of them."""
@@ -325,6 +316,6 @@ def _context(case: Any, cast: Cast) -> Any:
         output=None if last is None else sides.answer(last),
         duration=taken / 1000,
         _span_tree=SpanTreeRecordingError(_NO_SPANS),
-        attributes={"cast": cast.id, "route": [step.socket for step in cast.steps], "ends": cast.status},
+        attributes={"cast": cast.id, "route": route_of(cast), "ends": cast.status},
         metrics={"steps": len(cast.steps), "tokens": usage.tokens, "cost": usage.cost},
     )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from materia_nb.display.bundle import GraphPicture, Shown, Table, bundle
+from materia_nb.cast.listing import TableOf
+from materia_nb.display.bundle import GraphPicture, Shown, bundle
 from materia_nb.display.escape import (
     Html,
     html_fold,
@@ -51,7 +54,7 @@ class CompareView(Shown, Comparison):
     """Two casts beside one another; see :class:`materia_nb.insight.compare.Comparison` for the values."""
 
     def __repr__(self) -> str:
-        parts = [*self._lines(), table(self._rows(), _PAIR_COLUMNS)]
+        parts = [*self._lines(), table(self.rows(), _PAIR_COLUMNS)]
         if self.state:
             parts += ["", "state:", table(_change_rows(self.state), _CHANGE_COLUMNS)]
         return plain("\n".join([*parts, "", table(self._spent(), _SPENT_COLUMNS)]))
@@ -71,11 +74,11 @@ class CompareView(Shown, Comparison):
         return self.picture, GraphPicture(self.b.rules.graph, self.picture.marks)
 
     def _lines(self) -> list[str]:
-        counts = [len(side.session.steps) for side in (self.a, self.b)]
+        counts = [counted(len(side.session.steps), "step") for side in (self.a, self.b)]
         first = self.first
         if first is None:
-            return [f"A and B did the same, in {_steps(counts[0])}."]
-        lines = [f"A has {_steps(counts[0])}, B {_steps(counts[1])}. They first differ in step {first.step}."]
+            return [f"A and B did the same, in {counts[0]}."]
+        lines = [f"A has {counts[0]}, B {counts[1]}. They first differ in step {first.step}."]
         lines += [f"  {line}" for line in first.lines]
         if found := self.loadouts.differences:
             lines.append(f"Their loadouts differ in {counted(len(found), 'thing')} (.loadouts).")
@@ -83,8 +86,15 @@ class CompareView(Shown, Comparison):
             lines.append(f"Their routes are the same up to step {self.parted}.")
         return lines
 
-    def _rows(self) -> list[tuple[str, ...]]:
-        return list(_folded(self.pairs))
+    def rows(self) -> list[tuple[str, ...]]:
+        """The steps beside one another; those alike are left out but for the first and last few."""
+        rows: list[tuple[str, ...]] = []
+        for alike, pairs in groupby(self.pairs, lambda pair: pair.where == "both" and not pair.did):
+            found = list(map(_row, pairs))
+            if alike and (more := len(found) - 2 * _ALIKE_SHOWN) > 1:
+                found[_ALIKE_SHOWN:-_ALIKE_SHOWN] = [("…", f"{more} steps alike", "", "")]
+            rows += found
+        return rows
 
     def _spent(self, *, time: bool = False) -> list[tuple[str, ...]]:
         rows = [
@@ -96,7 +106,7 @@ class CompareView(Shown, Comparison):
         return [*rows, ("time", *(_seconds(one) for one in self.time))] if time else rows
 
     def _show(self) -> dict[str, Any]:
-        parts: list[Html] = [html_lines(self._lines()), html_table(_PAIR_COLUMNS, self._rows())]
+        parts: list[Html] = [html_lines(self._lines()), html_table(_PAIR_COLUMNS, self.rows())]
         if self.state:
             parts += [html_heading("state"), html_table(_CHANGE_COLUMNS, _change_rows(self.state))]
         if (steps := self.beside) is not None:
@@ -204,9 +214,9 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
 
     def __repr__(self) -> str:
         lines = self._lines()
-        compared = CompareView(self.original, self.replayed)
         if self.first is not None:
-            lines += ["A is the cast, B the replay.", table(list(_folded(compared.pairs)), _PAIR_COLUMNS)]
+            rows = CompareView(self.original, self.replayed).rows()
+            lines += ["A is the cast, B the replay.", table(rows, _PAIR_COLUMNS)]
         return plain("\n".join(lines))
 
     def _lines(self) -> list[str]:
@@ -228,53 +238,40 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
         return [*lines, *self.left_out]
 
     def _show(self) -> dict[str, Any]:
-        compared = CompareView(self.original, self.replayed)
         parts = [html_lines(self._lines())]
         if self.first is not None:
-            parts.append(html_table(_PAIR_COLUMNS, list(_folded(compared.pairs))))
-            marks = Marks(only=_only(compared.sockets), only_routes=_only(compared.routes))
-            parts.append(Html(graph_svg(self.replayed.rules.graph, marks)))
+            compared = CompareView(self.original, self.replayed)
+            drawn = graph_svg(self.replayed.rules.graph, compared.picture.marks)
+            parts += [html_table(_PAIR_COLUMNS, compared.rows()), Html(drawn)]
         return bundle(repr(self), html=html_panel("replay", html_join(parts)))
 
 
-class ReplaysView(Table):
+class ReplaysView(TableOf[ReplayView[Any]]):
     """Many casts in another loadout: which would have gone elsewhere. Iterating gives the replays."""
 
     def __init__(self, replays: Sequence[ReplayView[Any]], problems: Sequence[tuple[str, str]] = ()) -> None:
-        self.replays, self.problems = tuple(replays), tuple(problems)
-        rows = [(one.original.name, *_told(one)) for one in self.replays]
-        rows += [(name, "cannot be replayed", "", why) for name, why in self.problems]
-        super().__init__(("cast", "goes", "step", "why"), rows, "no casts to replay")
-
-    def __iter__(self) -> Iterator[ReplayView[Any]]:
-        return iter(self.replays)
-
-    def __getitem__(self, place: int) -> ReplayView[Any]:
-        return self.replays[place]
+        self.problems = tuple(problems)
+        rows = [(one.original.name, *_told(one)) for one in replays]
+        rows += [(name, "cannot be replayed", "", why) for name, why in problems]
+        super().__init__(replays, ("cast", "goes", "step", "why"), rows, "no casts to replay")
 
     @property
     def otherwise(self) -> list[ReplayView[Any]]:
         """Those that would have gone elsewhere."""
-        return [one for one in self.replays if one.first is not None]
+        return [one for one in self if one.first is not None]
 
 
-class BlameView(Table):
+class BlameView(TableOf["Blamed"]):
     """What made a value of the state what it is, the latest change first; iterating gives the changes."""
 
     def __init__(self, path: str, found: Sequence[Blamed]) -> None:
-        self.path, self.found = path, tuple(found)
+        self.path = path
         rows = [
             (str(one.step), _who(one), one.item_key or "", _by(one), *_values(one.before, one.after))
-            for one in self.found
+            for one in found
         ]
         columns = ("step", "who", "item", "by", "from", "to")
-        super().__init__(columns, rows, f"nothing ever set {plain(path)}")
-
-    def __iter__(self) -> Iterator[Blamed]:
-        return iter(self.found)
-
-    def __getitem__(self, place: int) -> Blamed:
-        return self.found[place]
+        super().__init__(found, columns, rows, f"nothing ever set {plain(path)}")
 
 
 def _who(one: Blamed) -> str:
@@ -317,28 +314,6 @@ def _told(one: ReplayView[Any]) -> tuple[str, str, str]:
     return goes, str(one.first.step), one.first.why
 
 
-def _folded(pairs: Sequence[Pair]) -> Iterator[tuple[str, ...]]:
-    """The rows of steps; those alike one after another are left out but for the first and last few."""
-    run: list[Pair] = []
-    for pair in pairs:
-        if pair.where == "both" and not pair.did:
-            run.append(pair)
-            continue
-        yield from _run(run)
-        run = []
-        yield _row(pair)
-    yield from _run(run)
-
-
-def _run(run: list[Pair]) -> Iterator[tuple[str, ...]]:
-    if len(run) <= 2 * _ALIKE_SHOWN + 1:
-        yield from map(_row, run)
-        return
-    yield from map(_row, run[:_ALIKE_SHOWN])
-    yield "…", f"{len(run) - 2 * _ALIKE_SHOWN} steps alike", "", ""
-    yield from map(_row, run[-_ALIKE_SHOWN:])
-
-
 def _row(pair: Pair) -> tuple[str, ...]:
     a, b = pair.a, pair.b
     numbers = list(dict.fromkeys(str(one.number) for one in (a, b) if one is not None))
@@ -370,10 +345,6 @@ def _values(a: JSON, b: JSON) -> tuple[str, str]:
 
 def _only(found: Any) -> dict[Any, str]:
     return {key: has for key, has in found.items() if has != "both"}
-
-
-def _steps(count: int) -> str:
-    return f"{count} step{'' if count == 1 else 's'}"
 
 
 def _seconds(milliseconds: int) -> str:
@@ -425,39 +396,39 @@ class Attempt:
     prompt: str
 
 
-def spent_in_all(attempts: Sequence[Attempt]) -> Usage:
-    """Tokens and cost of all together."""
-    total = Usage()
-    for one in attempts:
-        total = total.plus(one.usage)
-    return total
+class AttemptsView(Shown, Sequence[Attempt]):
+    """Attempts that show themselves as a table, and in a notebook each answer in full."""
 
+    @property
+    def socket(self) -> str:
+        """Which socket was asked."""
+        raise NotImplementedError
 
-class AttemptsView(Shown):
-    """Attempts as a table, and in a notebook each answer in full."""
-
-    def __init__(self, socket: str, attempts: Sequence[Attempt]) -> None:
-        self._socket, self._attempts = socket, attempts
+    @property
+    def usage(self) -> Usage:
+        """Tokens and cost of all together."""
+        return reduce(Usage.plus, (one.usage for one in self), Usage())
 
     def __repr__(self) -> str:
-        rows = [_attempt_row(one) for one in self._attempts]
-        below = [[shorten(one.text, _ANSWER_CHARS)] if one.text else [] for one in self._attempts]
+        rows = [_attempt_row(one) for one in self]
+        below = [[shorten(one.text, _ANSWER_CHARS)] if one.text else [] for one in self]
         return plain("\n".join([self._line(), table(rows, COLUMNS, below=below), *self._issues()]))
 
     def _line(self) -> str:
-        asked = self._attempts
-        taken = sum(one.valid for one in asked)
-        return f"{self._socket}, asked {_times(len(asked))}: {taken} would be taken, {_spent(spent_in_all(asked))}"
+        taken, usage = sum(one.valid for one in self), self.usage
+        times = "once" if len(self) == 1 else f"{len(self)} times"
+        cost = f", {usage.cost:.4f} USD" if usage.cost else ""
+        return f"{self.socket}, asked {times}: {taken} would be taken, {usage.tokens:,} tokens{cost} in all"
 
     def _issues(self) -> list[str]:
         told = []
-        for one in self._attempts:
+        for one in self:
             told += [f"{one.number} is refused: {issue.path}: {issue.message}" for issue in one.issues[:3]]
             told += [f"{one.number} has no answer: {one.error}"] if one.error else []
         return told
 
     def _show(self) -> dict[str, Any]:
-        rows = [(*_attempt_row(one), f"{one.seconds:.1f} s") for one in self._attempts]
+        rows = [(*_attempt_row(one), f"{one.seconds:.1f} s") for one in self]
         parts = [
             html_lines([self._line()]),
             html_table((*COLUMNS, "took"), rows),
@@ -466,7 +437,7 @@ class AttemptsView(Shown):
                 html_fold(
                     f"answer {one.number}, of {one.agent}", html_pre(one.text), opened=len(rows) <= _OPEN
                 )
-                for one in self._attempts
+                for one in self
                 if one.text is not None
             ),
         ]
@@ -484,12 +455,3 @@ def _attempt_row(one: Attempt) -> tuple[str, ...]:
         str(one.usage.tokens),
         f"{one.usage.cost:.4f} USD" if one.usage.cost else "",
     )
-
-
-def _spent(usage: Usage) -> str:
-    cost = f", {usage.cost:.4f} USD" if usage.cost else ""
-    return f"{usage.tokens:,} tokens{cost} in all"
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal
 
 from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast.cases import case_of, relative_to, write_case
@@ -35,7 +34,7 @@ from materia_nb.jsonvalue import JSON, pretty
 from materia_nb.loadout.facts import as_object, materia_group, materia_kind
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.layers import LayeredConfig
-from materia_nb.loadout.report import Report
+from materia_nb.loadout.report import Problem, Report
 
 
 class ReportView(Shown):
@@ -49,20 +48,20 @@ class ReportView(Shown):
         lines = [
             f"{plain(self.name)}: {counted(len(report.problems), 'problem')}, {counted(len(report.hints), 'hint')}"
         ]
-        lines += [f"  problem {plain(_finding(one))}" for one in report.problems]
-        lines += [f"  hint    {plain(_finding(one))}" for one in report.hints]
+        lines += [f"  {kind:<7} {plain(_finding(one))}" for kind, one in self._findings()]
         return "\n".join(lines)
 
+    def _findings(self) -> Iterator[tuple[str, Problem]]:
+        yield from (("problem", one) for one in self.report.problems)
+        yield from (("hint", one) for one in self.report.hints)
+
     def _show(self) -> dict[str, Any]:
-        rows = [
-            ("problem", one.code, one.source, one.message, one.hint or "") for one in self.report.problems
-        ]
-        rows += [("hint", one.code, one.source, one.message, one.hint or "") for one in self.report.hints]
+        rows = [(kind, one.code, one.source, one.message, one.hint or "") for kind, one in self._findings()]
         html = html_table(("", "code", "where", "what", "what to do"), rows) if rows else None
         return bundle(repr(self), html=html)
 
 
-def _finding(one: Any) -> str:
+def _finding(one: Problem) -> str:
     advice = f" ({one.hint})" if one.hint else ""
     return f"{one.code} at {one.source}: {one.message}{advice}"
 
@@ -285,7 +284,7 @@ class ExploreView(_View, Exploration):
         cost: PerSocket | None = None,
     ) -> OddsView:
         """Return how likely each end is and how many turns it takes on average; see :meth:`Exploration.odds`."""
-        return OddsView.of(super().odds(satisfied, items, tokens=tokens, cost=cost))
+        return OddsView(**vars(super().odds(satisfied, items, tokens=tokens, cost=cost)))
 
     @property
     def marks(self) -> Marks:
@@ -303,17 +302,9 @@ class ExploreView(_View, Exploration):
         if self.complete_search:
             most = self.most_turns()
             yield f"agents have at most {'any number of' if most is None else most} turns, repairs aside"
-        yield (
-            ("it can", "at", "first after"),
-            [
-                (
-                    _ENDS.get(end, f"fail: {end}"),
-                    ", ".join(sockets),
-                    _visits(len(self.witness(end).route)),
-                )
-                for end, sockets in self.ends.items()
-            ],
-        )
+        first = {end: counted(len(self.witness(end).route), "visit") for end in self.ends}
+        ended = [(_ENDS.get(end, f"fail: {end}"), ", ".join(at), first[end]) for end, at in self.ends.items()]
+        yield ("it can", "at", "first after"), ended
         if self.stalls:
             yield f"it can come where no end is reached any more: {', '.join(self.stalls)}"
         word = "never" if self.certain else "not seen to be"
@@ -334,11 +325,6 @@ class ExploreView(_View, Exploration):
 
 class OddsView(_View, Odds):
     """Odds that show themselves."""
-
-    @classmethod
-    def of(cls, odds: Odds) -> Self:
-        """Return the same odds as a view."""
-        return cls(**{one.name: getattr(odds, one.name) for one in fields(odds)})
 
     @property
     def marks(self) -> Marks:
@@ -371,11 +357,6 @@ class OddsView(_View, Odds):
 class RehearsalView(_View, Rehearsal):
     """A rehearsal that shows itself: ends, turns, and on the graph how often each way was taken."""
 
-    @classmethod
-    def of(cls, rehearsal: Rehearsal) -> Self:
-        """Return the same rehearsal as a view."""
-        return cls(**{one.name: getattr(rehearsal, one.name) for one in fields(rehearsal)})
-
     @property
     def marks(self) -> Marks:
         """How often each socket was visited and each edge was taken, in all casts together."""
@@ -388,8 +369,7 @@ class RehearsalView(_View, Rehearsal):
             ("a cast has", "on average", "half up to", "90 % up to", "most"),
             [_spread("turns of agents", self.turns), _spread("retries", self.retries)],
         )
-        rows = _shares(self.visits, self.n)
-        yield ("socket", "visits a cast", ""), rows
+        yield ("socket", "visits a cast", ""), _shares(self.visits, self.n)
 
 
 def _spread(what: str, counts: Sequence[int]) -> tuple[str, str, int, int, int]:
@@ -401,7 +381,3 @@ def _spread(what: str, counts: Sequence[int]) -> tuple[str, str, int, int, int]:
 def _shares(visits: Mapping[str, int], n: int) -> list[tuple[str, str, str]]:
     most = max([1, *visits.values()])
     return [(socket, f"{count / n:.2f}", "█" * round(20 * count / most)) for socket, count in visits.items()]
-
-
-def _visits(count: int) -> str:
-    return f"{count} visit{'' if count == 1 else 's'}"

@@ -21,14 +21,7 @@ from materia_nb.display.bundle import (
     lines_html,
     picture,
 )
-from materia_nb.display.escape import (
-    html_join,
-    html_panel,
-    html_pre,
-    html_table,
-    plain,
-    shorten,
-)
+from materia_nb.display.escape import html_join, html_panel, html_pre, html_table, plain, shorten
 from materia_nb.display.graph_parts import END_SIGN, Marks, Route, links
 from materia_nb.display.sections import call_words, calls_html, judged_words, layers_html, layers_text
 from materia_nb.display.svg import graph_svg
@@ -42,12 +35,8 @@ from materia_nb.handoff.contract import request_of
 from materia_nb.loadout.graph import END
 
 CONCLUSION_LINES: Final = 40
-
-
 CONCLUSION_CHARS: Final = 1_000
 """How much a status shows of what the agents say at the end."""
-
-
 _REMARKS_SHOWN: Final = 8
 
 
@@ -181,12 +170,10 @@ def _pinned(cast: Snapshot) -> Iterator[str]:
 
 def tried_words(cast: Snapshot) -> str:
     """Say how often the socket was tried where a cast failed; empty when once."""
-    step = (
-        cast.steps[-1]
-        if cast.steps and cast.engine.failure is not None and cast.engine.at is not None
-        else None
-    )
-    return f"tried {step.tries} times" if step is not None and step.tries > 1 else ""
+    if not cast.steps or cast.engine.failure is None or cast.engine.at is None:
+        return ""
+    tries = cast.steps[-1].tries
+    return f"tried {tries} times" if tries > 1 else ""
 
 
 def _remarked(cast: Snapshot) -> Iterator[str]:
@@ -268,12 +255,9 @@ def marks_of(cast: Snapshot) -> Marks:
     visit = cast.waiting_at
     last = cast.steps[-1].decision if cast.steps else None
     chosen = last.chosen if last else None
-    route: tuple[str, int | str] | None = None
+    route: Route | None = None
     if last is not None and last.socket is not None and last.target is not None:
-        way: int | str = "end"
-        if chosen is not None:
-            way = chosen.route or (0 if chosen.place is None else chosen.place)
-        route = (last.socket, way)
+        route = (last.socket, "end" if chosen is None else chosen.route or chosen.place or 0)
     failed = now.failure.socket if now.failure and now.status == "failed" else None
     visit = visit or (now.at if now.status == "held" else None)
     current = visit.socket if visit else now.next if now.next in cast.graph.sockets else None
@@ -318,11 +302,6 @@ def _codes(cast: Snapshot) -> dict[str, tuple[str, ...]]:
     for one in cast.remarks:
         codes.setdefault(one.socket or "", {})[one.code] = None
     return {socket: tuple(found) for socket, found in codes.items()}
-
-
-def outcome_words(cast: Snapshot) -> str:
-    """Say how a cast stands in a word or a few: its status, and whether there are remarks."""
-    return f"{cast.status}, with remarks" if cast.remarks else cast.status
 
 
 def steps_view(cast: Snapshot) -> Table:

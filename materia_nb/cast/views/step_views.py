@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from materia_nb.cast.listing import way_words
 from materia_nb.cast.snapshot import Snapshot
-from materia_nb.cast.views.status import draft_of, marks_of, outcome_words, status_lines
+from materia_nb.cast.views.status import draft_of, marks_of, status_lines
 from materia_nb.display.bundle import SHOWN_CHARS, Shown, bounded, bundle, heading_html, lines_html
 from materia_nb.display.escape import (
     Html,
@@ -86,9 +86,7 @@ class StepView(Shown):
         if step.output is not None:
             parts.append(html_pre(step.output, SHOWN_CHARS))
         if step.decision is not None:
-            parts += lines_html(self.why.lines)
-            if self.why.rows:
-                parts.append(html_table(HEADERS, self.why.rows))
+            parts += _why_html(self.why)
         if self.prompt is not None:
             parts += layers_html(self.prompt, folded=True)
         if self.asking:
@@ -100,12 +98,10 @@ class PromptView(Shown):
     """A prompt with each layer named.
 
     Of a step that is done, also what its agent was asked in later turns; ``later`` are kind and text of these.
-    ``folded`` shuts the layer about the cast.
     """
 
-    def __init__(self, step: StepRecord, prompt: Prompt, *, folded: bool = False) -> None:
+    def __init__(self, step: StepRecord, prompt: Prompt) -> None:
         self.prompt = prompt
-        self._folded = folded
         self.title = f"Prompt of step {step.number}: {step.socket}, visit {step.visit}"
         turns = step.turns[1:] if prompt is step.prompt else []
         asked = [
@@ -124,11 +120,10 @@ class PromptView(Shown):
         return self.prompt.text
 
     def _show(self) -> dict[str, Any]:
-        return bundle(repr(self), html=html_panel(self.title, html_join(self._parts())))
-
-    def _parts(self) -> list[Html]:
-        later = [(heading_html(name), html_pre(text, SHOWN_CHARS)) for name, text in self.later]
-        return [*layers_html(self.prompt, folded=self._folded), *(part for pair in later for part in pair)]
+        parts = layers_html(self.prompt)
+        for name, text in self.later:
+            parts += [heading_html(name), html_pre(text, SHOWN_CHARS)]
+        return bundle(repr(self), html=html_panel(self.title, html_join(parts)))
 
 
 class WhyView(Shown):
@@ -144,10 +139,12 @@ class WhyView(Shown):
         return plain(text)
 
     def _show(self) -> dict[str, Any]:
-        parts = lines_html(self.why.lines)
-        if self.why.rows:
-            parts.append(html_table(HEADERS, self.why.rows))
-        return bundle(repr(self), html=html_panel(self.why.title, html_join(parts)))
+        return bundle(repr(self), html=html_panel(self.why.title, html_join(_why_html(self.why))))
+
+
+def _why_html(why: Why) -> list[Html]:
+    """The reasons of a step, and a table of the edges and exits that were looked at."""
+    return [*lines_html(why.lines), *([html_table(HEADERS, why.rows)] if why.rows else [])]
 
 
 def cast_page_html(cast: Snapshot) -> str:
@@ -159,7 +156,7 @@ def cast_page_html(cast: Snapshot) -> str:
             cast_id=cast.id,
             loadout=cast.graph.name,
             request=cast.request,
-            status=outcome_words(cast),
+            status=f"{cast.status}, with remarks" if cast.remarks else cast.status,
             failure=failure.message if failure else None,
             svg=graph_svg(cast.graph, marks_of(cast)),
             graph_text=graph_text(cast.graph, marks_of(cast)),

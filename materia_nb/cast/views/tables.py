@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.cast.listing import data_frame
+from materia_nb.cast.listing import TableOf, data_frame
 from materia_nb.cast.views.status import loop_progress
 from materia_nb.display.bundle import Table
 from materia_nb.display.escape import shorten
@@ -51,18 +52,9 @@ def budget_view(cast: Snapshot) -> Table:
     share = f"{usage.tokens / most:.0%}" if most else ""
     if most is not None and usage.tokens >= most:
         share = f"{share}, used up: the cast stops behind the next socket".removeprefix(", ")
-    return Table(
-        ("tokens in", "tokens out", "in all", "budget", "used"),
-        [
-            (
-                str(usage.input),
-                str(usage.output),
-                str(usage.tokens),
-                "none" if most is None else str(most),
-                share,
-            )
-        ],
-    )
+    budget = "none" if most is None else str(most)
+    row = (str(usage.input), str(usage.output), str(usage.tokens), budget, share)
+    return Table(("tokens in", "tokens out", "in all", "budget", "used"), [row])
 
 
 def found_view(found: Sequence[Found]) -> Table:
@@ -79,50 +71,37 @@ def found_view(found: Sequence[Found]) -> Table:
     return Table(("step", "socket", "item", "value"), rows, "nothing found")
 
 
-class FoundView(Table):
+class FoundView(TableOf[tuple[str, "Found"]]):
     """What a question found in many casts; iterating gives (cast id, what was found) pairs."""
 
     def __init__(
         self, found: Sequence[tuple[CastEntry | Snapshot, Found]], problems: Sequence[tuple[str, str]] = ()
     ) -> None:
-        self.found, self.problems = [(one.id, match) for one, match in found], tuple(problems)
+        self.problems = tuple(problems)
         rows = [
             (one.id, _named(one), *row)
             for (one, _), row in zip(found, found_view([f for _, f in found]).rows, strict=True)
         ]
         rows += [(id_, "", "", "", "", f"cannot be asked: {why}") for id_, why in problems]
-        super().__init__(("cast", "name", "step", "socket", "item", "value"), rows, "nothing found")
-
-    def __iter__(self) -> Iterator[tuple[str, Found]]:
-        return iter(self.found)
+        pairs = [(one.id, match) for one, match in found]
+        super().__init__(pairs, ("cast", "name", "step", "socket", "item", "value"), rows, "nothing found")
 
 
 def _named(one: CastEntry | Snapshot) -> str:
     return one.name if isinstance(one, CastEntry) else one.label_of().name
 
 
-class SpentView(Table):
+class SpentView(TableOf[Spent]):
     """Where time and money went; iterating gives :class:`~materia_nb.insight.queries.Spent` rows."""
 
     def __init__(self, by: Sequence[str], found: Sequence[Spent]) -> None:
-        self.by, self.found = tuple(by), tuple(found)
-        whole = Spent(("in all", *[""] * (len(by) - 1)))
-        for one in found:
-            whole = _together(whole, one)
+        self.by = tuple(by)
+        whole = reduce(Spent.plus, found, Spent(("in all", *[""] * (len(by) - 1))))
         priced = whole.usage.cost > 0
         left = whole.left.tokens > 0
         rows = [self._row(one, whole, priced=priced, left=left) for one in (*found, whole)] if found else []
-        names = [
-            *by,
-            "visits",
-            "turns",
-            "tools",
-            "tokens in",
-            "tokens out",
-            *(["cost"] if priced else []),
-            "share",
-        ]
-        super().__init__((*names, *(["left behind"] if left else []), "took"), rows, "no steps yet")
+        names = [*by, "visits", "turns", "tools", "tokens in", "tokens out", *["cost"] * priced, "share"]
+        super().__init__(found, (*names, *["left behind"] * left, "took"), rows, "no steps yet")
 
     def _row(self, one: Spent, whole: Spent, *, priced: bool, left: bool) -> tuple[str, ...]:
         used = one.usage
@@ -133,12 +112,6 @@ class SpentView(Table):
         cells.append(f"{part / all_:.0%}" if all_ else "")
         cells += [f"{one.left.tokens} tokens" if one.left.tokens else ""] if left else []
         return (*cells, f"{one.ms / 1000:.1f} s")
-
-    def __iter__(self) -> Iterator[Spent]:
-        return iter(self.found)
-
-    def __getitem__(self, place: int) -> Spent:
-        return self.found[place]
 
     def frame(self) -> Any:
         """Return the rows as a pandas data frame, without the sum.
@@ -164,27 +137,9 @@ class SpentView(Table):
 
 
 _SPENT_FIELDS: Final = (
-    "visits",
-    "turns",
-    "tools",
-    "tokens_in",
-    "tokens_out",
-    "cost",
-    "seconds",
-    "left_behind",
+    *("visits", "turns", "tools", "tokens_in", "tokens_out"),
+    *("cost", "seconds", "left_behind"),
 )
-
-
-def _together(a: Spent, b: Spent) -> Spent:
-    return Spent(
-        a.of,
-        a.visits + b.visits,
-        a.turns + b.turns,
-        a.calls + b.calls,
-        a.usage.plus(b.usage),
-        a.ms + b.ms,
-        a.left.plus(b.left),
-    )
 
 
 QUEST_COLUMNS: Final = ("quest", "status", "request", "loadout", "cast", "note")

@@ -33,7 +33,7 @@ def guarded_text():
 
 def all_of(graph):
     explored = ExploreView(graph, (0, 2))
-    return [explored, explored.odds(0.6, 2), RehearsalView.of(rehearse(graph, 20, 0.6, 2))]
+    return [explored, explored.odds(0.6, 2), RehearsalView(**vars(rehearse(graph, 20, 0.6, 2)))]
 
 
 def test_no_line_is_wider_than_a_notebook_shows(wb):
@@ -88,7 +88,7 @@ def test_hostile_names_of_loadouts_and_exits_stay_text(name):
 
 
 def test_a_rehearsal_draws_how_often_each_way_was_taken():
-    r = RehearsalView.of(rehearse(build_graph(retry_loop(most=1)), 30, 1.0, 2))
+    r = RehearsalView(**vars(rehearse(build_graph(retry_loop(most=1)), 30, 1.0, 2)))
     assert r.marks.visits["Build"] == 60
     assert r.marks.traversals["Build->Eval"] == 60
 
