@@ -232,7 +232,7 @@ def _socket(derivation: Derivation, id_: str, raw: Object, materia: Materia, tol
         id=id_,
         materia=materia,
         parse=parse,
-        assign=_assign(derivation, id_, raw, materia),
+        assign=_assign(derivation, id_, materia),
         edges=tuple(
             Edge(edge["when"], edge["to"], place, whole(edge.get("maxTraversals")))
             for place, edge in enumerate(as_list(raw.get("edges")))
@@ -271,10 +271,9 @@ def _parse(derivation: Derivation, id_: str, materia: Materia) -> Literal["json"
     return "json" if authored == "json" or id_ in derivation.json_sources else "text"
 
 
-def _assign(derivation: Derivation, id_: str, raw: Object, materia: Materia) -> tuple[tuple[str, str], ...]:
+def _assign(derivation: Derivation, id_: str, materia: Materia) -> tuple[tuple[str, str], ...]:
     """Return the assignments in effect: a utility's own, else the socket's; a generator hands on its items (R4)."""
-    owner = materia.raw if materia.kind == "utility" else raw
-    assign = tuple(as_object(owner.get("assign")).items())
+    assign = tuple((target, source) for _, target, source in derivation.facts.assignments(id_))
     if not materia.generator:
         return assign
     if not any(assigns_work_items(target) and source == WORK_ITEMS_SOURCE for target, source in assign):
@@ -414,7 +413,7 @@ def _sketched_materia(id_: str, raw: Object) -> Materia:
 
 
 def _sketched_loop(loop: LoopFacts, ids: Collection[str]) -> Loop:
-    source, legacy = (loop.consumes or {}).get("from"), as_object(loop.raw.get("exit"))
+    source, legacy = (loop.consumes or {}).get("from"), loop.legacy
     routes = [
         (
             route.get("id"),
@@ -424,7 +423,7 @@ def _sketched_loop(loop: LoopFacts, ids: Collection[str]) -> Loop:
             route.get("targetSocketId"),
             False,
         )
-        for place, route in enumerate(map(as_object, as_list(loop.raw.get("exits"))))
+        for place, route in loop.exits()
     ]
     if legacy and legacy.get("to") != END:
         way = legacy.get("from"), legacy.get("when"), legacy.get("to")

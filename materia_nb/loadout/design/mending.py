@@ -32,7 +32,6 @@ from materia_nb.loadout.facts import (
     Facts,
     LoopFacts,
     Object,
-    as_list,
     as_object,
     is_condition,
     is_object,
@@ -368,8 +367,8 @@ def _remove_idle_exit(at: _Place) -> Mend | None:
 def _when_empty_too(at: _Place) -> Mend | None:
     """Lead on by the same exit when the list is empty, and move on for the same result as before."""
     loop = at.region()
-    routes = [route for route in as_list(loop.raw.get("exits")) if is_object(route)]
-    if not routes or is_object(loop.raw.get("exit")):
+    routes = [route for _, route in loop.exits()]
+    if not routes or loop.legacy is not None:
         return None
     source, how, to = (str(routes[0].get(name)) for name in ("from", "condition", "targetSocketId"))
     written = as_object(at.facts.sockets[source].get("advance")).get("when", how)
