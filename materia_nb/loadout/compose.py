@@ -14,7 +14,16 @@ from typing import Final
 
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.facts import Facts, Object, as_list, as_object, is_object, is_text, materia_kind
+from materia_nb.loadout.facts import (
+    Facts,
+    Object,
+    as_list,
+    as_object,
+    free_name,
+    is_object,
+    is_text,
+    materia_kind,
+)
 from materia_nb.loadout.graph import END, ExitRoute, Graph, Loop, Socket
 from materia_nb.loadout.resolve import build_graph
 from materia_nb.loadout.vocabulary import Condition, described, must_judge, unmet
@@ -76,15 +85,6 @@ def add_bridges(part: Part, graph: Graph, target: str, *, taken: Collection[str]
     if ends:
         name = free_name(f"{graph.name} ends", {*part.loops, *taken})
         part.loops[name] = {"sockets": ends, "exits": [_always(id_, target) for id_ in ends]}
-
-
-def free_name(name: str, taken: Collection[str]) -> str:
-    """Return ``name``, with a number behind it if it is taken."""
-    number, found = 1, name
-    while found in taken:
-        number += 1
-        found = f"{name}-{number}"
-    return found
 
 
 def _lead_edges(raw: Object, socket: Socket, target: str) -> None:

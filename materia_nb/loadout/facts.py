@@ -146,6 +146,15 @@ def told_in(assignment: Mapping[str, JSON], name: str) -> JSON:
     return assignment.get(camel(name), assignment.get(name))
 
 
+def free_name(wanted: str, taken: Collection[JSON]) -> str:
+    """Return ``wanted``, with a number behind it if it is taken."""
+    number, made = 1, wanted
+    while made in taken:
+        number += 1
+        made = f"{wanted}-{number}"
+    return made
+
+
 def assigns_work_items(target: str) -> bool:
     """Whether an assignment target is ``workItems`` (empty segments are skipped, R11)."""
     return split_path(target) == [WORK_ITEMS]

@@ -7,7 +7,7 @@ every untouched part with the old, so unknown fields, spelling and the order of 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -161,15 +161,6 @@ def check_new_id(document: Object, id_: JSON) -> None:
         )
     if id_ in objects_in(document, "sockets"):
         raise refused(f"there is a socket {id_!r} already", "sockets", "choose another id")
-
-
-def free_name(wanted: str, used: Iterable[JSON]) -> str:
-    """Return a name that is not in use: ``wanted``, else with a number behind it."""
-    taken, number, made = [one for one in used if isinstance(one, str)], 1, wanted
-    while made in taken:
-        number += 1
-        made = f"{wanted}-{number}"
-    return made
 
 
 def counted_words(*counts: tuple[int, str]) -> str:

@@ -14,7 +14,6 @@ from materia_nb.loadout.design.document import (
     check_target,
     check_when,
     counted_words,
-    free_name,
     list_in,
     loop_in,
     moved,
@@ -25,7 +24,7 @@ from materia_nb.loadout.design.document import (
     without,
 )
 from materia_nb.loadout.design.sockets import add_edge, edge_in, remove_edge
-from materia_nb.loadout.facts import WORK_ITEMS, Object, as_list, as_object, is_object, is_text
+from materia_nb.loadout.facts import WORK_ITEMS, Object, as_list, as_object, free_name, is_object, is_text
 from materia_nb.loadout.report import shown
 
 Source = Literal["consumes", "iterator"]
