@@ -70,10 +70,26 @@ def renamed(owner: Object, old: str, new: str) -> Object:
 
 
 def moved(found: list[JSON], place: int, to: int, where: str) -> list[JSON]:
-    """Return a list with one entry at another place."""
+    """Return a list with one entry at another place; raises MateriaError when there is no such place."""
+    check_place(found, place, where)
     check_place(found, to, where)
     rest = [one for index, one in enumerate(found) if index != place]
     return [*rest[:to], found[place], *rest[to:]]
+
+
+def without_place(found: list[JSON], place: int, where: str) -> list[JSON]:
+    """Return a list without one entry; raises MateriaError when there is none at that place."""
+    check_place(found, place, where)
+    return [*found[:place], *found[place + 1 :]]
+
+
+def entry_at(found: list[JSON], place: int, what: str, where: str, hint: str) -> Object:
+    """Return an entry of a list; raises MateriaError when there is none or it is no object."""
+    check_place(found, place, where)
+    entry = found[place]
+    if not is_object(entry):
+        raise refused(f"the {what} is {shown(entry)}, not an object", f"{where}[{place}]", hint)
+    return entry
 
 
 def objects_in(document: Object, name: str) -> Object:

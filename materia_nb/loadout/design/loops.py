@@ -10,10 +10,10 @@ from materia_nb.jsonvalue import JSON, MISSING
 from materia_nb.loadout.design.document import (
     Change,
     as_json,
-    check_place,
     check_target,
     check_when,
     counted_words,
+    entry_at,
     list_in,
     loop_in,
     moved,
@@ -22,6 +22,7 @@ from materia_nb.loadout.design.document import (
     renamed,
     with_loop,
     without,
+    without_place,
 )
 from materia_nb.loadout.design.sockets import add_edge, edge_in, remove_edge
 from materia_nb.loadout.facts import WORK_ITEMS, Object, as_list, as_object, free_name, is_object, is_text
@@ -255,17 +256,15 @@ def change_exit(
 
 def move_exit(document: Object, loop: str, place: int, to: int) -> Change:
     """Put an exit route at another place; raises MateriaError when there is none there."""
-    routes, here = _exits(document, loop), f"loops.{loop}.exits"
-    check_place(routes, place, here)
-    changed = _with_exits(document, loop, moved(routes, place, to, here))
+    routes = moved(_exits(document, loop), place, to, f"loops.{loop}.exits")
+    changed = _with_exits(document, loop, routes)
     return Change(changed, f"moved exit {place + 1} of loop {loop} to place {to + 1}")
 
 
 def remove_exit(document: Object, loop: str, place: int) -> Change:
     """Remove an exit route, well formed or not; raises MateriaError when there is no such route."""
-    routes = _exits(document, loop)
-    check_place(routes, place, f"loops.{loop}.exits")
-    changed = _with_exits(document, loop, [*routes[:place], *routes[place + 1 :]])
+    routes = without_place(_exits(document, loop), place, f"loops.{loop}.exits")
+    changed = _with_exits(document, loop, routes)
     return Change(changed, f"removed exit {place + 1} of loop {loop}")
 
 
@@ -293,12 +292,7 @@ def as_edge(document: Object, loop: str, place: int) -> Change:
 def exit_in(document: Object, loop: str, place: int) -> Object:
     """Return an exit route; raises MateriaError when there is none or it is no object."""
     routes = _exits(document, loop)
-    check_place(routes, place, f"loops.{loop}.exits")
-    route = routes[place]
-    if not is_object(route):
-        here = f"loops.{loop}.exits[{place}]"
-        raise refused(f"the route is {shown(route)}, not an object", here, "remove it and add it anew")
-    return route
+    return entry_at(routes, place, "route", f"loops.{loop}.exits", "remove it and add it anew")
 
 
 def _exits(document: Object, loop: str) -> list[JSON]:
