@@ -35,12 +35,12 @@ class Ended(NamedTuple):
 
 
 class Written(io.RawIOBase):
-    """What is written to an output: at most ``keep`` bytes of it, and of what follows the last ``keep_end``."""
+    """What is written to an output, of a script or of a process: at most ``keep`` bytes, and of what follows the last ``keep_end``."""
 
     def __init__(self, keep: int, keep_end: int) -> None:
         self.size = 0
-        self.kept = b""
         self.end = b""
+        self._kept = bytearray()
         self._room, self._keep_end = keep, keep_end
 
     def writable(self) -> bool:
@@ -52,11 +52,21 @@ class Written(io.RawIOBase):
         found = bytes(data)
         self.size += len(found)
         if self._room:
-            self.kept += found[: self._room]
+            self._kept += found[: self._room]
         if len(found) > self._room and self._keep_end:
             self.end = (self.end + found[self._room :])[-self._keep_end :]
         self._room = max(0, self._room - len(found))
         return len(found)
+
+    @property
+    def kept(self) -> bytes:
+        """The beginning."""
+        return bytes(self._kept)
+
+    @property
+    def truncated(self) -> bool:
+        """Whether there was more than the beginning that is kept."""
+        return self.size > len(self._kept)
 
 
 def can_run_in_place(argv: Sequence[str]) -> bool:
