@@ -12,7 +12,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Final, Self
@@ -265,7 +265,6 @@ def run_process(
     stdin: bytes,
     cwd: Path,
     timeout_s: float | None,
-    env: Mapping[str, str] | None = None,
     keep_bytes: int = KEEP_BYTES,
     keep_end: int = 0,
     stop: threading.Event | None = None,
@@ -286,7 +285,6 @@ def run_process(
         stdin: written to the command, then its stdin is closed.
         cwd: the directory to run in.
         timeout_s: seconds until it is ended; None for no limit.
-        env: its environment; None to inherit this process's.
         keep_bytes: how much of stdout and of stderr to keep; the rest is read and dropped.
         keep_end: how many of the last bytes to keep of what comes after that.
         stop: ends the command when set, within a twentieth of a second.
@@ -295,7 +293,7 @@ def run_process(
         KeyboardInterrupt: when interrupted in the main thread, after the group has ended.
     """
     if not platform.PROCESSES:
-        return _in_place(argv, stdin, cwd, env, (keep_bytes, keep_end))
+        return _in_place(argv, stdin, cwd, (keep_bytes, keep_end))
     began = time.perf_counter()
     with HeldInterrupts(wake=True) as interrupts:
         try:
@@ -305,7 +303,6 @@ def run_process(
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=cwd,
-                env=env,
                 bufsize=0,
                 start_new_session=True,
             )
@@ -321,14 +318,12 @@ def run_process(
     return replace(ended, signal=signal_name, timed_out=run.timed_out, stopped=run.stopped)
 
 
-def _in_place(
-    argv: Sequence[str], stdin: bytes, cwd: Path, env: Mapping[str, str] | None, keep: tuple[int, int]
-) -> ProcessResult:
+def _in_place(argv: Sequence[str], stdin: bytes, cwd: Path, keep: tuple[int, int]) -> ProcessResult:
     if not can_run_in_place(argv):
         return ProcessResult.not_started(argv, NOT_HERE if argv else "the command is empty")
     began = time.perf_counter()
     try:
-        ended = run_in_place(argv, stdin=stdin, cwd=cwd, env=env, keep=keep)
+        ended = run_in_place(argv, stdin=stdin, cwd=cwd, keep=keep)
     except (OSError, ValueError) as error:
         return _not_started(argv, cwd, error, time.perf_counter() - began)
     return replace(_ended(argv, began, ended.code, ended.stdout, ended.stderr), in_place=True)
