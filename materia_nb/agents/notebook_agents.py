@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from materia_nb.agents.background import can_leave, leavable, run_awaitable
 from materia_nb.agents.command_agent import PREFIX, CommandAgent, preset_agent
@@ -405,13 +405,11 @@ _FORMS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Assigned:
+class Assigned(NamedTuple):
     """One line of what :meth:`AgentTable.describe` tells; ``name`` is None for the default."""
 
     name: str | None
     agent: str
-    known: bool
 
 
 class AgentTable:
@@ -451,17 +449,10 @@ class AgentTable:
         """Return who answers this materia in this socket."""
         return self._agents.get(socket_id) or self._agents.get(materia_id) or self._default
 
-    def describe(self, known: Iterable[str] | None = None) -> list[Assigned]:
-        """Tell who is set for what, the default last.
-
-        Args:
-            known: the names of sockets and materia that exist; names outside are marked.
-        """
-        names = None if known is None else frozenset(known)
-        lines = [
-            Assigned(name, agent.name, names is None or name in names) for name, agent in self._agents.items()
-        ]
-        return [*lines, Assigned(None, self._default.name, known=True)]
+    def describe(self) -> list[Assigned]:
+        """Tell who is set for what, the default last."""
+        lines = [Assigned(name, agent.name) for name, agent in self._agents.items()]
+        return [*lines, Assigned(None, self._default.name)]
 
     def copy(self) -> Self:
         """Return a table that can change without changing this one."""

@@ -232,15 +232,15 @@ class Spending:
         self._cost = None if price is None or self._cost is None else self._cost + price
 
     def take(self) -> Usage | None:
-        """Return the total, and begin anew."""
-        if (used := self.total) is not None:  # else something is not known, which the next total must say
-            self._begin()
-        return used
+        """Return the total, and begin anew; None when nobody said how many tokens there were.
 
-    @property
-    def total(self) -> Usage | None:
-        """All of it; None when nobody said how many tokens there were. A cost that is known in part is not."""
-        return Usage(self._input, self._output, self._cost) if self._measured else None
+        A cost that is known in part is not known.
+        """
+        if not self._measured:
+            return None  # and a cost that is not known stays so for the next total
+        used = Usage(self._input, self._output, self._cost)
+        self._begin()
+        return used
 
 
 def _price(response: ModelResponse) -> float | None:
