@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -265,3 +265,18 @@ def _path(given: Mapping[str, Any]) -> dict[str, JSON]:
         return {**judged(lookup.issues, lookup.warnings), "accepted": lookup.path is not None}
     names = handoff_envelope.names(given["run_base"], given["flow"], given["step_id"], given["agent_key"])
     return {**fine, "final": names.final, "draft": names.draft}
+
+
+PROTOCOL_KINDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "envelope": run_envelope,
+    "parse": run_parse,
+    "finalization": run_finalization,
+    "path": run_path,
+    "output": run_output,
+    "transition": run_transition,
+    "merge": run_merge,
+    "update_contracts": run_updates,
+    "repair": run_repair,
+    "approval": run_approval,
+}
+"""The kinds of vectors here, with the function that runs one."""
