@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
-from materia_nb.agents.background import can_leave, leavable, run_awaitable
+from materia_nb.agents.background import SHARED, can_leave, leavable
 from materia_nb.agents.command_agent import PREFIX, CommandAgent, preset_agent
 from materia_nb.agents.interface import (
     Agent,
@@ -28,7 +28,7 @@ from materia_nb.agents.interface import (
 )
 from materia_nb.agents.model.model_agent import ModelAgent
 from materia_nb.engine.state import Pin
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, did_you_mean, named_error
 from materia_nb.interrupts import Stop
 
 
@@ -97,13 +97,12 @@ class FunctionAgent:
                 asked = {name: turn if name == "turn" else getattr(turn, name) for name in self._asks}
                 value = self.function(**asked)
             if inspect.isawaitable(value):
-                value = run_awaitable(value, turn.stop)
+                value = SHARED.run(value, turn.stop)
         except MateriaError:
             raise
         except Exception as error:
-            text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             raise AgentError(
-                f"Function {self.name} failed for {turn.socket_id} with {text}",
+                f"Function {self.name} failed for {turn.socket_id} with {named_error(error)}",
                 where=_where(self.function, error),
                 hint="put it right, then resend the turn or recast; traceback shows how it came there",
             ) from error

@@ -9,7 +9,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -37,6 +37,7 @@ from materia_nb.agents.background import BackgroundLoop, Inbox
 from materia_nb.agents.interface import AgentError, Noted, Said, Telling, Usage
 from materia_nb.agents.model.providers import Made
 from materia_nb.engine.prompt_layers import cut
+from materia_nb.errors import named_error
 from materia_nb.handoff.protocol import one_line
 from materia_nb.secrets import scrubbed
 
@@ -192,16 +193,10 @@ def _said(error: Exception) -> str:
         return _short(body)
     if isinstance(error, ai.ModelHTTPError):
         return f"status {error.status_code}"
-    innermost = [
-        f"{type(one).__name__}: {one}" if str(one) else type(one).__name__ for one in _causes(error)
-    ][-1]
-    return _short(innermost)
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__
+    innermost: BaseException = error
+    while innermost.__cause__ is not None:
+        innermost = innermost.__cause__
+    return _short(named_error(innermost))
 
 
 def _short(text: str) -> str:
