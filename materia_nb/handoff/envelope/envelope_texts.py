@@ -15,7 +15,6 @@ from materia_nb.handoff.envelope.envelope_check import (
     Concern,
     Envelope,
     envelope_of,
-    validate,
 )
 from materia_nb.handoff.protocol import (
     ANYTHING,
@@ -195,7 +194,7 @@ _ROUTES: Final[dict[Outcome, tuple[str, str, bool | None]]] = {
 
 def to_gist(value: Mapping[str, JSON]) -> Gist:
     """Return what an envelope says; fields that are not valid say nothing."""
-    envelope = validate(value, {}, profile="fragment").envelope
+    envelope = envelope_of(value)
     meta = value.get("meta")
     agent = meta.get("agent_key") if isinstance(meta, dict) else None
     return Gist(
