@@ -54,16 +54,18 @@ def validate(contract: Mapping[str, JSON] | None, facts: TurnFacts) -> Checked:
     """Check a contract, None for a block that is missing; never raises, whatever the fields hold."""
     found = contract or {}
     status = contract_fields.plan_status(found)
+    request = part(found, "approval_request")
+    asks_approval = status == "APPROVAL_REQUEST" or bool(request)
     issues, warnings = list(_status(found, status)), []
     if contract is not None:
         issues += [
             *(_evidence(found) if status in STATUSES else ()),
             *(_verification(found) if status == "COMPLETE" else ()),
             *_consolidation(found, demanded=consolidation_required(facts.given)),
-            *_approval(found, status),
+            *(_approval(request) if asks_approval else ()),
             *(_loop(found) if status == "COMPLETE" else ()),
         ]
-        warnings += [*_approval_remarks(found, status), *_unproven(found)]
+        warnings += [*(_approval_remarks(request) if asks_approval else ()), *_unproven(found)]
         if not issues:
             warnings += _updates(found, facts)
     hopeless = not part(found, "agent_status") or status not in STATUSES
@@ -159,14 +161,7 @@ def _consolidation(contract: Mapping[str, JSON], *, demanded: bool) -> Iterator[
             yield _missing(f"consolidation_report.{name}", name.upper(), 'fill it; write ["none"] for none')
 
 
-def _asks_approval(contract: Mapping[str, JSON], status: str) -> bool:
-    return status == "APPROVAL_REQUEST" or bool(part(contract, "approval_request"))
-
-
-def _approval(contract: Mapping[str, JSON], status: str) -> Iterator[Issue]:
-    if not _asks_approval(contract, status):
-        return
-    request = part(contract, "approval_request")
+def _approval(request: Mapping[str, JSON]) -> Iterator[Issue]:
     if not request:
         yield _missing("approval_request", "APPROVAL_REQUEST", "describe the command that needs consent")
     for name, fix in (("rollback", "say how to undo it"), ("verification", "say how to see that it worked")):
@@ -174,10 +169,7 @@ def _approval(contract: Mapping[str, JSON], status: str) -> Iterator[Issue]:
             yield _missing(f"approval_request.{name}", f"APPROVAL_REQUEST_{name.upper()}", fix)
 
 
-def _approval_remarks(contract: Mapping[str, JSON], status: str) -> Iterator[Issue]:
-    if not _asks_approval(contract, status):
-        return
-    request = part(contract, "approval_request")
+def _approval_remarks(request: Mapping[str, JSON]) -> Iterator[Issue]:
     for name in ("operation", "exact_content", "scope", "risk_level"):
         if is_missing(request.get(name)):
             yield _missing(f"approval_request.{name}", f"APPROVAL_REQUEST_FIELD_MISSING:{name}")
