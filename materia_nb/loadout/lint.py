@@ -18,7 +18,6 @@ from materia_nb.loadout.facts import (
     is_object,
     is_socket_id,
     is_text,
-    materia_kind,
     placed_materia,
     script_file,
     source_head,
@@ -358,7 +357,7 @@ def _hint_text_guards(findings: Findings, facts: Facts, id_: str, raw: Object) -
 def _hint_utility_placement(findings: Findings, facts: Facts, id_: str, raw: Object) -> None:
     """Point out what a socket says for a utility, which decides itself (R4)."""
     definition = facts.materia_of(id_)
-    if not definition or materia_kind(definition) != "utility":
+    if not facts.is_utility(id_):
         return
     for field in ("parse", "assign"):
         value = raw.get(field)

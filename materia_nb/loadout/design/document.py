@@ -274,7 +274,7 @@ def without_socket(document: Object, id_: str) -> tuple[Object, Gone]:
     loops = changed.get("loops")
     if is_object(loops) and gone.loops:
         left = {name: loop for name, loop in loops.items() if name not in gone.loops}
-        changed = {**changed, "loops": left} if left else without(changed, "loops")
+        changed = with_field(changed, "loops", left)
     if changed.get("entry") == id_:
         changed, gone.entry = without(changed, "entry"), True
     layout = changed.get("layout")
@@ -291,7 +291,7 @@ def _away_from_socket(socket: Object, id_: str, gone: Gone) -> Object:
         left = [edge for edge in edges if as_object(edge).get("to") != id_]
         if len(left) < len(edges):
             gone.edges += len(edges) - len(left)
-            changed = {**changed, "edges": left} if left else without(changed, "edges")
+            changed = with_field(changed, "edges", left)
     for name in _DONE:
         spec = changed.get(name)
         if is_object(spec) and spec.get("done") == id_:
@@ -317,7 +317,7 @@ def _away_from_loop(name: str, loop: Object, id_: str, gone: Gone) -> Object:
         ]
         if len(kept) < len(exits):
             gone.exits += len(exits) - len(kept)
-            changed = {**changed, "exits": kept} if kept else without(changed, "exits")
+            changed = with_field(changed, "exits", kept)
     legacy = as_object(loop.get("exit"))
     if id_ in (legacy.get("from"), legacy.get("to")):
         gone.exits += 1

@@ -20,6 +20,7 @@ from materia_nb.loadout.design.document import (
     objects_in,
     refused,
     renamed,
+    with_field,
     with_loop,
     without,
     without_place,
@@ -88,7 +89,7 @@ def set_members(document: Object, id_: str, sockets: Iterable[str]) -> Change:
     kept = [route for route in exits if as_object(route).get("from") not in dropped]
     gone = len(exits) - len(kept)
     if gone:
-        changed = {**changed, "exits": kept} if kept else without(changed, "exits")
+        changed = with_field(changed, "exits", kept)
     if is_object(loop.get("exit")) and loop["exit"].get("from") in dropped:
         changed, gone = without(changed, "exit"), gone + 1
     words = f"loop {id_} is made of {', '.join(members)}"
@@ -173,8 +174,7 @@ def delete_loop(document: Object, id_: str) -> Change:
     """Delete a loop and its exits; its sockets and their edges stay. Raises MateriaError when there is no such loop."""
     loop = loop_in(document, id_)
     exits = len(as_list(loop.get("exits"))) + is_object(loop.get("exit"))
-    left = without(objects_in(document, "loops"), id_)
-    changed = {**document, "loops": left} if left else without(document, "loops")
+    changed = with_field(document, "loops", without(objects_in(document, "loops"), id_))
     return Change(changed, f"deleted loop {id_}{counted_words((exits, 'exit'))}")
 
 
@@ -300,8 +300,7 @@ def _exits(document: Object, loop: str) -> list[JSON]:
 
 
 def _with_exits(document: Object, loop: str, routes: list[JSON]) -> Object:
-    owner = loop_in(document, loop)
-    return with_loop(document, loop, {**owner, "exits": routes} if routes else without(owner, "exits"))
+    return with_loop(document, loop, with_field(loop_in(document, loop), "exits", routes))
 
 
 def _check_route(

@@ -151,8 +151,7 @@ def _with_edge(document: Object, source: str, place: int, edge: Object) -> Objec
 
 
 def _with_edges(document: Object, source: str, edges: list[JSON]) -> Object:
-    socket = socket_in(document, source)
-    return with_socket(document, source, {**socket, "edges": edges} if edges else without(socket, "edges"))
+    return with_socket(document, source, with_field(socket_in(document, source), "edges", edges))
 
 
 def _limit(most: JSON, where: str) -> int:
