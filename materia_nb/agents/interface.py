@@ -10,34 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from materia_nb.engine.conversation import Decided, Message, Role, ToolCall
+from materia_nb.engine.conversation import Message, ToolCall
 from materia_nb.engine.state import Mode
 from materia_nb.engine.state import Usage as StepUsage
 from materia_nb.errors import MateriaError, named_error
 from materia_nb.handoff.contract.approval import Grant
 from materia_nb.jsonvalue import JSON, compact
-
-__all__ = [
-    "Agent",
-    "AgentError",
-    "Asking",
-    "Called",
-    "Decided",
-    "Message",
-    "Noted",
-    "Reply",
-    "Role",
-    "Said",
-    "Spent",
-    "Telling",
-    "ToolCall",
-    "Turn",
-    "TurnKind",
-    "Usage",
-    "reply_from",
-    "turn_kind",
-]
-
 
 AGENT_CELL: Final = "<agent "
 """How the name of the code begins that a ``%%materia agent`` cell is compiled to."""

@@ -19,7 +19,6 @@ from materia_nb.agents.interface import (
     Reply,
     Spent,
     Telling,
-    ToolCall,
     Turn,
     TurnKind,
     Usage,
@@ -27,6 +26,7 @@ from materia_nb.agents.interface import (
     reply_from,
 )
 from materia_nb.agents.model.model_agent import ModelAgent
+from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, did_you_mean, named_error
 from materia_nb.interrupts import Stop

@@ -25,10 +25,11 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings, ThinkingLevel
 from pydantic_ai.tools import ToolDefinition
 
-from materia_nb.agents.interface import AgentError, Asking, Called, Noted, Reply, Spent, ToolCall, Turn
+from materia_nb.agents.interface import AgentError, Asking, Called, Noted, Reply, Spent, Turn
 from materia_nb.agents.model.providers import Made
 from materia_nb.agents.model.requests import ModelOptions, Requests, Spending, empty, refused
 from materia_nb.agents.tools import Tool, Toolbox, choose_tools
+from materia_nb.engine.conversation import ToolCall
 from materia_nb.errors import did_you_mean
 from materia_nb.handoff.contract.approval import Grant
 from materia_nb.handoff.jsontext import NotJson, strict_json
