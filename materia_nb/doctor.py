@@ -343,6 +343,4 @@ def _folders(wb: Workbench) -> list[tuple[str, Path]]:
 
 
 if __name__ == "__main__":
-    from materia_nb.cast.workbench import Workbench
-
     print(checkup(Workbench()))

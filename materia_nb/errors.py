@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 _COMPARED: Final = 200  # characters of a name: comparing takes the square of it
@@ -50,6 +50,11 @@ class MateriaError(Exception):
         ]
 
 
+def named_error(error: BaseException) -> str:
+    """Say which error it is, and what it says if it says anything."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
 def counted(count: int, one: str, more: str | None = None) -> str:
     """Say how many of something: ``1 time``, ``3 times``; ``more`` is the plural where it is not ``one`` with an s."""
     return f"{count} {one if count == 1 else more or f'{one}s'}"
@@ -79,15 +84,15 @@ def close_match(name: str, known: Iterable[str]) -> str | None:
 
 def _a_slip(name: str, known: str) -> bool:
     """Whether one word is the other with a letter too many, too few or another one, or two that changed places."""
-    same = _alike(name, known)
+    same = alike(name, known)
     rest, other = name[same:], known[same:]
-    end = _alike(rest[::-1], other[::-1])
+    end = alike(rest[::-1], other[::-1])
     rest, other = rest[: len(rest) - end], other[: len(other) - end]
     return max(len(rest), len(other)) <= 1 or (len(rest) == 2 and rest == other[::-1])
 
 
-def _alike(one: str, other: str) -> int:
-    """How many letters two words have in common from the beginning."""
+def alike(one: Sequence[object], other: Sequence[object]) -> int:
+    """Return how many letters, or lines, two texts have in common from the beginning."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 

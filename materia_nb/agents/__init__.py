@@ -6,12 +6,10 @@ from materia_nb.agents.interface import (
     AgentError,
     Asking,
     Called,
-    Message,
     Noted,
     Reply,
     Said,
     Spent,
-    ToolCall,
     Turn,
     Usage,
 )
@@ -24,6 +22,7 @@ from materia_nb.agents.notebook_agents import (
     ScriptedAgent,
     agent_from,
 )
+from materia_nb.engine.conversation import Message, ToolCall
 
 __all__ = [
     "Agent",

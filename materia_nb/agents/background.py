@@ -10,17 +10,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, Generic, TypeVar
 
 from materia_nb import platform
-from materia_nb.agents.interface import AgentError
+from materia_nb.agents.interface import AgentError, nobody
 from materia_nb.interrupts import HeldInterrupts, Stop
 
 T = TypeVar("T")
 
 _LOOK_S: Final = 0.1  # how often a waiting caller looks for a stop
 _CANCEL_S: Final = 1.0  # how long a cancelled coroutine may take to clean up
-
-
-def _ignore(_: object) -> None:
-    """Take what is told when nobody listens."""
 
 
 def can_leave(stop: threading.Event | None) -> bool:
@@ -114,8 +110,9 @@ class BackgroundLoop:
             AgentError: kind ``interrupted``: ``stop`` was set; the awaitable was cancelled.
             KeyboardInterrupt: the awaitable was cancelled.
         """
+        inbox = inbox or Inbox(nobody)
         if not platform.THREADS:
-            return _here(awaitable, stop, inbox or Inbox(_ignore))
+            return _here(awaitable, stop, inbox)
         loop = self._running()
         if threading.current_thread() is self._thread:
             # An agent that waits for another agent: this loop is busy until that one has answered.
@@ -124,7 +121,6 @@ class BackgroundLoop:
                 return inner.run(awaitable, stop, inbox)
             finally:
                 inner.close()
-        inbox = inbox or Inbox(_ignore)
         call = _Call(awaitable, inbox.wake)
         stopped = False
         try:
@@ -248,8 +244,3 @@ class _Call(Generic[T]):
 
 SHARED: Final[BackgroundLoop] = BackgroundLoop()
 """The loop that all function agents share. It starts with the first coroutine."""
-
-
-def run_awaitable(awaitable: Awaitable[Any], stop: threading.Event | None = None) -> Any:
-    """Wait for an awaitable on the shared loop, see :meth:`BackgroundLoop.run`."""
-    return SHARED.run(awaitable, stop)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Final
 
-from materia_nb.agents.interface import AgentError, Message, Reply, Turn
+from materia_nb.agents.interface import AgentError, Reply, Turn
+from materia_nb.engine.conversation import Message
 from materia_nb.errors import did_you_mean
 from materia_nb.secrets import scrubbed, scrubbed_part, secret_arguments
 from materia_nb.utilities.process import STDERR_SUMMARY, ProcessResult, run_process, summarize

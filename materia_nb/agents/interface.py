@@ -10,34 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from materia_nb.engine.conversation import Decided, Message, Role, ToolCall
+from materia_nb.engine.conversation import Message, ToolCall
 from materia_nb.engine.state import Mode
 from materia_nb.engine.state import Usage as StepUsage
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, named_error
 from materia_nb.handoff.contract.approval import Grant
 from materia_nb.jsonvalue import JSON, compact
-
-__all__ = [
-    "Agent",
-    "AgentError",
-    "Asking",
-    "Called",
-    "Decided",
-    "Message",
-    "Noted",
-    "Reply",
-    "Role",
-    "Said",
-    "Spent",
-    "Telling",
-    "ToolCall",
-    "Turn",
-    "TurnKind",
-    "Usage",
-    "reply_from",
-    "turn_kind",
-]
-
 
 AGENT_CELL: Final = "<agent "
 """How the name of the code begins that a ``%%materia agent`` cell is compiled to."""
@@ -137,7 +115,7 @@ Telling: TypeAlias = Said | Called | Noted | Spent
 """What an agent tells while it answers."""
 
 
-def _nobody(_: Telling) -> None:
+def nobody(_: Telling) -> None:
     """Take what an agent tells when nobody listens."""
 
 
@@ -222,7 +200,7 @@ class Turn:
     grant: Grant | None = None
     allowed: frozenset[str] = frozenset()
     calls: tuple[ToolCall, ...] = ()
-    tell: Callable[[Telling], None] = field(default=_nobody, compare=False, repr=False)
+    tell: Callable[[Telling], None] = field(default=nobody, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,9 +315,12 @@ def agent_failure(agent: Agent, socket: str, error: Exception) -> tuple[str, str
         kind = error.kind if isinstance(error, AgentError) else "agent_error"
         where = f" ({error.where})" if error.where and error.where != socket else ""
         return kind, f"{error.what}{where}", error.hint or hint
-    told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     name = getattr(agent, "name", type(agent).__name__)
-    return "agent_error", f"The agent {name} failed for {socket} with {told}{_where(error)}", hint
+    return (
+        "agent_error",
+        f"The agent {name} failed for {socket} with {named_error(error)}{_where(error)}",
+        hint,
+    )
 
 
 def _where(error: Exception) -> str:

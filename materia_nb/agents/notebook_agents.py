@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
-from materia_nb.agents.background import can_leave, leavable, run_awaitable
+from materia_nb.agents.background import SHARED, can_leave, leavable
 from materia_nb.agents.command_agent import PREFIX, CommandAgent, preset_agent
 from materia_nb.agents.interface import (
     Agent,
@@ -19,7 +19,6 @@ from materia_nb.agents.interface import (
     Reply,
     Spent,
     Telling,
-    ToolCall,
     Turn,
     TurnKind,
     Usage,
@@ -27,8 +26,9 @@ from materia_nb.agents.interface import (
     reply_from,
 )
 from materia_nb.agents.model.model_agent import ModelAgent
+from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.state import Pin
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError, did_you_mean, named_error
 from materia_nb.interrupts import Stop
 
 
@@ -97,13 +97,12 @@ class FunctionAgent:
                 asked = {name: turn if name == "turn" else getattr(turn, name) for name in self._asks}
                 value = self.function(**asked)
             if inspect.isawaitable(value):
-                value = run_awaitable(value, turn.stop)
+                value = SHARED.run(value, turn.stop)
         except MateriaError:
             raise
         except Exception as error:
-            text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             raise AgentError(
-                f"Function {self.name} failed for {turn.socket_id} with {text}",
+                f"Function {self.name} failed for {turn.socket_id} with {named_error(error)}",
                 where=_where(self.function, error),
                 hint="put it right, then resend the turn or recast; traceback shows how it came there",
             ) from error
@@ -405,13 +404,11 @@ _FORMS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Assigned:
+class Assigned(NamedTuple):
     """One line of what :meth:`AgentTable.describe` tells; ``name`` is None for the default."""
 
     name: str | None
     agent: str
-    known: bool
 
 
 class AgentTable:
@@ -451,17 +448,10 @@ class AgentTable:
         """Return who answers this materia in this socket."""
         return self._agents.get(socket_id) or self._agents.get(materia_id) or self._default
 
-    def describe(self, known: Iterable[str] | None = None) -> list[Assigned]:
-        """Tell who is set for what, the default last.
-
-        Args:
-            known: the names of sockets and materia that exist; names outside are marked.
-        """
-        names = None if known is None else frozenset(known)
-        lines = [
-            Assigned(name, agent.name, names is None or name in names) for name, agent in self._agents.items()
-        ]
-        return [*lines, Assigned(None, self._default.name, known=True)]
+    def describe(self) -> list[Assigned]:
+        """Tell who is set for what, the default last."""
+        lines = [Assigned(name, agent.name) for name, agent in self._agents.items()]
+        return [*lines, Assigned(None, self._default.name)]
 
     def copy(self) -> Self:
         """Return a table that can change without changing this one."""

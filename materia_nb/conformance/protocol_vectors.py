@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -26,6 +26,12 @@ def generated(recipe: Mapping[str, Any]) -> str:
 def codes(issues: Iterable[Issue]) -> list[JSON]:
     """Return the codes of issues, or the path of one that has none."""
     return [issue.code or issue.path for issue in issues]
+
+
+def judged(issues: Iterable[Issue], warnings: Iterable[Issue] = ()) -> dict[str, JSON]:
+    """Return why something was refused, and what is odd about it, as vectors write it."""
+    errors = codes(issues)
+    return {"accepted": not errors, "errors": errors, "warnings": codes(warnings)}
 
 
 def routing(reading: Reading) -> dict[str, JSON]:
@@ -72,12 +78,7 @@ def run_output(vector: Mapping[str, Any]) -> list[str]:
 
 
 def _read(reading: Reading) -> dict[str, JSON]:
-    return {
-        "accepted": not reading.issues,
-        "errors": codes(reading.issues),
-        "warnings": codes(reading.warnings),
-        "routing": routing(reading),
-    }
+    return {**judged(reading.issues, reading.warnings), "routing": routing(reading)}
 
 
 def _parsed(contract: Mapping[str, JSON], facts: TurnFacts) -> dict[str, JSON]:
@@ -100,9 +101,7 @@ def run_transition(vector: Mapping[str, Any]) -> list[str]:
         record = agent_contract.report(record, status).record
     step = agent_contract.report(record, given["report"])
     found: dict[str, JSON] = {
-        "accepted": step.issue is None,
-        "errors": codes([step.issue] if step.issue else []),
-        "warnings": codes([step.warning] if step.warning else []),
+        **judged(filter(None, [step.issue]), filter(None, [step.warning])),
         "parsed": {"recorded_state": step.record.status, "in_progress_count": step.record.in_progress},
     }
     if step.issue is None:
@@ -121,9 +120,7 @@ def run_merge(vector: Mapping[str, Any]) -> list[str]:
         {name: given["stored"]}, [{"contract": name, "payload": given["payload"]}], [name]
     )
     found = {
-        "accepted": not done.issues,
-        "errors": codes(done.issues),
-        "warnings": codes(done.warnings),
+        **judged(done.issues, done.warnings),
         "parsed": {"stored_after": done.document[name]},
     }
     return differences(found, vector["expect"])
@@ -136,9 +133,7 @@ def run_updates(vector: Mapping[str, Any]) -> list[str]:
         given["stored"], given["update_contracts"], given["writable_sections"], given["agent"]
     )
     found = {
-        "accepted": not done.issues,
-        "errors": codes(done.issues),
-        "warnings": codes(done.warnings),
+        **judged(done.issues, done.warnings),
         "parsed": {
             "applied": list(done.applied),
             "rejected": list(done.rejected),
@@ -185,9 +180,7 @@ def run_approval(vector: Mapping[str, Any]) -> list[str]:
         may, grant = grant.use(command, _NOW) if grant else (False, None)
         allowed.append(may)
     found = {
-        "accepted": not reading.issues,
-        "errors": codes(reading.issues),
-        "warnings": codes(reading.warnings),
+        **judged(reading.issues, reading.warnings),
         "pause_kind": reading.needs,
         "resume": {"action": "reissue", "grant": told},
         "uses_allowed": allowed,
@@ -218,10 +211,8 @@ def _found(reading: Reading) -> dict[str, JSON]:
     }
     parsed = {name: get_path(reading.value, path) for name, path in fields.items()}
     return {
+        **_read(reading),
         "accepted": reading.accepted,
-        "errors": codes(reading.issues),
-        "warnings": codes(reading.warnings),
-        "routing": routing(reading),
         "parsed": {name: None if value is MISSING else value for name, value in parsed.items()},
     }
 
@@ -229,13 +220,7 @@ def _found(reading: Reading) -> dict[str, JSON]:
 def run_parse(vector: Mapping[str, Any]) -> list[str]:
     """Find the object in a reply, without checking its fields."""
     value, issue = handoff_envelope.find(vector["input"]["text"])
-    found = {
-        "accepted": issue is None,
-        "errors": codes([issue] if issue else []),
-        "warnings": [],
-        "parsed": value,
-    }
-    return differences(found, vector["expect"])
+    return differences({**judged(filter(None, [issue])), "parsed": value}, vector["expect"])
 
 
 def run_finalization(vector: Mapping[str, Any]) -> list[str]:
@@ -268,7 +253,7 @@ def run_path(vector: Mapping[str, Any]) -> list[str]:
 
 
 def _path(given: Mapping[str, Any]) -> dict[str, JSON]:
-    fine: dict[str, JSON] = {"accepted": True, "errors": [], "warnings": []}
+    fine = judged(())
     if "filename" in given:
         step = handoff_envelope.parse_name(given["filename"])
         return {**fine, "step_id": step.step_id, "agent_key": step.agent_key, "draft": step.draft}
@@ -277,10 +262,21 @@ def _path(given: Mapping[str, Any]) -> dict[str, JSON]:
         lookup = handoff_envelope.look_for(
             given["files"], read["flow"], read["step_id"], read["agent_key"], given.get("run_base", "")
         )
-        return {
-            "accepted": lookup.path is not None,
-            "errors": codes(lookup.issues),
-            "warnings": codes(lookup.warnings),
-        }
+        return {**judged(lookup.issues, lookup.warnings), "accepted": lookup.path is not None}
     names = handoff_envelope.names(given["run_base"], given["flow"], given["step_id"], given["agent_key"])
     return {**fine, "final": names.final, "draft": names.draft}
+
+
+PROTOCOL_KINDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "envelope": run_envelope,
+    "parse": run_parse,
+    "finalization": run_finalization,
+    "path": run_path,
+    "output": run_output,
+    "transition": run_transition,
+    "merge": run_merge,
+    "update_contracts": run_updates,
+    "repair": run_repair,
+    "approval": run_approval,
+}
+"""The kinds of vectors here, with the function that runs one."""

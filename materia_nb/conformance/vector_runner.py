@@ -11,20 +11,7 @@ from typing import Any
 from materia_nb.agents import AgentTable
 from materia_nb.agents.interface import Reply, Turn, Usage
 from materia_nb.cast import Cast, Plan, start_cast
-from materia_nb.conformance.protocol_vectors import (
-    differences,
-    run_approval,
-    run_envelope,
-    run_finalization,
-    run_merge,
-    run_output,
-    run_parse,
-    run_path,
-    run_repair,
-    run_transition,
-    run_updates,
-)
-from materia_nb.engine.rules import Rules
+from materia_nb.conformance.protocol_vectors import PROTOCOL_KINDS, differences
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import protocol, requirements
 from materia_nb.jsonvalue import JSON, compact, same
@@ -167,9 +154,9 @@ def _compare(cast: Cast, agent: _VectorAgent, expect: Mapping[str, Any]) -> list
     hidden = {"item", "workItem", "currentWorkItem"} | {
         path[0] for one in state.shown for path in one.walk.paths if len(path) == 1
     }
-    hidden |= _aliases(cast.now.rules)
+    hidden |= {here.socket.iterator.alias for here in cast.now.rules.sockets.values() if here.socket.iterator}
     found: dict[str, JSON] = {
-        "outcome": {"complete": "complete", "failed": "failed"}.get(state.status, state.status),
+        "outcome": state.status,
         "failure": state.failure.kind if state.failure else None,
         "route": [list(visit) for visit in cast.route],
         "data": {key: value for key, value in state.data.items() if key not in hidden},
@@ -181,10 +168,6 @@ def _compare(cast: Cast, agent: _VectorAgent, expect: Mapping[str, Any]) -> list
     }
     shown = {name: _abbreviated(value, expect.get(name)) for name, value in found.items()}
     return differences(shown, expect)
-
-
-def _aliases(rules: Rules) -> set[str]:
-    return {here.socket.iterator.alias for here in rules.sockets.values() if here.socket.iterator}
 
 
 def _abbreviated(found: JSON, wanted: JSON) -> JSON:
@@ -199,24 +182,11 @@ def _abbreviated(found: JSON, wanted: JSON) -> JSON:
     return found
 
 
-_PROTOCOL_KINDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
-    "envelope": run_envelope,
-    "parse": run_parse,
-    "finalization": run_finalization,
-    "path": run_path,
-    "output": run_output,
-    "transition": run_transition,
-    "merge": run_merge,
-    "update_contracts": run_updates,
-    "repair": run_repair,
-    "approval": run_approval,
-}
-
 KINDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "cast": run_cast,
     "validate": run_validate,
     "handoff": run_handoff,
-    **_PROTOCOL_KINDS,
+    **PROTOCOL_KINDS,
 }
 """The kinds of vectors that can be run, with the function that runs one."""
 
@@ -224,6 +194,6 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "cast": ("config",),
     "validate": ("config",),
     "handoff": ("text", "materia", "socket"),
-    **dict.fromkeys(_PROTOCOL_KINDS, ("input",)),
+    **dict.fromkeys(PROTOCOL_KINDS, ("input",)),
 }
 """The fields that a vector of each kind must have, beside id, kind and expect."""

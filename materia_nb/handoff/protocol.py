@@ -39,17 +39,7 @@ class Verdict(NamedTuple):
     ) -> Reading:
         """Return the reading of an accepted output with this verdict."""
         return Reading(
-            value,
-            issues=issues,
-            satisfied=self.satisfied,
-            context=context,
-            work_items=work_items,
-            action=self.action,
-            target=self.target,
-            warnings=self.warnings,
-            reason=self.reason,
-            needs=self.needs,
-            memory=memory,
+            value, issues=issues, context=context, work_items=work_items, memory=memory, **self._asdict()
         )
 
 

@@ -11,9 +11,8 @@ from typing import Literal
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, MISSING, get_path
 from materia_nb.loadout.graph import Socket
-from materia_nb.loadout.vocabulary import GUARDS, SENDING_BACK
+from materia_nb.loadout.vocabulary import GUARDS, SENDING_BACK, SIMPLE
 
-_SIMPLE = re.compile(r"\$(?:\.[^.\[\]()*?@'\"\s,|]+)*")
 _FIRST_FIELD = re.compile(r"\$(?:\.([^.\[\]()*?@'\"\s,|]+)|\[\s*(?:'([^']+)'|\"([^\"]+)\")\s*\])")
 
 
@@ -25,7 +24,7 @@ def reader(source: str) -> Callable[[JSON], JSON]:
     full JSONPath: one match gives the value, several give a list (R11).
     Raises MateriaError (kind ``assignment``) for an expression that is not JSONPath.
     """
-    if _SIMPLE.fullmatch(source):
+    if SIMPLE.fullmatch(source):
         segments = source.split(".")[1:]
         return lambda value: get_path(value, segments)
     from jsonpath_ng.ext import parse
@@ -94,7 +93,7 @@ class Requirements:
             return {}
         wanted: dict[str, str] = {}
         if self.work_items:
-            wanted["workItems"] = "an array of work items, each with exactly the strings title and context"
+            wanted["workItems"] = _SHAPES["workItems"]
         if self.why_satisfied:
             wanted["satisfied"] = f"true or false, because {self.why_satisfied}"
         for target, source in self.sources:

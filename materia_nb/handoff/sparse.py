@@ -250,22 +250,15 @@ def item_issues(items: JSON, path: str = "$.workItems") -> Iterator[Issue]:
             yield Issue(here, "A work item must be an object.", 'write {"title": "...", "context": "..."}')
             continue
         for name in ("title", "context"):
+            spot, given = f"{here}.{name}", item.get(name)
             if name not in item:
                 yield Issue(
-                    f"{here}.{name}",
-                    f"The work item has no {name}.",
-                    f"add a {name}, a string that is not blank",
+                    spot, f"The work item has no {name}.", f"add a {name}, a string that is not blank"
                 )
-            elif not isinstance(item[name], str):
-                yield Issue(
-                    f"{here}.{name}", f"The {name} of a work item must be a string.", "write it as plain text"
-                )
-            elif not item[name].strip():
-                yield Issue(
-                    f"{here}.{name}",
-                    f"The {name} of a work item must not be blank.",
-                    "say what is to be done",
-                )
+            elif not isinstance(given, str):
+                yield Issue(spot, f"The {name} of a work item must be a string.", "write it as plain text")
+            elif not given.strip():
+                yield Issue(spot, f"The {name} of a work item must not be blank.", "say what is to be done")
         for name in item:
             if name not in ("title", "context"):
                 fix = _ITEM_LEGACY.get(name, "leave it out, or put it into context as text")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from materia_nb.errors import counted
 from materia_nb.jsonvalue import JSON
@@ -22,6 +22,7 @@ from materia_nb.loadout.facts import (
     replacement,
 )
 from materia_nb.loadout.graph import END
+from materia_nb.loadout.lint_ways import rounds_in
 from materia_nb.loadout.report import (
     INVALID_GENERATOR,
     INVALID_LOOP,
@@ -91,21 +92,21 @@ def _check_socket(findings: Findings, facts: Facts, id_: str, raw: Object) -> No
     _check_placement(findings, facts, id_, raw)
     _check_edges(findings, facts, id_)
     if not facts.is_utility(id_):
-        _check_sources(findings, id_, raw)
+        _check_sources(findings, facts, id_)
         if facts.is_generator(id_):
-            _check_agent_generator(findings, id_, raw)
+            _check_agent_generator(findings, facts, id_)
     check_done(findings, facts, f"{id_}.foreach", facts.foreach(id_))
     advance = raw.get("advance")
     if is_object(advance):
         _check_advance(findings, facts, id_, advance)
 
 
-def _check_sources(findings: Findings, id_: str, raw: Object) -> None:
+def _check_sources(findings: Findings, facts: Facts, id_: str) -> None:
     """Check that the sources of an agent's assignments can be read; those of a utility's socket never are (R4)."""
-    for target, source in as_object(raw.get("assign")).items():
+    for here, _, source in facts.assignments(id_):
         fault = source_fault(source) if is_text(source) else None
         if fault is not None:
-            findings.problem(INVALID_SOCKET, f"{id_}.assign.{target}", *fault)
+            findings.problem(INVALID_SOCKET, here, *fault)
 
 
 def _check_placement(findings: Findings, facts: Facts, id_: str, raw: Object) -> None:
@@ -141,20 +142,19 @@ def _check_edges(findings: Findings, facts: Facts, id_: str) -> None:
             unconditional = place
 
 
-def _check_agent_generator(findings: Findings, id_: str, raw: Object) -> None:
-    if raw.get("parse", "json") == "text":
+def _check_agent_generator(findings: Findings, facts: Facts, id_: str) -> None:
+    if facts.authored_parse(id_) == "text":
         findings.problem(
             INVALID_GENERATOR,
             f"{id_}.parse",
             "the agent here is a generator, whose output is always json",
             "remove parse, or place a materia that is no generator",
         )
-    assign = raw.get("assign")
-    for target, source in assign.items() if is_object(assign) else ():
+    for here, target, source in facts.assignments(id_):
         if assigns_work_items(target) and source != WORK_ITEMS_SOURCE:
             findings.problem(
                 INVALID_GENERATOR,
-                f"{id_}.assign.{target}",
+                here,
                 f"the work items of a generator come from $.workItems, not from {shown(source)}",
                 "remove this assignment, or assign to another name",
             )
@@ -176,21 +176,13 @@ def _check_advance(findings: Findings, facts: Facts, id_: str, raw: Object) -> N
 # -- loop regions ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Inbound:
-    """The edges from generator sockets, by where they lead."""
-
-    edges: tuple[tuple[str, str], ...]
-
-    def into(self, members: frozenset[str]) -> list[tuple[str, str]]:
-        return [(source, to) for source, to in self.edges if to in members and source not in members]
+_Inbound: TypeAlias = Sequence[tuple[str, str]]
+"""The edges from generator sockets: from where, to where."""
 
 
 def check_loops(findings: Findings, facts: Facts) -> None:
     """Note what is wrong with the loops of the loadout."""
-    inbound = _Inbound(
-        tuple((id_, to) for id_ in facts.sockets if facts.is_generator(id_) for to in facts.targets(id_))
-    )
+    inbound = [(id_, to) for id_ in facts.sockets if facts.is_generator(id_) for to in facts.targets(id_)]
     for loop in facts.loops:
         _check_loop(findings, facts, inbound, loop)
     _check_cursors(findings, facts)
@@ -202,9 +194,8 @@ def _check_loop(findings: Findings, facts: Facts, inbound: _Inbound, loop: LoopF
     check_done(findings, facts, f"{here}.iterator", loop.iterator)
     if loop.consumes is not None:
         _check_consumes(findings, facts, inbound, loop, members_known=members_known)
-    legacy = loop.raw.get("exit")
-    if is_object(legacy):
-        _check_legacy_exit(findings, facts, loop, legacy)
+    if loop.legacy is not None:
+        _check_legacy_exit(findings, facts, loop, loop.legacy)
     _check_exits(findings, facts, loop)
 
 
@@ -224,8 +215,8 @@ def _check_consumes(
     here = f"loops.{loop.id}.consumes"
     consumes = loop.consumes or {}
     check_done(findings, facts, here, consumes)
-    members = frozenset(loop.members)
-    entering = inbound.into(members)
+    members = set(loop.members)
+    entering = [(source, to) for source, to in inbound if to in members and source not in members]
     sources = {source for source, _ in entering}
     advice = (
         f"name {entering[0][0]!r}, the generator whose edge leads into the loop"
@@ -235,7 +226,7 @@ def _check_consumes(
     named = check_endpoint(findings, facts, consumes.get("from"), f"{here}.from", end=False, advice=advice)
     if not members_known:
         return
-    if not _has_cycle({id_: [to for to in facts.targets(id_) if to in members] for id_ in loop.members}):
+    if not rounds_in({id_: members & set(facts.targets(id_)) for id_ in loop.members}):
         findings.problem(
             INVALID_LOOP,
             f"loops.{loop.id}.sockets",
@@ -352,10 +343,8 @@ def _exit_source(findings: Findings, facts: Facts, loop: LoopFacts, source: JSON
 def _check_exits(findings: Findings, facts: Facts, loop: LoopFacts) -> None:
     ids: set[str] = set()
     conditions: set[tuple[JSON, JSON]] = set()
-    for place, route in enumerate(as_list(loop.raw.get("exits"))):
+    for place, route in loop.exits():
         here = f"loops.{loop.id}.exits[{place}]"
-        if not is_object(route):
-            continue
         id_ = route.get("id")
         if is_text(id_):
             if id_ in ids:
@@ -393,25 +382,3 @@ def _check_cursors(findings: Findings, facts: Facts) -> None:
                 f"loop {other!r} consumes {source!r} with the cursor {cursor!r} too, so one would move the other",
                 f'write a cursor of its own, such as "cursor": "{loop.id}Index"',
             )
-
-
-def _has_cycle(graph: Mapping[str, Iterable[str]]) -> bool:
-    """Whether a walk along ``graph`` can come back; without recursion, so that size does not matter."""
-    state: dict[str, bool] = {}
-    for start in graph:
-        if start in state:
-            continue
-        state[start] = False
-        walk = [(start, iter(graph[start]))]
-        while walk:
-            node, left = walk[-1]
-            following = next(left, None)
-            if following is None:
-                state[node] = True
-                walk.pop()
-            elif following not in state:
-                state[following] = False
-                walk.append((following, iter(graph.get(following, ()))))
-            elif not state[following]:
-                return True
-    return False

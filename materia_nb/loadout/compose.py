@@ -9,12 +9,22 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Final
 
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.facts import Facts, Object, as_list, as_object, is_object, is_text, materia_kind
+from materia_nb.loadout.facts import (
+    Facts,
+    Object,
+    as_list,
+    as_object,
+    free_name,
+    is_object,
+    is_text,
+    materia_kind,
+)
 from materia_nb.loadout.graph import END, ExitRoute, Graph, Loop, Socket
 from materia_nb.loadout.resolve import build_graph
 from materia_nb.loadout.vocabulary import Condition, described, must_judge, unmet
@@ -76,15 +86,6 @@ def add_bridges(part: Part, graph: Graph, target: str, *, taken: Collection[str]
     if ends:
         name = free_name(f"{graph.name} ends", {*part.loops, *taken})
         part.loops[name] = {"sockets": ends, "exits": [_always(id_, target) for id_ in ends]}
-
-
-def free_name(name: str, taken: Collection[str]) -> str:
-    """Return ``name``, with a number behind it if it is taken."""
-    number, found = 1, name
-    while found in taken:
-        number += 1
-        found = f"{name}-{number}"
-    return found
 
 
 def _lead_edges(raw: Object, socket: Socket, target: str) -> None:
@@ -250,7 +251,8 @@ def compose(document: Object, names: Sequence[str], owners: Mapping[str, Path] |
     parts = [find_part(document, name) for name in names]
     # Their problems are told first, in their own words.
     graphs = [build_graph({**document, "loadouts": {name: raw}}, name, owners) for name, raw in parts]
-    tables = _number(graphs)
+    numbers = count(1)  # every socket of every part gets its canonical id, in order (R26)
+    tables = [{id_: f"Socket-{next(numbers)}" for id_ in graph.sockets} for graph in graphs]
     whole = _Whole(
         materia=dict(as_object(document.get("materia"))),
         cursors={f"{id_}Index" for table in tables for id_ in table.values()},
@@ -303,16 +305,6 @@ def find_part(document: Object, name: str) -> tuple[str, Object]:
         return name, {"entry": "Socket-1", "sockets": {"Socket-1": {"materia": name}}}
     raw = groups["loadout"][name]
     return name, raw if is_object(raw) else {}
-
-
-def _number(graphs: Sequence[Graph]) -> list[dict[str, str]]:
-    """Give every socket of every part its canonical id, in order (R26)."""
-    tables: list[dict[str, str]] = []
-    count = 0
-    for graph in graphs:
-        tables.append({id_: f"Socket-{count + n}" for n, id_ in enumerate(graph.sockets, 1)})
-        count += len(graph.sockets)
-    return tables
 
 
 def _renamed(whole: _Whole, facts: Facts, ids: Mapping[str, str]) -> Part:

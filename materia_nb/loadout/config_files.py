@@ -28,6 +28,11 @@ MOST_BYTES: Final = 50_000_000
 KIND: Final = "config"
 
 
+def config_error(what: str, where: str | Path | None, hint: str) -> MateriaError:
+    """Make the error of a config that cannot be read, written or used."""
+    return MateriaError(what, where=None if where is None else str(where), hint=hint, kind=KIND)
+
+
 def read_config(path: str | Path) -> JSON:
     """Read a config file by its ending: .json strictly, .jsonc and .json5 with comments, .yaml and .yml.
 
@@ -39,11 +44,10 @@ def read_config(path: str | Path) -> JSON:
     _check_plain(path)
     format_ = ENDINGS.get(path.suffix.lower())
     if format_ is None:
-        raise MateriaError(
+        raise config_error(
             f"a config file ends with one of {', '.join(ENDINGS)}, and this one does not",
-            where=str(path),
-            hint="rename the file",
-            kind=KIND,
+            path,
+            "rename the file",
         )
     return read_text(_text_of(path), format_, where=str(path))
 
@@ -75,7 +79,7 @@ def read_text(text: str, format_: Format | None = None, *, where: str = "the tex
         return parse(text)
     except ParseError as error:
         spot = f"{where}:{error.line}:{error.column}" if error.line else where
-        raise MateriaError(error.what, where=spot, hint=error.hint, kind=KIND) from error
+        raise config_error(error.what, spot, error.hint) from error
 
 
 def write_config(path: str | Path, document: JSON) -> None:
@@ -86,20 +90,16 @@ def write_config(path: str | Path, document: JSON) -> None:
     """
     path = expanded(path)
     if ENDINGS.get(path.suffix.lower()) not in ("json", "jsonc"):
-        raise MateriaError(
+        raise config_error(
             "configs are written as JSON",
-            where=str(path),
-            hint=f"choose a name that ends with .json, such as {path.with_suffix('.json').name}",
-            kind=KIND,
+            path,
+            f"choose a name that ends with .json, such as {path.with_suffix('.json').name}",
         )
     try:
         text = dumps(document, indent=2) + "\n"
     except (TypeError, ValueError, RecursionError) as error:
-        raise MateriaError(
-            f"the config holds something that is not JSON: {error}",
-            where=str(path),
-            hint="remove it",
-            kind=KIND,
+        raise config_error(
+            f"the config holds something that is not JSON: {error}", path, "remove it"
         ) from error
     write_text(path, text)
 
@@ -122,7 +122,7 @@ def expanded(path: str | Path) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
-        raise MateriaError(str(error), where=str(path), hint="write the path in full", kind=KIND) from error
+        raise config_error(str(error), path, "write the path in full") from error
 
 
 def resolved(path: str | Path) -> Path:
@@ -130,11 +130,8 @@ def resolved(path: str | Path) -> Path:
     try:
         return expanded(path).resolve()
     except (OSError, ValueError, RuntimeError) as error:  # links in a circle; a NUL in the name
-        raise MateriaError(
-            f"this is no path: {error}",
-            where=repr(str(path))[:200],
-            hint="name a file or a directory",
-            kind=KIND,
+        raise config_error(
+            f"this is no path: {error}", repr(str(path))[:200], "name a file or a directory"
         ) from error
 
 
@@ -197,15 +194,11 @@ def _check_plain(path: Path) -> None:
     except OSError as error:
         raise _os_error("read", path, error) from error
     except ValueError as error:  # a NUL in the name
-        raise MateriaError(
-            "this is no file name", where=repr(str(path)), hint="name a config file", kind=KIND
-        ) from error
+        raise config_error("this is no file name", repr(str(path)), "name a config file") from error
     if stat.S_ISDIR(mode):
-        raise MateriaError(
-            "this is a directory", where=str(path), hint=_near_file(path / "config.json"), kind=KIND
-        )
+        raise config_error("this is a directory", path, _near_file(path / "config.json"))
     if not stat.S_ISREG(mode):
-        raise MateriaError("this is not a plain file", where=str(path), hint="name a config file", kind=KIND)
+        raise config_error("this is not a plain file", path, "name a config file")
 
 
 def _text_of(path: Path) -> str:
@@ -215,31 +208,25 @@ def _text_of(path: Path) -> str:
     except OSError as error:
         raise _os_error("read", path, error) from error
     if len(data) > MOST_BYTES:
-        raise MateriaError(
+        raise config_error(
             f"the file has more than {MOST_BYTES:,} bytes",
-            where=str(path),
-            hint="a config is much smaller: is it the right file?",
-            kind=KIND,
+            path,
+            "a config is much smaller: is it the right file?",
         )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise MateriaError(
-            f"the file is not UTF-8: byte {data[error.start]:#04x}",
-            where=f"{path}:{line}",
-            hint="save it as UTF-8",
-            kind=KIND,
+        raise config_error(
+            f"the file is not UTF-8: byte {data[error.start]:#04x}", f"{path}:{line}", "save it as UTF-8"
         ) from error
 
 
 def _os_error(done: str, path: Path, error: OSError) -> MateriaError:
     if isinstance(error, FileNotFoundError):
-        return MateriaError("there is no such file", where=str(path), hint=_near_file(path), kind=KIND)
+        return config_error("there is no such file", path, _near_file(path))
     reason = error.strerror or type(error).__name__
-    return MateriaError(
-        f"the file cannot be {done}: {reason}", where=str(path), hint="check the path", kind=KIND
-    )
+    return config_error(f"the file cannot be {done}: {reason}", path, "check the path")
 
 
 def _near_file(path: Path) -> str:

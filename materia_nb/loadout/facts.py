@@ -67,6 +67,11 @@ def is_text(value: JSON) -> TypeGuard[str]:
     return isinstance(value, str) and bool(value.strip())
 
 
+def text_or(value: JSON, default: str) -> str:
+    """Return ``value`` if it is text that says something, else ``default``."""
+    return value if is_text(value) else default
+
+
 def is_condition(value: JSON) -> TypeGuard[Condition]:
     """Whether ``value`` is a canonical condition (R3)."""
     return isinstance(value, str) and value in CONDITIONS
@@ -141,6 +146,15 @@ def told_in(assignment: Mapping[str, JSON], name: str) -> JSON:
     return assignment.get(camel(name), assignment.get(name))
 
 
+def free_name(wanted: str, taken: Collection[JSON]) -> str:
+    """Return ``wanted``, with a number behind it if it is taken."""
+    number, made = 1, wanted
+    while made in taken:
+        number += 1
+        made = f"{wanted}-{number}"
+    return made
+
+
 def assigns_work_items(target: str) -> bool:
     """Whether an assignment target is ``workItems`` (empty segments are skipped, R11)."""
     return split_path(target) == [WORK_ITEMS]
@@ -162,12 +176,13 @@ class LoopFacts:
     members: tuple[str, ...]
     consumes: Object | None
     iterator: Object | None
+    legacy: Object | None
+    """The older form of its exits."""
 
     @property
     def output(self) -> str:
         """The list that the loop consumes (R12)."""
-        output = (self.consumes or {}).get("output")
-        return output if is_text(output) else WORK_ITEMS
+        return text_or((self.consumes or {}).get("output"), WORK_ITEMS)
 
     @property
     def iterates(self) -> bool:
@@ -177,23 +192,24 @@ class LoopFacts:
     def cursor(self, socket: str) -> str:
         """Return the cursor that ``socket`` uses in this loop (R13)."""
         if self.iterator is not None:
-            named = self.iterator.get("cursor")
-            return named if is_text(named) else f"{socket}Index"
-        named = (self.consumes or {}).get("cursor")
-        return named if is_text(named) else "workItemIndex"
+            return text_or(self.iterator.get("cursor"), f"{socket}Index")
+        return text_or((self.consumes or {}).get("cursor"), "workItemIndex")
 
     def items(self) -> str:
         """Return the source of its list (R12, R15)."""
-        if self.iterator is not None:
-            named = self.iterator.get("items")
-            return named if is_text(named) else ""
-        return f"state.{self.output}"
+        return f"state.{self.output}" if self.iterator is None else text_or(self.iterator.get("items"), "")
 
     def alias(self) -> str:
         """Return the name of the current item (R12)."""
-        spec = self.iterator if self.iterator is not None else self.consumes or {}
-        named = spec.get("as")
-        return named if is_text(named) else "item" if self.iterator is not None else "workItem"
+        if self.iterator is not None:
+            return text_or(self.iterator.get("as"), "item")
+        return text_or((self.consumes or {}).get("as"), "workItem")
+
+    def exits(self) -> Iterating[tuple[int, Object]]:
+        """Yield its well-formed exit routes with their places; the older form is none of them."""
+        for place, route in enumerate(as_list(self.raw.get("exits"))):
+            if is_object(route):
+                yield place, route
 
 
 @dataclass(slots=True)
@@ -238,10 +254,19 @@ class Facts:
         """Whether ``socket`` produces work items."""
         return self.materia_of(socket).get("generator") is True
 
+    def _owner(self, socket: str) -> Object:
+        """Where ``parse`` and ``assign`` take effect: at the materia of a utility, else at the socket (R4)."""
+        return self.materia_of(socket) if self.is_utility(socket) else self.sockets.get(socket, {})
+
     def authored_parse(self, socket: str) -> JSON:
-        """Return ``parse`` from where it takes effect: the materia of a utility, else the socket (R4)."""
-        owner = self.materia_of(socket) if self.is_utility(socket) else self.sockets.get(socket, {})
-        return owner.get("parse")
+        """Return ``parse`` from where it takes effect."""
+        return self._owner(socket).get("parse")
+
+    def assignments(self, socket: str) -> Iterating[tuple[str, str, JSON]]:
+        """Yield the assignments from where they take effect: where each is written, its target, its source."""
+        owner = f"materia.{self.sockets[socket].get('materia')}" if self.is_utility(socket) else socket
+        for target, source in as_object(self._owner(socket).get("assign")).items():
+            yield f"{owner}.assign.{target}", target, source
 
     def gives_text(self, socket: str) -> bool:
         """Whether the output of ``socket`` is taken as text, so that it says no ``satisfied`` (R3, R4)."""
@@ -252,7 +277,7 @@ class Facts:
     def _made_json(self, socket: str) -> bool:
         """Whether a guarded legacy exit makes this socket json (R15)."""
         for loop in self.loops_of.get(socket, ()):
-            legacy = as_object(loop.raw.get("exit"))
+            legacy = loop.legacy or {}
             if loop.consumes and legacy.get("from") == socket and legacy.get("when") in GUARDS:
                 return self.authored_parse(socket) is None
         return False
@@ -292,8 +317,7 @@ class Facts:
         """Return the cursor of the socket's iterator, None without one (R13)."""
         foreach = self.foreach(socket)
         if foreach is not None:
-            named = foreach.get("cursor")
-            return named if is_text(named) else f"{socket}Index"
+            return text_or(foreach.get("cursor"), f"{socket}Index")
         loop = self.iterating_loop(socket)
         return loop.cursor(socket) if loop else None
 
@@ -301,8 +325,7 @@ class Facts:
         """Return the list source of the socket's iterator, None without one."""
         foreach = self.foreach(socket)
         if foreach is not None:
-            named = foreach.get("items")
-            return named if is_text(named) else ""
+            return text_or(foreach.get("items"), "")
         loop = self.iterating_loop(socket)
         return loop.items() if loop else None
 
@@ -317,14 +340,8 @@ class Facts:
 
 def _loop(id_: str, raw: Object) -> LoopFacts:
     members = dict.fromkeys(member for member in as_list(raw.get("sockets")) if isinstance(member, str))
-    consumes, iterator = raw.get("consumes"), raw.get("iterator")
-    return LoopFacts(
-        id=id_,
-        raw=raw,
-        members=tuple(members),
-        consumes=consumes if is_object(consumes) else None,
-        iterator=iterator if is_object(iterator) else None,
-    )
+    parts = (raw.get(name) for name in ("consumes", "iterator", "exit"))
+    return LoopFacts(id_, raw, tuple(members), *(part if is_object(part) else None for part in parts))
 
 
 def variables(prompt: str) -> Iterating[tuple[int, int, str]]:
@@ -390,10 +407,9 @@ def socket_iterator(facts: Facts, id_: str) -> Iterator | None:
     """Return where a socket gets its item: its own ``foreach``, else the first loop that gives one (R1)."""
     foreach = facts.foreach(id_)
     if foreach is not None:
-        alias = foreach.get("as")
         return Iterator(
             items=facts.items_of(id_) or "?",
-            alias=alias if is_text(alias) else "item",
+            alias=text_or(foreach.get("as"), "item"),
             cursor=facts.cursor_of(id_) or f"{id_}Index",
         )
     loop = facts.iterating_loop(id_)
@@ -419,15 +435,9 @@ def _routes(result: Derivation, loop: LoopFacts) -> list[ExitRoute]:
         ExitRoute(route["id"], loop.id, route["from"], route["condition"], route["targetSocketId"])
         for route in as_list(loop.raw.get("exits"))
     ]
-    legacy = loop.raw.get("exit")
-    if not is_object(legacy) or legacy["to"] == END:
+    legacy = loop.legacy
+    if legacy is None or legacy["to"] == END:
         return routes
-    return _with_legacy_route(result, loop, routes, legacy)
-
-
-def _with_legacy_route(
-    result: Derivation, loop: LoopFacts, routes: list[ExitRoute], legacy: Object
-) -> list[ExitRoute]:
     source, when, target = legacy["from"], legacy["when"], legacy["to"]
     route = ExitRoute(f"exit:{source}:{when}", loop.id, source, when, target, derived=True)
     replaced = next((r for r in routes if (r.source, r.condition) == (source, when)), None)
@@ -439,10 +449,9 @@ def _with_legacy_route(
 
 
 def _derive_from_legacy_exit(result: Derivation, loop: LoopFacts) -> None:
-    legacy = loop.raw.get("exit")
-    if not is_object(legacy):
+    if loop.legacy is None:
         return
-    source, when = legacy["from"], legacy["when"]
+    source, when = loop.legacy["from"], loop.legacy["when"]
     if (
         when in GUARDS
         and result.facts.authored_parse(source) is None

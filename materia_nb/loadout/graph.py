@@ -99,18 +99,18 @@ class Materia:
     id: str
     label: str
     kind: Literal["agent", "utility"]
-    prompt: str
-    generator: bool
-    multi_turn: bool
-    tools: str | tuple[str, ...]
-    model: str | None
-    thinking: str | None
-    command: tuple[str, ...]
-    script: Mapping[str, JSON] | None
-    params: Mapping[str, JSON]
-    timeout_ms: int
-    owner: Path | None
-    raw: Mapping[str, JSON] = field(compare=False)
+    prompt: str = ""
+    generator: bool = False
+    multi_turn: bool = False
+    tools: str | tuple[str, ...] = "none"
+    model: str | None = None
+    thinking: str | None = None
+    command: tuple[str, ...] = ()
+    script: Mapping[str, JSON] | None = None
+    params: Mapping[str, JSON] = field(default_factory=dict)
+    timeout_ms: int = DEFAULT_TIMEOUT_MS
+    owner: Path | None = None
+    raw: Mapping[str, JSON] = field(default_factory=dict, compare=False)
     group: str = ""
 
 
@@ -188,8 +188,8 @@ class Graph:
     entry: str
     sockets: Mapping[str, Socket]
     loops: Mapping[str, Loop]
-    limits: Limits
-    budget: Budget
-    derived: tuple[Derived, ...]
-    consumers: Mapping[str, tuple[str, ...]]
+    limits: Limits = Limits()
+    budget: Budget = Budget()
+    derived: tuple[Derived, ...] = ()
+    consumers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     document: Mapping[str, JSON] = field(default_factory=dict, compare=False, repr=False)

@@ -14,7 +14,14 @@ from typing import Final, Literal, TypeAlias
 
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.config_files import ENDINGS, KIND, expanded, read_config, read_text, write_config
+from materia_nb.loadout.config_files import (
+    ENDINGS,
+    config_error,
+    expanded,
+    read_config,
+    read_text,
+    write_config,
+)
 from materia_nb.loadout.facts import Object, as_object, is_object
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.report import Report, shown
@@ -105,9 +112,7 @@ class LayeredConfig:
             if name in names:
                 return layer
             known += names
-        raise MateriaError(
-            f"no layer has the {kind} {name!r}", hint=did_you_mean(name, set(known)), kind=KIND
-        )
+        raise config_error(f"no layer has the {kind} {name!r}", None, did_you_mean(name, set(known)))
 
     def origins(self, kind: Literal["loadout", "materia"], name: str) -> Mapping[str, Layer]:
         """Return the layer that each field of a loadout or a materia came from (R33); empty when there is none."""
@@ -263,19 +268,15 @@ class _Merge:
     def add(self, name: LayerName, label: str, path: Path | None, document: JSON) -> None:
         """Put a document on top."""
         if not is_object(document):
-            raise MateriaError(
+            raise config_error(
                 f"a config is an object, and this is {shown(document)}",
-                where=label,
-                hint='write {"loadouts": { ... }, "materia": { ... }}',
-                kind=KIND,
+                label,
+                'write {"loadouts": { ... }, "materia": { ... }}',
             )
         for group in (*_NAMED, *_MERGED):
             if name in ("profile", "project") and not isinstance(document.get(group), dict | None):
-                raise MateriaError(
-                    f"{group} is {shown(document[group])}",
-                    where=f"{label}: {group}",
-                    hint="write an object",
-                    kind=KIND,
+                raise config_error(
+                    f"{group} is {shown(document[group])}", f"{label}: {group}", "write an object"
                 )
         loadouts, materia = (tuple(_names(document.get(group))) for group in _NAMED)
         self.layers.append(Layer(name, label, path, loadouts, materia, _settings(document), document))
@@ -356,11 +357,10 @@ def add_definitions(path: Path, loadouts: Mapping[str, JSON], materia: Mapping[s
     there = {group: _group(document, group, path) for group in ("loadouts", "materia")}
     for name in loadouts:
         if name in there["loadouts"]:
-            raise MateriaError(
+            raise config_error(
                 f"the file has a loadout {name!r} already",
-                where=f"{path}: loadouts",
-                hint="choose another name, or edit that one",
-                kind=KIND,
+                f"{path}: loadouts",
+                "choose another name, or edit that one",
             )
     merged: Object = {**document, "loadouts": {**there["loadouts"], **loadouts}}
     if materia:
@@ -368,11 +368,10 @@ def add_definitions(path: Path, loadouts: Mapping[str, JSON], materia: Mapping[s
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise MateriaError(
+        raise config_error(
             f"the directory cannot be made: {error.strerror or error}",
-            where=str(path.parent),
-            hint="make the project writable",
-            kind=KIND,
+            path.parent,
+            "make the project writable",
         ) from error
     write_config(path, merged)
 
@@ -396,6 +395,4 @@ def _group(document: Object, group: str, path: Path) -> Object:
 
 
 def _no_config(where: str, what: str, value: JSON) -> MateriaError:
-    return MateriaError(
-        f"{what} is {shown(value)}, not an object", where=where, hint="correct the file", kind=KIND
-    )
+    return config_error(f"{what} is {shown(value)}, not an object", where, "correct the file")

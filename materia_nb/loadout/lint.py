@@ -14,12 +14,10 @@ from materia_nb.loadout.facts import (
     SHIPPED_SCRIPTS,
     Facts,
     Object,
-    as_list,
     as_object,
     is_object,
     is_socket_id,
     is_text,
-    materia_kind,
     placed_materia,
     script_file,
     source_head,
@@ -27,7 +25,7 @@ from materia_nb.loadout.facts import (
 )
 from materia_nb.loadout.lint_loops import hint_loops
 from materia_nb.loadout.lint_state import hint_lists, hint_variables
-from materia_nb.loadout.lint_ways import hint_ways, reached_from, ways_on
+from materia_nb.loadout.lint_ways import hint_ways, visited, ways_on
 from materia_nb.loadout.report import Findings, Problem, shown
 from materia_nb.loadout.vocabulary import (
     DEFAULT_HANDOFF,
@@ -98,16 +96,14 @@ def _on_utility(findings: Findings, id_: str, raw: Object) -> None:
             f"a utility works here, and utilities always speak {DEFAULT_HANDOFF}",
             "remove it",
         )
-    if as_object(raw.get("assignment")):
-        findings.hint(
-            "no-effect", f"{id_}.assignment", "a utility works here, which is told no task", "remove it"
-        )
-    if raw.get("finalize") is True:
-        findings.hint("no-effect", f"{id_}.finalize", "a utility works here, which answers once", "remove it")
-    if raw.get("castContext") is not None:
-        findings.hint(
-            "no-effect", f"{id_}.castContext", "a utility works here, which reads its document", "remove it"
-        )
+    idle = (
+        ("assignment", bool(as_object(raw.get("assignment"))), "is told no task"),
+        ("finalize", raw.get("finalize") is True, "answers once"),
+        ("castContext", raw.get("castContext") is not None, "reads its document"),
+    )
+    for field, written, why in idle:
+        if written:
+            findings.hint("no-effect", f"{id_}.{field}", f"a utility works here, which {why}", "remove it")
 
 
 def _on_agent(findings: Findings, facts: Facts, id_: str, name: str) -> None:
@@ -178,13 +174,13 @@ def _assigned(findings: Findings, facts: Facts, id_: str, name: str) -> None:
     fields = OWN_PROTOCOLS.get(name, _FOREIGN).fields
     if fields is None:
         return
-    for target, source in as_object(facts.sockets[id_].get("assign")).items():
+    for here, _, source in facts.assignments(id_):
         head = source_head(source)
         if not head or head in fields or (head == "workItems" and facts.is_generator(id_)):
             continue
         findings.hint(
             "not-in-protocol",
-            f"{id_}.assign.{target}",
+            here,
             f"the agent is not asked for {head} in the protocol {name}, so an output without it is refused",
             f"assign one of its fields, such as $.{fields[1]}; satisfied, context and workItems reach the graph by themselves",
         )
@@ -260,7 +256,7 @@ def _hint_sockets(findings: Findings, facts: Facts) -> None:
             f"no entry is written, so a cast starts at {facts.entry!r}, the first socket",
             f'write "entry": "{facts.entry}"',
         )
-    reached = _reached(facts)
+    reached = visited(facts, ways_on(facts))
     moved = {facts.advance_cursor(id_) for id_ in facts.sockets}
     for id_, raw in facts.sockets.items():
         if is_socket_id(id_) and not CANONICAL_ID.fullmatch(id_):
@@ -284,7 +280,7 @@ def _hint_sockets(findings: Findings, facts: Facts) -> None:
                 "no socket advances over this list, so only its first item is worked on",
                 'write "advance": {"when": "satisfied"} here, or where an item is done',
             )
-        _hint_assign(findings, facts, id_, raw)
+        _hint_assign(findings, facts, id_)
         _hint_text_guards(findings, facts, id_, raw)
         _hint_utility_placement(findings, facts, id_, raw)
 
@@ -306,31 +302,20 @@ def _hint_told_nothing(findings: Findings, facts: Facts, config: JSON) -> None:
             )
 
 
-def _reached(facts: Facts) -> set[str]:
-    """Return the sockets that a cast may come to; empty when there is no entry to start from."""
-    entry = facts.entry
-    if not isinstance(entry, str) or entry not in facts.sockets:
-        return set()
-    return {entry} | reached_from([entry], ways_on(facts))
-
-
-def _hint_assign(findings: Findings, facts: Facts, id_: str, raw: Object) -> None:
-    utility = facts.is_utility(id_)
-    owner = facts.materia_of(id_) if utility else raw
-    here = f"materia.{raw.get('materia')}.assign" if utility else f"{id_}.assign"
-    for target, source in as_object(owner.get("assign")).items():
+def _hint_assign(findings: Findings, facts: Facts, id_: str) -> None:
+    for here, target, source in facts.assignments(id_):
         if not split_path(target):
             findings.hint(
                 "assign-target",
-                f"{here}.{target}",
+                here,
                 f"the target {shown(target)} names nothing, so the cast will fail here",
                 "name where the value goes, such as plan.steps",
             )
         head = source_head(source)
-        if head in OBSOLETE_SOURCES and not utility:
+        if head in OBSOLETE_SOURCES and not facts.is_utility(id_):
             findings.hint(
                 "obsolete-field",
-                f"{here}.{target}",
+                here,
                 f"agents hand over {OBSOLETE_SOURCES[head]}, not {head}",
                 f"read $.{OBSOLETE_SOURCES[head]} instead",
             )
@@ -359,8 +344,8 @@ def _hint_text_guards(findings: Findings, facts: Facts, id_: str, raw: Object) -
             advice,
         )
     for loop in facts.loops_of.get(id_, ()):
-        for place, route in enumerate(as_list(loop.raw.get("exits"))):
-            if is_object(route) and route.get("from") == id_ and route.get("condition") in GUARDS:
+        for place, route in loop.exits():
+            if route.get("from") == id_ and route.get("condition") in GUARDS:
                 findings.hint(
                     "guard-on-text",
                     f"loops.{loop.id}.exits[{place}].condition",
@@ -372,7 +357,7 @@ def _hint_text_guards(findings: Findings, facts: Facts, id_: str, raw: Object) -
 def _hint_utility_placement(findings: Findings, facts: Facts, id_: str, raw: Object) -> None:
     """Point out what a socket says for a utility, which decides itself (R4)."""
     definition = facts.materia_of(id_)
-    if not definition or materia_kind(definition) != "utility":
+    if not facts.is_utility(id_):
         return
     for field in ("parse", "assign"):
         value = raw.get(field)

@@ -6,12 +6,10 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import (
     Facts,
     LoopFacts,
-    Object,
     as_list,
     as_object,
     combined_condition,
     is_condition,
-    is_object,
     is_text,
 )
 from materia_nb.loadout.graph import END
@@ -50,7 +48,7 @@ def hint_loops(findings: Findings, facts: Facts) -> None:
 
 def _hint_shape(findings: Findings, loop: LoopFacts) -> None:
     here = f"loops.{loop.id}"
-    if is_object(loop.raw.get("exit")):
+    if loop.legacy is not None:
         why = "" if loop.consumes is not None else "; without consumes it derives no advance"
         findings.hint(
             "legacy-exit", f"{here}.exit", f"exit is the older form of exits{why}", "write exits instead"
@@ -90,22 +88,18 @@ def advancing(facts: Facts, loop: LoopFacts) -> dict[str, Condition]:
             when = as_object(facts.sockets[member].get("advance")).get("when", "always")
             if is_condition(when):
                 found[member] = when
-    legacy = as_object(loop.raw.get("exit"))
+    legacy = loop.legacy or {}
     source, when = legacy.get("from"), legacy.get("when")
     if loop.consumes is not None and isinstance(source, str) and is_condition(when):
         found.setdefault(source, when)
     if found or loop.consumes is None:
         return found
     conditions: dict[str, list[Condition]] = {}
-    for _, route in _routes(loop):
+    for _, route in loop.exits():
         source, condition = route.get("from"), route.get("condition")
         if isinstance(source, str) and is_condition(condition):
             conditions.setdefault(source, []).append(condition)
     return {id_: combined_condition(all_) for id_, all_ in conditions.items()}
-
-
-def _routes(loop: LoopFacts) -> list[tuple[int, Object]]:
-    return [(place, route) for place, route in enumerate(as_list(loop.raw.get("exits"))) if is_object(route)]
 
 
 def _hint_advancing(findings: Findings, facts: Facts, loop: LoopFacts, id_: str, how: Condition) -> None:
@@ -144,8 +138,7 @@ def _hint_next_item(findings: Findings, facts: Facts, id_: str, how: Condition) 
     """Hint at a member that moves on and then has no edge for the items that are left (R3, R14)."""
     if how == "always":
         return  # any edge may lead on; none at all is told with the cycle
-    edges = [as_object(edge) for edge in as_list(as_object(facts.sockets.get(id_)).get("edges"))]
-    if not any(_meet(edge.get("when"), how) for edge in edges):
+    if not any(_meet(edge.get("when"), how) for _, edge in facts.edges(id_)):
         findings.hint(
             "one-item",
             f"{id_}.edges",
@@ -156,8 +149,8 @@ def _hint_next_item(findings: Findings, facts: Facts, id_: str, how: Condition) 
 
 def _hint_empty(findings: Findings, loop: LoopFacts, advancing: dict[str, Condition]) -> None:
     """Hint at a loop that an empty list leaves by the end of the cast, though its exits lead on (R16)."""
-    ways = [(way.get("from"), way.get("condition"), way.get("targetSocketId")) for _, way in _routes(loop)]
-    legacy = as_object(loop.raw.get("exit"))
+    ways = [(way.get("from"), way.get("condition"), way.get("targetSocketId")) for _, way in loop.exits()]
+    legacy = loop.legacy
     if legacy and legacy.get("to") != END:
         ways.append((legacy.get("from"), legacy.get("when"), legacy.get("to")))
     behind = [str(to) for _, _, to in ways if is_text(to) and to != END]
@@ -188,12 +181,12 @@ def _hint_exhausted(findings: Findings, facts: Facts, loop: LoopFacts, id_: str,
 def unmatched(facts: Facts, id_: str, how: Condition) -> list[Condition]:
     """Return the results with which a member that moves on when it is ``how`` ends its list and no exit waits (R16)."""
     loops = facts.loops_of.get(id_, ())
-    if not any(one.raw.get("exits") for one in loops) or any(is_object(one.raw.get("exit")) for one in loops):
+    if not any(one.raw.get("exits") for one in loops) or any(one.legacy is not None for one in loops):
         return []
     found = {
         condition
         for one in loops
-        for _, route in _routes(one)
+        for _, route in one.exits()
         if route.get("from") == id_ and is_condition(condition := route.get("condition"))
     }
     if found and facts.gives_text(id_):
@@ -218,7 +211,7 @@ def _hint_lone_guard(findings: Findings, facts: Facts, id_: str, moved: set[Cond
 
 
 def _hint_routes(findings: Findings, loop: LoopFacts, advancing: dict[str, Condition]) -> None:
-    for place, route in _routes(loop):
+    for place, route in loop.exits():
         source, condition = route.get("from"), route.get("condition")
         here = f"loops.{loop.id}.exits[{place}]"
         if not is_condition(condition):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from materia_nb.jsonvalue import split_path
-from materia_nb.loadout.facts import WORK_ITEMS, Facts, as_list, as_object, is_object, is_text, variables
+from materia_nb.loadout.facts import WORK_ITEMS, Facts, as_object, is_text, text_or, variables
 from materia_nb.loadout.report import Findings
 
 _COMMON = ("item", "currentWorkItem")
@@ -43,8 +43,7 @@ def _alias(facts: Facts, id_: str) -> tuple[str, ...] | None:
     """The alias of a socket's iterator, None without one."""
     foreach = facts.foreach(id_)
     if foreach is not None:
-        named = foreach.get("as")
-        return tuple(split_path(named)) if is_text(named) else ("item",)
+        return tuple(split_path(text_or(foreach.get("as"), "item")))
     loop = facts.iterating_loop(id_)
     return tuple(split_path(loop.alias())) if loop else None
 
@@ -88,8 +87,8 @@ def _before(facts: Facts) -> dict[str, list[str]]:
         for to in facts.targets(id_):
             found.setdefault(to, []).append(id_)
     for loop in facts.loops:
-        for route in as_list(loop.raw.get("exits")):
-            start, target = as_object(route).get("from"), as_object(route).get("targetSocketId")
+        for _, route in loop.exits():
+            start, target = route.get("from"), route.get("targetSocketId")
             if isinstance(start, str) and isinstance(target, str):
                 found.setdefault(target, []).append(start)
     return {to: list(dict.fromkeys(sources)) for to, sources in found.items()}
@@ -184,11 +183,9 @@ def _reads(facts: Facts, id_: str) -> Iterator[_Read]:
                     "the prompt then holds nothing there",
                     shared=True,
                 )
-    owner = materia if facts.is_utility(id_) else raw
-    here = f"materia.{raw.get('materia')}.assign" if facts.is_utility(id_) else f"{id_}.assign"
-    for target, source in as_object(owner.get("assign")).items():
+    for here, _, source in facts.assignments(id_):
         if isinstance(source, str) and not source.startswith("$") and (path := _path(source)) is not None:
-            yield _Read(f"{here}.{target}", path, "then nothing is assigned")
+            yield _Read(here, path, "then nothing is assigned")
     foreach = facts.foreach(id_)
     loop = None if foreach is not None else facts.iterating_loop(id_)
     items = facts.items_of(id_)
@@ -221,13 +218,12 @@ def _writers(facts: Facts) -> tuple[set[str], Mapping[str, list[tuple[str, Path]
     """The utilities with json output, which may patch anything (R10), and what each other socket may write, by its name."""
     anything: set[str] = set()
     by_name: dict[str, list[tuple[str, Path]]] = {}
-    for id_, raw in facts.sockets.items():
-        utility, json = facts.is_utility(id_), not facts.gives_text(id_)
-        if utility and json:
+    for id_ in facts.sockets:
+        json = not facts.gives_text(id_)
+        if json and facts.is_utility(id_):
             anything.add(id_)
             continue
-        owner = facts.materia_of(id_) if utility else raw
-        paths = {tuple(split_path(target)) for target in as_object(owner.get("assign"))}
+        paths = {tuple(split_path(target)) for _, target, _ in facts.assignments(id_)}
         for path in paths | (_CANONICAL if json else frozenset()):
             if path:
                 by_name.setdefault(path[0], []).append((id_, path))
@@ -242,9 +238,8 @@ def _ways(facts: Facts) -> dict[str, list[str]]:
     """Where each socket leads when it has worked: by its edges, and by the exits that start from it."""
     onward = {id_: facts.targets(id_) for id_ in facts.sockets}
     for loop in facts.loops:
-        legacy = as_object(loop.raw.get("exit"))
-        routes = [route for route in as_list(loop.raw.get("exits")) if is_object(route)]
-        pairs = [(route.get("from"), route.get("targetSocketId")) for route in routes]
+        legacy = loop.legacy or {}
+        pairs = [(route.get("from"), route.get("targetSocketId")) for _, route in loop.exits()]
         for source, to in [*pairs, (legacy.get("from"), legacy.get("to"))]:
             if isinstance(source, str) and source in onward and isinstance(to, str) and to in onward:
                 onward[source].append(to)

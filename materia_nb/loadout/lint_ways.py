@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from materia_nb.jsonvalue import split_path
-from materia_nb.loadout.facts import Facts, as_list, as_object, is_condition, is_object
+from materia_nb.loadout.facts import Facts, is_condition
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import Findings
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Condition, covered, must_judge, unmet
@@ -32,13 +32,19 @@ def ways_on(facts: Facts) -> dict[str, set[str]]:
     """Return the sockets that each socket leads to, by its edges and by the exits of its loops."""
     found = {id_: set(facts.targets(id_)) for id_ in facts.sockets}
     for loop in facts.loops:
-        routes = [route for route in as_list(loop.raw.get("exits")) if is_object(route)]
-        legacy = as_object(loop.raw.get("exit"))
-        targets = [*(route.get("targetSocketId") for route in routes), legacy.get("to")]
+        targets = [*(route.get("targetSocketId") for _, route in loop.exits()), (loop.legacy or {}).get("to")]
         for member in loop.members:
             if member in found:
                 found[member] |= {to for to in targets if isinstance(to, str) and to in facts.sockets}
     return found
+
+
+def visited(facts: Facts, ways: Mapping[str, set[str]]) -> set[str]:
+    """Return the sockets that a cast may come to; empty when there is no entry to start from."""
+    entry = facts.entry
+    if not isinstance(entry, str) or entry not in facts.sockets:
+        return set()
+    return {entry} | reached_from([entry], ways)
 
 
 def reached_from(starts: Iterable[str], ways: Mapping[str, set[str]]) -> set[str]:
@@ -139,13 +145,10 @@ def _must_say(facts: Facts, id_: str) -> bool:
 def _hint_no_way_out(
     findings: Findings, facts: Facts, ways: Mapping[str, set[str]], rounds: Mapping[str, int]
 ) -> None:
-    entry = facts.entry
-    if not isinstance(entry, str) or entry not in facts.sockets:
-        return
-    visited = {entry} | reached_from([entry], ways)
+    reached = visited(facts, ways)
     ending = {id_ for id_ in facts.sockets if _may_end(facts, id_)}
     saved = ending | reached_from(ending, _turned(ways))
-    lost = [id_ for id_ in facts.sockets if id_ in rounds and id_ in visited and id_ not in saved]
+    lost = [id_ for id_ in facts.sockets if id_ in rounds and id_ in reached and id_ not in saved]
     if lost:
         names = ", ".join(map(repr, lost[:_NAMED])) + (", …" if len(lost) > _NAMED else "")
         findings.hint(
@@ -197,13 +200,10 @@ def _hint_growing(findings: Findings, facts: Facts, rounds: Mapping[str, int]) -
 
 def _assigned(facts: Facts) -> Iterator[tuple[str, Path, Path, str]]:
     """Yield what assignments copy within the state: at which socket, to and from which path, and where it is written."""
-    for id_, raw in facts.sockets.items():
-        utility = facts.is_utility(id_)
-        owner = facts.materia_of(id_) if utility else raw
-        here = f"materia.{raw.get('materia')}.assign" if utility else f"{id_}.assign"
-        for target, source in as_object(owner.get("assign")).items():
+    for id_ in facts.sockets:
+        for here, target, source in facts.assignments(id_):
             if isinstance(source, str) and (source == "state" or source.startswith("state.")):
-                yield id_, tuple(split_path(target)), tuple(split_path(source)[1:]), f"{here}.{target}"
+                yield id_, tuple(split_path(target)), tuple(split_path(source)[1:]), here
 
 
 def _comes_back(target: Path, source: Path, copies: set[tuple[Path, Path]]) -> bool:

@@ -40,27 +40,18 @@ from materia_nb.loadout.models_materia import AgentMateria, Script, UtilityMater
 
 __all__ = [
     "MODELS",
-    "Advance",
     "AgentMateria",
-    "Assignment",
     "Budget",
     "Config",
     "Consumes",
-    "Edge",
-    "ExitRoute",
     "FieldRow",
-    "Foreach",
     "Iterator",
-    "LegacyExit",
     "Limits",
     "Loadout",
-    "Loop",
-    "Model",
-    "Script",
     "Socket",
-    "SocketLimits",
     "UtilityMateria",
     "config_fields",
+    "config_schema",
 ]
 
 

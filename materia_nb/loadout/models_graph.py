@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import ConfigDict
 
@@ -27,16 +27,28 @@ from materia_nb.loadout.fields import (
     known,
     one_of,
 )
-from materia_nb.loadout.report import (
-    INVALID_CONDITION,
-    INVALID_EDGE,
-    INVALID_LOOP,
-    INVALID_SOCKET,
-)
+from materia_nb.loadout.report import INVALID_CONDITION, INVALID_EDGE, INVALID_LOOP, INVALID_SOCKET
 from materia_nb.loadout.vocabulary import CONDITION_SHAPE, DEFAULT_HANDOFF, OWN_PROTOCOLS
 
 _OTHER_LIST: Final = 'write "workItems" or leave it out; for another list use iterator {"items": "state...."}'
 _TELLING: Final = ", ".join(f"`{name}`" for name, one in OWN_PROTOCOLS.items() if one.tells_the_task)
+
+
+def _condition(description: str, *rules: str, required: bool = True) -> Any:
+    """Describe a field that takes a condition."""
+    return known(
+        description,
+        CONDITION_SHAPE,
+        *rules,
+        required=required,
+        code=INVALID_CONDITION,
+        missing="the condition is missing",
+    )
+
+
+def _done(description: str) -> Any:
+    """Describe a field that says where to go after the last item, which only the exits of a loop say now."""
+    return known(description, "socket id or end", "R14", ignored="a loop is left by its exits")
 
 
 class Edge(Model):
@@ -46,13 +58,9 @@ class Edge(Model):
     example = '{"when": "always", "to": "Socket-2"}'
     code = INVALID_EDGE
 
-    when: When = known(
+    when: When = _condition(
         "When it matches: `always`, or when the parsed output holds `satisfied` true or false. Required.",
-        CONDITION_SHAPE,
         "R3",
-        required=True,
-        code=INVALID_CONDITION,
-        missing="the condition is missing",
     )
     to: Reference | None = known("The socket that comes next, or `end`. Required.", "socket id or end", "R26")
     max_traversals: CountFromOne = known(
@@ -78,18 +86,9 @@ class Advance(Model):
         "R13",
         "R14",
     )
-    when: When = known(
-        "When to move; left out, always.",
-        CONDITION_SHAPE,
-        "R14",
-        code=INVALID_CONDITION,
-        missing="the condition is missing",
-    )
-    done: Reference | None = known(
-        "Where older loadouts went after the last item. It must exist; loops are left by their exits instead.",
-        "socket id or end",
-        "R14",
-        ignored="a loop is left by its exits",
+    when: When = _condition("When to move; left out, always.", "R14", required=False)
+    done: Reference | None = _done(
+        "Where older loadouts went after the last item. It must exist; loops are left by their exits instead."
     )
 
 
@@ -111,12 +110,7 @@ class Foreach(Model):
         "The name of the current item in the state; left out, `item`.", "name", "R12", name="as"
     )
     cursor: Name | None = known("The cursor; left out, `<socket id>Index`.", "name", "R13")
-    done: Reference | None = known(
-        "Where older loadouts went after the last item. It must exist.",
-        "socket id or end",
-        "R14",
-        ignored="a loop is left by its exits",
-    )
+    done: Reference | None = _done("Where older loadouts went after the last item. It must exist.")
 
 
 class Iterator(Foreach):
@@ -151,12 +145,7 @@ class Consumes(Model):
         "R13",
         "R27",
     )
-    done: Reference | None = known(
-        "Where older loadouts went after the last item. It must exist.",
-        "socket id or end",
-        "R14",
-        ignored="a loop is left by its exits",
-    )
+    done: Reference | None = _done("Where older loadouts went after the last item. It must exist.")
 
 
 class LegacyExit(Model):
@@ -167,14 +156,7 @@ class LegacyExit(Model):
     code = INVALID_LOOP
 
     from_: Reference | None = known("The member that decides. Required.", "socket id", "R15", name="from")
-    when: When = known(
-        "When the item is done and the cursor moves. Required.",
-        CONDITION_SHAPE,
-        "R15",
-        required=True,
-        code=INVALID_CONDITION,
-        missing="the condition is missing",
-    )
+    when: When = _condition("When the item is done and the cursor moves. Required.", "R15")
     to: Reference | None = known("Where to go after the last item. Required.", "socket id or end", "R15")
 
 
@@ -195,14 +177,10 @@ class ExitRoute(Model):
     from_: Reference | None = known(
         "The member that exhausts the list. Required.", "socket id", "R16", name="from"
     )
-    condition: When = known(
+    condition: When = _condition(
         "When it is taken: the last output's `satisfied`, or always. Required; one route for each source and condition.",
-        CONDITION_SHAPE,
         "R16",
         "R27",
-        required=True,
-        code=INVALID_CONDITION,
-        missing="the condition is missing",
     )
     target_socket_id: Reference | None = known("Where it leads. Required.", "socket id or end", "R27")
 

@@ -6,8 +6,9 @@ And to what can be drawn of a loadout that cannot be cast (R41).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeGuard
+from typing import TYPE_CHECKING, Literal, TypeGuard, TypeVar
 
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.check_graph import check_loops, check_sockets
@@ -33,11 +34,11 @@ from materia_nb.loadout.facts import (
     placed_materia,
     socket_advance,
     socket_iterator,
+    text_or,
     whole,
 )
 from materia_nb.loadout.graph import (
     CAST_CONTEXTS,
-    DEFAULT_TIMEOUT_MS,
     END,
     Advance,
     Budget,
@@ -63,6 +64,8 @@ from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF
 
 if TYPE_CHECKING:
     from materia_nb.loadout.fields import Model
+
+T = TypeVar("T", Limits, Budget)
 
 
 def check_config(document: JSON, loadout: str | None = None) -> Report:
@@ -169,6 +172,8 @@ def build_graph(
     Raises:
         LoadoutError: the loadout, a materia that it uses, or the top of the config has problems.
     """
+    from materia_nb.loadout import models
+
     name = active_loadout(document) if loadout_name is None else loadout_name
     problems = find_problems(document, name)
     if problems:
@@ -189,8 +194,8 @@ def build_graph(
         entry=str(facts.entry),
         sockets=sockets,
         loops=derivation.loops,
-        limits=_limits(as_object(document.get("limits"))),
-        budget=_budget(as_object(document.get("budget"))),
+        limits=_bounds(Limits, models.Limits, document.get("limits")),
+        budget=_bounds(Budget, models.Budget, document.get("budget")),
         derived=tuple(derivation.told),
         consumers=_consumers(derivation.loops.values()),
         document=_own_document(document, name, used),
@@ -232,7 +237,7 @@ def _socket(derivation: Derivation, id_: str, raw: Object, materia: Materia, tol
         id=id_,
         materia=materia,
         parse=parse,
-        assign=_assign(derivation, id_, raw, materia),
+        assign=_assign(derivation, id_, materia),
         edges=tuple(
             Edge(edge["when"], edge["to"], place, whole(edge.get("maxTraversals")))
             for place, edge in enumerate(as_list(raw.get("edges")))
@@ -271,10 +276,9 @@ def _parse(derivation: Derivation, id_: str, materia: Materia) -> Literal["json"
     return "json" if authored == "json" or id_ in derivation.json_sources else "text"
 
 
-def _assign(derivation: Derivation, id_: str, raw: Object, materia: Materia) -> tuple[tuple[str, str], ...]:
+def _assign(derivation: Derivation, id_: str, materia: Materia) -> tuple[tuple[str, str], ...]:
     """Return the assignments in effect: a utility's own, else the socket's; a generator hands on its items (R4)."""
-    owner = materia.raw if materia.kind == "utility" else raw
-    assign = tuple(as_object(owner.get("assign")).items())
+    assign = tuple((target, source) for _, target, source in derivation.facts.assignments(id_))
     if not materia.generator:
         return assign
     if not any(assigns_work_items(target) and source == WORK_ITEMS_SOURCE for target, source in assign):
@@ -288,46 +292,31 @@ def _assign(derivation: Derivation, id_: str, raw: Object, materia: Materia) -> 
 def _materia(id_: str, raw: Object, owner: Path | None) -> Materia:
     from materia_nb.loadout.models_materia import UtilityMateria
 
-    label, tools, script = raw.get("label"), raw.get("tools", "none"), raw.get("script")
+    tools = raw.get("tools", "none")
     if is_object(tools):
         tools = tools["tools"]
-    kind = materia_kind(raw)
-    return Materia(
-        id=id_,
-        label=label if isinstance(label, str) and label.strip() else id_,
-        kind=kind,
-        prompt=raw["prompt"] if kind == "agent" else "",
-        generator=raw.get("generator") is True,
-        multi_turn=kind == "agent" and raw.get("multiTurn") is True,
+    made = replace(
+        _plain_materia(id_, raw),
         tools=tools if isinstance(tools, str) else tuple(tools),
-        model=raw.get("model") if kind == "agent" else None,
-        thinking=raw.get("thinking") if kind == "agent" else None,
-        command=tuple(raw.get("command") or ()) if kind == "utility" else (),
-        script=script if kind == "utility" else None,
         params=as_object(raw.get("params")),
-        timeout_ms=UtilityMateria.model_validate(raw).timeout_ms if kind == "utility" else DEFAULT_TIMEOUT_MS,
         owner=owner,
-        raw=raw,
-        group=materia_group(raw),
     )
+    if made.kind == "utility":
+        return replace(
+            made,
+            multi_turn=False,
+            command=tuple(raw.get("command") or ()),
+            script=raw.get("script"),
+            timeout_ms=UtilityMateria.model_validate(raw).timeout_ms,
+        )
+    return replace(made, prompt=raw["prompt"], model=raw.get("model"), thinking=raw.get("thinking"))
 
 
-def _limits(raw: Object) -> Limits:
-    from materia_nb.loadout import models
-
-    return Limits(**_given(models.Limits.model_validate(raw), Limits.__slots__))
-
-
-def _budget(raw: Object) -> Budget:
-    from materia_nb.loadout import models
-
-    return Budget(**_given(models.Budget.model_validate(raw), Budget.__slots__))
-
-
-def _given(read: Model, names: Iterable[str]) -> dict[str, Any]:
-    """Return fields by the names that are theirs in the graph too, each as it counts; null is as good as left out."""
-    found = {name: getattr(read, name) for name in names}
-    return {name: value for name, value in found.items() if value is not None}
+def _bounds(kind: type[T], model: type[Model], raw: JSON) -> T:
+    """Return limits or a budget: the fields that are written, each as it counts; null is as good as left out."""
+    read = model.model_validate(as_object(raw))
+    found = {one.name: getattr(read, one.name) for one in fields(kind)}
+    return kind(**{name: value for name, value in found.items() if value is not None})
 
 
 # -- what cannot be cast ------------------------------------------------------------------
@@ -354,9 +343,6 @@ def sketch_graph(document: JSON, name: str | None, visited: Mapping[str, str] | 
         entry=entry if isinstance(entry, str) and entry in ids else next(iter(recorded), ""),
         sockets={id_: _sketched_socket(facts, id_, ids, recorded.get(id_, "no materia")) for id_ in ids},
         loops=loops,
-        limits=Limits(),
-        budget=Budget(),
-        derived=(),
         consumers=_consumers(loops.values()),
     )
 
@@ -366,7 +352,7 @@ def _sketched_socket(facts: Facts, id_: str, ids: Collection[str], recorded: str
     named, advance = raw.get("materia"), raw.get("advance")
     return Socket(
         id=id_,
-        materia=_sketched_materia(named if is_text(named) else recorded, facts.materia_of(id_)),
+        materia=_plain_materia(named if is_text(named) else recorded, facts.materia_of(id_)),
         parse="json" if facts.authored_parse(id_) == "json" or facts.is_generator(id_) else "text",
         assign=(),
         edges=tuple(
@@ -391,30 +377,21 @@ def _sketched_advance(facts: Facts, id_: str, raw: Object) -> Advance:
     )
 
 
-def _sketched_materia(id_: str, raw: Object) -> Materia:
-    label = raw.get("label")
+def _plain_materia(id_: str, raw: Object) -> Materia:
+    """Return what can be said of any definition, well formed or not."""
     return Materia(
         id=id_,
-        label=label if is_text(label) else id_,
+        label=text_or(raw.get("label"), id_),
         kind=materia_kind(raw),
-        prompt="",
         generator=raw.get("generator") is True,
         multi_turn=raw.get("multiTurn") is True,
-        tools="none",
-        model=None,
-        thinking=None,
-        command=(),
-        script=None,
-        params={},
-        timeout_ms=DEFAULT_TIMEOUT_MS,
-        owner=None,
         raw=raw,
         group=materia_group(raw),
     )
 
 
 def _sketched_loop(loop: LoopFacts, ids: Collection[str]) -> Loop:
-    source, legacy = (loop.consumes or {}).get("from"), as_object(loop.raw.get("exit"))
+    source, legacy = (loop.consumes or {}).get("from"), loop.legacy
     routes = [
         (
             route.get("id"),
@@ -424,7 +401,7 @@ def _sketched_loop(loop: LoopFacts, ids: Collection[str]) -> Loop:
             route.get("targetSocketId"),
             False,
         )
-        for place, route in enumerate(map(as_object, as_list(loop.raw.get("exits"))))
+        for place, route in loop.exits()
     ]
     if legacy and legacy.get("to") != END:
         way = legacy.get("from"), legacy.get("when"), legacy.get("to")

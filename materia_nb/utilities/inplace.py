@@ -14,7 +14,7 @@ import runpy
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import Any, Final, NamedTuple
 
@@ -35,12 +35,12 @@ class Ended(NamedTuple):
 
 
 class Written(io.RawIOBase):
-    """What is written to an output: at most ``keep`` bytes of it, and of what follows the last ``keep_end``."""
+    """What is written to an output, of a script or of a process: at most ``keep`` bytes, and of what follows the last ``keep_end``."""
 
     def __init__(self, keep: int, keep_end: int) -> None:
         self.size = 0
-        self.kept = b""
         self.end = b""
+        self._kept = bytearray()
         self._room, self._keep_end = keep, keep_end
 
     def writable(self) -> bool:
@@ -52,11 +52,21 @@ class Written(io.RawIOBase):
         found = bytes(data)
         self.size += len(found)
         if self._room:
-            self.kept += found[: self._room]
+            self._kept += found[: self._room]
         if len(found) > self._room and self._keep_end:
             self.end = (self.end + found[self._room :])[-self._keep_end :]
         self._room = max(0, self._room - len(found))
         return len(found)
+
+    @property
+    def kept(self) -> bytes:
+        """The beginning."""
+        return bytes(self._kept)
+
+    @property
+    def truncated(self) -> bool:
+        """Whether there was more than the beginning that is kept."""
+        return self.size > len(self._kept)
 
 
 def can_run_in_place(argv: Sequence[str]) -> bool:
@@ -69,7 +79,6 @@ def run_in_place(
     *,
     stdin: bytes,
     cwd: Path,
-    env: Mapping[str, str] | None = None,
     keep: tuple[int, int],
 ) -> Ended:
     """Run a command for which :func:`can_run_in_place` says yes, and return when it has ended.
@@ -78,7 +87,6 @@ def run_in_place(
         argv: the command.
         stdin: what the script reads.
         cwd: the directory to run in.
-        env: its environment; None for this process's.
         keep: how many bytes of each output to keep from its beginning, and of the rest from its end.
 
     Raises:
@@ -90,7 +98,7 @@ def run_in_place(
         raise OSError(NOT_HERE)
     code, arguments = found
     stdout, stderr = Written(*keep), Written(*keep)
-    with _one_at_a_time, _instead(arguments, stdin, (stdout, stderr), cwd, env):
+    with _one_at_a_time, _instead(arguments, stdin, (stdout, stderr), cwd):
         return Ended(_run(code, arguments[0]), stdout, stderr)
 
 
@@ -130,11 +138,7 @@ def _run(code: str | None, file: str) -> int:
 
 @contextlib.contextmanager
 def _instead(
-    arguments: list[str],
-    stdin: bytes,
-    outputs: tuple[Written, Written],
-    cwd: Path,
-    env: Mapping[str, str] | None,
+    arguments: list[str], stdin: bytes, outputs: tuple[Written, Written], cwd: Path
 ) -> Iterator[None]:
     """Let the process look to a script as if it were its own, and put everything back."""
     before_dir, before_env = Path.cwd(), dict(os.environ)
@@ -143,9 +147,6 @@ def _instead(
     folder = "" if arguments[0] == "-c" else str((cwd / arguments[0]).absolute().parent)
     os.chdir(cwd)
     try:
-        if env is not None:
-            os.environ.clear()
-            os.environ.update(env)
         sys.argv = list(arguments)
         sys.path = [folder, *sys.path]
         sys.stdin = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")

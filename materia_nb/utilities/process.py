@@ -12,14 +12,14 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Final, Self
 
 from materia_nb import platform
 from materia_nb.interrupts import HeldInterrupts
-from materia_nb.utilities.inplace import NOT_HERE, can_run_in_place, run_in_place
+from materia_nb.utilities.inplace import NOT_HERE, Written, can_run_in_place, run_in_place
 
 KILL_AFTER_S: Final = 1.0
 """Seconds from SIGTERM to SIGKILL (R23)."""
@@ -31,37 +31,19 @@ _COLLECT_S: Final = 5.0  # how long to wait for a killed command to be gone
 _CHUNK: Final = 65_536  # what a pipe holds
 
 
-class _Output:
-    """One output pipe: what is kept of it, and whether there was more."""
+class _Output(Written):
+    """One output pipe, and what is kept of it."""
 
     def __init__(self, pipe: IO[bytes], keep: int, keep_end: int) -> None:
+        super().__init__(keep, keep_end)
         self.pipe = pipe
-        self.truncated = False
-        self.size = 0
-        self.end = b""
-        self._parts: list[bytes] = []
-        self._room = keep
-        self._keep_end = keep_end
 
-    def read(self) -> bool:
+    def take(self) -> bool:
         """Take what is there; False at the end."""
         try:
-            data = os.read(self.pipe.fileno(), _CHUNK)
+            return bool(self.write(os.read(self.pipe.fileno(), _CHUNK)))
         except BlockingIOError:
             return True
-        self.size += len(data)
-        if len(data) > self._room:
-            self.truncated = True
-            if self._keep_end:
-                self.end = (self.end + data[self._room :])[-self._keep_end :]
-        if self._room:
-            self._parts.append(data[: self._room])
-            self._room -= len(self._parts[-1])
-        return bool(data)
-
-    @property
-    def kept(self) -> bytes:
-        return b"".join(self._parts)
 
 
 class ProcessGroup:
@@ -150,7 +132,7 @@ class ProcessGroup:
             seconds = 0
         for key, _ in self._selector.select(seconds):
             if isinstance(key.data, _Output):
-                if not key.data.read():
+                if not key.data.take():
                     self._selector.unregister(key.fileobj)
                     self._open_outputs -= 1
             elif key.fileobj is self.stdin:
@@ -234,17 +216,17 @@ class ProcessResult:
     """
 
     argv: tuple[str, ...]
-    code: int | None
-    signal: str | None
-    timed_out: bool
-    stopped: bool
-    started: bool
-    start_error: str | None
-    stdout: bytes
-    stderr: bytes
-    stdout_truncated: bool
-    stderr_truncated: bool
-    seconds: float
+    code: int | None = None
+    signal: str | None = None
+    timed_out: bool = False
+    stopped: bool = False
+    started: bool = True
+    start_error: str | None = None
+    stdout: bytes = b""
+    stderr: bytes = b""
+    stdout_truncated: bool = False
+    stderr_truncated: bool = False
+    seconds: float = 0.0
     stdout_end: bytes = b""
     stderr_end: bytes = b""
     stdout_bytes: int = 0
@@ -274,20 +256,7 @@ class ProcessResult:
     @classmethod
     def not_started(cls, argv: Sequence[str], reason: str, seconds: float = 0.0) -> Self:
         """Make the result of a command that never ran."""
-        return cls(
-            argv=tuple(argv),
-            code=None,
-            signal=None,
-            timed_out=False,
-            stopped=False,
-            started=False,
-            start_error=reason,
-            stdout=b"",
-            stderr=b"",
-            stdout_truncated=False,
-            stderr_truncated=False,
-            seconds=seconds,
-        )
+        return cls(tuple(argv), started=False, start_error=reason, seconds=seconds)
 
 
 def run_process(
@@ -296,7 +265,6 @@ def run_process(
     stdin: bytes,
     cwd: Path,
     timeout_s: float | None,
-    env: Mapping[str, str] | None = None,
     keep_bytes: int = KEEP_BYTES,
     keep_end: int = 0,
     stop: threading.Event | None = None,
@@ -317,7 +285,6 @@ def run_process(
         stdin: written to the command, then its stdin is closed.
         cwd: the directory to run in.
         timeout_s: seconds until it is ended; None for no limit.
-        env: its environment; None to inherit this process's.
         keep_bytes: how much of stdout and of stderr to keep; the rest is read and dropped.
         keep_end: how many of the last bytes to keep of what comes after that.
         stop: ends the command when set, within a twentieth of a second.
@@ -326,7 +293,7 @@ def run_process(
         KeyboardInterrupt: when interrupted in the main thread, after the group has ended.
     """
     if not platform.PROCESSES:
-        return _in_place(argv, stdin, cwd, env, (keep_bytes, keep_end))
+        return _in_place(argv, stdin, cwd, (keep_bytes, keep_end))
     began = time.perf_counter()
     with HeldInterrupts(wake=True) as interrupts:
         try:
@@ -336,7 +303,6 @@ def run_process(
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=cwd,
-                env=env,
                 bufsize=0,
                 start_new_session=True,
             )
@@ -348,54 +314,36 @@ def run_process(
         finally:
             run.end_group()
     code, signal_name = _ending(child.returncode)
-    return ProcessResult(
-        argv=tuple(argv),
-        code=code,
-        signal=signal_name,
-        timed_out=run.timed_out,
-        stopped=run.stopped,
-        started=True,
-        start_error=None,
-        stdout=run.stdout.kept,
-        stderr=run.stderr.kept,
-        stdout_truncated=run.stdout.truncated,
-        stderr_truncated=run.stderr.truncated,
-        seconds=time.perf_counter() - began,
-        stdout_end=run.stdout.end,
-        stderr_end=run.stderr.end,
-        stdout_bytes=run.stdout.size,
-        stderr_bytes=run.stderr.size,
-    )
+    ended = _ended(argv, began, code, run.stdout, run.stderr)
+    return replace(ended, signal=signal_name, timed_out=run.timed_out, stopped=run.stopped)
 
 
-def _in_place(
-    argv: Sequence[str], stdin: bytes, cwd: Path, env: Mapping[str, str] | None, keep: tuple[int, int]
-) -> ProcessResult:
+def _in_place(argv: Sequence[str], stdin: bytes, cwd: Path, keep: tuple[int, int]) -> ProcessResult:
     if not can_run_in_place(argv):
         return ProcessResult.not_started(argv, NOT_HERE if argv else "the command is empty")
     began = time.perf_counter()
     try:
-        ended = run_in_place(argv, stdin=stdin, cwd=cwd, env=env, keep=keep)
+        ended = run_in_place(argv, stdin=stdin, cwd=cwd, keep=keep)
     except (OSError, ValueError) as error:
         return _not_started(argv, cwd, error, time.perf_counter() - began)
+    return replace(_ended(argv, began, ended.code, ended.stdout, ended.stderr), in_place=True)
+
+
+def _ended(
+    argv: Sequence[str], began: float, code: int | None, stdout: Written, stderr: Written
+) -> ProcessResult:
     return ProcessResult(
         argv=tuple(argv),
-        code=ended.code,
-        signal=None,
-        timed_out=False,
-        stopped=False,
-        started=True,
-        start_error=None,
-        stdout=ended.stdout.kept,
-        stderr=ended.stderr.kept,
-        stdout_truncated=ended.stdout.size > keep[0],
-        stderr_truncated=ended.stderr.size > keep[0],
+        code=code,
+        stdout=stdout.kept,
+        stderr=stderr.kept,
+        stdout_truncated=stdout.truncated,
+        stderr_truncated=stderr.truncated,
         seconds=time.perf_counter() - began,
-        stdout_end=ended.stdout.end,
-        stderr_end=ended.stderr.end,
-        stdout_bytes=ended.stdout.size,
-        stderr_bytes=ended.stderr.size,
-        in_place=True,
+        stdout_end=stdout.end,
+        stderr_end=stderr.end,
+        stdout_bytes=stdout.size,
+        stderr_bytes=stderr.size,
     )
 
 

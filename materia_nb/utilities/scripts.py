@@ -17,7 +17,7 @@ from typing import Final, Literal, NamedTuple
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import read_config, replace_bytes, write_config
-from materia_nb.loadout.facts import SHIPPED_SCRIPTS, Object, as_object, script_file
+from materia_nb.loadout.facts import SHIPPED_SCRIPTS, Object, as_list, as_object, script_file
 from materia_nb.loadout.graph import Materia
 
 PACKAGED: Final = Path(__file__).with_name("shipped")
@@ -187,22 +187,18 @@ def resolve_command(materia: Materia, *, utilities: Sequence[Path] = ()) -> list
 
 def moved(definition: Mapping[str, JSON], owner: Path | None, folder: Path) -> dict[str, JSON]:
     """Return the definition of a utility so that a config in ``folder`` runs the same as one in ``owner`` (R24)."""
-    command = definition.get("command")
-    if owner == folder or not isinstance(command, list) or not all(isinstance(one, str) for one in command):
+    command = _argv(definition)
+    if owner == folder or not command:
         return dict(definition)
-    found = _beside_config(command, owner) if command else []
-    places = zip(command, found, strict=True)
+    places = zip(command, _beside_config(command, owner), strict=True)
     argv = [os.path.relpath(now, folder.absolute()) if now != was else was for was, now in places]
     return {**definition, "command": argv}
 
 
 def beside_config(definition: Mapping[str, JSON], owner: Path | None) -> dict[str, JSON]:
     """Return the definition of a utility with what lies beside its config named by whole paths (R24)."""
-    command = definition.get("command")
-    if not isinstance(command, list) or not all(isinstance(one, str) for one in command) or not command:
-        return dict(definition)
-    argv: list[JSON] = [*_beside_config([str(one) for one in command], owner)]
-    return {**definition, "command": argv}
+    command = _argv(definition)
+    return {**definition, "command": _beside_config(command, owner)} if command else dict(definition)
 
 
 def lacking(definition: Mapping[str, JSON], owner: Path | None, project: Path) -> str | None:
@@ -213,10 +209,9 @@ def lacking(definition: Mapping[str, JSON], owner: Path | None, project: Path) -
         owner: the directory of its config file, where they are looked for first (R24).
         project: the directory that the utility works in.
     """
-    command = beside_config(definition, owner).get("command")
-    if not isinstance(command, list) or not command or not all(isinstance(one, str) for one in command):
+    argv = _argv(beside_config(definition, owner))
+    if not argv:
         return None
-    argv = [str(one) for one in command]
     program = argv[0]
     try:
         there = (project / program).is_file() if os.sep in program else shutil.which(program) is not None
@@ -228,6 +223,12 @@ def lacking(definition: Mapping[str, JSON], owner: Path | None, project: Path) -
     except (OSError, ValueError):  # what can be the name of no file is left to the run to tell
         return None
     return None
+
+
+def _argv(definition: Mapping[str, JSON]) -> list[str]:
+    """The command of a definition; empty when there is none, or none that could be run."""
+    command = as_list(definition.get("command"))
+    return command if all(isinstance(one, str) for one in command) else []
 
 
 def _beside_config(command: Sequence[str], owner: Path | None) -> list[str]:

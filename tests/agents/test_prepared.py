@@ -148,16 +148,11 @@ class TestTable:
         table.remove("never set")
         assert table.for_turn("Socket-1", "Build").name == "pi"
 
-    def test_describe_marks_names_that_are_not_there(self):
+    def test_describe_tells_who_is_set_and_the_default_last(self):
         table = AgentTable()
         table.set("Build", {"Build": "x"})
         table.set("Bulid", "person")
-        assert [(a.name, a.agent, a.known) for a in table.describe(["Build", "Socket-1"])] == [
-            ("Build", "script", True),
-            ("Bulid", "person", False),
-            (None, "person", True),
-        ]
-        assert all(line.known for line in table.describe())
+        assert table.describe() == [("Build", "script"), ("Bulid", "person"), (None, "person")]
 
     def test_copy_is_independent(self):
         table = AgentTable()

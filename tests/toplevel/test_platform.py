@@ -12,7 +12,7 @@ import pytest
 
 import cast_helpers as h
 from materia_nb import platform
-from materia_nb.agents.background import run_awaitable
+from materia_nb.agents.background import SHARED
 from materia_nb.agents.interface import AgentError
 from materia_nb.utilities.process import run_process
 
@@ -128,9 +128,9 @@ def test_an_agent_that_awaits_nothing_answers_and_one_that_waits_is_told_why_not
         await asyncio.get_running_loop().create_future()
 
     async def page():
-        assert run_awaitable(quick()) == "answer"
+        assert SHARED.run(quick()) == "answer"
         with pytest.raises(AgentError, match="takes a thread"):
-            run_awaitable(slow())
+            SHARED.run(slow())
 
     asyncio.run(page())
 

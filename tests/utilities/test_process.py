@@ -61,11 +61,10 @@ def test_cwd_and_no_shell(tmp_path):
     assert result.stdout.decode() == f"{tmp_path.resolve()} ['$HOME; echo *']\n"
 
 
-def test_environment_is_inherited_unless_given(tmp_path, monkeypatch):
+def test_environment_is_inherited(tmp_path, monkeypatch):
     monkeypatch.setenv("MATERIA_TEST", "inherited")
     code = python("import os; print(os.environ.get('MATERIA_TEST'))")
     assert run(code, tmp_path).stdout == b"inherited\n"
-    assert run(code, tmp_path, env={}).stdout == b"None\n"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final, cast
@@ -25,10 +25,11 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings, ThinkingLevel
 from pydantic_ai.tools import ToolDefinition
 
-from materia_nb.agents.interface import AgentError, Asking, Called, Noted, Reply, Spent, ToolCall, Turn
+from materia_nb.agents.interface import AgentError, Asking, Called, Noted, Reply, Spent, Turn
 from materia_nb.agents.model.providers import Made
 from materia_nb.agents.model.requests import ModelOptions, Requests, Spending, empty, refused
 from materia_nb.agents.tools import Tool, Toolbox, choose_tools
+from materia_nb.engine.conversation import ToolCall
 from materia_nb.errors import did_you_mean
 from materia_nb.handoff.contract.approval import Grant
 from materia_nb.handoff.jsontext import NotJson, strict_json
@@ -182,20 +183,12 @@ class Calls:
         turn: whose they are, with what was decided about them.
         tools: the tools of its materia by name; no other runs, whatever the model asks for.
         stop: ends a call that takes long.
-        clock: the seconds that the times of grants are in.
     """
 
-    def __init__(
-        self,
-        turn: Turn,
-        tools: Mapping[str, Tool],
-        stop: threading.Event,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, turn: Turn, tools: Mapping[str, Tool], stop: threading.Event) -> None:
         self._turn = turn
         self._tools = tools
         self._stop = stop
-        self._clock = clock
         self._grant = _unused(turn)
         self._box = Toolbox(turn.project, stop)
         said = (call.id for message in turn.conversation for call in message.calls)
@@ -240,7 +233,7 @@ class Calls:
             return True
         if self._grant is None or call.tool != "bash":
             return False
-        granted, self._grant = self._grant.use(str(call.args.get("command", "")), self._clock())
+        granted, self._grant = self._grant.use(str(call.args.get("command", "")), time.time())
         return granted
 
     def _run(self, call: ToolCall) -> ToolCall:

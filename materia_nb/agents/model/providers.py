@@ -63,6 +63,10 @@ def needs_library() -> None:
         )
 
 
+def _bad_model(what: str, hint: str | None = None) -> AgentError:
+    return AgentError(what, hint=hint, kind="bad_model")
+
+
 def check(model: object, base_url: str | None = None) -> None:
     """Raise AgentError for a name that cannot be a model's; nothing is asked of anyone."""
     needs_library()
@@ -70,24 +74,19 @@ def check(model: object, base_url: str | None = None) -> None:
 
     if isinstance(model, Model):
         if base_url is not None:
-            raise AgentError("A model object has its base URL already", kind="bad_model")
+            raise _bad_model("A model object has its base URL already")
         return
     if not isinstance(model, str):
-        raise AgentError(
+        raise _bad_model(
             f"A {type(model).__name__} is not a model",
-            hint="write provider:model, as in openai:gpt-5, or give a model of pydantic-ai",
-            kind="bad_model",
+            "write provider:model, as in openai:gpt-5, or give a model of pydantic-ai",
         )
     if base_url is not None and not re.match(r"https?://[^/\s]", base_url):
-        raise AgentError(
-            "The base URL is none", hint="write it whole: http://127.0.0.1:8080/v1", kind="bad_model"
-        )
+        raise _bad_model("The base URL is none", "write it whole: http://127.0.0.1:8080/v1")
     provider, _, name = model.partition(":")
     if not provider or not name:
-        raise AgentError(
-            f"{model!r} names no model",
-            hint="write provider:model, as in openai:gpt-5 or ollama:llama3.2",
-            kind="bad_model",
+        raise _bad_model(
+            f"{model!r} names no model", "write provider:model, as in openai:gpt-5 or ollama:llama3.2"
         )
     _provider_class(provider)
 
@@ -119,11 +118,8 @@ def _provider_class(provider: str) -> Any:
     try:
         return infer_provider_class(provider)
     except (ValueError, UserError):
-        raise AgentError(
-            f"There is no model provider {provider!r}",
-            hint=did_you_mean(provider, providers()),
-            kind="bad_model",
-        ) from None
+        meant = did_you_mean(provider, providers())
+        raise _bad_model(f"There is no model provider {provider!r}", meant) from None
     except ImportError as error:
         raise AgentError(
             f"The provider {provider} needs a package that is not installed",
@@ -149,7 +145,7 @@ def _provider(provider: str, base_url: str | None, key_env: str | None) -> Any:
     for name in given:
         if name not in known:
             word = "base URL" if name == "base_url" else "key"
-            raise AgentError(f"The provider {provider} takes no {word} of ours", kind="bad_model")
+            raise _bad_model(f"The provider {provider} takes no {word} of ours")
     try:
         return kind(**given)
     except UserError as error:
@@ -160,7 +156,7 @@ def _missing(variables: Iterable[str], provider: str, said: str = "") -> Any:
     """Raise the error for what must be set in the environment and is not."""
     names = list(variables)
     if not names:
-        raise AgentError(f"The provider {provider} is not set up: {scrubbed(said)}", kind="bad_model")
+        raise _bad_model(f"The provider {provider} is not set up: {scrubbed(said)}")
     raise AgentError(
         f"The provider {provider} needs {' or '.join(names)} in the environment",
         hint=f"set {names[0]} before Jupyter starts; keys are taken from the environment only",

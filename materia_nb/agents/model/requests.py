@@ -9,7 +9,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -37,6 +37,7 @@ from materia_nb.agents.background import BackgroundLoop, Inbox
 from materia_nb.agents.interface import AgentError, Noted, Said, Telling, Usage
 from materia_nb.agents.model.providers import Made
 from materia_nb.engine.prompt_layers import cut
+from materia_nb.errors import named_error
 from materia_nb.handoff.protocol import one_line
 from materia_nb.secrets import scrubbed
 
@@ -192,16 +193,10 @@ def _said(error: Exception) -> str:
         return _short(body)
     if isinstance(error, ai.ModelHTTPError):
         return f"status {error.status_code}"
-    innermost = [
-        f"{type(one).__name__}: {one}" if str(one) else type(one).__name__ for one in _causes(error)
-    ][-1]
-    return _short(innermost)
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__
+    innermost: BaseException = error
+    while innermost.__cause__ is not None:
+        innermost = innermost.__cause__
+    return _short(named_error(innermost))
 
 
 def _short(text: str) -> str:
@@ -232,15 +227,15 @@ class Spending:
         self._cost = None if price is None or self._cost is None else self._cost + price
 
     def take(self) -> Usage | None:
-        """Return the total, and begin anew."""
-        if (used := self.total) is not None:  # else something is not known, which the next total must say
-            self._begin()
-        return used
+        """Return the total, and begin anew; None when nobody said how many tokens there were.
 
-    @property
-    def total(self) -> Usage | None:
-        """All of it; None when nobody said how many tokens there were. A cost that is known in part is not."""
-        return Usage(self._input, self._output, self._cost) if self._measured else None
+        A cost that is known in part is not known.
+        """
+        if not self._measured:
+            return None  # and a cost that is not known stays so for the next total
+        used = Usage(self._input, self._output, self._cost)
+        self._begin()
+        return used
 
 
 def _price(response: ModelResponse) -> float | None:

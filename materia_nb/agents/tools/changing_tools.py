@@ -19,6 +19,7 @@ from typing import Final
 from materia_nb.agents.tools.confine import Place, Work, reach
 from materia_nb.agents.tools.reading_tools import binary
 from materia_nb.agents.tools.tool import MOST_TEXT, SHELL_SECONDS, Refused, ToolResult, readable
+from materia_nb.errors import alike
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import replace_in
 from materia_nb.secrets import scrubbed, scrubbed_part
@@ -130,8 +131,8 @@ def _encoded(text: str, name: str) -> bytes:
 def _difference(before: str, after: str) -> str:
     """Show what changed as a unified diff, if it is small."""
     old, new = before.split("\n"), after.split("\n")
-    start = _alike(old, new)
-    end = _alike(old[start:][::-1], new[start:][::-1])
+    start = alike(old, new)
+    end = alike(old[start:][::-1], new[start:][::-1])
     first = max(0, start - _CONTEXT)
     last = max(0, end - _CONTEXT)
     old, new = old[first : len(old) - last], new[first : len(new) - last]
@@ -145,12 +146,6 @@ def _difference(before: str, after: str) -> str:
         if len(shown) <= _DIFF_SHOWN
         else shown[:_DIFF_SHOWN] + "… (the rest of the difference is left out)"
     )
-
-
-def _alike(one: list[str], other: list[str]) -> int:
-    """Count the lines that are the same at the beginning."""
-    pairs = zip(one, other, strict=False)
-    return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
 def _moved(header: str, lines: int) -> str:

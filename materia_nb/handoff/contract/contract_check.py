@@ -54,16 +54,18 @@ def validate(contract: Mapping[str, JSON] | None, facts: TurnFacts) -> Checked:
     """Check a contract, None for a block that is missing; never raises, whatever the fields hold."""
     found = contract or {}
     status = contract_fields.plan_status(found)
+    request = part(found, "approval_request")
+    asks_approval = status == "APPROVAL_REQUEST" or bool(request)
     issues, warnings = list(_status(found, status)), []
     if contract is not None:
         issues += [
             *(_evidence(found) if status in STATUSES else ()),
             *(_verification(found) if status == "COMPLETE" else ()),
             *_consolidation(found, demanded=consolidation_required(facts.given)),
-            *_approval(found, status),
+            *(_approval(request) if asks_approval else ()),
             *(_loop(found) if status == "COMPLETE" else ()),
         ]
-        warnings += [*_approval_remarks(found, status), *_unproven(found)]
+        warnings += [*(_approval_remarks(request) if asks_approval else ()), *_unproven(found)]
         if not issues:
             warnings += _updates(found, facts)
     hopeless = not part(found, "agent_status") or status not in STATUSES
@@ -84,6 +86,16 @@ def _missing(path: str, code: str, fix: str = "add it") -> Issue:
     return Issue(f"$.{path}", f"{path} is missing.", fix, code)
 
 
+def _one_of(words: tuple[str, ...], given: JSON, path: str, code: str) -> Iterator[Issue]:
+    """Check a field that must be there and hold one of a few words."""
+    choices = ", ".join(words)
+    if is_missing(given):
+        yield _missing(path, code, f"write one of {choices}")
+    elif given not in words:
+        fix = f"write one of {choices}"
+        yield Issue(f"$.{path}", f"{path} is none of {choices}.", fix, f"{code}:{_shown(given)}")
+
+
 def _shown(value: JSON) -> str:
     return str(value)[:_MOST_SHOWN]
 
@@ -96,17 +108,7 @@ def _status(contract: Mapping[str, JSON], status: str) -> Iterator[Issue]:
             "AGENT_STATUS",
             "end the reply with a block ```agent_contract_handoff that holds one JSON object",
         )
-    choices = ", ".join(STATUSES)
-    path = "agent_status.plan_status"
-    if not status:
-        yield _missing(path, "PLAN_STATUS", f"write one of {choices}")
-    elif status not in STATUSES:
-        yield Issue(
-            f"$.{path}",
-            f"{path} is none of {choices}.",
-            f"write one of {choices}",
-            f"PLAN_STATUS:{_shown(status)}",
-        )
+    yield from _one_of(STATUSES, status, "agent_status.plan_status", "PLAN_STATUS")
     if is_missing(given.get("pending_steps")):
         yield _missing("agent_status.pending_steps", "PENDING_STEPS", "list the steps left, [] for none")
     if is_missing(given.get("next_action")):
@@ -152,30 +154,14 @@ def _consolidation(contract: Mapping[str, JSON], *, demanded: bool) -> Iterator[
         if not demanded:
             return
         yield _missing("consolidation_report", "CONSOLIDATION_REPORT", "add it: others work on this too")
-    owner, choices = report.get("ownership_assessment"), ", ".join(OWNERSHIP)
-    path = "consolidation_report.ownership_assessment"
-    if is_missing(owner):
-        yield _missing(path, "OWNERSHIP_ASSESSMENT", f"write one of {choices}")
-    elif owner not in OWNERSHIP:
-        yield Issue(
-            f"$.{path}",
-            f"{path} is none of {choices}.",
-            f"write one of {choices}",
-            f"OWNERSHIP_ASSESSMENT:{_shown(owner)}",
-        )
+    owner = report.get("ownership_assessment")
+    yield from _one_of(OWNERSHIP, owner, "consolidation_report.ownership_assessment", "OWNERSHIP_ASSESSMENT")
     for name in FINDINGS:
         if not report.get(name):
             yield _missing(f"consolidation_report.{name}", name.upper(), 'fill it; write ["none"] for none')
 
 
-def _asks_approval(contract: Mapping[str, JSON], status: str) -> bool:
-    return status == "APPROVAL_REQUEST" or bool(part(contract, "approval_request"))
-
-
-def _approval(contract: Mapping[str, JSON], status: str) -> Iterator[Issue]:
-    if not _asks_approval(contract, status):
-        return
-    request = part(contract, "approval_request")
+def _approval(request: Mapping[str, JSON]) -> Iterator[Issue]:
     if not request:
         yield _missing("approval_request", "APPROVAL_REQUEST", "describe the command that needs consent")
     for name, fix in (("rollback", "say how to undo it"), ("verification", "say how to see that it worked")):
@@ -183,10 +169,7 @@ def _approval(contract: Mapping[str, JSON], status: str) -> Iterator[Issue]:
             yield _missing(f"approval_request.{name}", f"APPROVAL_REQUEST_{name.upper()}", fix)
 
 
-def _approval_remarks(contract: Mapping[str, JSON], status: str) -> Iterator[Issue]:
-    if not _asks_approval(contract, status):
-        return
-    request = part(contract, "approval_request")
+def _approval_remarks(request: Mapping[str, JSON]) -> Iterator[Issue]:
     for name in ("operation", "exact_content", "scope", "risk_level"):
         if is_missing(request.get(name)):
             yield _missing(f"approval_request.{name}", f"APPROVAL_REQUEST_FIELD_MISSING:{name}")

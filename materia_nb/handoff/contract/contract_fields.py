@@ -152,7 +152,14 @@ def apply_updates(
             names.append(name)
             warnings.append(rejected(place, name, agent, writable))
         elif not isinstance(payload, dict):
-            issues.append(bad_payload(place, name))
+            issues.append(
+                Issue(
+                    f"$.update_contracts.{place}.payload",
+                    f"The payload for {name[:100]!r} is not an object.",
+                    "write the keys to add or change",
+                    f"UPDATE_CONTRACT_PAYLOAD:{name[:200]}",
+                )
+            )
         else:
             changed[name] = merge(changed.get(name, {}), payload)
             applied.append(name)
@@ -169,16 +176,6 @@ def rejected(place: int, name: JSON, agent: str, writable: Collection[str]) -> I
         f"The agent {agent or 'of this turn'} may not write the contract {str(name)[:100]!r}.",
         f"it may write: {may}",
         f"UPDATE_CONTRACT_REJECTED:{str(name)[:200]}",
-    )
-
-
-def bad_payload(place: int, name: str) -> Issue:
-    """Return the issue of a payload that is no object."""
-    return Issue(
-        f"$.update_contracts.{place}.payload",
-        f"The payload for {name[:100]!r} is not an object.",
-        "write the keys to add or change",
-        f"UPDATE_CONTRACT_PAYLOAD:{name[:200]}",
     )
 
 

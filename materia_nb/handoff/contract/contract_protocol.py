@@ -6,14 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from materia_nb.handoff.capabilities import FindFile, Learned, Reported, Section, SuggestionKind, Task
+from materia_nb.handoff.capabilities import Learned, Section, SuggestionKind, Task
 from materia_nb.handoff.contract import contract_fields
 from materia_nb.handoff.contract.contract_check import Checked, validate
-from materia_nb.handoff.contract.contract_fields import (
-    FINDINGS,
-    apply_updates,
-    output_of,
-)
+from materia_nb.handoff.contract.contract_fields import FINDINGS, apply_updates, output_of
 from materia_nb.handoff.contract.contract_texts import (
     conclusion,
     context,
@@ -29,13 +25,12 @@ from materia_nb.handoff.contract.contract_turn import (
     assignment_of,
     consolidation_required,
     find,
-    kept,
     refusal,
     remembered,
     report,
-    usable,
     writable_sections,
 )
+from materia_nb.handoff.jsontext import too_deep, without_infinities
 from materia_nb.handoff.protocol import (
     SAMPLE,
     UNKNOWN,
@@ -75,16 +70,15 @@ class ContractProtocol:
     name = "agent-contract"
     to_gist = staticmethod(to_gist)
     from_gist = staticmethod(from_gist)
+    ask = staticmethod(ask)
+    conclusion = staticmethod(conclusion)
+    layout = staticmethod(layout)
 
     def read(self, text: str, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
         """Read an agent's reply; text sockets accept anything."""
         if wanted.parse == "text":
             return Reading(text.strip())
         return examine(find(text), wanted, facts).reading
-
-    def ask(self, wanted: Requirements) -> str:
-        """Say what a contract holds."""
-        return ask(wanted)
 
     def given(self, task: Task) -> dict[str, JSON]:
         """Return the five sections of the envelope that the agent is handed (section 1)."""
@@ -103,14 +97,6 @@ class ContractProtocol:
         found: list[tuple[SuggestionKind, Mapping[str, str]]] = []
         found += [("memory", one) for one in said.memorialize_suggestions.suggestions]
         return found + [("note", {"text": note}) for note in said.memory_suggestions]
-
-    def conclusion(self, reports: Sequence[Reported]) -> list[str]:
-        """Say what a person is told at the end (section 12)."""
-        return conclusion(reports)
-
-    def layout(self, value: Mapping[str, JSON], find: FindFile) -> list[Section]:
-        """Lay out what a contract says."""
-        return layout(value, find)
 
     def way(self, readings: Sequence[Reading]) -> list[Section]:
         """Show the plan statuses of a visit, without those that were refused."""
@@ -172,9 +158,9 @@ def _recorded(readings: Sequence[Reading]) -> Iterator[str]:
 
 def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Examined:
     """Check a contract that was found, None for none, and decide what happens next (section 14)."""
-    found = usable(contract)
+    found = contract if isinstance(contract, dict) and not too_deep(contract) else None
     checked = validate(found, facts)
-    value = kept(found)
+    value = without_infinities(found)
     missing = tuple(missing_sources(value, wanted)) if found is not None else ()
     reading = _reading(found or {}, value, checked._replace(issues=checked.issues + missing), wanted, facts)
     return Examined(reading, checked, found)

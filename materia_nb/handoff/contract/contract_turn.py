@@ -16,7 +16,7 @@ from materia_nb.handoff.contract.contract_fields import (
     folded_status,
     part,
 )
-from materia_nb.handoff.jsontext import NotJson, too_deep, wide_json, without_infinities
+from materia_nb.handoff.jsontext import NotJson, wide_json
 from materia_nb.handoff.protocol import Action, Issue, listed
 from materia_nb.handoff.requirements import Requirements
 from materia_nb.jsonvalue import JSON, pretty
@@ -220,16 +220,6 @@ def find(text: str) -> dict[str, JSON] | None:
     except NotJson:
         return None
     return value if isinstance(value, dict) else None
-
-
-def usable(value: JSON) -> dict[str, JSON] | None:
-    """Return a value that is a contract already; None for anything that a block could not hold."""
-    return value if isinstance(value, dict) and not too_deep(value) else None
-
-
-def kept(contract: dict[str, JSON] | None) -> JSON:
-    """Return the contract as it is recorded: null in place of numbers that JSON cannot hold."""
-    return without_infinities(contract)
 
 
 def _body(text: str) -> str | None:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from materia_nb.errors import MateriaError, counted
-from materia_nb.handoff.capabilities import FindFile, Section
 from materia_nb.handoff.envelope.envelope_check import META, Channel, Envelope, Profile, envelope_of, validate
 from materia_nb.handoff.envelope.envelope_texts import (
     context,
@@ -292,6 +291,10 @@ class EnvelopeProtocol:
     sees_changes = True  # what stands in for an envelope names the files that changed
     to_gist = staticmethod(to_gist)
     from_gist = staticmethod(from_gist)
+    ask = staticmethod(ask)
+    schema = staticmethod(schema)
+    layout = staticmethod(layout)
+    filed = staticmethod(with_meta)  # the meta that the runtime knows is filled in (section 6)
 
     def read(self, text: str, wanted: Requirements, facts: TurnFacts = UNKNOWN) -> Reading:
         """Read an agent's reply; text sockets accept anything."""
@@ -302,25 +305,9 @@ class EnvelopeProtocol:
             return _refused(None, (issue,), (), facts)
         return read_object(value, wanted, facts)
 
-    def ask(self, wanted: Requirements) -> str:
-        """Say what an envelope holds."""
-        return ask(wanted)
-
-    def schema(self, wanted: Requirements) -> dict[str, JSON] | None:
-        """Describe the fields of an envelope and those that assignments read."""
-        return schema(wanted)
-
     def artifacts(self, value: Mapping[str, JSON]) -> tuple[str, ...]:
         """Name the files that were made (section 3)."""
         return envelope_of(value).artifacts
-
-    def filed(self, value: Mapping[str, JSON], meta: Mapping[str, str]) -> dict[str, JSON]:
-        """Fill in the meta that the runtime knows (section 6)."""
-        return with_meta(value, meta)
-
-    def layout(self, value: Mapping[str, JSON], find: FindFile) -> list[Section]:
-        """Lay out what an envelope says."""
-        return layout(value, find)
 
     detours = True
 

@@ -15,7 +15,6 @@ from materia_nb.handoff.envelope.envelope_check import (
     Concern,
     Envelope,
     envelope_of,
-    validate,
 )
 from materia_nb.handoff.protocol import (
     ANYTHING,
@@ -40,26 +39,23 @@ from materia_nb.jsonvalue import JSON
 
 def verdict(envelope: Envelope, facts: TurnFacts) -> Verdict:
     """Turn status and recommendation into a route or an action; the envelope must be valid."""
-    warnings = list(_remarks(envelope, facts))
-    decide = {"VERIFIED": _verified, "UNVERIFIED": _unverified, "BLOCKED": _blocked}[envelope.status]
-    return decide(envelope, facts)._replace(warnings=tuple(warnings))
+    return _decided(envelope, facts)._replace(warnings=tuple(_remarks(envelope, facts)))
 
 
-def _verified(envelope: Envelope, facts: TurnFacts) -> Verdict:
+def _decided(envelope: Envelope, facts: TurnFacts) -> Verdict:
+    if envelope.status == "BLOCKED":
+        return Verdict(None, "pause", envelope.reason, needs="help")
+    satisfied = True if envelope.status == "VERIFIED" else None
     if envelope.recommendation == "DETOUR":
-        return _detour(True, envelope, facts)
+        return _detour(satisfied, envelope, facts)
     if envelope.recommendation == "ESCALATE":
-        return Verdict(True, "escalate", envelope.reason)
-    return Verdict(True)  # LOOP too: the status wins
+        return Verdict(satisfied, "escalate", envelope.reason)
+    return Verdict(True) if satisfied else _unverified(envelope, facts)  # LOOP too: the status wins
 
 
 def _unverified(envelope: Envelope, facts: TurnFacts) -> Verdict:
     if envelope.recommendation == "CONTINUE":
         return Verdict(None if envelope.can_help is None else True)
-    if envelope.recommendation == "DETOUR":
-        return _detour(None, envelope, facts)
-    if envelope.recommendation == "ESCALATE":
-        return Verdict(None, "escalate", envelope.reason)
     if envelope.can_help is False:
         return Verdict(None, "escalate", f"Another round would not help: {envelope.reason}")
     if _at_cap(facts):
@@ -69,10 +65,6 @@ def _unverified(envelope: Envelope, facts: TurnFacts) -> Verdict:
             f"The loop was taken {facts.rounds} of {facts.most_rounds} times: {envelope.reason}",
         )
     return Verdict(False)
-
-
-def _blocked(envelope: Envelope, _facts: TurnFacts) -> Verdict:
-    return Verdict(None, "pause", envelope.reason, needs="help")
 
 
 def _detour(satisfied: bool | None, envelope: Envelope, facts: TurnFacts) -> Verdict:
@@ -195,7 +187,7 @@ _ROUTES: Final[dict[Outcome, tuple[str, str, bool | None]]] = {
 
 def to_gist(value: Mapping[str, JSON]) -> Gist:
     """Return what an envelope says; fields that are not valid say nothing."""
-    envelope = validate(value, {}, profile="fragment").envelope
+    envelope = envelope_of(value)
     meta = value.get("meta")
     agent = meta.get("agent_key") if isinstance(meta, dict) else None
     return Gist(

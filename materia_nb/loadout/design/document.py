@@ -7,7 +7,7 @@ every untouched part with the old, so unknown fields, spelling and the order of 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -70,10 +70,26 @@ def renamed(owner: Object, old: str, new: str) -> Object:
 
 
 def moved(found: list[JSON], place: int, to: int, where: str) -> list[JSON]:
-    """Return a list with one entry at another place."""
+    """Return a list with one entry at another place; raises MateriaError when there is no such place."""
+    check_place(found, place, where)
     check_place(found, to, where)
     rest = [one for index, one in enumerate(found) if index != place]
     return [*rest[:to], found[place], *rest[to:]]
+
+
+def without_place(found: list[JSON], place: int, where: str) -> list[JSON]:
+    """Return a list without one entry; raises MateriaError when there is none at that place."""
+    check_place(found, place, where)
+    return [*found[:place], *found[place + 1 :]]
+
+
+def entry_at(found: list[JSON], place: int, what: str, where: str, hint: str) -> Object:
+    """Return an entry of a list; raises MateriaError when there is none or it is no object."""
+    check_place(found, place, where)
+    entry = found[place]
+    if not is_object(entry):
+        raise refused(f"the {what} is {shown(entry)}, not an object", f"{where}[{place}]", hint)
+    return entry
 
 
 def objects_in(document: Object, name: str) -> Object:
@@ -161,15 +177,6 @@ def check_new_id(document: Object, id_: JSON) -> None:
         )
     if id_ in objects_in(document, "sockets"):
         raise refused(f"there is a socket {id_!r} already", "sockets", "choose another id")
-
-
-def free_name(wanted: str, used: Iterable[JSON]) -> str:
-    """Return a name that is not in use: ``wanted``, else with a number behind it."""
-    taken, number, made = [one for one in used if isinstance(one, str)], 1, wanted
-    while made in taken:
-        number += 1
-        made = f"{wanted}-{number}"
-    return made
 
 
 def counted_words(*counts: tuple[int, str]) -> str:
@@ -267,7 +274,7 @@ def without_socket(document: Object, id_: str) -> tuple[Object, Gone]:
     loops = changed.get("loops")
     if is_object(loops) and gone.loops:
         left = {name: loop for name, loop in loops.items() if name not in gone.loops}
-        changed = {**changed, "loops": left} if left else without(changed, "loops")
+        changed = with_field(changed, "loops", left)
     if changed.get("entry") == id_:
         changed, gone.entry = without(changed, "entry"), True
     layout = changed.get("layout")
@@ -284,7 +291,7 @@ def _away_from_socket(socket: Object, id_: str, gone: Gone) -> Object:
         left = [edge for edge in edges if as_object(edge).get("to") != id_]
         if len(left) < len(edges):
             gone.edges += len(edges) - len(left)
-            changed = {**changed, "edges": left} if left else without(changed, "edges")
+            changed = with_field(changed, "edges", left)
     for name in _DONE:
         spec = changed.get(name)
         if is_object(spec) and spec.get("done") == id_:
@@ -310,7 +317,7 @@ def _away_from_loop(name: str, loop: Object, id_: str, gone: Gone) -> Object:
         ]
         if len(kept) < len(exits):
             gone.exits += len(exits) - len(kept)
-            changed = {**changed, "exits": kept} if kept else without(changed, "exits")
+            changed = with_field(changed, "exits", kept)
     legacy = as_object(loop.get("exit"))
     if id_ in (legacy.get("from"), legacy.get("to")):
         gone.exits += 1

@@ -10,22 +10,23 @@ from materia_nb.jsonvalue import JSON, MISSING
 from materia_nb.loadout.design.document import (
     Change,
     as_json,
-    check_place,
     check_target,
     check_when,
     counted_words,
-    free_name,
+    entry_at,
     list_in,
     loop_in,
     moved,
     objects_in,
     refused,
     renamed,
+    with_field,
     with_loop,
     without,
+    without_place,
 )
 from materia_nb.loadout.design.sockets import add_edge, edge_in, remove_edge
-from materia_nb.loadout.facts import WORK_ITEMS, Object, as_list, as_object, is_object, is_text
+from materia_nb.loadout.facts import WORK_ITEMS, Object, as_list, as_object, free_name, is_object, is_text
 from materia_nb.loadout.report import shown
 
 Source = Literal["consumes", "iterator"]
@@ -88,7 +89,7 @@ def set_members(document: Object, id_: str, sockets: Iterable[str]) -> Change:
     kept = [route for route in exits if as_object(route).get("from") not in dropped]
     gone = len(exits) - len(kept)
     if gone:
-        changed = {**changed, "exits": kept} if kept else without(changed, "exits")
+        changed = with_field(changed, "exits", kept)
     if is_object(loop.get("exit")) and loop["exit"].get("from") in dropped:
         changed, gone = without(changed, "exit"), gone + 1
     words = f"loop {id_} is made of {', '.join(members)}"
@@ -173,8 +174,7 @@ def delete_loop(document: Object, id_: str) -> Change:
     """Delete a loop and its exits; its sockets and their edges stay. Raises MateriaError when there is no such loop."""
     loop = loop_in(document, id_)
     exits = len(as_list(loop.get("exits"))) + is_object(loop.get("exit"))
-    left = without(objects_in(document, "loops"), id_)
-    changed = {**document, "loops": left} if left else without(document, "loops")
+    changed = with_field(document, "loops", without(objects_in(document, "loops"), id_))
     return Change(changed, f"deleted loop {id_}{counted_words((exits, 'exit'))}")
 
 
@@ -256,17 +256,15 @@ def change_exit(
 
 def move_exit(document: Object, loop: str, place: int, to: int) -> Change:
     """Put an exit route at another place; raises MateriaError when there is none there."""
-    routes, here = _exits(document, loop), f"loops.{loop}.exits"
-    check_place(routes, place, here)
-    changed = _with_exits(document, loop, moved(routes, place, to, here))
+    routes = moved(_exits(document, loop), place, to, f"loops.{loop}.exits")
+    changed = _with_exits(document, loop, routes)
     return Change(changed, f"moved exit {place + 1} of loop {loop} to place {to + 1}")
 
 
 def remove_exit(document: Object, loop: str, place: int) -> Change:
     """Remove an exit route, well formed or not; raises MateriaError when there is no such route."""
-    routes = _exits(document, loop)
-    check_place(routes, place, f"loops.{loop}.exits")
-    changed = _with_exits(document, loop, [*routes[:place], *routes[place + 1 :]])
+    routes = without_place(_exits(document, loop), place, f"loops.{loop}.exits")
+    changed = _with_exits(document, loop, routes)
     return Change(changed, f"removed exit {place + 1} of loop {loop}")
 
 
@@ -294,12 +292,7 @@ def as_edge(document: Object, loop: str, place: int) -> Change:
 def exit_in(document: Object, loop: str, place: int) -> Object:
     """Return an exit route; raises MateriaError when there is none or it is no object."""
     routes = _exits(document, loop)
-    check_place(routes, place, f"loops.{loop}.exits")
-    route = routes[place]
-    if not is_object(route):
-        here = f"loops.{loop}.exits[{place}]"
-        raise refused(f"the route is {shown(route)}, not an object", here, "remove it and add it anew")
-    return route
+    return entry_at(routes, place, "route", f"loops.{loop}.exits", "remove it and add it anew")
 
 
 def _exits(document: Object, loop: str) -> list[JSON]:
@@ -307,8 +300,7 @@ def _exits(document: Object, loop: str) -> list[JSON]:
 
 
 def _with_exits(document: Object, loop: str, routes: list[JSON]) -> Object:
-    owner = loop_in(document, loop)
-    return with_loop(document, loop, {**owner, "exits": routes} if routes else without(owner, "exits"))
+    return with_loop(document, loop, with_field(loop_in(document, loop), "exits", routes))
 
 
 def _check_route(

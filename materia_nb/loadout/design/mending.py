@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from materia_nb.errors import MateriaError, close_match
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.design.document import Change, socket_in, with_socket, without
+from materia_nb.loadout.design.document import Change, renamed, socket_in, with_socket, without
 from materia_nb.loadout.design.loops import add_exit, as_exit, exit_in, remove_exit, set_members, set_source
 from materia_nb.loadout.design.sockets import (
     SOCKET_FIELDS,
@@ -32,7 +32,6 @@ from materia_nb.loadout.facts import (
     Facts,
     LoopFacts,
     Object,
-    as_list,
     as_object,
     is_condition,
     is_object,
@@ -216,9 +215,8 @@ def _known_field(at: _Place) -> Mend | None:
     near = close_match(at.field, (*SOCKET_FIELDS, "edges"))
     if near is None or near in socket or at.field not in socket:
         return None
-    changed = {near if key == at.field else key: value for key, value in socket.items()}
-    words = f"{at.field} of {at.id} is {near}"
-    return Mend(f"Call it {near}", Change(with_socket(at.raw, at.id, changed), words))
+    changed = with_socket(at.raw, at.id, renamed(socket, at.field, near))
+    return Mend(f"Call it {near}", Change(changed, f"{at.field} of {at.id} is {near}"))
 
 
 def _newer_source(at: _Place) -> Mend | None:
@@ -368,8 +366,8 @@ def _remove_idle_exit(at: _Place) -> Mend | None:
 def _when_empty_too(at: _Place) -> Mend | None:
     """Lead on by the same exit when the list is empty, and move on for the same result as before."""
     loop = at.region()
-    routes = [route for route in as_list(loop.raw.get("exits")) if is_object(route)]
-    if not routes or is_object(loop.raw.get("exit")):
+    routes = [route for _, route in loop.exits()]
+    if not routes or loop.legacy is not None:
         return None
     source, how, to = (str(routes[0].get(name)) for name in ("from", "condition", "targetSocketId"))
     written = as_object(at.facts.sockets[source].get("advance")).get("when", how)

@@ -9,7 +9,7 @@ from typing import Final
 from materia_nb.errors import MateriaError, counted
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.config_files import ENDINGS, dumps, expanded, read_text, text_of, write_text
-from materia_nb.loadout.design.document import KIND, written
+from materia_nb.loadout.design.document import KIND, refused, written
 from materia_nb.loadout.design.draft import NOTEBOOK, Design, Home
 from materia_nb.loadout.design.rewriting import lost_comments, rewrite_json, rewrite_yaml
 from materia_nb.loadout.facts import Object, as_object, is_object
@@ -29,11 +29,10 @@ def open_design(config: LayeredConfig, name: str, project: Path) -> Design:
     """
     document = config.document["loadouts"][name]
     if not is_object(document):
-        raise MateriaError(
+        raise refused(
             f"The loadout is {shown(document)}, not an object.",
-            where=name,
-            hint="mend it in its file, or begin a new one",
-            kind=KIND,
+            name,
+            "mend it in its file, or begin a new one",
         )
     layer = config.origin("loadout", name)
     below = config.below("loadout", name, layer.name)
@@ -75,12 +74,7 @@ def project_home(project: Path, why: str = "") -> Home:
 def home_at(path: Path, why: str = "") -> Home:
     """Return a file, there or not, as the place to save to; raises MateriaError when it cannot be read."""
     if path.suffix.lower() not in ENDINGS:
-        raise MateriaError(
-            f"a config file ends with one of {', '.join(ENDINGS)}",
-            where=str(path),
-            hint="choose such a name",
-            kind=KIND,
-        )
+        raise refused(f"a config file ends with one of {', '.join(ENDINGS)}", str(path), "choose such a name")
     return Home(path, text_of(path) if path.exists() else None, why)
 
 
@@ -141,11 +135,8 @@ def _text_with(
     format_ = ENDINGS[path.suffix.lower()]
     if text is None:
         if format_ == "yaml":
-            raise MateriaError(
-                "New config files are written as JSON.",
-                where=str(path),
-                hint=f"choose {path.with_suffix('.json').name}",
-                kind=KIND,
+            raise refused(
+                "New config files are written as JSON.", str(path), f"choose {path.with_suffix('.json').name}"
             )
         return dumps(_with_materia({"loadouts": _own(design)}, design, home), indent=2) + "\n"
     whole = _with_loadout(_read_strictly(path, text), path, design, again=again)
@@ -187,15 +178,12 @@ def _read_strictly(path: Path, text: str) -> JSON:
 def _with_loadout(document: JSON, path: Path, design: Design, *, again: bool) -> Object:
     loadouts = as_object(document).get("loadouts", {})
     if not is_object(document) or not is_object(loadouts):
-        raise MateriaError(
-            "The file holds no config with loadouts.", where=str(path), hint="choose another file", kind=KIND
-        )
+        raise refused("The file holds no config with loadouts.", str(path), "choose another file")
     if design.name in loadouts and not again:
-        raise MateriaError(
+        raise refused(
             f"The file has a loadout {design.name!r} already.",
-            where=str(path),
-            hint="choose another file, load that one to edit it, or save anyway to replace it",
-            kind=KIND,
+            str(path),
+            "choose another file, load that one to edit it, or save anyway to replace it",
         )
     return {**document, "loadouts": {**loadouts, **_own(design)}}
 

@@ -16,6 +16,7 @@ from materia_nb.loadout.design.document import (
     check_target,
     check_when,
     counted_words,
+    entry_at,
     list_in,
     moved,
     objects_in,
@@ -25,6 +26,7 @@ from materia_nb.loadout.design.document import (
     with_field,
     with_socket,
     without,
+    without_place,
     without_socket,
 )
 from materia_nb.loadout.facts import (
@@ -119,30 +121,24 @@ def limit_edge(document: Object, source: str, place: int, max_traversals: int | 
 
 def move_edge(document: Object, source: str, place: int, to: int) -> Change:
     """Put an edge at another place among those of its socket; raises MateriaError when there is none there."""
-    edges, here = _edges(document, source), f"{source}.edges"
-    check_place(edges, place, here)
-    changed = _with_edges(document, source, moved(edges, place, to, here))
+    edges = moved(_edges(document, source), place, to, f"{source}.edges")
+    changed = _with_edges(document, source, edges)
     return Change(changed, f"moved edge {place + 1} of {source} to place {to + 1}")
 
 
 def remove_edge(document: Object, source: str, place: int) -> Change:
     """Remove an edge, well formed or not; raises MateriaError when there is no such edge."""
     edges = _edges(document, source)
-    check_place(edges, place, f"{source}.edges")
+    changed = _with_edges(document, source, without_place(edges, place, f"{source}.edges"))
     to = as_object(edges[place]).get("to")
     where = f" to {to}" if isinstance(to, str) else ""
-    changed = _with_edges(document, source, [*edges[:place], *edges[place + 1 :]])
     return Change(changed, f"removed edge {place + 1} of {source}{where}")
 
 
 def edge_in(document: Object, source: str, place: int) -> Object:
     """Return an edge; raises MateriaError when there is none or it is no object."""
-    edges, here = _edges(document, source), f"{source}.edges[{place}]"
-    check_place(edges, place, f"{source}.edges")
-    edge = edges[place]
-    if not is_object(edge):
-        raise refused(f"the edge is {shown(edge)}, not an object", here, "remove it and connect anew")
-    return edge
+    edges = _edges(document, source)
+    return entry_at(edges, place, "edge", f"{source}.edges", "remove it and connect anew")
 
 
 def _edges(document: Object, source: str) -> list[JSON]:
@@ -155,8 +151,7 @@ def _with_edge(document: Object, source: str, place: int, edge: Object) -> Objec
 
 
 def _with_edges(document: Object, source: str, edges: list[JSON]) -> Object:
-    socket = socket_in(document, source)
-    return with_socket(document, source, {**socket, "edges": edges} if edges else without(socket, "edges"))
+    return with_socket(document, source, with_field(socket_in(document, source), "edges", edges))
 
 
 def _limit(most: JSON, where: str) -> int:
@@ -213,9 +208,7 @@ def rename_socket(document: Object, old: str, new: str) -> Change:
     if old == new:
         return Change(document, f"{old} keeps its name")
     check_new_id(document, new)
-    changed = References(old, new).renamed_in(document)
-    changed = {**changed, "sockets": renamed(objects_in(changed, "sockets"), old, new)}
-    return Change(changed, f"renamed {old} to {new}")
+    return Change(_renamed(document, old, new), f"renamed {old} to {new}")
 
 
 def remove_socket(document: Object, id_: str) -> Change:
@@ -355,10 +348,7 @@ def _inside(socket: Object, ids: list[str]) -> Object:
     if not isinstance(edges, list):
         return socket
     kept = [edge for edge in edges if as_object(edge).get("to") in (*ids, END)]
-    return {
-        **{key: value for key, value in socket.items() if key != "edges"},
-        **({"edges": kept} if kept else {}),
-    }
+    return with_field(without(socket, "edges"), "edges", kept)
 
 
 def pasted(document: Object, clip: Mapping[str, JSON]) -> Change:
@@ -389,10 +379,9 @@ def pasted(document: Object, clip: Mapping[str, JSON]) -> Change:
     return Change(changed, f"copied {', '.join(news)} as {', '.join(news.values())}")
 
 
-def _renamed(clip: Object, old: str, new: str) -> Object:
-    changed = References(old, new).renamed_in(clip)
-    sockets = {new if id_ == old else id_: raw for id_, raw in as_object(changed.get("sockets")).items()}
-    return {**changed, "sockets": sockets}
+def _renamed(document: Object, old: str, new: str) -> Object:
+    changed = References(old, new).renamed_in(document)
+    return {**changed, "sockets": renamed(objects_in(changed, "sockets"), old, new)}
 
 
 def _lower(spot: JSON) -> JSON:
