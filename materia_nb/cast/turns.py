@@ -60,7 +60,7 @@ def turn_of(
         tools=materia.tools,
         model=materia.model,
         thinking=materia.thinking,
-        wants=None if free else here.wants,
+        wants=None if free else here.wants or None,
         schema=None if free else here.schema,
         request=session.state.request,
         cast_id=run_dir.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import Final
@@ -17,6 +18,7 @@ from materia_nb.handoff.capabilities import (
     Learns,
     MakesAnswers,
     NamesArtifacts,
+    NamesFields,
     ReadsTextAlone,
     SeesChanges,
     TellsTheTask,
@@ -50,6 +52,7 @@ class SocketRules:
         bounded: whether an edge has ``maxTraversals``.
         consumer_cursors: the cursors of the loops that walk what it generates.
         about: the fields that say in an event which socket is meant.
+        wants: the fields that its answer must have, each in words; empty where any will do, or its protocol does not say.
         schema: what its answer must fit; None where that is no single JSON object.
         teller, learner, naming, filing, maker: its protocol, if that hands over tasks, keeps what was learned, names
             what was made, has files of its own, or can make answers up.
@@ -75,7 +78,7 @@ class SocketRules:
     bounded: bool
     consumer_cursors: tuple[str, ...]
     about: dict[str, JSON]
-    wants: dict[str, JSON] | None
+    wants: Mapping[str, str]
     schema: dict[str, JSON] | None
     teller: TellsTheTask | None
     learner: Learns | None
@@ -158,7 +161,7 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         leaves=exit_choices(exits),
         bounded=any(edge.max_traversals is not None for edge in socket.edges),
         consumer_cursors=tuple(iterator.cursor for iterator in consuming),
-        wants=dict(wanted.describe()) or None,
+        wants=spoken.fields(wanted) if isinstance(spoken, NamesFields) else {},
         schema=spoken.schema(wanted) if isinstance(spoken, HasSchema) and not socket.is_utility else None,
         teller=spoken if isinstance(spoken, TellsTheTask) else None,
         learner=spoken if isinstance(spoken, Learns) else None,

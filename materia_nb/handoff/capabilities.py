@@ -128,6 +128,15 @@ class HasFile(Protocol):
 
 
 @runtime_checkable
+class NamesFields(Protocol):
+    """A protocol whose outputs have fields that can be told one by one; of others the prompt alone says what they hold."""
+
+    def fields(self, wanted: Requirements) -> Mapping[str, str]:
+        """Return the fields that a socket wants, each with what it must be; empty for a text socket."""
+        ...
+
+
+@runtime_checkable
 class HasSchema(Protocol):
     """A protocol whose outputs are single JSON objects that a schema can describe."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -86,28 +86,6 @@ class Requirements:
     sources: tuple[tuple[str, str], ...]
     only_guarded: bool = False
     sends_back: bool = True
-
-    def describe(self) -> Mapping[str, str]:
-        """Return field -> what it must be, only for the fields that concern this socket."""
-        if self.parse == "text":
-            return {}
-        wanted: dict[str, str] = {}
-        if self.work_items:
-            wanted["workItems"] = _SHAPES["workItems"]
-        if self.why_satisfied:
-            wanted["satisfied"] = f"true or false, because {self.why_satisfied}"
-        for target, source in self.sources:
-            name = first_field(source)
-            if name and name not in wanted:
-                wanted[name] = _SHAPES.get(name, f"whatever {source} reads; it is kept as state.{target}")
-        return wanted
-
-
-_SHAPES = {
-    "workItems": "an array of work items, each with exactly the strings title and context",
-    "context": "plain text for whoever works next",
-    "satisfied": "true or false",
-}
 
 
 def requirements(socket: Socket) -> Requirements:

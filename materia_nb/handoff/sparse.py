@@ -22,7 +22,7 @@ from materia_nb.handoff.protocol import (
     missing_sources,
     parted,
 )
-from materia_nb.handoff.requirements import Requirements
+from materia_nb.handoff.requirements import Requirements, first_field
 from materia_nb.jsonvalue import JSON
 
 SEVERITIES: Final = ("debug", "info", "warning", "error", "critical")
@@ -155,12 +155,27 @@ class SparseProtocol:
             return Reading(value, "contract", issues, _notes(found))
         return accepted(value, _notes(found), events)
 
+    def fields(self, wanted: Requirements) -> dict[str, str]:
+        """Say what each field must be, of those that concern this socket."""
+        if wanted.parse == "text":
+            return {}
+        found: dict[str, str] = {}
+        if wanted.work_items:
+            found["workItems"] = _MEANINGS["workItems"]
+        if wanted.why_satisfied:
+            found["satisfied"] = f"true or false, because {wanted.why_satisfied}"
+        for target, source in wanted.sources:
+            name = first_field(source)
+            if name and name not in found:
+                found[name] = _MEANINGS.get(name, f"whatever {source} reads; it is kept as state.{target}")
+        return found
+
     def ask(self, wanted: Requirements) -> str:
         """Name the fields that this socket needs, and only those."""
         if wanted.parse == "text":
             return ""
         lines = ["Answer with a single JSON object: no code fence around it and no words before or after."]
-        fields = dict(wanted.describe())
+        fields = self.fields(wanted)
         fields.setdefault("context", "plain text for whoever works next (may be left out)")
         lines.append("Its fields:")
         lines += [f"- {name}: {meaning}" for name, meaning in fields.items()]
@@ -174,10 +189,15 @@ class SparseProtocol:
         """
         if wanted.parse == "text":
             return None
-        names = dict.fromkeys((*wanted.describe(), "context"))
+        names = dict.fromkeys((*self.fields(wanted), "context"))
         return closed_object({name: _SHAPES.get(name, ANYTHING) for name in names})
 
 
+_MEANINGS: Final = {
+    "workItems": "an array of work items, each with exactly the strings title and context",
+    "context": "plain text for whoever works next",
+    "satisfied": "true or false",
+}
 _SHAPES: Final[dict[str, JSON]] = {
     "workItems": listed_as(closed_object({"title": TEXT, "context": TEXT})),
     "satisfied": {"type": "boolean"},

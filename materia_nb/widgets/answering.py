@@ -218,7 +218,7 @@ def form_state(cast: Cast, visit: Visit) -> dict[str, Any]:
     here = cast.now.rules.sockets[visit.socket]
     draft = visit.mode == "draft"
     any_text = draft or visit.mode in here.works or here.wanted.parse == "text"
-    wanted = list(here.wanted.describe().items())
+    wanted = list(here.wants.items())
     name = names_of(cast.graph)[visit.socket]
     who = cast.now.answered_by(visit.socket)
     verdicts = {} if any_text else {word: verdict_leads(cast, word == "yes") for word in ("yes", "no")}
@@ -257,7 +257,7 @@ def _asks_words(name: str, who: str | None, *, any_text: bool, draft: bool, want
         return f"{asked} A draft, in plain words."
     if any_text:
         return f"{asked} Any text will do."
-    return f"{asked} Wanted: {', '.join(wanted) or 'a JSON object'}."
+    return f"{asked} Wanted: {', '.join(wanted) or 'what the prompt says'}."
 
 
 def clicked_text(cast: Cast, satisfied: bool | None, reason: str, items: Sequence[JSON] | None = None) -> str:

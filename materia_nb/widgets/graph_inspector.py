@@ -24,6 +24,7 @@ from materia_nb.display.graph_parts import (
 from materia_nb.display.sections import LAYER_CHARS
 from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules
+from materia_nb.handoff.capabilities import NamesFields
 from materia_nb.insight.why import HEADERS
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Advance, Edge, ExitRoute, Graph, Iterator, Loop, Socket
@@ -129,19 +130,24 @@ class Inspector:
             for link in self._links.values()
             if link.source == key
         ]
-        wanted = list(self.rules.sockets[key].wanted.describe().items())
         return [
             facts([row for row in rows if row[1]]),
             head("Ways out, in order"),
             table(("way", "used now", "taken"), ways),
             head("What its output must hold"),
-            table(("field", "what it must be"), wanted)
-            if wanted
-            else line(
-                "Any text will do." if socket.parse == "text" else "A JSON object; no field must be there."
-            ),
+            self._wanted(socket),
             *_command(socket),
         ]
+
+    def _wanted(self, socket: Socket) -> Block:
+        here = self.rules.sockets[socket.id]
+        if here.wants:
+            return table(("field", "what it must be"), list(here.wants.items()))
+        if socket.parse == "text":
+            return line("Any text will do.")
+        if isinstance(here.protocol, NamesFields):
+            return line("A JSON object; no field must be there.")
+        return line(f"What the protocol {socket.handoff} asks for, as the prompt says.")
 
     def _prompt(self, socket: Socket) -> list[Block]:
         """The prompt of an agent that is waiting here, or a preview of what it would be asked now."""

@@ -141,7 +141,7 @@ def handoff_blocks(cast: Snapshot, step: StepRecord | None) -> list[Block]:
     parts += [one for section in view.way() for one in _section(section)]
     parts += lines([f"not on the disk, though named as made: {path}" for path in step.missing], "warn")
     parts += lines([f"note: {note}" for note in step.notes[-5:]], "quiet")
-    if wanted := list(cast.rules.sockets[step.socket].wanted.describe().items()):
+    if wanted := list(cast.rules.sockets[step.socket].wants.items()):
         parts.append(fold("what was required", [table(("field", "what it must be"), wanted)]))
     assigned = step.decision.assigned if step.decision else ()
     if assigned:

@@ -21,6 +21,7 @@ from materia_nb.handoff.capabilities import Section
 from materia_nb.handoff.jsontext import MAX_DEPTH
 from materia_nb.insight.explore import Exploration
 from materia_nb.loadout.vocabulary import GROUP, OWN_PROTOCOLS
+from materia_nb.widgets.graph_inspector import Inspector
 from protocol_helpers import CONTRACT, ENVELOPE, FREE, NASTY_UNITS, OTHERS, block, contract, envelope
 
 OURS = list(OWN_PROTOCOLS)
@@ -374,3 +375,17 @@ def test_a_held_cast_can_be_opened_again_and_asked_again(tmp_path, name):
     assert (resumed.status, resumed.now.next_socket, len(resumed.route)) == ("ready", "Socket-2", 1)
     h.assert_same(open_cast(cast.run_dir), resumed)
     resumed.close()
+
+
+@pytest.mark.parametrize("name", ["sparse", *OTHERS])
+def test_only_fields_of_its_own_form_are_told_as_wanted(name, tmp_path):
+    """An envelope or a contract has no top-level ``satisfied``, so nobody may be told to write one."""
+    told = []
+    sockets = {"Socket-1": h.at("A", ("satisfied", "end"), parse="json", handoff=name)}
+    cast = h.start(tmp_path, h.config(sockets, {"A": h.agent()}), lambda turn: told.append(turn.wants) or "x")
+    cast.step()
+    wanted = name == "sparse"
+    assert ("satisfied" in (told[0] or {})) is wanted
+    assert ("required: satisfied" in repr(HandoffView(cast.now, cast.steps[0]))) is wanted
+    shown = str(Inspector(cast.graph, cast.now).beside(("socket", "Socket-1")))
+    assert (f"What the protocol {name} asks for" in shown) is not wanted

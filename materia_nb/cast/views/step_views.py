@@ -196,7 +196,7 @@ class HandoffView(Shown):
     def __init__(self, cast: Snapshot, step: StepRecord) -> None:
         self.step = step
         here = cast.rules.sockets[step.socket]
-        self.wanted, self._protocol = here.wanted, here.protocol
+        self.wanted, self._protocol = here.wants, here.protocol
         self.title = f"Handoff of step {step.number}: {step.socket}, visit {step.visit}"
         self._find = partial(file_within, project=cast.project, run_dir=cast.run_dir)
 
@@ -211,7 +211,7 @@ class HandoffView(Shown):
         lines += sections_text(self.way())
         lines += [f"  not on the disk, though named as made: {path}" for path in self.step.missing]
         lines += [f"  remark: {one.message}" for one in self._later_warnings()]
-        lines += [f"  required: {name}: {meaning}" for name, meaning in self.wanted.describe().items()]
+        lines += [f"  required: {name}: {meaning}" for name, meaning in self.wanted.items()]
         lines += [
             f"  assigned: state.{one.target} from {one.source}{'' if one.found else ' (not there)'}"
             for one in self._assigned()
@@ -245,7 +245,7 @@ class HandoffView(Shown):
         parts.append(html_lines(self.step.notes))
         gone = [f"not on the disk, though named as made: {path}" for path in self.step.missing]
         parts += [sections_html(self.way()), html_lines(gone), _remarks(self._later_warnings())]
-        wanted = list(self.wanted.describe().items())
+        wanted = list(self.wanted.items())
         if wanted:
             parts.append(html_table(("required", "what it must be"), wanted))
         if self._assigned():
