@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from materia_nb.errors import named_error
+
 
 class Followers:
     """The watchers and the listeners of one cast. One that raises is not called again.
@@ -42,8 +44,7 @@ class Followers:
             except Exception as error:  # noqa: BLE001 - a view must not break the cast
                 if view in views:
                     views.remove(view)
-                told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-                self._messages.append(f"A view stopped {what} the cast: {told}")
+                self._messages.append(f"A view stopped {what} the cast: {named_error(error)}")
 
 
 def _added(views: list[Callable[[], None]], view: Callable[[], None]) -> Callable[[], None]:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from materia_nb.display.escape import Html, html_json, html_lines, html_panel, html_table, html_text, plain
+from materia_nb.display.escape import html_json, html_panel, html_table, plain
 from materia_nb.display.graph_parts import Marks
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_mermaid, graph_text, table
@@ -188,16 +188,6 @@ class JsonView(Shown):
 
     def _show(self) -> dict[str, Any]:
         return bundle(repr(self), html=html_panel(self.name, html_json(self.value, open_depth=2)))
-
-
-def heading_html(text: str) -> Html:
-    """A heading inside a panel."""
-    return Html(f"<div><b>{html_text(text)}</b></div>")
-
-
-def lines_html(lines: Sequence[str]) -> list[Html]:
-    """Each line as a block of its own."""
-    return [html_lines([line]) for line in lines]
 
 
 def bounded(text: str) -> str:

@@ -17,11 +17,18 @@ from materia_nb.display.bundle import (
     Table,
     bounded,
     bundle,
-    heading_html,
-    lines_html,
     picture,
 )
-from materia_nb.display.escape import html_join, html_panel, html_pre, html_table, plain, shorten
+from materia_nb.display.escape import (
+    html_heading,
+    html_join,
+    html_lines,
+    html_panel,
+    html_pre,
+    html_table,
+    plain,
+    shorten,
+)
 from materia_nb.display.graph_parts import END_SIGN, Marks, Route, links
 from materia_nb.display.sections import call_words, calls_html, judged_words, layers_html, layers_text
 from materia_nb.display.svg import graph_svg
@@ -73,13 +80,13 @@ class StatusView(Shown):
         return "\n".join(plain(line) for line in lines)
 
     def _show(self) -> dict[str, Any]:
-        parts = lines_html(self.lines)
+        parts = [html_lines(self.lines)]
         if self.steps.rows:
             parts.append(html_table(self.steps.headers, self.steps.rows[-12:]))
         if self.asking:
             parts.append(calls_html(self.asking, opened=True))
         if self.draft:
-            parts += [heading_html("draft"), html_pre(self.draft, SHOWN_CHARS)]
+            parts += [html_heading("draft"), html_pre(self.draft, SHOWN_CHARS)]
         if self.prompt is not None:
             parts += layers_html(self.prompt, folded=True)
         return bundle(repr(self), html=html_panel("cast", html_join(parts)))

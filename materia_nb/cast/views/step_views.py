@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from materia_nb.cast.listing import way_words
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.cast.views.status import draft_of, marks_of, status_lines
-from materia_nb.display.bundle import SHOWN_CHARS, Shown, bounded, bundle, heading_html, lines_html
+from materia_nb.display.bundle import SHOWN_CHARS, Shown, bounded, bundle
 from materia_nb.display.escape import (
     Html,
     clip,
@@ -79,7 +79,7 @@ class StepView(Shown):
         return lines + list(self.status)
 
     def _show(self) -> dict[str, Any]:
-        step, status = self.step, lines_html(self.status)
+        step, status = self.step, [html_lines(self.status)]
         if step is None or self.why is None:
             return bundle(repr(self), html=html_panel("cast", html_join(status)))
         parts: list[Html] = []
@@ -122,7 +122,7 @@ class PromptView(Shown):
     def _show(self) -> dict[str, Any]:
         parts = layers_html(self.prompt)
         for name, text in self.later:
-            parts += [heading_html(name), html_pre(text, SHOWN_CHARS)]
+            parts += [html_heading(name), html_pre(text, SHOWN_CHARS)]
         return bundle(repr(self), html=html_panel(self.title, html_join(parts)))
 
 
@@ -144,7 +144,7 @@ class WhyView(Shown):
 
 def _why_html(why: Why) -> list[Html]:
     """The reasons of a step, and a table of the edges and exits that were looked at."""
-    return [*lines_html(why.lines), *([html_table(HEADERS, why.rows)] if why.rows else [])]
+    return [html_lines(why.lines), *([html_table(HEADERS, why.rows)] if why.rows else [])]
 
 
 def cast_page_html(cast: Snapshot) -> str:
