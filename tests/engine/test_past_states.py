@@ -8,7 +8,9 @@ import pytest
 
 import cast_helpers as h
 from materia_nb.cast import resume_cast
+from materia_nb.engine import decide
 from materia_nb.engine.past_states import LONGEST, PastStates
+from materia_nb.engine.session_changes import Answer
 
 TITLES = [f"item {number}" for number in range(LONGEST)]
 
@@ -78,3 +80,20 @@ def test_what_a_person_changed_while_it_waited_is_kept(tmp_path, touch):
     cast.step()
     assert told(cast.runner.session.steps[1]) == kept
     assert kept[0] == cast.runner.session.steps[0].after
+
+
+def test_two_answers_to_one_question_do_not_get_into_each_others_steps(tmp_path):
+    cast = h.start(tmp_path, h.loop_config(), answers)
+    cast.run(steps=3)
+    rules, session = cast.runner.rules, cast.runner.session
+    asked = decide.enter(rules, session, 0).session
+    lines, had = [asked, asked], [[], []]
+    for text in (h.YES, h.NO), (h.NO, h.YES), (h.YES, h.YES):
+        for place, said in enumerate(text):
+            answered = decide.answer(rules, lines[place], Answer(said), 0).session
+            had[place].append(told(answered.steps[-1]))
+            lines[place] = decide.enter(rules, answered, 0).session
+    for line, kept in zip(lines, had, strict=True):
+        assert [told(step) for step in line.steps[3:-1]] == kept
+    assert had[0] != had[1]
+    assert [told(step) for step in lines[0].steps[:3]] == [told(step) for step in session.steps]
