@@ -159,7 +159,7 @@ class Turn:
         model: the model that the materia asks for.
         thinking: how much thinking it asks for.
         wants: what must be returned, field by field in words; None when nothing in particular must be,
-            as in a draft.
+            as in a draft, and for a protocol of which the prompt alone says it.
         schema: the JSON Schema that the answer must fit, for agents that can be held to one; None when
             it is no single JSON object, as in a draft.
         request: what the cast was asked to do.
