@@ -193,7 +193,10 @@ def _visit(
     state = draft.done()
     prompt = None
     if not here.socket.is_utility:
-        # what cannot be written into a prompt is refused before anybody is asked
+        if rules.nests:
+            here.prompt(
+                state, item
+            )  # what cannot be written into a prompt is refused before anybody is asked
         prompt = EntryPrompt(rules, before)
     started = EventDraft("socket_start", visit, {"visit": number, "step": step})
     return Step(state, (started,), _passed_over(step, passed, socket) if passed else None, prompt)

@@ -9,9 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import Play, agent, asks, at, config, edge, items, loop, say
+from materia_nb.engine import entering
 from materia_nb.engine.items import template
+from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Item
 from materia_nb.errors import MateriaError
+from materia_nb.loadout import build_graph
 
 DATA = {
     "s": "text",
@@ -129,6 +132,18 @@ def test_a_state_too_deep_to_write_is_a_clear_error():
         data = {"state": data}
     with pytest.raises(MateriaError, match="too deeply"):
         filled("{{stateJson}}", None, CastState(request="r", data=data))
+
+
+def test_a_state_that_grew_too_deep_is_refused_before_anybody_is_asked():
+    """A socket puts the state into itself at each round; when it can no longer be asked, it is not entered."""
+    sockets = {"Go": at("A", edge("Go"), parse="json", assign={"into.it": "state"})}
+    rules = Rules(build_graph(config(sockets, materia={"A": agent("{{stateJson}}")})))
+    assert rules.nests
+    data = {}
+    for _ in range(3000):
+        data = {"into": {"it": data}}
+    with pytest.raises(MateriaError, match="too deeply"):
+        entering.enter(rules, entering.begin(rules, "r", data=data))
 
 
 @given(st.lists(st.text(alphabet="ab{} .\n", max_size=6) | st.sampled_from(["{{s}}", "{{request}}", "{{}}"])))
