@@ -187,7 +187,7 @@ class GraphPanel(Panel):
         self.refresh()
 
     def select(self, kind: Kind, key: str) -> None:
-        """Select a part as a click does.
+        """Select a part as a click does; sockets that were marked are so no longer.
 
         Args:
             kind: ``socket``, ``edge``, ``exit`` or ``loop``.
@@ -202,7 +202,7 @@ class GraphPanel(Panel):
                 hint="its list names everything that can be selected",
                 kind="unknown_part",
             )
-        self.selected = (kind, key)
+        self.selected, self._marked = (kind, key), ()
         self.refresh()
         for callback in tuple(self._callbacks):
             callback(kind, key)

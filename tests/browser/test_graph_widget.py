@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from browser.lab import WIDGETS
 from browser.kernels import both_kernels
 from browser.picture import Picture
 from materia_nb.display.shapes import THEMES, line_use
@@ -453,6 +454,17 @@ def test_designing_by_mouse_and_by_keyboard_is_told(lab: Lab):
     assert (told[1]["kind"], told[1]["id"]) == ("move", "Socket-1")
     assert told[1]["y"] > told[1]["x"] / 100
     assert (told[2]["kind"], sorted(told[2]["ids"])) == ("marquee", ["Socket-5", "Socket-6"])
+    # A click unmarks, and what the kernel still had to say of before does not mark again.
+    assert picture.ask(
+        f"""(async () => {{
+            const model = [...(await ({WIDGETS})())._modelsSync.values()].find((one) => one.get('flags')?.marked);
+            const socket = cy.getElementById('n:Socket-2'), before = model.get('flags');
+            socket.emit({{ type: 'tap', position: socket.position() }});
+            model.set('flags', {{ ...before, name: 'late' }});
+            const told = cy.container().getAttribute('aria-label').includes('late');
+            return [told, before.marked.length, cy.nodes('.marked').length, cy.nodes('.selected').map((one) => one.id())];
+        }})()"""
+    ) == [True, 2, 0, ["n:Socket-2"]]
     # The same by keyboard: from Eval to what stands above it, and away with an edge.
     picture.click("n:Socket-3")
     for key in ("c", "ArrowUp"):

@@ -591,6 +591,8 @@ def test_gestures_are_told_by_the_ids_of_the_loadout():
         {"kind": "drop", "materia": "Build", "x": 1.0, "y": 2.0},
     ]
     assert panel.front.flags["marked"] == ["n:Socket-4", "n:Socket-5"]
+    send(panel, kind="pick", element="n:Socket-2")
+    assert (panel.front.flags["marked"], panel.front.flags["selected"]) == ([], "n:Socket-2")
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ export function canvasPart(host, send) {
   let scene = null, look = {}, flags = {};
   let cy = null, container = null, dark = false, ended = false;
   let aim = null, connecting = null, lastTap = [null, 0];
-  let pending = null, pendingTimer = 0, kernelFlags = {}; // what was picked here and the kernel has not said yet
+  let kept = {}, keeping = 0, kernelFlags = {}; // what was picked and marked here and the kernel has not said yet
   const wanted = new Map();
   const bases = new Map();
   const picks = new Map();
@@ -47,6 +47,17 @@ export function canvasPart(host, send) {
     get connecting() { return connecting; },
     get aim() { return aim; },
     get marked() { return design.marked; },
+    /** Show what a person has picked or marked, until the kernel says the same or has let it wait too long. */
+    keep(what) {
+      flags = { ...flags, ...what };
+      Object.assign(kept, what);
+      if (what.marked) design.set(what.marked);
+      clearTimeout(keeping);
+      keeping = setTimeout(() => {
+        kept = {};
+        takeFlags(kernelFlags);
+      }, 5000);
+    },
     canPick: (id) => picks.has(id),
     selectedSocket: () => (flags.selected && picks.get(flags.selected)?.[0] === "socket" ? [flags.selected] : []),
     inCanvas: (node) => Boolean(container?.contains(node)),
@@ -65,13 +76,7 @@ export function canvasPart(host, send) {
     find: () => finder.open(),
     pick(id) {
       if (!picks.has(id)) return;
-      flags = { ...flags, selected: id };
-      pending = id;
-      clearTimeout(pendingTimer);
-      pendingTimer = setTimeout(() => {
-        pending = null;
-        takeFlags(kernelFlags);
-      }, 5000);
+      canvas.keep({ selected: id, marked: [] }); // at once: a key may follow before the kernel has said so
       mark();
       const [kind, key] = picks.get(id);
       said.textContent = look[id]?.words || "";
@@ -259,12 +264,19 @@ export function canvasPart(host, send) {
     if (flags.current && flags.current !== before.current) follow();
     if (flags.selected && flags.selected !== before.selected) show(flags.selected);
   };
-  /** Take what the kernel says; an answer to an earlier click does not undo a later one. */
+  /** What the kernel says, but an answer to an earlier act does not undo a later one. */
+  const withKept = (said) => {
+    kernelFlags = said;
+    const ids = (value) => [value ?? []].flat().sort();
+    const drawn = (id) => [...scene.nodes, ...scene.edges].some((one) => one.id === id);
+    for (const name of Object.keys(kept)) {
+      if (String(ids(kept[name])) === String(ids(said[name])) || !ids(kept[name]).every(drawn)) delete kept[name];
+    }
+    return { ...said, ...kept };
+  };
   const takeFlags = (said) => {
     const before = flags;
-    kernelFlags = said;
-    if (pending === said.selected) pending = null;
-    flags = pending === null ? said : { ...said, selected: pending };
+    flags = withKept(said);
     setFlags(before);
   };
   const follow = () => {
@@ -311,10 +323,8 @@ export function canvasPart(host, send) {
     if (!picks.has(id)) return;
     const twice = lastTap[0] === id && now - lastTap[1] < 400;
     lastTap = [id, now];
-    if (!twice) {
-      design.set([]); // at once: a key may follow before the kernel has said so
-      canvas.pick(id);
-    } else if (picks.get(id)[0] === "loop") send("fold", { element: id });
+    if (!twice) canvas.pick(id);
+    else if (picks.get(id)[0] === "loop") send("fold", { element: id });
     else send("open", { what: id });
   };
   const wheel = (event) => {
@@ -347,7 +357,10 @@ export function canvasPart(host, send) {
       canvas.focus();
       if (connecting !== null) return canvas.letGo();
       design.clear();
-      if (flags.selected) send("ground");
+      if (!flags.selected) return;
+      canvas.keep({ selected: null });
+      mark();
+      send("ground");
     });
     cy.on("cxttap", (event) => {
       const at = event.renderedPosition || event.cyRenderedPosition;
@@ -402,7 +415,7 @@ export function canvasPart(host, send) {
   const elsewhere = (event) => {
     const { kind, id } = event.detail || {};
     const found = [...picks].find(([, pick]) => pick[0] === kind && pick[1] === id);
-    if (!found || flags.selected === found[0] || pending !== null) return;
+    if (!found || flags.selected === found[0] || "selected" in kept) return;
     flags = { ...flags, selected: found[0] };
     mark();
   };
@@ -440,7 +453,7 @@ export function canvasPart(host, send) {
       if (data.look) look = { ...data.look };
       if (data.scene && data.scene.number !== scene?.number) {
         scene = data.scene;
-        if (data.flags) flags = data.flags;
+        if (data.flags) flags = withKept(data.flags);
         setScene();
       }
       if (data.changed) {
@@ -454,7 +467,7 @@ export function canvasPart(host, send) {
     destroy() {
       ended = true;
       clearTimeout(telling);
-      clearTimeout(pendingTimer);
+      clearTimeout(keeping);
       sizes.disconnect();
       theme.disconnect();
       menu.close();

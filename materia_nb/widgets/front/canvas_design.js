@@ -46,6 +46,11 @@ export function canvasDesign(graph, host, canvas) {
     for (const one of nodes) one.addClass("marked");
   };
 
+  const choose = (ids) => {
+    canvas.keep({ marked: ids });
+    canvas.send("marquee", { ids });
+  };
+
   handle.addEventListener("pointerdown", (event) => {
     event.preventDefault();
     event.stopPropagation();
@@ -88,8 +93,7 @@ export function canvasDesign(graph, host, canvas) {
     canvas.focus();
     if (hit) {
       const now = marked.includes(hit.id()) ? marked.filter((one) => one !== hit.id()) : [...marked, hit.id()];
-      mark(now.map((one) => canvas.cy.getElementById(one)));
-      canvas.send("marquee", { ids: marked });
+      choose(now);
       return;
     }
     const move = (now) => {
@@ -109,8 +113,7 @@ export function canvasDesign(graph, host, canvas) {
         const p = one.renderedPosition();
         return p.x > Math.min(at.x, from.x) && p.x < Math.max(at.x, from.x) && p.y > Math.min(at.y, from.y) && p.y < Math.max(at.y, from.y);
       });
-      mark(inside.toArray());
-      canvas.send("marquee", { ids: marked });
+      choose(inside.map((one) => one.id()));
     };
     window.addEventListener("mousemove", move);
     window.addEventListener("mouseup", stop);
@@ -142,8 +145,7 @@ export function canvasDesign(graph, host, canvas) {
       return marked;
     },
     clear() {
-      if (marked.length) canvas.send("marquee", { ids: [] });
-      mark([]);
+      if (marked.length) choose([]);
     },
     set: (ids) => String(ids) === String(marked) || mark(ids.map((id) => canvas.cy.getElementById(id)).filter((one) => one.nonempty())),
     /** The elements of another graph are there: what was marked is marked again, as far as it is there. */
