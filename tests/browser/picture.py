@@ -125,6 +125,12 @@ class Picture:
         return x, y
 
     def click(self, element: str, button: Literal["left", "right"] = "left") -> None:
-        """Click with the mouse on the middle of an element."""
-        x, y = self.where(element)
-        self.lab.page.mouse.click(x, y, button=button)
+        """Click with the mouse on the middle of an element, again if the picture has moved away under the mouse."""
+        for _ in range(3):
+            x, y = self.where(element)
+            self.ask(
+                "void cy.one('tap cxttap', (event) => { window.mnbHit = event.target === cy ? '' : event.target.id(); })"
+            )
+            self.lab.page.mouse.click(x, y, button=button)
+            if str(self.lab.page.evaluate("window.mnbHit"))[1:] == element[1:]:
+                return

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from browser.lab import WIDGETS
 from browser.kernels import both_kernels
+from browser.lab import WIDGETS
 from browser.picture import Picture
 from materia_nb.display.shapes import THEMES, line_use
 from materia_nb.loadout.vocabulary import DESCRIBED
