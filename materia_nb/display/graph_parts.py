@@ -12,6 +12,7 @@ from materia_nb.display.geometry import fit, text_width
 from materia_nb.errors import counted
 from materia_nb.loadout.graph import END, Advance, Edge, Graph, Loop, Socket
 from materia_nb.loadout.vocabulary import DESCRIBED, Condition, Tint, covered, described, tint_of
+from materia_nb.loadout.ways import reachable_from
 
 Route: TypeAlias = tuple[str, int | str]
 """A route taken: its source socket, and the edge's place, an exit route's ``edge_id``, or ``"end"``."""
@@ -349,13 +350,7 @@ def reachable(entry: str, found: Iterable[Link]) -> set[str]:
     out: dict[str, list[str]] = {}
     for link in found:
         out.setdefault(link.source, []).append(link.target)
-    seen, todo = {entry}, [entry]
-    while todo:
-        for target in out.get(todo.pop(), ()):
-            if target not in seen:
-                seen.add(target)
-                todo.append(target)
-    return seen
+    return reachable_from([entry], out)
 
 
 def summary(graph: Graph, marks: Marks | None = None) -> str:

@@ -11,6 +11,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, ItemId
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.vocabulary import SENDING_BACK
+from materia_nb.loadout.ways import reachable_from
 
 RemarkCode: TypeAlias = Literal["unanswered-verdict", "no-edge-matched", "exhausted-unmatched", "empty-loop"]
 
@@ -132,23 +133,17 @@ def _empty_loops(rules: Rules, empty: list[tuple[Decision, Passed]], visited: se
 
 def _only_behind(rules: Rules, loop: str) -> tuple[str, ...]:
     """The sockets that can be reached from the entry only over the exits of a loop."""
-    without = _reached(rules, loop)
-    return tuple(socket for socket in rules.graph.sockets if socket in _reached(rules) - without)
+    behind = _from_entry(rules) - _from_entry(rules, loop)
+    return tuple(socket for socket in rules.graph.sockets if socket in behind)
 
 
-def _reached(rules: Rules, but: str | None = None) -> set[str]:
+def _from_entry(rules: Rules, but: str | None = None) -> set[str]:
     graph = rules.graph
     ways = {socket.id: [edge.to for edge in socket.edges] for socket in graph.sockets.values()}
     for loop in graph.loops.values():
         for route in loop.routes if loop.id != but else ():
             ways[route.source].append(route.target)
-    seen, todo = {graph.entry}, [graph.entry]
-    while todo:
-        for target in ways[todo.pop()]:
-            if target in ways and target not in seen:
-                seen.add(target)
-                todo.append(target)
-    return seen
+    return reachable_from([graph.entry], ways)
 
 
 PREVIOUS: Final = "previous"

@@ -14,9 +14,10 @@ from materia_nb.engine.session_changes import Answer
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.answers import detouring, strangers
-from materia_nb.insight.odds import Chances, Odds, PerSocket, knots, odds_of
+from materia_nb.insight.odds import Chances, Odds, PerSocket, odds_of
 from materia_nb.insight.space import COMPLETE, FAILED, HELD, UNTIMED, Bounds, Node, Space, Taken, Way, walk
 from materia_nb.loadout.graph import END, ExitRoute, Graph
+from materia_nb.loadout.ways import knots, reachable_from, turned
 
 
 class ByVisit:
@@ -390,24 +391,20 @@ def _came(space: Space) -> dict[int, tuple[int, Way]]:
 
 def stalling(space: Space) -> tuple[str, ...]:
     """Return the sockets at which a cast can be so that no end can be reached any more."""
-    comes_from: list[list[int]] = [[] for _ in space.nodes]
-    for number, ways in enumerate(space.ways):
-        for way in ways:
-            comes_from[way.to].append(number)
-    todo = [number for number, node in enumerate(space.nodes) if node.end is not None]
-    ending = set(todo)
-    while todo:
-        new = {one for one in comes_from[todo.pop()] if one not in ending}
-        ending |= new
-        todo += new
+    ends = [number for number, node in enumerate(space.nodes) if node.end is not None]
+    ending = reachable_from(ends, turned(_onward(space)))
     stuck = [node.socket for number, node in enumerate(space.nodes) if number not in ending]
     return tuple(dict.fromkeys(socket for socket in stuck if socket is not None))
+
+
+def _onward(space: Space) -> dict[int, list[int]]:
+    return {number: [way.to for way in ways] for number, ways in enumerate(space.ways)}
 
 
 def longest(space: Space) -> int | None:
     """Return the most turns along any way from the first state; None when a round has a turn in it."""
     best = [0] * len(space.nodes)
-    for knot in knots([[way.to for way in ways] for ways in space.ways]):
+    for knot in knots(_onward(space)):
         inside = set(knot)
         leaving = 0
         for number in knot:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.insight.space import COMPLETE, HELD, Space, Way
 from materia_nb.loadout.graph import Graph
+from materia_nb.loadout.ways import knots
 
 if TYPE_CHECKING:
     from materia_nb.engine.session import StepRecord
@@ -20,48 +21,6 @@ DENSE: Final = 200
 _NOTHING: Final = 1e-12
 
 
-def knots(following: Sequence[Iterable[int]]) -> list[list[int]]:
-    """Return the states in groups that lead to one another (strongly connected components), the last ones first.
-
-    Tarjan's algorithm, without recursion: a chain of states can be long.
-    """
-    number: dict[int, int] = {}
-    lowest: dict[int, int] = {}
-    stack: list[int] = []
-    open_: set[int] = set()
-    found: list[list[int]] = []
-    for root in range(len(following)):
-        if root in number:
-            continue
-        todo = [(root, iter(following[root]))]
-        number[root] = lowest[root] = len(number)
-        stack.append(root)
-        open_.add(root)
-        while todo:
-            at, rest = todo[-1]
-            for child in rest:
-                if child not in number:
-                    number[child] = lowest[child] = len(number)
-                    stack.append(child)
-                    open_.add(child)
-                    todo.append((child, iter(following[child])))
-                    break
-                if child in open_:
-                    lowest[at] = min(lowest[at], number[child])
-            else:
-                todo.pop()
-                if todo:
-                    parent = todo[-1][0]
-                    lowest[parent] = min(lowest[parent], lowest[at])
-                if lowest[at] == number[at]:
-                    knot: list[int] = []
-                    while at in open_:
-                        knot.append(stack.pop())
-                        open_.remove(knot[-1])
-                    found.append(knot[::-1])
-    return found
-
-
 def solve(rows: Sequence[Mapping[int, float]], given: Sequence[float]) -> list[float]:
     """Return the x of ``x[i] = given[i] + sum(rows[i][j] * x[j])``.
 
@@ -69,7 +28,7 @@ def solve(rows: Sequence[Mapping[int, float]], given: Sequence[float]) -> list[f
         MateriaError: there is none (``endless``), or it takes scipy, which is not installed (``no_scipy``).
     """
     found = [0.0] * len(rows)
-    for knot in knots(rows):
+    for knot in knots(dict(enumerate(rows))):
         inside = {state: place for place, state in enumerate(knot)}
         known = [
             given[state] + sum(part * found[to] for to, part in rows[state].items() if to not in inside)

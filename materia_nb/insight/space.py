@@ -20,7 +20,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.answers import Answer, Answers, quiet
 from materia_nb.loadout.graph import END, Graph
-from materia_nb.loadout.lint_ways import rounds_in
+from materia_nb.loadout.ways import rounds_in
 
 MOST_STATES: Final = 50_000
 """How many states are looked at before a search stops early."""

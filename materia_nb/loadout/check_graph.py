@@ -22,7 +22,6 @@ from materia_nb.loadout.facts import (
     replacement,
 )
 from materia_nb.loadout.graph import END
-from materia_nb.loadout.lint_ways import rounds_in
 from materia_nb.loadout.report import (
     INVALID_GENERATOR,
     INVALID_LOOP,
@@ -36,6 +35,7 @@ from materia_nb.loadout.report import (
     shown,
 )
 from materia_nb.loadout.vocabulary import GUARDS, source_fault
+from materia_nb.loadout.ways import rounds_in
 
 ID_FORM = "a letter, then letters, digits, dots, dashes or underscores, at most 64 in all"
 

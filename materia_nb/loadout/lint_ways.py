@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from materia_nb.jsonvalue import split_path
@@ -10,6 +10,7 @@ from materia_nb.loadout.facts import Facts, is_condition
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import Findings
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Condition, covered, must_judge, unmet
+from materia_nb.loadout.ways import reachable_from, rounds_in, turned
 
 Path = tuple[str, ...]
 
@@ -44,64 +45,7 @@ def visited(facts: Facts, ways: Mapping[str, set[str]]) -> set[str]:
     entry = facts.entry
     if not isinstance(entry, str) or entry not in facts.sockets:
         return set()
-    return {entry} | reached_from([entry], ways)
-
-
-def reached_from(starts: Iterable[str], ways: Mapping[str, set[str]]) -> set[str]:
-    """Return the sockets that ways from these lead to, each of these only if a way leads to it."""
-    reached: set[str] = set()
-    waiting = list(starts)
-    while waiting:
-        new = ways.get(waiting.pop(), set()) - reached
-        reached |= new
-        waiting += new
-    return reached
-
-
-def rounds_in(ways: Mapping[str, set[str]]) -> dict[str, int]:
-    """Return the sockets that a way leads back to, each with the number of its round: those that lead to one another."""
-    back = _turned(ways)
-    found: dict[str, int] = {}
-    for start in reversed(_as_left(ways)):
-        if start in found:
-            continue
-        found[start] = number = len(found)
-        open_ = [start]
-        members = 1
-        while open_:
-            for to in back[open_.pop()]:
-                if to not in found:
-                    found[to] = number
-                    members += 1
-                    open_.append(to)
-        if members == 1 and start not in ways[start]:
-            found[start] = -1
-    return {id_: number for id_, number in found.items() if number >= 0}
-
-
-def _as_left(ways: Mapping[str, set[str]]) -> list[str]:
-    """The sockets in the order in which a search in depth leaves them."""
-    ordered: list[str] = []
-    seen: set[str] = set()
-    for start in ways:
-        waiting = [(start, False)]
-        while waiting:
-            at, done = waiting.pop()
-            if done:
-                ordered.append(at)
-            elif at not in seen:
-                seen.add(at)
-                waiting.append((at, True))
-                waiting += [(to, False) for to in ways[at] if to not in seen]
-    return ordered
-
-
-def _turned(ways: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    back: dict[str, set[str]] = {id_: set() for id_ in ways}
-    for id_, onward in ways.items():
-        for to in onward:
-            back[to].add(id_)
-    return back
+    return reachable_from([entry], ways)
 
 
 # -- edges that are never taken -----------------------------------------------------------
@@ -145,10 +89,10 @@ def _must_say(facts: Facts, id_: str) -> bool:
 def _hint_no_way_out(
     findings: Findings, facts: Facts, ways: Mapping[str, set[str]], rounds: Mapping[str, int]
 ) -> None:
-    reached = visited(facts, ways)
-    ending = {id_ for id_ in facts.sockets if _may_end(facts, id_)}
-    saved = ending | reached_from(ending, _turned(ways))
-    lost = [id_ for id_ in facts.sockets if id_ in rounds and id_ in reached and id_ not in saved]
+    back = turned(ways)
+    ending = reachable_from([id_ for id_ in facts.sockets if _may_end(facts, id_)], back)
+    stuck = visited(facts, ways) - ending
+    lost = [id_ for id_ in facts.sockets if id_ in rounds and id_ in stuck]
     if lost:
         names = ", ".join(map(repr, lost[:_NAMED])) + (", …" if len(lost) > _NAMED else "")
         findings.hint(

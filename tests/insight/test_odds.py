@@ -15,7 +15,7 @@ from builders import asks, at, config, edge, loop, retry_loop
 from drawn_loadouts import loadouts, rules_of
 from materia_nb.errors import MateriaError
 from materia_nb.insight.explore import Exploration
-from materia_nb.insight.odds import DENSE, counted, knots, solve
+from materia_nb.insight.odds import DENSE, counted, solve
 from materia_nb.insight.rehearse import rehearse
 from materia_nb.insight.space import Bounds
 from materia_nb.loadout import build_graph
@@ -88,7 +88,6 @@ def ring(size, on=0.9):
 
 def test_a_knot_of_states_is_solved():
     assert solve(ring(5), [1.0] * 5) == pytest.approx([10.0] * 5)
-    assert [sorted(knot) for knot in knots([[1], [0, 2], []])] == [[2], [0, 1]]
 
 
 def test_a_round_that_is_never_left_has_no_mean():
