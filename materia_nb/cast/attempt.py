@@ -21,6 +21,7 @@ from materia_nb.engine.items import template
 from materia_nb.engine.session import Session, StepRecord
 from materia_nb.engine.state import CastState, Pin, Usage, Visit
 from materia_nb.errors import MateriaError, needs_one_of
+from materia_nb.handoff.protocol import in_brief
 from materia_nb.insight import sides
 from materia_nb.jsonvalue import JSON
 from materia_nb.sharing import shared
@@ -247,11 +248,7 @@ class Attempts(AttemptsView):
         """
         one, trial = self._nth(number)
         if not one.valid:
-            why = (
-                one.error
-                or "; ".join(f"{issue.path}: {issue.message}" for issue in one.issues[:3])
-                or one.leads
-            )
+            why = one.error or in_brief(one.issues, 3) or one.leads
             raise MateriaError(
                 f"Attempt {number} has no answer that would be taken: {why}",
                 where=self.socket,

@@ -19,7 +19,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Draft, FollowUp, ItemId, Place, Usage
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import item_issues
-from materia_nb.handoff.protocol import RefusedAnswer
+from materia_nb.handoff.protocol import RefusedAnswer, in_brief
 from materia_nb.jsonvalue import JSON, compact, same
 
 Origins: TypeAlias = Sequence[int | None]
@@ -35,9 +35,11 @@ def check_items(items: JSON) -> None:
     """Refuse a list that breaks the rules of work items, naming every issue (R9)."""
     issues = list(item_issues(items, "workItems"))
     if issues:
-        told = "; ".join(f"{issue.path}: {issue.message}" for issue in issues[:8])
         raise MateriaError(
-            f"The work items were not changed. {told}", where=issues[0].path, hint=issues[0].fix, kind="items"
+            f"The work items were not changed. {in_brief(issues)}",
+            where=issues[0].path,
+            hint=issues[0].fix,
+            kind="items",
         )
 
 

@@ -273,7 +273,7 @@ def _refused(
     *,
     prompt: Prompt | None,
 ) -> Step:
-    told = "; ".join(cut(f"{issue.path}: {issue.message}", 300) for issue in reading.issues[:8])
+    told = "; ".join(cut(issue.told, 300) for issue in reading.issues[:8])
     refused = EventDraft("socket_refused", visit, {"visit": visit.visit})
     if here.socket.is_utility:
         failure = Failure(

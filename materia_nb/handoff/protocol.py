@@ -57,7 +57,7 @@ class RefusedAnswer(MateriaError):
             return
         lines = [
             what,
-            *(f"  {issue.path}: {issue.message} To mend it: {issue.fix}." for issue in issues[:_TOLD]),
+            *(f"  {issue.line}" for issue in issues[:_TOLD]),
         ]
         if len(issues) > _TOLD:
             lines.append(f"  and {len(issues) - _TOLD} more of this sort")
@@ -77,6 +77,21 @@ class Issue:
     message: str
     fix: str
     code: str | None = None
+
+    @property
+    def told(self) -> str:
+        """Where and what, without a way out."""
+        return f"{self.path}: {self.message}"
+
+    @property
+    def line(self) -> str:
+        """Where, what, and what to do, in one line."""
+        return f"{self.told} To mend it: {self.fix}."
+
+
+def in_brief(issues: Sequence[Issue], most: int = 8) -> str:
+    """Return where the first ``most`` issues are and what they are, in one line."""
+    return "; ".join(issue.told for issue in issues[:most])
 
 
 class Reading(NamedTuple):

@@ -17,7 +17,7 @@ from materia_nb.engine.routing import Decision, Step
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import CastState
 from materia_nb.errors import MateriaError
-from materia_nb.handoff.protocol import SAMPLE
+from materia_nb.handoff.protocol import SAMPLE, in_brief
 from materia_nb.insight.answers import Answer, Answers, quiet
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.ways import rounds_in
@@ -187,7 +187,7 @@ def _place(state: CastState) -> str:
 def _needs_taken(here: SocketRules, step: Step) -> None:
     if step.reading is None or step.reading.error is None:
         return
-    told = "; ".join(f"{one.path}: {one.message}" for one in step.reading.issues[:3])
+    told = in_brief(step.reading.issues, 3)
     raise MateriaError(
         f"No short answer was found that {here.socket.id} takes: {told}",
         where=here.socket.id,

@@ -70,7 +70,7 @@ def explain(
     if decision.issues:
         taken = decision.by not in ("repair", "failure", "escalate")
         lines.append("The output says that it is not done:" if taken else "The output was refused:")
-        lines += [f"- {issue.path}: {issue.message} To mend it: {issue.fix}." for issue in decision.issues]
+        lines += [f"- {issue.line}" for issue in decision.issues]
     lines += [f"Note: {one.message}" for one in decision.warnings]
     lines += [
         f"state.{one.target} was left alone: {one.source} is not there."

@@ -13,6 +13,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
 from materia_nb.engine.state import CastState, Item, Visit
 from materia_nb.errors import MateriaError, counted
+from materia_nb.handoff.protocol import in_brief
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Iterator
 
@@ -63,8 +64,7 @@ def our_reason(session: Session, step: Step | None, recorded_error: str = "") ->
             "the entry socket of the loadout comes first" if not session.steps else "it has not answered yet"
         )
     if decision.issues:
-        told = "; ".join(f"{issue.path}: {issue.message}" for issue in decision.issues[:5])
-        return f"the output of {decision.socket} cannot be used: {told}"
+        return f"the output of {decision.socket} cannot be used: {in_brief(decision.issues, 5)}"
     reason = _choice(decision)
     if step is not None and step.decision is not None and step.decision.passed_over:
         reason += f"; {', '.join(step.decision.passed_over)} has no item left and is passed over"

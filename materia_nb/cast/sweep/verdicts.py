@@ -16,6 +16,7 @@ from materia_nb.cast import Cast
 from materia_nb.cast.sweep.grid import digest, fingerprint
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.handoff.protocol import in_brief
 from materia_nb.handoff.requirements import Requirements
 from materia_nb.handoff.sparse import SparseProtocol
 from materia_nb.insight import sides
@@ -85,7 +86,7 @@ class Judge:
             reading = _SPARSE.read(taken.text, _WANTED)
             if reading.error is None:
                 return Verdict(reading.satisfied, _cut(reading.context or ""), spent)
-            told = "; ".join(f"{issue.path}: {issue.message}" for issue in reading.issues[:3])
+            told = in_brief(reading.issues, 3)
         return Verdict(None, _cut(f"the judge's answer cannot be used: {told}"), spent)
 
     def _prompt(self, cast: Cast) -> str:

@@ -423,7 +423,7 @@ class AttemptsView(Shown, Sequence[Attempt]):
     def _issues(self) -> list[str]:
         told = []
         for one in self:
-            told += [f"{one.number} is refused: {issue.path}: {issue.message}" for issue in one.issues[:3]]
+            told += [f"{one.number} is refused: {issue.told}" for issue in one.issues[:3]]
             told += [f"{one.number} has no answer: {one.error}"] if one.error else []
         return told
 

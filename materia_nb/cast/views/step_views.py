@@ -231,9 +231,7 @@ class HandoffView(Shown):
         lines += [f"  note: {note}" for note in reading.notes]
         lines += [f"  remark: {one.message}" for one in reading.warnings]
         said = "not done yet: " if reading.accepted else ""
-        lines += [
-            f"  {said}{issue.path}: {issue.message} To mend it: {issue.fix}." for issue in reading.issues
-        ]
+        lines += [f"  {said}{issue.line}" for issue in reading.issues]
         return lines
 
     def _show(self) -> dict[str, Any]:
