@@ -285,7 +285,7 @@ def clicked_text(cast: Cast, satisfied: bool | None, reason: str, items: Sequenc
     return json.dumps(made, ensure_ascii=False)
 
 
-def verdict_leads(cast: Cast, satisfied: bool) -> dict[str, str] | None:
+def verdict_leads(cast: Cast, satisfied: bool) -> str | None:
     """Where a verdict would lead by the engine itself, with the budget of that way; None where it is no answer."""
     text = clicked_text(cast, satisfied, "(reason)")
     try:
@@ -295,17 +295,19 @@ def verdict_leads(cast: Cast, satisfied: bool) -> dict[str, str] | None:
     except MateriaError:
         return None
     decision = done.decision
-    if decision is None or done.state.status == "held":
+    if done.state.status == "held":
+        return "a stop, where you decide"
+    if decision is None:
         return None
     if done.state.failure is not None:
-        return {"to": f"the cast fails: {done.state.failure.kind}", "tone": "bad"}
+        return f"a failure: {done.state.failure.kind}"
     chosen = decision.chosen
     used = ""
     if chosen is not None and chosen.limit is not None:
         used = f" ({(chosen.used or 0) + 1} of {chosen.limit} used then)"
     target = decision.target or ""
     name = "the end" if target == END else names_of(cast.graph).get(target, target)
-    return {"to": f"{name}{used}"}
+    return f"{name}{used}"
 
 
 def checked(cast: Cast, text: str, what: str) -> dict[str, Any]:

@@ -240,7 +240,7 @@ def test_two_buttons_say_where_each_leads_and_answer(bench, cast, make):
     assert (panel.front.bar["tone"], panel.front.bar["words"]) == ("wants", "wants you · Eval")
     form = content(panel, "answer")["form"]
     assert form["previous"]["text"] == "built a"
-    assert form["verdict"] == {"yes": {"to": "Maintain"}, "no": {"to": "Build (1 of 3 used then)"}}
+    assert form["verdict"] == {"yes": "Maintain", "no": "Build (1 of 3 used then)"}
     assert not form["text"]
     say(panel, "verdict", satisfied=False, reason="a heading lacks its paragraph")
     assert cast.now.next_socket == "Socket-2"
@@ -294,7 +294,7 @@ def test_buttons_and_table_answer_as_the_socket_hands_over(tmp_path, make, name,
     assert all(f"about {one['title']}" in one["context"] for one in cast.work_items)
     for satisfied in (False, True):
         cast.run()
-        assert content(panel, "answer")["form"]["verdict"]["yes"] == {"to": "Build"}
+        assert content(panel, "answer")["form"]["verdict"]["yes"] == "Build"
         assert say(panel, "verdict", satisfied=satisfied, reason=reason) == ""
         assert cast.steps[-1].decision.satisfied is satisfied
     assert cast.now.next_socket == "Socket-2"
@@ -314,6 +314,23 @@ def test_a_contract_that_must_consolidate_can_be_answered_by_a_button(tmp_path, 
     assert say(panel, "verdict", satisfied=True, reason="fine") == ""
     assert "owned_here" in cast.steps[-1].output
     assert cast.steps[-1].decision.satisfied is True
+
+
+def test_a_verdict_without_a_round_left_is_offered_and_says_that_it_stops_the_cast(tmp_path, make):
+    document = h.loop_config()
+    document["loadouts"]["T"]["handoff"] = "envelope"
+    check = document["loadouts"]["T"]["sockets"]["Socket-3"]
+    next(edge for edge in check["edges"] if edge["when"] == "not_satisfied")["maxTraversals"] = 1
+    cast = h.start(tmp_path, document, {"Plan": "person", "Build": lambda: "built", "Check": "person"})
+    panel = make(cast)
+    say(panel, "enter")
+    say(panel, "items_answer", rows=[["a", "about a", None]], reason="", satisfied=None)
+    for leads in ("Build (1 of 1 used then)", "a stop, where you decide"):
+        cast.run()
+        assert content(panel, "answer")["form"]["verdict"] == {"yes": "Tell", "no": leads}
+        assert say(panel, "verdict", satisfied=False, reason="not yet") == ""
+    assert cast.status == "held"
+    assert "The loop was taken" in str(content(panel, "answer"))
 
 
 def test_where_any_text_will_do_there_are_no_verdicts(bench, cast, make):

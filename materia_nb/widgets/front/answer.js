@@ -175,7 +175,7 @@ function formBox(send) {
         make(form);
         if (keep) fields.text.value = keep;
       }
-      drawBlocks(words, [{ is: "line", text: form.words, tone: form.person ? "now" : "" }, ...(form.verdict ? [{ is: "line", text: `✓ leads to ${form.verdict.yes.to}; ✗ leads to ${form.verdict.no.to}` }] : [])], send);
+      drawBlocks(words, [{ is: "line", text: form.words, tone: form.person ? "now" : "" }, ...(form.verdict ? [{ is: "line", text: `✓ leads to ${form.verdict.yes}; ✗ leads to ${form.verdict.no}` }] : [])], send);
       drawBlocks(before, [
         ...(form.previous ? [{ is: "head", text: form.previous.who === "its draft" ? "the draft" : `previous output, ${form.previous.who}`, small: true }, { is: "pre", text: form.previous.text + (form.previous.cut ? "…" : "") }] : []),
         ...(form.wish ? [{ is: "head", text: "what is asked now", small: true }, { is: "pre", text: form.wish }] : []),
@@ -195,8 +195,8 @@ function verdictForm(send, form, fields) {
   fields.reason = reason;
   const say = (satisfied) => () => send("verdict", { satisfied, reason: reason.value });
   const row = h("div", { class: "mnb-row" },
-    button("✓ satisfied", `goes to ${form.verdict.yes.to}`, say(true), { class: "mnb-b mnb-yes" }),
-    button("✗ not satisfied", `goes to ${form.verdict.no.to}, with the reason`, say(false), { class: "mnb-b mnb-not" }));
+    button("✓ satisfied", `goes to ${form.verdict.yes}`, say(true), { class: "mnb-b mnb-yes" }),
+    button("✗ not satisfied", `goes to ${form.verdict.no}, with the reason`, say(false), { class: "mnb-b mnb-not" }));
   return { node: h("div", { class: "mnb-col" }, reason, row), row };
 }
 
