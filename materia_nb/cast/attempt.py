@@ -20,7 +20,7 @@ from materia_nb.engine.decide import Outcome
 from materia_nb.engine.items import template
 from materia_nb.engine.session import Session, StepRecord
 from materia_nb.engine.state import CastState, Pin, Usage, Visit
-from materia_nb.errors import MateriaError, needs_one_of
+from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import in_brief
 from materia_nb.insight import sides
 from materia_nb.jsonvalue import JSON
@@ -340,8 +340,7 @@ def _to_ask(runner: Runner, socket: str | None) -> Session:
     if runner.busy():
         raise MateriaError("A step is running.", hint="wait until it is over, or pause", kind="busy")
     if socket is not None:
-        what = f"The loadout {graph.name} has no socket {socket!r}."
-        needs_one_of(socket, graph.sockets, what, "unknown_socket")
+        graph.needs_socket(socket)
     session = entered(runner.rules, runner.session)
     if session is None:
         raise MateriaError(

@@ -17,7 +17,7 @@ from materia_nb.agents.interface import sound
 from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast import beginning
 from materia_nb.cast.attempt import Attempts, Wording
-from materia_nb.cast.cast_breakpoints import OVER, Breakpoints, CastBreakpoints, Pause, check_socket
+from materia_nb.cast.cast_breakpoints import OVER, Breakpoints, CastBreakpoints, Pause
 from materia_nb.cast.edits import Approvals, Edits, Labels
 from materia_nb.cast.exports import Exports
 from materia_nb.cast.listing import StepList
@@ -32,7 +32,7 @@ from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import Failure
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, split_path
-from materia_nb.loadout.graph import Graph
+from materia_nb.loadout.graph import END, Graph
 
 if TYPE_CHECKING:
     from materia_nb.cast.views.compare_view import BlameView, ReplayView
@@ -307,8 +307,8 @@ class Cast:
         Raises:
             MateriaError: the cast is over; the failure itself when it failed.
         """
-        if isinstance(until, str):
-            check_socket(self.graph, until, also_end=True)
+        if isinstance(until, str) and until != END:
+            self.graph.needs_socket(until)
         if self.status not in ("ready", "waiting"):
             raise over(self.runner.session)
         with self.runner.lock():

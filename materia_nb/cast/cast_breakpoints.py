@@ -15,7 +15,7 @@ from materia_nb.cast.breakpoint import (
     write_breakpoints,
 )
 from materia_nb.cast.runner import Runner
-from materia_nb.errors import MateriaError, needs_one_of
+from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import split_path
 from materia_nb.loadout.graph import END, Graph, Socket
 
@@ -234,7 +234,7 @@ class CastBreakpoints(Stops):
     def _check(self, one: Breakpoint) -> None:
         graph = self._runner.rules.graph
         if one.socket is not None:
-            check_socket(graph, one.socket)
+            graph.needs_socket(one.socket)
         elif one.kind in ("before", "after", "edge"):
             raise MateriaError(
                 "The socket of the breakpoint is missing.",
@@ -272,10 +272,3 @@ def _path(path: str) -> str:
     if not segments:
         raise MateriaError("The path names nothing.", hint="such as plan.approved", kind="bad_path")
     return ".".join(segments)
-
-
-def check_socket(graph: Graph, socket: str, *, also_end: bool = False) -> None:
-    """Raise MateriaError (``unknown_socket``) when a loadout has no such socket."""
-    if not (also_end and socket == END):
-        what = f"The loadout {graph.name!r} has no socket {socket!r}."
-        needs_one_of(socket, graph.sockets, what, "unknown_socket")

@@ -183,8 +183,7 @@ class StepList(_Listed[StepRecord]):
         if severity is not None:
             needs_one_of(severity, SEVERITIES, f"There is no severity {severity!r}.", "unknown_severity")
         if socket is not None:
-            what = f"The loadout {self._graph.name!r} has no socket {socket!r}."
-            needs_one_of(socket, self._graph.sockets, what, "unknown_socket")
+            self._graph.needs_socket(socket)
         least = 0 if severity is None else SEVERITIES.index(severity)
         told = [
             event

@@ -29,7 +29,7 @@ from materia_nb.engine.state import (
     View,
     Visit,
 )
-from materia_nb.errors import MateriaError, counted, did_you_mean
+from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.contract.approval import Grant
 from materia_nb.handoff.protocol import UNKNOWN, Issue, Reading
 from materia_nb.jsonvalue import JSON
@@ -124,12 +124,8 @@ def decided(
     visit, here = _held(rules, state)
     hold = state.hold
     assert hold is not None  # noqa: S101 - _held raises otherwise
-    if target is not None and target != END and target not in rules.sockets:
-        raise MateriaError(
-            f"The loadout {rules.graph.name!r} has no socket {target!r}.",
-            hint=did_you_mean(target, rules.graph.sockets),
-            kind="unknown_socket",
-        )
+    if target not in (None, END):
+        rules.graph.needs_socket(target)
     given = hold.reading
     value: JSON = given.value if isinstance(given.value, dict) else {}
     word = given.satisfied if satisfied is None else satisfied

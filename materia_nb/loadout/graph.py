@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+from materia_nb.errors import needs_one_of
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Condition
 
@@ -193,3 +194,8 @@ class Graph:
     derived: tuple[Derived, ...] = ()
     consumers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     document: Mapping[str, JSON] = field(default_factory=dict, compare=False, repr=False)
+
+    def needs_socket(self, id_: str) -> None:
+        """Raise MateriaError (``unknown_socket``) unless the loadout has a socket of this id."""
+        what = f"The loadout {self.name!r} has no socket {id_!r}."
+        needs_one_of(id_, self.sockets, what, "unknown_socket")
