@@ -205,11 +205,19 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An agent's answer. ``meta`` holds what is worth keeping beside it, as JSON."""
+    """An agent's answer.
+
+    Attributes:
+        text: what it says.
+        usage: the tokens that it took.
+        meta: what is worth keeping beside it, as JSON.
+        value: the object that ``text`` is, when it was given as one: it is written as the socket hands over.
+    """
 
     text: str
     usage: Usage | None = None
     meta: Mapping[str, JSON] = field(default_factory=dict)
+    value: Mapping[str, JSON] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +263,7 @@ def reply_from(value: object, who: str) -> Reply:
         return Reply(value)
     if isinstance(value, dict):
         try:
-            return Reply(compact(value))
+            return Reply(compact(value), value=value)
         except (TypeError, ValueError, RecursionError) as error:
             raise AgentError(f"{who} returned an object that is not JSON: {error}") from error
     forgot = " (is a return missing?)" if value is None else ""
@@ -273,8 +281,10 @@ class SoundReply(NamedTuple):
     meta: Mapping[str, JSON]
 
 
-def sound(value: object, who: str) -> SoundReply:
+def sound(value: object, who: str, write: Callable[[Mapping[str, JSON]], str] | None = None) -> SoundReply:
     """Check what an agent gave; text and objects are taken as replies, see :func:`reply_from`.
+
+    ``write`` gives the text of an object where that is not plain JSON.
 
     Raises:
         AgentError: it is no reply, or has parts that cannot be kept.
@@ -282,15 +292,16 @@ def sound(value: object, who: str) -> SoundReply:
     reply = value if isinstance(value, Reply) else reply_from(value, who)
     if not isinstance(reply.text, str):
         raise AgentError(f"{who} returned a reply whose text is a {type(reply.text).__name__}")
+    text = reply.text if write is None or reply.value is None else write(reply.value)
     usage = None if reply.usage is None else sound_usage(reply.usage, who)
     if not reply.meta:
-        return SoundReply(reply.text, usage, {})
+        return SoundReply(text, usage, {})
     try:
         meta = dict(reply.meta)
         json.dumps(meta, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise AgentError(f"{who} returned a reply whose meta is not JSON: {error}") from error
-    return SoundReply(reply.text, usage, meta)
+    return SoundReply(text, usage, meta)
 
 
 def sound_usage(given: Any, who: str) -> StepUsage:

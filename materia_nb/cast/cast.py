@@ -357,7 +357,7 @@ class Cast:
         return "until" if there else None
 
     def reply(self, answer: str | Mapping[str, JSON]) -> StepRecord:
-        """Answer the agent socket that is waiting, as a person; an object is sent as JSON.
+        """Answer the agent socket that is waiting, as a person; an object is written as the socket hands over.
 
         An answer that breaks the handoff's rules is refused with all its issues: nothing is recorded, no
         repair turn is used up, and the socket goes on waiting (R42).
@@ -371,13 +371,14 @@ class Cast:
             if self.status == "ready":
                 self.runner.enter()
             visit = decide.waiting(self.runner.session)
-            if self.runner.rules.sockets[visit.socket].socket.is_utility:
+            here = self.runner.rules.sockets[visit.socket]
+            if here.socket.is_utility:
                 raise MateriaError(
                     f"{visit.socket} is a utility; a process answers there.",
                     hint="step runs it",
                     kind="not_an_agent",
                 )
-            reply = sound(given(answer), "The reply")
+            reply = sound(given(answer), "The reply", here.write)
             try:
                 decide.check_reply(self.runner.rules, self.runner.session, clean(reply.text))
                 self.runner.arrived(reply)

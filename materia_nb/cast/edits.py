@@ -158,13 +158,15 @@ class Edits:
     def recommit(self, output: str | Mapping[str, JSON]) -> StepRecord:
         """Correct the output of the last step: it is checked and decided anew, the original is kept.
 
-        An object is taken as JSON, as in ``reply``.
+        An object is written as the socket hands over, as in ``reply``.
 
         Raises:
             MateriaError: the corrected output breaks the handoff's rules (kind ``recommit``), or
                 the cast has gone on since, or was edited since.
         """
-        self._runner.edit(decide.recommit, clean(sound(given(output), "The corrected output").text))
+        steps = self._runner.session.steps
+        write = self._runner.rules.sockets[steps[-1].socket].write if steps else None
+        self._runner.edit(decide.recommit, clean(sound(given(output), "The corrected output", write).text))
         self._runner.write_now()
         return self._runner.session.steps[-1]
 

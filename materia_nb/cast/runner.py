@@ -410,7 +410,7 @@ class Runner:
                 if isinstance(answer, Asking):
                     self.do(decide.ask, [without_keys(call) for call in answer.calls])
                     return
-                reply = None if answer is None else sound(answer, f"The agent {agent.name}")
+                reply = None if answer is None else sound(answer, f"The agent {agent.name}", here.write)
             except Exception as error:  # noqa: BLE001 - agents are other people's code
                 self.raised = error.__cause__ if isinstance(error.__cause__, Exception) else error
                 if self.stop.is_set() and getattr(error, "kind", None) == "interrupted":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import Final
@@ -56,6 +56,7 @@ class SocketRules:
         schema: what its answer must fit; None where that is no single JSON object.
         teller, learner, naming, filing, maker: its protocol, if that hands over tasks, keeps what was learned, names
             what was made, has files of its own, or can make answers up.
+        write: how an object that is its answer is written; None for plain JSON.
         needs_facts: whether its protocol wants to know anything of the turn; ``sees_changes``, which files changed.
         placed: what its agent is told of the cast at every visit; None for nothing (R32).
     """
@@ -85,6 +86,7 @@ class SocketRules:
     naming: NamesArtifacts | None
     filing: HasFile | None
     maker: MakesAnswers | None
+    write: Callable[[Mapping[str, JSON]], str] | None
     needs_facts: bool
     sees_changes: bool
     placed: Placed | None
@@ -143,6 +145,7 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
     consuming = [
         iterator for loop in graph.consumers.get(socket.id, ()) if (iterator := loops[loop].iterator)
     ]
+    maker = spoken if isinstance(spoken, MakesAnswers) else None
     return SocketRules(
         socket=socket,
         first_mode="draft" if socket.materia.multi_turn and not socket.is_utility else "work",
@@ -167,7 +170,8 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         learner=spoken if isinstance(spoken, Learns) else None,
         naming=spoken if isinstance(spoken, NamesArtifacts) else None,
         filing=spoken if isinstance(spoken, HasFile) else None,
-        maker=spoken if isinstance(spoken, MakesAnswers) else None,
+        maker=maker,
+        write=maker.written if maker is not None and wanted.parse == "json" else None,
         needs_facts=not (isinstance(spoken, ReadsTextAlone) and spoken.reads_text_alone),
         sees_changes=isinstance(spoken, SeesChanges) and spoken.sees_changes,
         placed=placed(socket, graph.name),

@@ -604,3 +604,26 @@ def test_the_item_of_a_held_socket_is_kept_and_moves_with_the_list(tmp_path):
     cast.approvals.decide(satisfied=True)
     assert cast.now.engine.cursors["workItemIndex"] == 2
     same_when_opened(cast)
+
+
+# -- objects as answers --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "protocol, given",
+    [
+        ("sparse", {"satisfied": True, "context": "`a`"}),
+        ("envelope", envelope()),
+        ("agent-contract", contract()),
+    ],
+)
+def test_an_object_is_written_as_the_socket_hands_over(tmp_path, protocol, given):
+    for who, agent in (("function", lambda: given), ("script", {"Check": [given]}), ("person", "person")):
+        cast = start(tmp_path / who, protocol, [])
+        cast.agents.set("Check", agent)
+        cast.run(until="Check")
+        step = cast.reply(given) if who == "person" else cast.step()
+        assert (cast.now.next_socket, step.decision.satisfied) == ("Done", True)
+        assert step.reading.value.items() >= given.items()
+        assert cast.edit.recommit(given).output == step.output
+        same_when_opened(cast)

@@ -129,8 +129,8 @@ class ContractProtocol:
             yield {**value, "agent_status": {**known, "plan_status": "NEEDS_INPUT"}}
 
     def written(self, value: Mapping[str, JSON]) -> str:
-        """Write a contract behind a word, in its fence."""
-        return f"{SAMPLE}\n{_fenced(value)}"
+        """Write a contract in its fence."""
+        return _fenced(value)
 
     def by_person(self, gist: Gist, facts: TurnFacts) -> str:
         """Write a contract that a person verified, in the name of the agent; who says no verdict is done."""
