@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Final
 
-from materia_nb.agents.interface import AgentError, Reply, Turn
+from materia_nb.agents.interface import TIMEOUT_S, AgentError, Reply, Turn
 from materia_nb.engine.conversation import Message
 from materia_nb.errors import did_you_mean
 from materia_nb.secrets import scrubbed, scrubbed_part, secret_arguments
@@ -37,7 +37,7 @@ class CommandAgent:
     def __init__(
         self,
         argv: Sequence[str],
-        timeout_s: float | None = 600,
+        timeout_s: float | None = TIMEOUT_S,
         cwd: Path | None = None,
         *,
         name: str | None = None,
@@ -243,7 +243,7 @@ class PresetAgent(CommandAgent):
         AgentError: ``model`` cannot be the name of a model (``bad_model``).
     """
 
-    def __init__(self, preset: Preset, model: str | None = None, timeout_s: float | None = 600) -> None:
+    def __init__(self, preset: Preset, model: str | None = None, timeout_s: float | None = TIMEOUT_S) -> None:
         name = f"{PREFIX}{preset.name}" + (f":{model}" if model else "")
         super().__init__(preset.command(model) if model else preset.argv, timeout_s, name=name)
         self.preset, self.model = preset, model

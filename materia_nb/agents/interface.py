@@ -20,6 +20,9 @@ from materia_nb.jsonvalue import JSON, compact
 AGENT_CELL: Final = "<agent "
 """How the name of the code begins that a ``%%materia agent`` cell is compiled to."""
 
+TIMEOUT_S: Final = 600.0
+"""Seconds that a model or a program has for an answer, unless it is told otherwise."""
+
 CELL_NAMES: Final[list[Callable[[str], str | None]]] = []
 """What gives the name of a notebook's cell for the file name of its code; the magics put one in."""
 

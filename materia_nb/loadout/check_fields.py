@@ -172,7 +172,9 @@ def _field(
 
 
 def _elsewhere(model: type[Model], owner: Object, field: str) -> str | None:
-    """Say where a field of a materia belongs that stands on a socket, or on a materia of the other kind."""
+    """Say where a field belongs that stands on a loadout, on a socket, or on a materia of the other kind."""
+    if model is models.Loadout and row_named(models.Config, field):
+        return "it belongs to the top of the config, beside loadouts"
     if model not in (models.Socket, *_MATERIA_MODELS) or not any(
         row_named(one, field) for one in _MATERIA_MODELS
     ):

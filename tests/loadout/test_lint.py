@@ -98,6 +98,15 @@ def test_fields_without_effect_r4_r21():
     }
 
 
+@pytest.mark.parametrize("field", ["limits", "budget"])
+def test_what_a_loadout_says_for_the_config_has_no_effect(field):
+    document = plain()
+    document["loadouts"]["T"][field] = {}
+    (hint,) = [one for one in check_config(document).hints if one.code == "no-effect"]
+    assert hint.source == field
+    assert "beside loadouts" in hint.message
+
+
 @pytest.mark.parametrize("colour, hinted", [("#12ab34", False), ("teal", False), ("tael", True), (7, True)])
 def test_a_colour_that_is_not_understood_has_no_effect(colour, hinted):
     document = plain()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from materia_nb.agents.interface import AgentError, Asking, Reply, Turn
+from materia_nb.agents.interface import TIMEOUT_S, AgentError, Asking, Reply, Turn
 from materia_nb.interrupts import HeldInterrupts
 from materia_nb.secrets import holds_key
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from materia_nb.agents.model.providers import Made
 
 
-TIMEOUT_S: Final = 600.0
 ATTEMPTS: Final = 4
 FIRST_PAUSE_S: Final = 1.0
 MOST_ROUNDS: Final = 50
