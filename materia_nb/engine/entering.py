@@ -193,10 +193,8 @@ def _visit(
     state = draft.done()
     prompt = None
     if not here.socket.is_utility:
-        if rules.nests:
-            here.prompt(
-                state, item
-            )  # what cannot be written into a prompt is refused before anybody is asked
+        if rules.nests:  # what cannot be written into a prompt is refused before anybody is asked
+            here.prompt(state, item)
         prompt = EntryPrompt(rules, before)
     started = EventDraft("socket_start", visit, {"visit": number, "step": step})
     return Step(state, (started,), _passed_over(step, passed, socket) if passed else None, prompt)

@@ -176,7 +176,7 @@ class SparseProtocol:
             return ""
         lines = ["Answer with a single JSON object: no code fence around it and no words before or after."]
         fields = self.fields(wanted)
-        fields.setdefault("context", "plain text for whoever works next (may be left out)")
+        fields.setdefault("context", f"{_MEANINGS['context']} (may be left out)")
         lines.append("Its fields:")
         lines += [f"- {name}: {meaning}" for name, meaning in fields.items()]
         lines.append("Any other field is refused.")
