@@ -58,10 +58,14 @@ class Comparison:
         """Where they first differ in what they did, and why; None when they did the same."""
         ones, others = self.a.session.steps, self.b.session.steps
         for one, other in zip(ones, others, strict=False):
-            if aspects := sides.differs(one, other, self._names):
-                graphs = self.a.rules.graph, self.b.rules.graph
-                return between(one, other, aspects, self._names, graphs)
+            if sides.differs(one, other, self._names):
+                return self.at(one, other)
         return after_the_last(self.a, self.b)
+
+    def at(self, one: StepRecord, other: StepRecord) -> Difference:
+        """How two steps of theirs differ, all steps before them having gone the same way."""
+        aspects = sides.differs(one, other, self._names)
+        return between(one, other, aspects, self._names, (self.a.rules.graph, self.b.rules.graph))
 
     @cached_property
     def parted(self) -> int | None:

@@ -47,6 +47,8 @@ def ends_of(session: Session, needs: Needed | None) -> str:
 class Replay:
     """A cast as it would have gone in another loadout, as far as its recorded answers reach.
 
+    True if it goes elsewhere, or ends otherwise (:attr:`first`).
+
     Attributes:
         original: the cast as it was.
         replayed: the cast as it would have gone.
@@ -71,14 +73,31 @@ class Replay:
 
     @property
     def first(self) -> Difference | None:
-        """Where the replay first does something else than the original; None when it does the same, as far as that went."""
-        found = self.compared.first
-        if found is None or found.aspects or self.needs is None:
+        """Where the replay first goes elsewhere, or ends otherwise; None when it goes the same way, as far as that went.
+
+        A cast that came to its end and would have gone on goes elsewhere. One that was under way, or whose agent
+        failed, goes on in its replay too: that is the same way.
+        """
+        steps = self.original.session.steps
+        for one, other in zip(steps, self.replayed.session.steps, strict=False):
+            if sides.led(one) != sides.led(other):
+                return self.compared.at(one, other)
+        found, state = sides.after_the_last(self.original, self.replayed), self.original.session.state
+        if found is None or self.needs is None or state.status == "complete":
             return found
-        failure = self.original.session.state.failure
-        by_rule = failure is not None and (failure.blocked is not None or failure.allow is not None)
-        goes_on = found.step >= len(self.original.session.steps) and not by_rule
+        by_rule = state.failure is not None and (
+            state.failure.blocked is not None or state.failure.allow is not None
+        )
+        goes_on = found.step >= len(steps) and not by_rule
         return None if goes_on else found
+
+    @property
+    def beside(self) -> Difference | None:
+        """What is first done otherwise on the same way: what decided, what was put into the state; None for nothing."""
+        found, elsewhere = self.compared.first, self.first
+        if found is None or not found.aspects or (elsewhere is not None and elsewhere.step <= found.step):
+            return None
+        return found
 
     @property
     def route(self) -> list[tuple[str, int, str | None, str | None]]:

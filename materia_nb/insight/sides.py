@@ -47,6 +47,14 @@ def went(step: StepRecord) -> str | None:
     return None if step.decision is None else step.decision.target
 
 
+def led(step: StepRecord) -> tuple[str | None, ...]:
+    """Return the way of a step alone: its socket and item, where it went, and the failure that its answer led to."""
+    decision = step.decision
+    by_answer = decision is not None and (decision.by != "failure" or decision.said.error is not None)
+    failure = decision.failure if decision is not None and by_answer else None
+    return step.socket, step.item_key, went(step), failure.kind if failure else None
+
+
 def used(step: StepRecord) -> Usage:
     """Add up what a step cost, the turns that gave no answer among it."""
     of_turns = (one for turn in step.turns for one in (*turn.spent, turn.usage) if one)

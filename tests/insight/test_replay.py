@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import cast_helpers as h
 import materia_nb.insight.compare
+from builders import asks, at, config, edge, exit_route, loop
 from cast_helpers import items, loop_agents, loop_config, start
+from drawn_loadouts import answer, loadouts, rules_of
 from magics_helpers import cell, line, run, text
 from materia_nb.cast import open_cast
+from materia_nb.engine import decide, entering
+from materia_nb.engine.session import Session
+from materia_nb.engine.session_changes import Answer
 from materia_nb.errors import MateriaError
+from materia_nb.insight import sides
+from materia_nb.insight.replay import ends_of, replay
+from materia_nb.insight.sides import Side
 from materia_nb.loadout import build_graph
+
+REPLAYED = int(os.environ.get("MATERIA_NB_REPLAYED", "25"))
+"""How many random loadouts are replayed in a changed one; set the variable for a long run."""
 
 
 @pytest.fixture
@@ -65,6 +77,107 @@ def test_an_answer_that_was_never_given_is_what_it_needs(bench, done):
     assert (again.needs.socket, again.needs.visit, again.needs.item_key) == ("Socket-1", 2, None)
     assert "only 1 time" in again.needs.why
     assert again.ends == "needs"
+
+
+def played(rules, rng):
+    """A cast in memory with random answers, of at most 60 turns; what is asked of a person is accepted."""
+    state = entering.begin(rules, "r")
+    session = Session(state, state)
+    for _ in range(60):
+        if session.state.status == "ready":
+            session = decide.enter(rules, session, 0).session
+        if session.state.status != "waiting":
+            break
+        if session.mode == "draft" and session.state.at.drafts:
+            session = decide.finalize(rules, session, 0).session
+        here = rules.sockets[session.state.at.socket]
+        session = decide.answer(rules, session, Answer(answer(rng, here)), 0).session
+    return Side("", rules, session)
+
+
+def replayed_with(tmp_path, document, changed_document, agents):
+    cast = start(tmp_path, document, agents)
+    cast.run()
+    return cast, cast.replay(build_graph(changed_document))
+
+
+def test_a_cast_that_was_over_and_would_go_on_goes_otherwise(tmp_path):
+    """An empty list, and an exit that led to the end: the changed loadout goes on there, and needs an answer."""
+    before, after = (
+        config(
+            {
+                "Plan": asks(edge("Do"), materia="G"),
+                "Do": asks(edge("Do", "not_satisfied"), edge("Do")),
+                **more,
+            },
+            {"L": loop("Do", exits=[exit_route("Do", "always", to)])},
+        )
+        for to, more in (("end", {}), ("Tell", {"Tell": at("P")}))
+    )
+    cast, again = replayed_with(tmp_path, before, after, {"G": lambda: {"workItems": []}})
+    assert cast.status == "complete"
+    assert (again.ends, again.needs.socket) == ("needs", "Tell")
+    assert again
+    assert (again.first.step, again.first.why) == (1, "A is complete there; B went on with Tell.")
+    assert "It goes otherwise from step 1." in repr(again)
+
+
+def test_the_same_way_decided_by_another_rule_is_told_beside_it(tmp_path):
+    """An edge to the end that is taken out is implied (R3)."""
+    before, after = (config({"Do": at("P", *edges)}) for edges in ([edge("end")], []))
+    _, again = replayed_with(tmp_path, before, after, {"P": lambda: "done"})
+    assert not again
+    assert (again.first, again.beside.step, again.beside.aspects) == (None, 1, ("route",))
+    assert "It goes the same way.\nOn it step 1 differs." in repr(again)
+
+
+def test_another_state_on_the_same_way_is_told_beside_it(tmp_path):
+    before, after = (
+        config({"Do": asks(edge("Tell"), assign={target: "$.x"}), "Tell": at("P")})
+        for target in ("one", "other")
+    )
+    _, again = replayed_with(
+        tmp_path, before, after, {"P": lambda turn: {"x": 1} if turn.socket_id == "Do" else "told"}
+    )
+    assert not again
+    assert again.beside.aspects == ("state",)
+    assert "What was put into the state differs" in again.beside.why
+
+
+def test_a_cast_whose_agent_failed_goes_on_the_same_way(tmp_path):
+    def breaks(turn):
+        if turn.socket_id == "Tell":
+            raise RuntimeError("gone")
+        return "done"
+
+    document = config({"Do": at("P", edge("Tell")), "Tell": at("P")})
+    cast, again = replayed_with(tmp_path, document, document, {"P": breaks})
+    assert cast.failure.kind == "agent_error"
+    assert not again
+    assert again.needs.socket == "Tell"
+
+
+@settings(max_examples=REPLAYED, deadline=None)
+@given(document=loadouts(), rng=st.randoms(use_true_random=False), data=st.data())
+def test_a_cast_that_was_over_and_needs_an_answer_goes_otherwise(document, rng, data):
+    """The answers of one loadout in another: where the way or the end differs it says so, and only there."""
+    original = played(rules_of(document), rng)
+    changed = json.loads(json.dumps(document))
+    sockets = changed["loadouts"]["T"]["sockets"]
+    source = data.draw(st.sampled_from(sorted(sockets)))
+    exits = changed["loadouts"]["T"]["loops"]["L"]["exits"]
+    ways = [*sockets[source]["edges"], *exits]
+    assume(ways)
+    way = data.draw(st.sampled_from(ways))
+    way["targetSocketId" if way in exits else "to"] = data.draw(st.sampled_from([*sorted(sockets), "end"]))
+    again = replay(original, rules_of(changed))
+    if original.session.state.status == "complete" and again.needs:
+        assert again
+        assert again.first is not None
+    ones, others = ([sides.led(step) for step in side.session.steps] for side in (original, again.replayed))
+    if again.needs is None:
+        ended = [ends_of(side.session, None) for side in (original, again.replayed)]
+        assert bool(again) == (ones != others or ended[0] != ended[1])
 
 
 def test_other_wording_goes_the_same_way_and_is_told(bench, done):

@@ -214,16 +214,19 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
 
     def __repr__(self) -> str:
         lines = self._lines()
-        if self.first is not None:
+        if self.first is not None or self.beside is not None:
             rows = CompareView(self.original, self.replayed).rows()
             lines += ["A is the cast, B the replay.", table(rows, _PAIR_COLUMNS)]
         return plain("\n".join(lines))
 
     def _lines(self) -> list[str]:
-        first, needs = self.first, self.needs
-        lines = ["It goes as it did."]
+        first, beside, needs = self.first, self.beside, self.needs
+        lines = ["It goes as it did." if beside is None else "It goes the same way."]
         if first is not None:
             lines = [f"It goes otherwise from step {first.step}.", *(f"  {line}" for line in first.lines)]
+        if beside is not None:
+            told = "Before that" if first is not None else "On it"
+            lines += [f"{told} step {beside.step} differs.", *(f"  {line}" for line in beside.lines)]
         if needs is not None:
             item = f", item {needs.item_key}" if needs.item_key else ""
             lines.append(
@@ -239,7 +242,7 @@ class ReplayView(Shown, Replay, Generic[_Cast]):
 
     def _show(self) -> dict[str, Any]:
         parts = [html_lines(self._lines())]
-        if self.first is not None:
+        if self.first is not None or self.beside is not None:
             compared = CompareView(self.original, self.replayed)
             drawn = graph_svg(self.replayed.rules.graph, compared.picture.marks)
             parts += [html_table(_PAIR_COLUMNS, compared.rows()), Html(drawn)]
@@ -309,7 +312,8 @@ def compare_view(a: Any, b: Any) -> CompareView | StepCompareView | LoadoutCompa
 
 def _told(one: ReplayView[Any]) -> tuple[str, str, str]:
     if one.first is None:
-        return "the same way", "", ""
+        beside = one.beside
+        return "the same way", *(("", "") if beside is None else (str(beside.step), beside.why))
     goes = "otherwise" if one.needs is None else f"otherwise, needs {one.needs.socket}"
     return goes, str(one.first.step), one.first.why
 
