@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from materia_nb.agents.command_agent import PREFIX, PRESETS
-from materia_nb.agents.interface import Agent, TellsReadiness
+from materia_nb.agents.interface import Agent, TellsReadiness, name_of
 from materia_nb.agents.notebook_agents import PersonAgent
 from materia_nb.agents.tools import choose_tools
 from materia_nb.cast.workbench import Workbench
@@ -269,7 +269,7 @@ def agents(wb: Workbench, graph: Graph) -> Iterator[Finding]:
 
 def _agent(socket: Socket, agent: Agent, project: Path) -> Finding:
     materia = socket.materia
-    what, who = f"{socket.id} ({materia.label})", f"answered by {agent.name}"
+    what, who = f"{socket.id} ({materia.label})", f"answered by {name_of(agent)}"
     trouble = agent.not_ready(materia.model, project) if isinstance(agent, TellsReadiness) else None
     if trouble is not None:
         return Finding("agents", what, "missing", f"{who}: {trouble.what}", trouble.hint or "")

@@ -7,6 +7,8 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
+from materia_nb.outgoing import outgoing_line
+
 _COMPARED: Final = 200  # characters of a name: comparing takes the square of it
 _SHORT: Final = 6
 """Words of up to so many letters are soon alike by chance, as pause and use are, or edit and predict."""
@@ -23,24 +25,39 @@ class MateriaError(Exception):
         where: the path in a config, an output or on disk that it concerns.
         hint: what to do about it.
         kind: a stable word for programs, such as ``utility_timeout``.
+        more: what is listed below ``what``, a line each.
+
+    Its text (``str``) has no keys in it and nothing that a terminal acts upon, and every line of it is one of
+    these parts: a name from a loadout cannot add a line, whatever it holds.
     """
 
     def __init__(
-        self, what: str, *, where: str | None = None, hint: str | None = None, kind: str = "error"
+        self,
+        what: str,
+        *,
+        where: str | None = None,
+        hint: str | None = None,
+        kind: str = "error",
+        more: Sequence[str] = (),
     ) -> None:
         super().__init__(what)
-        self.what = what
+        self.what = "\n".join([what, *more])
         self.where = where
         self.hint = hint
         self.kind = kind
+        self._lines = (what, *more)
 
     def __str__(self) -> str:
-        parts = [self.what]
+        parts = [*self._lines]
         if self.where:
             parts.append(f"  at: {self.where}")
         if self.hint:
-            parts.append(f"  try: {self.hint}")
-        return "\n".join(parts)
+            first, *listed = self.hint.split("\n")
+            parts += [f"  try: {first}", *(f"    {line.strip()}" for line in listed)]
+        return "\n".join(map(outgoing_line, parts))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
 
     def _render_traceback_(self) -> list[str]:
         """Give IPython these lines in place of a traceback (still a real error output)."""
@@ -105,7 +122,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         return f"did you mean {match!r}?"
     if not names:
         return "there are none"
-    shown = ", ".join(names[:10])
+    shown = ", ".join(map(outgoing_line, names[:10]))
     return f"choose one of: {shown}" + (", ..." if len(names) > 10 else "")
 
 

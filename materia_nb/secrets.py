@@ -6,10 +6,8 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
-
-from materia_nb.jsonvalue import JSON, compact
 
 _NAMES: Final = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _PROVIDERS: Final = re.compile(r".*_API_KEY|AWS_SECRET_ACCESS_KEY|AWS_BEARER_TOKEN_BEDROCK|HF_TOKEN")
@@ -80,9 +78,9 @@ def scrubbed_bytes(data: bytes, *more: str, end: bool = False) -> bytes:
     return scrubbed_part(text, *more, end=end).encode(errors="surrogateescape")
 
 
-def scrubbed_json(value: JSON) -> JSON:
+def scrubbed_json(value: Any) -> Any:
     """Do as :func:`scrubbed` with every string in a JSON value."""
-    text = compact(value)
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     clean = scrubbed(text)
     return value if clean == text else json.loads(clean)
 
@@ -111,7 +109,7 @@ def _known_keys() -> Sequence[str]:
 def _forms(key: str) -> Iterator[str]:
     """How a key may be written: as it is, escaped in JSON or in an address, and line by line."""
     yield key
-    yield compact(key)[1:-1]
+    yield json.dumps(key, ensure_ascii=False)[1:-1]
     yield quote(key, safe="", errors="replace")
     if "\n" in key:
         yield from (

@@ -220,7 +220,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
             "ollama",
             "Ollama, models on this machine (no tools)",
             "Ollama",
-            ("ollama", "run"),
+            ("ollama", "run", "--hidethinking"),
             model=(_MODEL,),
             needs_model=True,
         ),

@@ -16,6 +16,7 @@ from materia_nb.engine.state import Usage as StepUsage
 from materia_nb.errors import MateriaError, named_error
 from materia_nb.handoff.contract.approval import Grant
 from materia_nb.jsonvalue import JSON, compact
+from materia_nb.outgoing import outgoing_line
 
 AGENT_CELL: Final = "<agent "
 """How the name of the code begins that a ``%%materia agent`` cell is compiled to."""
@@ -254,6 +255,11 @@ class Agent(Protocol):
         """
 
 
+def name_of(agent: Agent) -> str:
+    """Return what an agent is called where it is shown or kept: whoever made it may have put anything into its name."""
+    return outgoing_line(getattr(agent, "name", type(agent).__name__))
+
+
 def reply_from(value: object, who: str) -> Reply:
     """Make a reply of what a person's code gave: a reply, text, or an object to be sent as JSON.
 
@@ -326,13 +332,12 @@ def agent_failure(agent: Agent, socket: str, error: Exception) -> tuple[str, str
     """Say what an exception of an agent means for the cast: kind, message, hint."""
     hint = "put it right, then resend the turn, or recast the visit"
     if isinstance(error, MateriaError):
-        kind = error.kind if isinstance(error, AgentError) else "agent_error"
+        kind = outgoing_line(error.kind) if isinstance(error, AgentError) else "agent_error"
         where = f" ({error.where})" if error.where and error.where != socket else ""
         return kind, f"{error.what}{where}", error.hint or hint
-    name = getattr(agent, "name", type(agent).__name__)
     return (
         "agent_error",
-        f"The agent {name} failed for {socket} with {named_error(error)}{_where(error)}",
+        f"The agent {name_of(agent)} failed for {socket} with {named_error(error)}{_where(error)}",
         hint,
     )
 

@@ -22,6 +22,7 @@ from materia_nb.agents.interface import (
     Turn,
     TurnKind,
     Usage,
+    name_of,
     place,
     reply_from,
 )
@@ -450,8 +451,8 @@ class AgentTable:
 
     def describe(self) -> list[Assigned]:
         """Tell who is set for what, the default last."""
-        lines = [Assigned(name, agent.name) for name, agent in self._agents.items()]
-        return [*lines, Assigned(None, self._default.name)]
+        lines = [Assigned(name, name_of(agent)) for name, agent in self._agents.items()]
+        return [*lines, Assigned(None, name_of(self._default))]
 
     def copy(self) -> Self:
         """Return a table that can change without changing this one."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.agents.interface import Agent, SoundReply
+from materia_nb.agents.interface import Agent, SoundReply, name_of
 from materia_nb.agents.notebook_agents import AgentTable, PersonAgent, agent_from
 from materia_nb.cast.listing import data_frame
 from materia_nb.cast.pins import Chosen, Pins
@@ -95,7 +95,7 @@ def tried(
     """Ask the turn that waits in ``before`` once, in a wording: texts of layers by name."""
     visit = decide.waiting(before)
     agent: Agent = trial.agents.for_turn(visit.socket, trial.materia(visit).id)
-    who = name or trial.materia(visit).model or agent.name
+    who = name or trial.materia(visit).model or name_of(agent)
     error: str | None = None
     for layer, text in texts.items():
         trial.do(decide.edit_prompt, layer, text)
@@ -397,4 +397,4 @@ def _listed(agents: Sequence[object]) -> Sequence[object]:
 def _table(given: object) -> tuple[AgentTable, str | None]:
     """Who is asked; its model as it was named, since all models are called alike."""
     agent = agent_from(given)
-    return AgentTable(agent), given if isinstance(given, str) else agent.name
+    return AgentTable(agent), given if isinstance(given, str) else name_of(agent)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from materia_nb.agents.interface import Agent, sound
+from materia_nb.agents.interface import Agent, name_of, sound
 from materia_nb.agents.notebook_agents import FunctionAgent, RecordedAgent
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import Snapshot, snapshot_of
@@ -87,12 +87,12 @@ def _recorded(agent: RecordedAgent, name: str, cast: Snapshot | None) -> Pin:
             found.setdefault(socket, {})[str(visit)] = text
     if not found:
         raise MateriaError(
-            f"{name} has no output in {agent.name}.",
+            f"{name} has no output in {name_of(agent)}.",
             where=name,
             hint="a recording holds what agents said; a cast (recorded:ID) has the outputs of utilities too",
             kind="no_output",
         )
-    return Pin("visits", f"the recording {agent.name}", visits=found)
+    return Pin("visits", f"the recording {name_of(agent)}", visits=found)
 
 
 def _is(graph: Graph, socket: str, name: str) -> bool:

@@ -24,6 +24,7 @@ from materia_nb.agents.interface import (
     Spent,
     Telling,
     agent_failure,
+    name_of,
     sound,
     sound_usage,
 )
@@ -199,7 +200,7 @@ class Runner:
         if visit is not None and not self.rules.sockets[visit.socket].socket.is_utility:
             agent = self.agents.for_turn(visit.socket, self.materia(visit).id)
             kind = "the function " if isinstance(agent, FunctionAgent) else ""
-            who = f"{kind}{agent.name} of {visit.socket} to return"
+            who = f"{kind}{name_of(agent)} of {visit.socket} to return"
         return f"waits for {who} ({time.monotonic() - since:.0f} s)"
 
     def do(self, command: Callable[..., Outcome], *given: object) -> None:
@@ -343,8 +344,8 @@ class Runner:
             return None
         agent = self.agents.for_turn(socket, materia.id)
         if isinstance(agent, FunctionAgent):
-            return f"{agent.name}()"
-        return materia.model or agent.name if agent.name == "model" else agent.name
+            return f"{name_of(agent)}()"
+        return materia.model or agent.name if agent.name == "model" else name_of(agent)
 
     def _run_utility(self, visit: Visit) -> None:
         materia, about = self.materia(visit), routing.about(self.rules, visit)
@@ -410,7 +411,7 @@ class Runner:
                 if isinstance(answer, Asking):
                     self.do(decide.ask, [without_keys(call) for call in answer.calls])
                     return
-                reply = None if answer is None else sound(answer, f"The agent {agent.name}", here.write)
+                reply = None if answer is None else sound(answer, f"The agent {name_of(agent)}", here.write)
             except Exception as error:  # noqa: BLE001 - agents are other people's code
                 self.raised = error.__cause__ if isinstance(error.__cause__, Exception) else error
                 if self.stop.is_set() and getattr(error, "kind", None) == "interrupted":
@@ -426,7 +427,7 @@ class Runner:
                     self.followers.hear()
             if reply is None:
                 return
-            self.arrived(reply, pinned=pinned.name if pinned else None)
+            self.arrived(reply, pinned=name_of(pinned) if pinned else None)
             due = pending(self.rules, self.session)
             if due and due[0].visit is not None and breaks():
                 return

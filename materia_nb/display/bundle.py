@@ -9,12 +9,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from materia_nb.display.escape import html_json, html_panel, html_table, plain
+from materia_nb.display.escape import html_json, html_panel, html_table
 from materia_nb.display.graph_parts import Marks
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_mermaid, graph_text, table
 from materia_nb.jsonvalue import JSON, pretty
 from materia_nb.loadout.graph import Graph
+from materia_nb.outgoing import plain
 
 MOST_BYTES: Final = 1_000_000
 """A larger picture is left out, since it stands in the notebook's file."""

@@ -16,65 +16,14 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from materia_nb.jsonvalue import JSON, compact
+from materia_nb.outgoing import PDI, open_isolates, plain
 
 ELLIPSIS: Final = "…"
-_FSI, _PDI = "\u2068", "\u2069"
-
-# Everything that XML 1.0 forbids, plus what a terminal or a bidirectional renderer would act upon.
-_UNSAFE: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066\u2067\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
-)
-_MAY_BE_RTL: Final = re.compile(
-    "[\u0590-\u08ff\u200f\u061c\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]"
-)
-_ISOLATES: Final = re.compile(f"[{_FSI}{_PDI}]")
-# A pile of accents on one letter grows over the lines around it; real text has at most three or four.
-_PILE: Final = re.compile(
-    "([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4})"
-    "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
-)
 _SPACE: Final = re.compile(r"\s+")
 _CSS_VALUE: Final = re.compile(
     r"#[0-9A-Fa-f]{3,8}|[A-Za-z][A-Za-z-]{0,39}|-?\d{1,6}(\.\d{1,4})?(px|em|rem|ch|%)?"
 )
 _JOINER, _KEYCAP = "\u200d", "\u20e3"
-
-
-def _visible(match: re.Match[str]) -> str:
-    """Give the sign that stands for an unsafe character."""
-    code = ord(match.group())
-    if code < 0x20:
-        return chr(0x2400 + code)
-    if code == 0x7F:
-        return "\u2421"
-    if 0xD800 <= code <= 0xDFFF or 0x80 <= code <= 0x9F or code >= 0xFFFE:
-        return "\ufffd"
-    return f"[U+{code:04X}]"
-
-
-def _open_isolates(text: str) -> int | None:
-    """Count the isolates left open at the end of ``text``; None if one is closed that was not opened."""
-    depth = 0
-    for mark in _ISOLATES.findall(text):
-        depth += 1 if mark == _FSI else -1
-        if depth < 0:
-            return None
-    return depth
-
-
-def plain(text: object) -> str:
-    """Return ``text`` with control characters, lone surrogates and bidi controls made visible.
-
-    Line feeds and tabs stay, carriage returns become line feeds, more than four accents on one letter are
-    dropped. Text with right-to-left letters is put between isolates, so that it cannot reorder what stands
-    beside it; isolates that are closed again are kept, so text that went through here may be put into more.
-    """
-    value = text if isinstance(text, str) else str(text)
-    value = value.replace("\r\n", "\n").replace("\r", "\n")
-    value = _PILE.sub(r"\1", _UNSAFE.sub(_visible, value))
-    if _open_isolates(value) != 0:
-        value = _ISOLATES.sub(_visible, value)
-    return f"{_FSI}{value}{_PDI}" if _MAY_BE_RTL.search(value) else value
 
 
 def esc(text: object) -> str:
@@ -132,7 +81,7 @@ def shorten(text: object, limit: int) -> str:
 def cut_off(line: str, at: int) -> str:
     """Keep ``at`` characters of a line and an ellipsis; isolates that the cut left open are closed."""
     cut = line[: _safe_cut(line, at)].rstrip()
-    return cut + ELLIPSIS + _PDI * (_open_isolates(cut) or 0)
+    return cut + ELLIPSIS + PDI * (open_isolates(cut) or 0)
 
 
 def part(text: object, limit: int = 64) -> str:

@@ -22,7 +22,6 @@ from materia_nb.display.escape import (
     html_table,
     html_text,
     part,
-    plain,
 )
 from materia_nb.display.geometry import Box, Point
 from materia_nb.display.shapes import FONT
@@ -34,6 +33,7 @@ from materia_nb.handoff.capabilities import Cell, Pointer, Section
 from materia_nb.handoff.contract import legal_next
 from materia_nb.handoff.protocol import as_text
 from materia_nb.jsonvalue import JSON
+from materia_nb.outgoing import plain
 
 MOST_ROWS: Final = 100
 _CELL_CHARS: Final = 400

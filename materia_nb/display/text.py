@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from materia_nb.display.escape import part, plain
+from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import (
     END_SIGN,
     NEVER,
@@ -31,6 +31,7 @@ from materia_nb.display.graph_parts import (
 )
 from materia_nb.loadout.graph import Graph, Socket
 from materia_nb.loadout.vocabulary import described
+from materia_nb.outgoing import plain
 
 WIDTH: Final = 88
 """The columns of a line of a table."""

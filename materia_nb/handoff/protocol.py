@@ -55,13 +55,10 @@ class RefusedAnswer(MateriaError):
         if not others:
             super().__init__(f"{what} {first.message}", where=first.path, hint=first.fix, kind=kind)
             return
-        lines = [
-            what,
-            *(f"  {issue.line}" for issue in issues[:_TOLD]),
-        ]
+        lines = [f"  {issue.line}" for issue in issues[:_TOLD]]
         if len(issues) > _TOLD:
             lines.append(f"  and {len(issues) - _TOLD} more of this sort")
-        super().__init__("\n".join(lines), kind=kind)
+        super().__init__(what, more=lines, kind=kind)
 
 
 Action: TypeAlias = Literal["route", "reissue", "pause", "escalate", "detour", "reject"]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from materia_nb.cast.gallery import Card, Diagnosis, gallery
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.bundle import Shown, Text, bundle
-from materia_nb.display.escape import html_lines, html_panel, plain
+from materia_nb.display.escape import html_lines, html_panel
 from materia_nb.display.graph_parts import Marks
 from materia_nb.engine.entering import enter
 from materia_nb.engine.items import list_at
@@ -30,6 +30,7 @@ from materia_nb.lessons.checks import Sealed, judged, keep, worth
 from materia_nb.lessons.variants import cast_once
 from materia_nb.loadout import check_config, read_text
 from materia_nb.loadout.graph import END
+from materia_nb.outgoing import plain
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -376,7 +377,7 @@ class Patient(Shown):
         wrong = self._wrong(document, wanted)
         keep(f"clinic: {self.card.name}", "mend", "mended" if not wrong else wrong[0], right=not wrong)
         if wrong:
-            raise MateriaError("\n".join(["It is not mended yet.", *wrong]), kind="not_mended")
+            raise MateriaError("It is not mended yet.", more=wrong, kind="not_mended")
         return Text("✓ Mended: with the same answers it does what was meant.")
 
     def _wrong(self, document: dict[str, JSON], wanted: _Course) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.jsonvalue import JSON, compact
+from materia_nb.outgoing import outgoing_line
 
 MISSING_ENDPOINT: Final = "missing-endpoint"
 UNKNOWN_ENDPOINT: Final = "unknown-endpoint"
@@ -51,7 +52,7 @@ class Problem:
 
     def __str__(self) -> str:
         where = f"{self.loadout}: {self.source}" if self.loadout is not None else self.source
-        return f"{where} [{self.code}] {self.message}; {self.hint}"
+        return outgoing_line(f"{where} [{self.code}] {self.message}; {self.hint}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +86,17 @@ class LoadoutError(MateriaError):
             super().__init__(
                 f"{subject} cannot be cast: {first.message}",
                 where=first.source,
-                hint=first.hint,
+                hint=outgoing_line(first.hint),
                 kind="refused",
             )
         else:
             shown = report.problems[:_SHOWN_IN_ERROR]
-            lines = [f"{subject} cannot be cast: {len(report.problems)} problems"]
-            lines += [f"  - {problem.source}: {problem.message}; {problem.hint}" for problem in shown]
+            lines = [f"  - {problem.source}: {problem.message}; {problem.hint}" for problem in shown]
             left = len(report.problems) - len(shown)
             if left:
                 lines.append(f"  - and {left} more")
-            super().__init__("\n".join(lines), kind="refused")
+            what = f"{subject} cannot be cast: {len(report.problems)} problems"
+            super().__init__(what, more=lines, kind="refused")
         self.report = report
 
 

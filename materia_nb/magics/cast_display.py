@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any, Final
 from materia_nb.cast import Cast
 from materia_nb.cast.views.status import marks_of, status_lines, steps_view
 from materia_nb.display.bundle import MimeBundle, Shown, bundle, picture
-from materia_nb.display.escape import ELLIPSIS, part, plain, shorten
+from materia_nb.display.escape import ELLIPSIS, part, shorten
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import WIDTH, table
+from materia_nb.outgoing import plain
 from materia_nb.platform import THREADS, Handle, call_later
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.views.status import tried_words
-from materia_nb.display.escape import part, plain
+from materia_nb.display.escape import part
 from materia_nb.display.sections import JUDGED
 from materia_nb.engine import outputs
 from materia_nb.engine.entering import turn_facts
@@ -19,6 +19,7 @@ from materia_nb.handoff.jsontext import json_advice
 from materia_nb.handoff.protocol import Outcome, Piece
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
+from materia_nb.outgoing import outgoing_traceback, plain
 from materia_nb.widgets.blocks import (
     Block,
     call_blocks,
@@ -114,14 +115,8 @@ def _failed(cast: Cast) -> list[Block]:
         ]
     raised = cast.runner.raised
     if raised is not None and failure.kind in ("agent_error", "agent_failed", "failed"):
-        parts.append(fold("where it was raised", [pre(_traceback(raised))]))
+        parts.append(fold("where it was raised", [pre(outgoing_traceback(raised)[-4_000:])]))
     return parts
-
-
-def _traceback(error: BaseException) -> str:
-    import traceback
-
-    return "".join(traceback.format_exception(error))[-4_000:]
 
 
 def _acts(cast: Cast) -> list[dict[str, str]]:

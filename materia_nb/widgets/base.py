@@ -23,8 +23,9 @@ import ipywidgets as ui
 
 from materia_nb.cast import Cast
 from materia_nb.display.bundle import MimeBundle, Shown, bundle, reason_of
-from materia_nb.display.escape import Html, html_text, plain, shorten
+from materia_nb.display.escape import Html, html_text, shorten
 from materia_nb.errors import MateriaError
+from materia_nb.outgoing import plain
 from materia_nb.platform import Handle, Work, call_later, start_thread
 
 if TYPE_CHECKING:

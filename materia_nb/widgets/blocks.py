@@ -22,13 +22,13 @@ from materia_nb.display.escape import (
     html_pre,
     html_table,
     part,
-    plain,
 )
 from materia_nb.display.sections import JUDGED, call_outcome, call_title
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.handoff import Issue
 from materia_nb.handoff.protocol import as_text
 from materia_nb.jsonvalue import JSON, pretty
+from materia_nb.outgoing import plain
 
 Block: TypeAlias = dict[str, Any]
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 import ipywidgets as ui
 
 from materia_nb.cast.views.status import marks_of
-from materia_nb.display.escape import Html, plain, shorten
+from materia_nb.display.escape import Html, shorten
 from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.outgoing import plain
 from materia_nb.widgets.base import Panel, Runs, css, runs_of, show_html, show_panel, told_of
 from materia_nb.widgets.blocks import bounded
 from materia_nb.widgets.cast_messages import CastMessages

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from materia_nb.cast.listing import way_words
-from materia_nb.display.escape import part, plain, shorten
+from materia_nb.display.escape import part, shorten
 from materia_nb.display.sections import call_words
 from materia_nb.errors import counted
 from materia_nb.handoff.contract import request_of
@@ -14,6 +14,7 @@ from materia_nb.handoff.sparse import SEVERITIES
 from materia_nb.insight.compare import Comparison, Pair
 from materia_nb.insight.sides import used
 from materia_nb.loadout.graph import END, Graph
+from materia_nb.outgoing import plain
 from materia_nb.widgets.blocks import Block, line, table
 
 if TYPE_CHECKING:

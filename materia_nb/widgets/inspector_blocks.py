@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from materia_nb.cast.breakpoint import BreakKind, Breakpoint
 from materia_nb.cast.listing import way_words
 from materia_nb.cast.views.step_views import HandoffView, TranslationView
-from materia_nb.display.escape import part, plain
+from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import links
 from materia_nb.display.sections import lines_of
 from materia_nb.engine import entering
@@ -16,6 +16,7 @@ from materia_nb.engine.prompt import Prompt
 from materia_nb.errors import MateriaError
 from materia_nb.insight.why import HEADERS
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
+from materia_nb.outgoing import plain
 from materia_nb.widgets.blocks import (
     Block,
     call_blocks,

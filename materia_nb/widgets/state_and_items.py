@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.display.escape import plain
 from materia_nb.engine import entering
 from materia_nb.engine.edit import WORK_ITEMS
 from materia_nb.engine.limits import edges_used, limits_of
@@ -16,6 +15,7 @@ from materia_nb.handoff import Issue, item_issues
 from materia_nb.handoff.protocol import as_text
 from materia_nb.insight.changes import Change, changes
 from materia_nb.jsonvalue import JSON, MISSING, compact, same
+from materia_nb.outgoing import plain
 from materia_nb.widgets.blocks import Block, head, line, table
 
 if TYPE_CHECKING:

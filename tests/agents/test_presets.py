@@ -66,7 +66,7 @@ def test_every_preset_gets_the_prompt_on_stdin_and_the_model_as_an_argument(prog
         ("gemini", ["--model", "m"]),
         ("goose", ["run", "--quiet", "--no-session", "--model", "m", "-i", "-"]),
         ("llm", ["--model", "m"]),
-        ("ollama", ["run", "m"]),
+        ("ollama", ["run", "--hidethinking", "m"]),
         ("opencode", ["run", "--model", "m"]),
         ("pi", ["-p", "--model", "m"]),
     ],

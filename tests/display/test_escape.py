@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from display_hostile import HOSTILE
-from materia_nb.display.escape import clip, css_safe, esc, plain, shorten
+from materia_nb.display.escape import clip, css_safe, esc, shorten
+from materia_nb.outgoing import plain
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=200)  # lone surrogates and control characters too
 

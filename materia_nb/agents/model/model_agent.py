@@ -86,7 +86,7 @@ class ModelAgent:
         """Ask the model until it says something without using a tool, or a tool call needs leave.
 
         Raises:
-            AgentError: kinds ``no_model``, ``no_key``, ``bad_key``, ``bad_model``, ``bad_request``,
+            AgentError: kinds ``no_model``, ``no_key``, ``bad_key``, ``denied``, ``bad_model``, ``bad_request``,
                 ``rate_limited``, ``refused``, ``context_too_long``, ``malformed``, ``transport``,
                 ``agent_timeout``, ``agent_reply_too_long``, ``too_many_calls``, ``interrupted``, ``not_installed``.
             KeyboardInterrupt: interrupted; the request was given up, a command that ran has ended.
@@ -98,7 +98,7 @@ class ModelAgent:
         try:
             return Talk(self, made, turn).answer()
         except AgentError as error:
-            if error.kind == "bad_key":
+            if error.kind in ("bad_key", "denied"):
                 self._made.clear()  # the next try reads the environment again
             raise
 

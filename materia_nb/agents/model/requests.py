@@ -43,6 +43,7 @@ from materia_nb.secrets import scrubbed
 
 _SHOWN: Final = 300
 _REFUSALS: Final = re.compile(r"content[_ ]?(policy|filter)|safety|moderation|flagged", re.IGNORECASE)
+_ABOUT_KEY: Final = re.compile(r"\b(api[ _-]?)?(key|token|credential)s?\b", re.IGNORECASE)
 _TOOLS: Final = re.compile(r"\btools?\b", re.IGNORECASE)
 _NO_TOOLS: Final = (
     "if the model takes no tools, set the agent again with --no-tools (tools=False), then resend"
@@ -86,6 +87,11 @@ _KEY: Final = Kind(
     "bad_key",
     "The key was refused for {model}",
     "put a key that may use the model into the environment, then resend",
+)
+_DENIED: Final = Kind(
+    "denied",
+    "The provider does not let you ask {model}",
+    "read what it says: a region, a plan or an account may not be allowed, or the key may not use this model",
 )
 _MODEL: Final = Kind(
     "bad_model", "{model} was not found", "is the name right, and the base URL, if there is one?"
@@ -176,6 +182,8 @@ def _kind(error: Exception) -> Kind:
     if found is None:
         # The transport libraries have errors of their own, where a provider's client lets them through.
         found = _LINE if type(error).__module__.startswith("httpx") else _OTHER
+    if found is _KEY and getattr(error, "status_code", 401) == 403 and not _ABOUT_KEY.search(_said(error)):
+        return _DENIED
     if found is _REQUEST and _REFUSALS.search(f"{getattr(error, 'provider_error_code', '')} {_said(error)}"):
         return _REFUSED
     if found is _MALFORMED and getattr(error, "in_stream", False):

@@ -21,11 +21,11 @@ from materia_nb.display.escape import (
     html_lines,
     html_panel,
     html_table,
-    plain,
     shorten,
 )
 from materia_nb.display.text import table
 from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of
+from materia_nb.outgoing import plain
 
 AXES: Final = ("loadout", "request", "agents", "repeat")
 NUMBERS: Final = ("complete", "steps", "turns", "tokens", "cost", "seconds")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from materia_nb.agents.interface import Agent, AgentError, Turn, sound
+from materia_nb.agents.interface import Agent, AgentError, Turn, name_of, sound
 from materia_nb.agents.notebook_agents import agent_from
 from materia_nb.cast import Cast
 from materia_nb.cast.sweep.grid import digest, fingerprint
@@ -81,7 +81,7 @@ class Judge:
             reply = self.agent.answer(turn)
             if reply is None:
                 raise AgentError("A judge must answer by itself", hint="give an agent that is no person")
-            taken = sound(reply, f"The judge {self.agent.name}")
+            taken = sound(reply, f"The judge {name_of(self.agent)}")
             spent = spent.plus(taken.usage or Usage())
             reading = _SPARSE.read(taken.text, _WANTED)
             if reading.error is None:

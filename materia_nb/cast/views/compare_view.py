@@ -19,7 +19,6 @@ from materia_nb.display.escape import (
     html_panel,
     html_pre,
     html_table,
-    plain,
     shorten,
 )
 from materia_nb.display.graph_parts import Marks
@@ -36,6 +35,7 @@ from materia_nb.insight.replay import Replay
 from materia_nb.insight.sides import Side
 from materia_nb.jsonvalue import JSON, MISSING, compact
 from materia_nb.loadout.graph import Graph
+from materia_nb.outgoing import plain
 
 if TYPE_CHECKING:
     from materia_nb.insight.queries import Blamed

@@ -10,16 +10,7 @@ from typing import Any, Final, Literal
 from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast.cases import case_of, relative_to, write_case
 from materia_nb.display.bundle import GraphPicture, Shown, Table, bundle, picture
-from materia_nb.display.escape import (
-    Html,
-    html_alert,
-    html_join,
-    html_lines,
-    html_table,
-    part,
-    plain,
-    shorten,
-)
+from materia_nb.display.escape import Html, html_alert, html_join, html_lines, html_table, part, shorten
 from materia_nb.display.graph_parts import Marks, Route
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text, table
@@ -35,6 +26,7 @@ from materia_nb.loadout.facts import as_object, materia_group, materia_kind
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.layers import LayeredConfig
 from materia_nb.loadout.report import Problem, Report
+from materia_nb.outgoing import plain
 
 
 class ReportView(Shown):

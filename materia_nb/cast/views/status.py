@@ -26,7 +26,6 @@ from materia_nb.display.escape import (
     html_panel,
     html_pre,
     html_table,
-    plain,
     shorten,
 )
 from materia_nb.display.graph_parts import END_SIGN, Marks, Route, links
@@ -40,6 +39,7 @@ from materia_nb.engine.state import Hold
 from materia_nb.errors import counted
 from materia_nb.handoff.contract import request_of
 from materia_nb.loadout.graph import END
+from materia_nb.outgoing import plain
 
 CONCLUSION_LINES: Final = 40
 CONCLUSION_CHARS: Final = 1_000

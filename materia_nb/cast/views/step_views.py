@@ -22,7 +22,6 @@ from materia_nb.display.escape import (
     html_pre,
     html_table,
     part,
-    plain,
     shorten,
 )
 from materia_nb.display.page import CastPage, PageStep, cast_page
@@ -45,6 +44,7 @@ from materia_nb.handoff.capabilities import LaysOut, Section, ShowsTheWay
 from materia_nb.handoff.protocol import Issue, Reading, as_text
 from materia_nb.insight.why import HEADERS, Why
 from materia_nb.jsonvalue import MISSING, get_path, pretty
+from materia_nb.outgoing import plain
 from materia_nb.store.side_files import file_within
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from materia_nb.insight.queries import query_of
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.magics.cast_display import running
 from materia_nb.magics.registry import Argument, Call, verb
+from materia_nb.outgoing import outgoing_traceback
 from materia_nb.widgets.cast_parts import alone_names
 
 
@@ -148,12 +149,10 @@ def why(call: Call) -> Any:
 @verb("traceback")
 def traceback(call: Call) -> Any:
     """Show where in your code the agent of the cast raised what made it fail."""
-    from traceback import format_exception
-
     raised = call.cast.runner.raised
     if raised is None:
         raise MateriaError("No agent of this cast raised anything in this kernel.", kind="no_traceback")
-    return Text("".join(format_exception(raised)).rstrip())
+    return Text(outgoing_traceback(raised))
 
 
 @verb("show")
