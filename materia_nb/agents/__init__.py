@@ -1,5 +1,6 @@
 """Who answers an agent socket: a model, a person, a function, a script, a recording or a command."""
 
+from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.command_agent import CommandAgent
 from materia_nb.agents.interface import (
     Agent,
@@ -15,7 +16,6 @@ from materia_nb.agents.interface import (
 )
 from materia_nb.agents.model.model_agent import ModelAgent
 from materia_nb.agents.notebook_agents import (
-    AgentTable,
     FunctionAgent,
     PersonAgent,
     RecordedAgent,

@@ -1,4 +1,4 @@
-"""Who answers which socket; and the agents that a notebook brings itself: a function, a person, a script, a recording, a pin."""
+"""The agents that a notebook brings itself: a function, a person, a script, a recording, a pin."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Self, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from materia_nb.agents.background import SHARED, can_leave, leavable
 from materia_nb.agents.command_agent import PREFIX, CommandAgent, preset_agent
@@ -22,7 +22,6 @@ from materia_nb.agents.interface import (
     Turn,
     TurnKind,
     Usage,
-    name_of,
     place,
     reply_from,
 )
@@ -403,65 +402,6 @@ _FORMS: Final = (
     "a function, a dict of replies by socket or materia, "
     'a model ("openai:gpt-5"), a command as a list of strings (["pi", "-p"]), "command:NAME", "person", or an agent'
 )
-
-
-class Assigned(NamedTuple):
-    """One line of what :meth:`AgentTable.describe` tells; ``name`` is None for the default."""
-
-    name: str | None
-    agent: str
-
-
-class AgentTable:
-    """Chooses the agent of a socket: one set for the socket, else for its materia, else the default.
-
-    Names need not exist when they are set, since a loadout may be loaded later.
-
-    Args:
-        default: answers where nobody is set; a person if not given.
-    """
-
-    def __init__(self, default: object = None) -> None:
-        self._default: Agent = PersonAgent() if default is None else agent_from(default)
-        self._agents: dict[str, Agent] = {}
-
-    @property
-    def default(self) -> Agent:
-        """Who answers where nobody is set."""
-        return self._default
-
-    @default.setter
-    def default(self, agent: object) -> None:
-        self._default = agent_from(agent)
-
-    def set(self, name: str, agent: object) -> Agent:
-        """Let an agent, or anything that :func:`agent_from` makes one of, answer a socket or materia."""
-        if not name:
-            raise AgentError("The name of a socket or materia is missing")
-        made = self._agents[name] = agent_from(agent)
-        return made
-
-    def remove(self, name: str) -> None:
-        """Go back to the default for a name; nothing happens when it was not set."""
-        self._agents.pop(name, None)
-
-    def for_turn(self, socket_id: str, materia_id: str) -> Agent:
-        """Return who answers this materia in this socket."""
-        return self._agents.get(socket_id) or self._agents.get(materia_id) or self._default
-
-    def describe(self) -> list[Assigned]:
-        """Tell who is set for what, the default last."""
-        lines = [Assigned(name, name_of(agent)) for name, agent in self._agents.items()]
-        return [*lines, Assigned(None, name_of(self._default))]
-
-    def copy(self) -> Self:
-        """Return a table that can change without changing this one."""
-        new = type(self)(self._default)
-        new._agents.update(self._agents)  # noqa: SLF001 - its own class
-        return new
-
-    def __repr__(self) -> str:
-        return "AgentTable(" + ", ".join(f"{a.name or 'default'}: {a.agent}" for a in self.describe()) + ")"
 
 
 def agent_from(value: object) -> Agent:

@@ -6,15 +6,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
+from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import Agent
-from materia_nb.agents.notebook_agents import AgentTable, RecordedAgent, ScriptedAgent
+from materia_nb.agents.notebook_agents import RecordedAgent, ScriptedAgent
 from materia_nb.cast import open_cast
 from materia_nb.cast.exports import agent_of, read_recording, recording_of
 from materia_nb.cast.library import Library
-from materia_nb.cast.pins import Chosen, choose, names_of, needs_name, needs_pinned
+from materia_nb.cast.naming import names_of, needs_name, no_agent, unknown, utilities_of
+from materia_nb.cast.pins import Chosen, choose, needs_pinned
 from materia_nb.cast.project_casts import ProjectCasts
 from materia_nb.engine.state import Pin
-from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.errors import MateriaError
 from materia_nb.loadout import Graph
 from materia_nb.loadout.compose import Composition
 from materia_nb.loadout.config_files import expanded
@@ -69,18 +71,8 @@ class Answerers:
         return decorate
 
     def set(self, name: str, agent: object) -> Agent:
-        """Say who answers a socket or materia, in casts that are open here too. See :meth:`Workbench.agent`."""
-        agent = self._answerer(agent)
-        if name == "*":
-            self.agents.default = agent
-            return self.agents.default
-        self.needs(name)
-        self._needs_agent(name)
-        made = self.agents.set(name, agent)
-        for cast in self._casts.open_ones:
-            if cast.agents is not self.agents:
-                cast.agents.set(name, made)
-        return made
+        """Say who answers a socket or materia. See :meth:`Workbench.agent`."""
+        return self.agents.set(name, self._answerer(agent))
 
     def recorded(self, reference: str | Path) -> RecordedAgent:
         """Return an agent that answers as in an earlier cast. See :meth:`Workbench.recorded`."""
@@ -120,17 +112,14 @@ class Answerers:
             for socket in as_object(as_object(loadout).get("sockets"))
         }
         if name not in materia and name not in sockets:
-            raise MateriaError(
-                f"There is no materia or socket {name!r}.",
-                hint=did_you_mean(name, {*materia, *sockets}) + " (* is everyone)",
-                kind="unknown_materia",
-            )
+            raise unknown(name, {*materia, *sockets})
 
-    def _needs_agent(self, name: str) -> None:
-        """Raise MateriaError (``not_an_agent``) if a name stands for a utility: a process answers there.
+    def needs_agent(self, name: str) -> None:
+        """Raise MateriaError unless there is a socket or materia of that name (``unknown_materia``), and no utility (``not_an_agent``).
 
         A socket is the one of the chosen loadout, else of the current cast; of others nothing is known.
         """
+        self.needs(name)
         materia = as_object(self._library.config.document.get("materia"))
         loadout = as_object(self._library.config.document.get("loadouts", {}).get(self._library.chosen))
         socket = as_object(as_object(loadout.get("sockets")).get(name))
@@ -141,7 +130,7 @@ class Answerers:
             graph = self._casts.last.graph if self._casts.last is not None else None
             utility = graph is not None and name in graph.sockets and graph.sockets[name].is_utility
         if utility:
-            raise _no_agent(name, name if placed in (name, None) else f"{name} ({placed})")
+            raise no_agent(name, name if placed in (name, None) else f"{name} ({placed})")
 
     # -- pins -----------------------------------------------------------------------
 
@@ -185,40 +174,21 @@ class Answerers:
         Raises:
             MateriaError: a name is unknown, or an agent is set for a utility (``not_an_agent``).
         """
-        return _without_utilities(graph, self._who_answers(graph, agents))
-
-    def _who_answers(self, graph: Graph, agents: Mapping[str, object] | None) -> AgentTable:
-        if agents is None:
-            return self.agents
-        table = self.agents.copy()
-        for key, agent in agents.items():
+        table, utilities = AgentTable(over=self.agents), utilities_of(graph)
+        for key, agent in (agents or {}).items():
             self.needs(key)
-            if key == "*":
-                table.default = self._answerer(agent)
-                continue
-            if key in graph.sockets and graph.sockets[key].is_utility:
-                raise _no_agent(key, f"{key} ({graph.sockets[key].materia.label})")
+            if key in graph.sockets and key in utilities:
+                raise no_agent(key, utilities[key])
             table.set(key, self._answerer(agent))
-        return table
+        return _without_utilities(graph, table)
 
     def table_of_link(self, made: Composition, graph: Graph) -> AgentTable:
-        """Who answers in a cast of a composition, whose resolved graph this is; raises as :meth:`table`."""
-        return _without_utilities(graph, self._agents_of(made))
+        """Who answers in a cast of a composition, whose resolved graph this is; raises as :meth:`table`.
 
-    def _agents_of(self, made: Composition) -> AgentTable:
-        """Who answers in a composition: whoever was set for a socket answers it under its new id."""
-        renamed = [(new, old) for table in made.sockets for old, new in table.items()]
-        renamed += made.copies.items()
-        known = {one.name for one in self.agents.describe()}
-        if known.isdisjoint(id_ for pair in renamed for id_ in pair):
-            return self.agents
-        table = self.agents.copy()
-        for new, _ in renamed:
-            table.remove(new)
-        for new, old in renamed:
-            if old in known:
-                table.set(new, self.agents.for_turn(old, old))
-        return table
+        Whoever is set for a socket answers it under its new id.
+        """
+        renamed = {new: old for table in made.sockets for old, new in table.items()} | dict(made.copies)
+        return _without_utilities(graph, AgentTable(over=self.agents, renamed=renamed))
 
     def pins_for(self, graph: Graph, pins: Mapping[str, object] | None = None) -> dict[str, Chosen]:
         """What is pinned in a cast: what is given for it only, before what is pinned in all."""
@@ -234,15 +204,6 @@ class Answerers:
         return found
 
 
-def _no_agent(name: str, what: str) -> MateriaError:
-    return MateriaError(
-        f"{what} is a utility: a process answers there, so no agent can be set for it.",
-        where=name,
-        hint=f"pin it, and no process is started: wb.pin({name!r}, ...), or pins={{{name!r}: ...}} for one cast",
-        kind="not_an_agent",
-    )
-
-
 def _without_utilities(graph: Graph, agents: AgentTable) -> AgentTable:
     """Return who answers, unless an agent, or a reply of a script, is set for a utility (``not_an_agent``): it would be ignored.
 
@@ -253,5 +214,5 @@ def _without_utilities(graph: Graph, agents: AgentTable) -> AgentTable:
     if isinstance(agents.default, ScriptedAgent):
         told |= set(agents.default.names)
     for name in sorted(utilities & told):
-        raise _no_agent(name, name)
+        raise no_agent(name, name)
     return agents

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from materia_nb.agents.notebook_agents import AgentTable
-from materia_nb.cast.pins import Chosen, names_of
+from materia_nb.agents.agent_table import AgentTable
+from materia_nb.cast.naming import names_of
+from materia_nb.cast.pins import Chosen
 from materia_nb.cast.runner import Runner, let_go
 from materia_nb.cast.turns import now
 from materia_nb.engine import decide, evolve
@@ -72,6 +73,10 @@ class Prepared(NamedTuple):
     plan: Plan
     table: AgentTable
     pins: Mapping[str, Chosen]
+
+    def frozen(self) -> Prepared:
+        """Return it as it is now, whoever is set later; another process can be given it."""
+        return self._replace(table=self.table.frozen())
 
 
 def started(plan: Plan, request: str, agents: AgentTable | None = None) -> Runner:
@@ -222,12 +227,13 @@ def _keep_envelope(runner: Runner, lines: Sequence[Line]) -> None:
             runner.messages.append(" ".join(str(error).split()))
 
 
-def forked(runner: Runner, kept: int, root: Path | None = None) -> Path:
-    """Make the directory of a cast that goes on from the state after ``kept`` steps of another."""
+def forked(runner: Runner, number: int | None, root: Path | None = None) -> Path:
+    """Make the directory of a cast that goes on from where another was after step ``number``, or is now (R55)."""
     with runner.lock():
         runner.begin()
         runner.write_derived()
-        return fork_files(runner.files, runner.rules, kept, root)
+        kept = len(runner.session.steps) if number is None else number
+        return fork_files(runner.files, runner.rules, kept, root, now=number is None)
 
 
 def replayed(runner: Runner, replay: Replay) -> Path:

@@ -13,8 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import sound
-from materia_nb.agents.notebook_agents import AgentTable
 from materia_nb.cast import beginning
 from materia_nb.cast.attempt import Attempts, Wording
 from materia_nb.cast.cast_breakpoints import OVER, Breakpoints, CastBreakpoints, Pause
@@ -481,13 +481,20 @@ class Cast:
         return made.step if behind else made.step - 1
 
     def fork(self, number: int | None = None, *, root: Path | None = None) -> Cast:
-        """Start another cast from the state after a step, in a directory of its own; this one stays as it is.
+        """Start another cast from this one, in a directory of its own; this one stays as it is (R55).
+
+        It begins with a copy of who answers here, of the pins and of the breakpoints; what is set in one of the two
+        later reaches the other no more (R47).
 
         Args:
-            number: the step; the latest by default.
+            number: the step after which the cast is taken as it was, as ``at`` shows it: what was edited later is
+                left out. 0 is the start. The cast as it is now by default, with all edits.
             root: where the directory is made; beside that of this cast by default.
+
+        Raises:
+            MateriaError: there is no such step (``no_step``), or the cast did not go on from it (``back``).
         """
-        kept = len(self.steps) if number is None else self.steps.at(number).number
+        kept = self.steps.at(number).number if number else number
         return self._begun_as_mine(beginning.forked(self.runner, kept, root))
 
     def _go_on(self, replay: Replay) -> Cast:

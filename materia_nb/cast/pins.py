@@ -7,12 +7,13 @@ from typing import Final, NamedTuple
 
 from materia_nb.agents.interface import Agent, name_of, sound
 from materia_nb.agents.notebook_agents import FunctionAgent, RecordedAgent
+from materia_nb.cast.naming import needs_name
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import Snapshot, snapshot_of
 from materia_nb.engine import decide
 from materia_nb.engine.session import StepRecord
 from materia_nb.engine.state import Pin
-from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
+from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.loadout.graph import Graph
 from materia_nb.store.files import to_bytes
 
@@ -104,17 +105,6 @@ def _is(graph: Graph, socket: str, name: str) -> bool:
 def _counts(step: StepRecord) -> bool:
     """Whether a step has an output that was taken."""
     return step.output is not None and step.decision is not None and not step.decision.issues
-
-
-def names_of(graph: Graph) -> set[str]:
-    """The names that can be pinned: sockets and the materia placed in them."""
-    return {*graph.sockets, *(socket.materia.id for socket in graph.sockets.values())}
-
-
-def needs_name(graph: Graph, name: str) -> None:
-    """Raise MateriaError (``unknown_materia``) unless a loadout has a socket or materia of that name."""
-    what = f"The loadout {graph.name} has no socket or materia {name!r}."
-    needs_one_of(name, names_of(graph), what, "unknown_materia")
 
 
 def needs_pinned(name: str, pinned: Iterable[str]) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from materia_nb.agents.notebook_agents import AgentTable
+from materia_nb.agents.agent_table import AgentTable
 from materia_nb.cast import Breakpoints, Cast, Plan, Prepared, open_cast, resume_cast, start_cast
 from materia_nb.cast.breakpoint import FILE
 from materia_nb.cast.library import Library, copy_scripts, utility_folder
@@ -81,7 +81,7 @@ class ProjectCasts:
         path = self._find(reference)
         utilities = (utility_folder(),)
         return self.take(
-            self.open_here(path) or resume_cast(path, self._agents, utilities=utilities, sync=self.sync)
+            self.open_here(path) or resume_cast(path, self._table, utilities=utilities, sync=self.sync)
         )
 
     def take(self, cast: Cast) -> Cast:
@@ -110,7 +110,7 @@ class ProjectCasts:
         path = self._find(reference)
         if (cast := self.open_here(path)) is not None:
             return cast.labels.add(step, **said)
-        cast = resume_cast(path, self._agents, sync=self.sync)
+        cast = resume_cast(path, self._table, sync=self.sync)
         try:
             return cast.labels.add(step, **said)
         finally:
@@ -144,11 +144,6 @@ class ProjectCasts:
 
     # -- those that are open --------------------------------------------------------
 
-    @property
-    def open_ones(self) -> Iterable[Cast]:
-        """The casts that were started, opened or resumed here."""
-        return self._open.values()
-
     def open_here(self, path: Path) -> Cast | None:
         """The cast in a directory, if it is open for writing here."""
         cast = self._open.get(path.resolve())
@@ -157,7 +152,7 @@ class ProjectCasts:
     def held(self, reference: str | Path) -> Cast:
         """Return a cast as it is open here, if only to look at it; else read it."""
         path = self._find(reference)
-        return self._open.get(path.resolve()) or open_cast(path, self._agents)
+        return self._open.get(path.resolve()) or open_cast(path, self._table)
 
     def close(self) -> None:
         """Let go of every cast that is open for writing."""
@@ -216,13 +211,18 @@ class ProjectCasts:
     def _looked_at(self, reference: object) -> Cast:
         """Open a cast to look at it without making it the current one."""
         path = self._find(_id_of(reference))
-        return self.open_here(path) or open_cast(path, self._agents)
+        return self.open_here(path) or open_cast(path, self._table)
 
     # -- where they are -------------------------------------------------------------
 
     @property
     def _root(self) -> Path:
         return self._library.artifact_root
+
+    @property
+    def _table(self) -> AgentTable:
+        """Who answers in a cast that is told nothing else."""
+        return AgentTable(over=self._agents)
 
     def _find(self, reference: object) -> Path:
         return find_cast(self._root, str(reference))

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import (
     Agent,
     Asking,
@@ -28,9 +29,10 @@ from materia_nb.agents.interface import (
     sound,
     sound_usage,
 )
-from materia_nb.agents.notebook_agents import AgentTable, FunctionAgent, PinnedAgent
+from materia_nb.agents.notebook_agents import FunctionAgent, PinnedAgent
 from materia_nb.cast.breakpoint import Stops
 from materia_nb.cast.followers import Followers
+from materia_nb.cast.naming import needs_agent
 from materia_nb.cast.snapshot import Live, Snapshot, refuse_recorded
 from materia_nb.cast.turns import document_of, now, over, redacted, turn_of, without_keys
 from materia_nb.engine import decide, routing
@@ -87,7 +89,8 @@ class Runner:
     ) -> None:
         """Put the parts together. Without a journal the cast can only be looked at."""
         self.files, self.rules, self.session = files, rules, session
-        self.project, self.agents, self.utilities = project, agents, utilities
+        self.project, self.utilities = project, utilities
+        self.agents = agents.copy(partial(needs_agent, rules.graph))  # its own (R47)
         self.journal = journal
         self.problems = problems
         self.stop = Stop()

@@ -8,8 +8,9 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import Agent
-from materia_nb.agents.notebook_agents import AgentTable, RecordedAgent
+from materia_nb.agents.notebook_agents import RecordedAgent
 from materia_nb.cast import Cast, Prepared
 from materia_nb.cast.answerers import Answerers, BenchPin
 from materia_nb.cast.library import Library, copy_scripts, spoken
@@ -54,7 +55,7 @@ class Workbench:
 
     def __init__(self, project: str | Path = ".", *, sync: bool = False, bundled: bool = True) -> None:
         self.library = Library(resolved(project), bundled=bundled)
-        agents = AgentTable()  # casts that are opened are answered by whoever is set
+        agents = AgentTable(check=self._needs_agent)
         self._casts = ProjectCasts(self.library, agents, sync=sync)
         self._answerers = Answerers(self.library, self._casts, agents)
         self._quests: QuestBoard | None = None
@@ -210,6 +211,9 @@ class Workbench:
                 return f"built {turn.item_label}"
         """
         return self._answerers.decorator(name) if agent is None else self._answerers.set(name, agent)
+
+    def _needs_agent(self, name: str) -> None:
+        self._answerers.needs_agent(name)
 
     def pin(self, name: str, to: object = None, *, visit: int | None = None) -> Pin:
         """Let what you choose answer a socket or materia: in the current cast, and in every one begun later (R40).
@@ -467,7 +471,7 @@ class Workbench:
             repeat,
             tuple(allow),
             known=self._answerers.knows,
-            prepare=lambda name, who: self._prepared(self.graph(name), who, pins),
+            prepare=lambda name, who: self._prepared(self.graph(name), who, pins).frozen(),
             folder=folder,
         )
         return sweep(places, asked, folder, executor, retry=retry, progress=progress)

@@ -138,7 +138,7 @@ class Question:
         folder = tempfile.mkdtemp(prefix="materia-twin-")
         self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self.twin = cast.fork(root=Path(folder))
-        self.twin.runner.agents = cast.agents.copy()  # another cell may let somebody else answer
+        self.twin.runner.agents = cast.agents.frozen()  # another cell may let somebody else answer
 
     def _ask(self, cast: Cast) -> None:
         self.socket = _asked(cast)

@@ -129,7 +129,12 @@ def resolved(path: str | Path) -> Path:
     """Return the path in full, with ``~`` filled in and links followed; raises MateriaError for what is none."""
     try:
         return expanded(path).resolve()
-    except (OSError, ValueError, RuntimeError) as error:  # links in a circle; a NUL in the name
+    except (
+        OSError,
+        ValueError,
+        RuntimeError,
+        TypeError,
+    ) as error:  # links in a circle; a NUL in the name; a number
         raise config_error(
             f"this is no path: {error}", repr(str(path))[:200], "name a file or a directory"
         ) from error

@@ -291,10 +291,13 @@ def _document(path: Path) -> JSON:
 _APPROVALS: Final = ("tools_allowed", "tool_decided")
 
 
-def fork_files(files: RunDir, rules: Rules, step: int, root: Path | None = None) -> Path:
+def fork_files(
+    files: RunDir, rules: Rules, step: int, root: Path | None = None, *, now: bool = False
+) -> Path:
     """Copy journal, config and artifacts to a new directory in ``root``; its first event names where it comes from.
 
-    Without ``root`` the directory is made beside the one that is copied. What a person allowed to tools, and a
+    The copy is the cast as it was after ``step``, without what was edited later, or as it is ``now`` (R55). Without
+    ``root`` the directory is made beside the one that is copied. What a person allowed to tools, and a
     consent to a command that still stands, is left out: it was said of that cast, so a fork asks again. So are its name,
     tags, note and verdict; those of steps are copied. The journal, which makes the directory a cast, comes last and at once.
     """
@@ -310,7 +313,7 @@ def fork_files(files: RunDir, rules: Rules, step: int, root: Path | None = None)
                 elif source.exists():
                     shutil.copy2(source, path / name)
             made = RunDir(path)
-            made.replace("events.jsonl", encoded([*lines, *_back(made, rules, lines, step)]))
+            made.replace("events.jsonl", encoded([*lines, *([] if now else _back(made, rules, lines, step))]))
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)  # a half-made copy is no cast
         raise
@@ -360,9 +363,10 @@ def _copied(line: Line, path: Path, cast_id: str, step: int) -> Line:
 
 
 def _back(files: RunDir, rules: Rules, lines: Sequence[Line], step: int) -> list[Line]:
-    """Return the line that takes the copy back to ``step``, none where it stands there."""
+    """Return the line that takes the copy back to ``step``, none where that is not over yet."""
     session = read_session(rules, lines, files.read_text).session
-    if step == len(session.steps):
+    last = session.steps.latest
+    if last is not None and last.number == step and last.after.status not in ("ready", "complete"):
         return []
     outcome = decide.back_to(rules, session, step, lines[-1].ts)
     return lines_of(outcome.events, outcome.session, files)

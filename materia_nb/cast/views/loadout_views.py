@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, Final, Literal
 
-from materia_nb.agents.notebook_agents import AgentTable
+from materia_nb.agents.agent_table import AgentTable
 from materia_nb.cast.cases import case_of, relative_to, write_case
 from materia_nb.display.bundle import GraphPicture, Shown, Table, bundle, picture
 from materia_nb.display.escape import Html, html_alert, html_join, html_lines, html_table, part, shorten

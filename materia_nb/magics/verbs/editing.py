@@ -124,7 +124,7 @@ def back(call: Call) -> Any:
 
 @verb(
     "fork",
-    Argument("step", "the step to start from, the latest if left out", whole=True),
+    Argument("step", "as it was after this step, without later edits; as it is now if left out", whole=True),
     example="%materia fork 3",
 )
 def fork(call: Call) -> Any:
