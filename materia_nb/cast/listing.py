@@ -117,7 +117,7 @@ class EventsView(TableOf[MateriaEvent]):
                 one.socket,
                 f"{one.item_key} {short(one.item_label or '', 40)}" if one.item_key is not None else "",
                 one.severity,
-                shorten(one.type, 80),
+                shorten(one.name, 80),
                 shorten(one.message, 200),
                 shorten(one.source, 80),
                 "" if one.payload is None else shorten(compact(one.payload), 200),

@@ -64,17 +64,18 @@ def complete(
         draft.knowledge, warnings = learned.knowledge, learned.warnings
     apply_output(here, draft, text, reading)
     assigned, failure = _assign(here, draft, visit, reading) if here.assign else ((), None)
-    told = _told(draft, visit, reading) if reading.events else ()
+    told = told_by(draft, visit, reading) if reading.events else ()
+    completed = EventDraft(
+        "socket_complete", visit, {"visit": visit.visit, "parsed": here.wanted.parse == "json"}
+    )
     if failure:
         decision = decision_of(visit, "failure", None, reading, Applied(assigned, None, warnings))
-        refused = EventDraft("socket_refused", visit, {"visit": visit.visit})
-        return stop_cast(draft, failure, visit, reading, decision, first=refused, more=told)
+        unassigned = EventDraft("assignment_failed", visit, {"visit": visit.visit, "error": failure.message})
+        return stop_cast(draft, failure, visit, reading, decision, events=(completed, *told, unassigned))
     advanced = fact = None
     if here.socket.advance is not None:
         fact = _advance(here, here.socket.advance, draft, visit.item, reading.satisfied)
         advanced = _advanced(fact, draft, visit.item)
-    parsed = here.wanted.parse == "json"
-    completed = EventDraft("socket_complete", visit, {"visit": visit.visit, "parsed": parsed})
     unrouted = Unrouted(
         reading.satisfied,
         draft.last_output or "",
@@ -92,16 +93,17 @@ def complete(
         if over:
             draft.unrouted = unrouted
             decision = decision_of(visit, "budget", None, reading, applied)
-            return stop_cast(draft, over, visit, reading, decision, more=events)
+            return stop_cast(draft, over, visit, reading, decision, events=events)
     return route(rules, here, draft, visit, unrouted, events=events, reading=reading, applied=applied)
 
 
-def _told(draft: Draft, visit: Visit, reading: Reading) -> tuple[EventDraft, ...]:
-    """Number what the output tells beside its handoff (R39)."""
+def told_by(draft: Draft, visit: Visit, reading: Reading) -> tuple[EventDraft, ...]:
+    """Number what the output tells beside its handoff (R39); that of a refused one is marked (R53)."""
     before = draft.told
     draft.told += len(reading.events)
+    facts = {"visit": visit.visit, "refused": not reading.accepted or None}
     return tuple(
-        EventDraft("materia_event", visit, {"visit": visit.visit, "sequence": number, "event": dict(event)})
+        EventDraft("materia_event", visit, {**facts, "sequence": number, "event": dict(event)})
         for number, event in enumerate(reading.events, start=before + 1)
     )
 
@@ -228,17 +230,44 @@ def route(
     applied: Applied = NOTHING_APPLIED,
 ) -> Step:
     """Choose the target and keep the books: follow-up, edge counts, the record of an item that is done."""
-    item = visit.item
-    item_id = item.id if item else None
+    if reported := _reported(here, draft, unrouted):
+        draft.unrouted = None
+        decision = decision_of(visit, "failure", None, reading, applied)
+        return stop_cast(draft, reported, visit, reading, decision, events=events)
     choice = _choose(rules, here, draft, visit, unrouted)
-    reworked = choice.edge is not None and choice.edge.when in SENDING_BACK
     failure = None
     if choice.edge is not None:
         failure = count_edge(rules, draft, visit, choice.edge, choice.used, choice.limit)
     elif choice.route is not None:
         failure = count_exit(rules, draft, visit, choice.route)
-    done = unrouted.advanced
-    if reworked and (item is None or item_id != done):
+    _keep_books(here, draft, visit, unrouted, choice)
+    draft.unrouted = None
+    decision = decision_of(
+        visit,
+        choice.by,
+        choice.target,
+        reading,
+        applied,
+        choice.looks,
+        done=visit.item is not None and visit.item.id == unrouted.advanced,
+        exhausted=unrouted.exhausted,
+    )
+    if reading is None:  # the output came before the budget stopped the cast
+        decision = decision._replace(satisfied=unrouted.satisfied)
+    if failure:
+        return stop_cast(draft, failure, visit, reading, decision._replace(by="failure"), events=events)
+    if unrouted.detour is not None:
+        decision = decision._replace(by="detour", target=unrouted.detour)
+        return start_detour(rules, draft, visit, choice.target, decision, events=events, reading=reading)
+    draft.status, draft.next = "ready", choice.target
+    return Step(draft.done(), events, decision, None, reading)
+
+
+def _keep_books(here: SocketRules, draft: Draft, visit: Visit, unrouted: Unrouted, choice: Choice) -> None:
+    """Keep why work was sent back (R22), and forget what belonged to an item that is done."""
+    item, done = visit.item, unrouted.advanced
+    reworked = choice.edge is not None and choice.edge.when in SENDING_BACK
+    if reworked and (item is None or item.id != done):
         draft.follow_up = prompt_layers.capture(
             draft.follow_up, here.socket, choice.target, item, unrouted.context, unrouted.text
         )
@@ -248,26 +277,34 @@ def route(
         if draft.follow_up:
             draft.follow_up = prompt_layers.without_entries_of(draft.follow_up, done)
         draft.items = {key: record for key, record in draft.items.items() if not lies_in(key, done)}
-    draft.unrouted = None
-    decision = decision_of(
-        visit,
-        choice.by,
-        choice.target,
-        reading,
-        applied,
-        choice.looks,
-        done=item is not None and item_id == done,
-        exhausted=unrouted.exhausted,
+
+
+def _reported(here: SocketRules, draft: Draft, unrouted: Unrouted) -> Failure | None:
+    """Return the failure that a utility reported of itself and that neither an edge nor an exit answers (R48)."""
+    value = draft.last_json
+    if not here.reports or unrouted.satisfied is not False or not isinstance(value, dict):
+        return None
+    state = value.get("state")
+    told = state if isinstance(state, dict) else {}
+    failed = {name: one for name, one in told.items() if isinstance(one, dict) and one.get("ok") is False}
+    if not failed:
+        return None
+    name, report = next(iter(failed.items()))
+    words = [one for one in (report.get("error"), unrouted.context, report.get("message")) if _is_said(one)]
+    advance = here.socket.advance
+    return Failure(
+        "utility_failed",
+        prompt_layers.cut(str(words[0]).strip(), 800)
+        if words
+        else f"state.{name} has ok: false, and does not say why",
+        here.socket.id,
+        f"its output says so in state.{name}: see what that names, then recast; a not_satisfied edge would answer it",
+        undo=advance.cursor if advance is not None and unrouted.advanced is not None else None,
     )
-    if reading is None:  # the output came before the budget stopped the cast
-        decision = decision._replace(satisfied=unrouted.satisfied)
-    if failure:
-        return stop_cast(draft, failure, visit, reading, decision._replace(by="failure"), more=events)
-    if unrouted.detour is not None:
-        decision = decision._replace(by="detour", target=unrouted.detour)
-        return start_detour(rules, draft, visit, choice.target, decision, events=events, reading=reading)
-    draft.status, draft.next = "ready", choice.target
-    return Step(draft.done(), events, decision, None, reading)
+
+
+def _is_said(value: JSON) -> bool:
+    return isinstance(value, str) and bool(value.strip())
 
 
 def _choose(rules: Rules, here: SocketRules, draft: Draft, visit: Visit, unrouted: Unrouted) -> Choice:
@@ -302,6 +339,6 @@ def start_detour(
     failure = count_detour(rules, draft, visit, target)
     draft.detours = (*draft.detours, back)
     if failure:
-        return stop_cast(draft, failure, visit, reading, decision._replace(by="failure"), more=events)
+        return stop_cast(draft, failure, visit, reading, decision._replace(by="failure"), events=events)
     draft.status, draft.next = "ready", target
     return Step(draft.done(), events, decision, None, reading)

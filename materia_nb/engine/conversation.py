@@ -64,6 +64,7 @@ class MateriaEvent:
         step: the number of its step.
         ts: when it was kept, in milliseconds since the epoch.
         severity: debug, info, warning, error or critical; ``info`` when the output did not say.
+        refused: whether the output was refused, for another reason (R53).
     """
 
     sequence: int
@@ -78,6 +79,12 @@ class MateriaEvent:
     message: str = ""
     source: str = ""
     payload: JSON = None
+    refused: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its type, and whether it is of a refused output, in words."""
+        return f"{self.type} (output refused)" if self.refused else self.type
 
 
 def told_events(events: Sequence[EventDraft], step: int, ts: int) -> tuple[MateriaEvent, ...]:
@@ -95,6 +102,7 @@ def told_events(events: Sequence[EventDraft], step: int, ts: int) -> tuple[Mater
                 item_key=item.key if item else None,
                 item_label=item.label if item else None,
                 ts=ts,
+                refused=bool(event.data["refused"]),
                 **event.data["event"],
             )
             found.append(record)

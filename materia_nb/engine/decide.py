@@ -295,7 +295,7 @@ def decide_hold(
     change = to.decided(rules, session, satisfied, target, ts)
     about = routing.about(rules, held(session))
     first = ev.HoldDecided(about=about, satisfied=satisfied, target=target, ts=ts)
-    more = [one for one in change.step.events if one.type.startswith(("budget_", "cast_"))]
+    more = change.step.events[1:]  # but for socket_complete, which this says
     return Outcome(change.session, (first, *[_event_of(rules, one, ts) for one in more]))
 
 
@@ -404,7 +404,9 @@ def recommit(rules: Rules, session: Session, text: str, ts: int) -> Outcome:
     name = name_of_correction(session)
     change = to.recommitted(rules, session, text, name, ts)
     first = ev.SocketRecommitted(step=record.number, text=text, artifact=name, ts=ts)
-    ends = [one for one in change.step.events if one.type in ("materia_event", "cast_end")]
+    ends = [
+        one for one in change.step.events if one.type in ("materia_event", "assignment_failed", "cast_end")
+    ]
     return Outcome(change.session, (first, *[_event_of(rules, one, ts) for one in ends]))
 
 

@@ -243,13 +243,27 @@ class RecoveryExhausted(Output):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MateriaTold(Event):
-    """The output just accepted told it in its `event` field (R39); `sequence` counts in the cast, from 1 and never twice."""
+    """The output just before told it in its `event` field (R39); `sequence` counts in the cast, from 1 and never twice.
+
+    `refused` marks what an output told that was refused for another reason (R53).
+    """
 
     type: ClassVar[str] = "materia_event"
     about: About = field(default_factory=dict)
     visit: int | None = None
     sequence: int
     event: Mapping[str, JSON]
+    refused: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignmentFailed(Event):
+    """An assignment of the output just accepted cannot be carried out, and the cast fails (R54)."""
+
+    type: ClassVar[str] = "assignment_failed"
+    about: About = field(default_factory=dict)
+    visit: int | None = None
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -536,6 +550,7 @@ EVENTS: Final[Mapping[str, type[Event]]] = {
         UtilityCommand,
         SocketComplete,
         MateriaTold,
+        AssignmentFailed,
         SocketRefused,
         RecoveryStart,
         RecoveryRetry,

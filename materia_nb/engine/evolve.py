@@ -309,6 +309,7 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
         (
             ev.RecoveryRetry,
             ev.MateriaTold,
+            ev.AssignmentFailed,
             ev.MateriaRedefined,
             ev.BudgetWarning,
             ev.BudgetLimit,

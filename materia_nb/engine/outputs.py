@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from materia_nb.engine.completing import apply_output, complete, start_detour
+from materia_nb.engine.completing import apply_output, complete, start_detour, told_by
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.entering import first_prompt, turn_facts
 from materia_nb.engine.limits import repairs_allowed
@@ -270,6 +270,7 @@ def _refused(
     prompt: Prompt | None,
 ) -> Step:
     told = "; ".join(cut(issue.told, 300) for issue in reading.issues[:8])
+    events = told_by(draft, visit, reading)
     refused = EventDraft("socket_refused", visit, {"visit": visit.visit})
     if here.socket.is_utility:
         failure = Failure(
@@ -278,7 +279,7 @@ def _refused(
             visit.socket,
             CORRECT_THE_UTILITY,
         )
-        return stop_cast(draft, failure, visit, reading, first=refused)
+        return stop_cast(draft, failure, visit, reading, events=(refused, *events))
     asks = reading.action in ("reissue", "reject")  # such a protocol counts for itself when to call a person
     if reading.action == "escalate" or (asks and visit.repairs >= MOST_REFUSED):
         return held(draft, visit, text, reading)
@@ -296,7 +297,7 @@ def _refused(
             visit,
             {"visit": visit.visit, "error": told, "attempt": visit.repairs},
         )
-        return stop_cast(draft, failure, visit, reading, first=exhausted)
+        return stop_cast(draft, failure, visit, reading, events=(exhausted, *events))
     visit = visit._replace(mode="repair", repairs=visit.repairs + 1, turn=visit.turn + 1)
     draft.at = visit
     before = prompt or first_prompt(rules, here, draft.done(), visit)
@@ -312,6 +313,7 @@ def _refused(
         draft.done(),
         (
             EventDraft("same_socket_recovery_start", visit, {**facts, "error": told}),
+            *events,
             EventDraft("same_socket_recovery_retry", visit, facts),
         ),
         decision_of(visit, "repair", visit.socket, reading),

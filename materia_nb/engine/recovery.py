@@ -127,6 +127,8 @@ def revive(rules: Rules, state: CastState) -> Step:
 def waiting_again(rules: Rules, here: SocketRules, state: CastState, visit: Visit, event: EventDraft) -> Step:
     """Let ``visit`` wait for an output once more, from its first prompt."""
     prompt = None if here.socket.is_utility else first_prompt(rules, here, state, visit)
+    if state.failure is not None and (cursor := state.failure.undo) is not None:
+        state = state._replace(cursors={**state.cursors, cursor: state.cursors[cursor] - 1})
     return Step(state._replace(status="waiting", failure=None, hold=None, at=visit), (event,), None, prompt)
 
 

@@ -194,17 +194,16 @@ def stop_cast(
     reading: Reading | None = None,
     decision: Decision | None = None,
     *,
-    first: EventDraft | None = None,
-    more: tuple[EventDraft, ...] = (),
+    events: tuple[EventDraft, ...] = (),
 ) -> Step:
-    """Fail the cast; ``first`` and ``more`` are the events before its end."""
+    """Fail the cast; ``events`` are those before its end."""
     decision = decision or decision_of(visit or draft.at, "failure", None, reading)
     draft.status, draft.failure, draft.next = "failed", failure, None
     data: dict[str, JSON] = {"ok": False, "error": failure.message, "kind": failure.kind}
     if failure.socket:
         data["socket"] = failure.socket
-    events = (*((first,) if first else ()), *more, EventDraft("cast_end", None, data))
-    return Step(draft.done(), events, decision._replace(failure=failure), None, reading)
+    ended = (*events, EventDraft("cast_end", None, data))
+    return Step(draft.done(), ended, decision._replace(failure=failure), None, reading)
 
 
 def decision_of(

@@ -25,7 +25,7 @@ from materia_nb.handoff.capabilities import (
 )
 from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.loadout.graph import ExitRoute, Graph, Socket
-from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK
 
 ASKED_LATER: Final = "Do the work now, and answer in whatever form suits it. When you have answered, you are asked to hand it over."
 """What an agent is told whose handoff is asked for in a turn of its own."""
@@ -49,6 +49,8 @@ class SocketRules:
         assign: target, its segments, and source of each assignment.
         exits: the loop exits that leave from it, in order.
         goes: which edge is taken for what an output says (R3), and ``leaves`` which exit of an exhausted loop (R16).
+        reports: whether a failure that its output reports fails the cast (R48): a json utility without an edge or an
+            exit for ``not_satisfied``.
         bounded: whether an edge has ``maxTraversals``.
         consumer_cursors: the cursors of the loops that walk what it generates.
         about: the fields that say in an event which socket is meant.
@@ -76,6 +78,7 @@ class SocketRules:
     exits: tuple[ExitRoute, ...]
     goes: Choices
     leaves: Choices
+    reports: bool
     bounded: bool
     consumer_cursors: tuple[str, ...]
     about: dict[str, JSON]
@@ -162,6 +165,12 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         exits=exits,
         goes=edge_choices(socket.edges),
         leaves=exit_choices(exits),
+        reports=socket.is_utility
+        and wanted.parse == "json"
+        and not any(
+            when in SENDING_BACK
+            for when in (*(edge.when for edge in socket.edges), *(route.condition for route in exits))
+        ),
         bounded=any(edge.max_traversals is not None for edge in socket.edges),
         consumer_cursors=tuple(iterator.cursor for iterator in consuming),
         wants=spoken.fields(wanted) if isinstance(spoken, NamesFields) else {},

@@ -145,9 +145,9 @@ class StepRecord(NamedTuple):
 
     @property
     def events(self) -> tuple[MateriaEvent, ...]:
-        """What the output that counts told beside its handoff (R39)."""
-        taken = (turn.events for turn in reversed(self.turns) if turn.reading and turn.reading.accepted)
-        return next(taken, ())
+        """What the output that counts told beside its handoff (R39), and, marked, what refused ones told (R53)."""
+        taken = next((turn for turn in reversed(self.turns) if turn.reading and turn.reading.accepted), None)
+        return tuple(event for turn in self.turns for event in turn.events if event.refused or turn is taken)
 
     @property
     def artifact(self) -> str | None:
@@ -418,7 +418,11 @@ def name_of_output(session: Session, kind: str) -> str:
         # Numbered by the turns of the visit, so that no recast or revival writes over an earlier one.
         suffix = f".{_WORDS.get(kind, 'refused')}-{len(step.turns) + 1}{suffix}"
     at = step.at
-    return output_name(at.socket, at.visit, at.item.key if at.item else None, suffix)
+    key = at.item.key if at.item else None
+    name = output_name(at.socket, at.visit, key, suffix)
+    if any(turn.artifact == name for turn in step.turns):  # one was accepted, and yet the cast failed there
+        name = output_name(at.socket, at.visit, key, f".again-{len(step.turns) + 1}{suffix}")
+    return name
 
 
 def name_of_correction(session: Session) -> str:

@@ -128,7 +128,8 @@ class Failure(NamedTuple):
     ``blocked`` is the target that a revived cast goes on to, where there is one, and
     ``allow`` the allowance (a key of ``CastState.extra``) and how much of it reviving grants.
     ``refused`` keeps the issues and the text of an answer that was the last to be refused.
-    ``again`` says that a turn was cut short, so that the same one can be asked again.
+    ``again`` says that a turn was cut short, so that the same one can be asked again. ``undo`` is the cursor
+    that the failed visit moved, which running it again moves back (R48).
     """
 
     kind: str
@@ -139,6 +140,7 @@ class Failure(NamedTuple):
     allow: tuple[tuple[object, ...], int] | None = None
     refused: tuple[tuple[Issue, ...], str] | None = None
     again: bool = False
+    undo: str | None = None
 
 
 class Usage(NamedTuple):

@@ -152,7 +152,7 @@ class SparseProtocol:
         value, events, wrong = take_events(found.value)
         issues = (*wrong, *_issues(value, wanted))
         if issues:
-            return Reading(value, "contract", issues, _notes(found))
+            return Reading(value, "contract", issues, _notes(found), events=events)
         return accepted(value, _notes(found), events)
 
     def fields(self, wanted: Requirements) -> dict[str, str]:

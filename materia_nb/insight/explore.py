@@ -124,7 +124,7 @@ def played(rules: Rules, witness: Witness) -> Session:
 
 KINDS: Final = frozenset(
     {"edge_traversals_exhausted", "no_advance_cycles_exhausted", "assignment", "budget", "invalid_output"}
-    | {"repair_exhausted", "utility_exit", "utility_timeout", "utility_not_started"}
+    | {"repair_exhausted", "utility_exit", "utility_timeout", "utility_not_started", "utility_failed"}
 )
 """What a cast can fail with; the last ones take a malformed answer or a process, which no exploring gives."""
 

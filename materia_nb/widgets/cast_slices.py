@@ -389,7 +389,7 @@ def events_blocks(rows: StepRows) -> list[Block]:
             str(one.step),
             rows.names.get(one.socket, one.socket),
             one.severity,
-            shorten(one.type, 80),
+            shorten(one.name, 80),
             shorten(one.message, 300),
         )
         for one in reversed(events[-100:])

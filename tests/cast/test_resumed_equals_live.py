@@ -50,11 +50,15 @@ OUTPUTS = (
 )
 
 
-def document(protocol: str) -> h.Json:
-    """A planner, a loop of a worker and a checker, a multi-turn end, and a socket of another protocol."""
+def document(protocol: str, assign: h.Json | None = None) -> h.Json:
+    """A planner, a loop of a worker and a checker, a multi-turn end, and a socket of another protocol.
+
+    ``assign`` is for the checker; a target without segments fails the cast behind its output (R54).
+    """
     made = h.loop_config(limits={"maxNoAdvanceCycles": 1, "repairAttempts": 1})
     sockets = made["loadouts"]["T"]["sockets"]
     sockets["Socket-2"]["finalize"] = True
+    sockets["Socket-3"]["assign"] = assign or {}
     sockets["Socket-4"]["edges"] = [{"when": "always", "to": "Socket-5"}]
     sockets["Socket-5"] = h.at("Judge", ("not_satisfied", "Socket-1"), parse="json", handoff=protocol)
     made["materia"] |= {"Tell": h.agent("Tell", multiTurn=True), "Judge": h.agent("Judge")}
@@ -134,13 +138,14 @@ COMMAND = st.tuples(
 
 @given(
     protocol=st.sampled_from(list(OWN_PROTOCOLS)),
+    assign=st.sampled_from([{}, {}, {"seen": "$.context", "..": "$"}]),
     commands=st.lists(COMMAND, min_size=2, max_size=30),
 )
 @settings(max_examples=EXAMPLES, deadline=None)
-def test_any_commands_leave_a_journal_that_rebuilds_the_session(protocol, commands):
+def test_any_commands_leave_a_journal_that_rebuilds_the_session(protocol, assign, commands):
     agent = Anybody()
     with tempfile.TemporaryDirectory() as folder:
-        cast = h.watched(Path(folder), document(protocol), agent)
+        cast = h.watched(Path(folder), document(protocol, assign), agent)
         for name, number, agent.text, agent.how in commands:
             with contextlib.suppress(MateriaError, KeyboardInterrupt):
                 COMMANDS[name](cast, number)

@@ -129,11 +129,32 @@ def test_r39_replay_and_resume_rebuild_them(tmp_path):
     assert opened.now.differences == ()
 
 
-def test_r39_of_a_refused_output_nothing_is_told(tmp_path):
-    answers = iter([{"event": [NOTE], "other": 1}, {"event": [NOTE]}])
+def test_r53_of_a_refused_output_they_are_kept_marked_and_never_told_on(tmp_path):
+    answers = iter([{"event": [NOTE], "other": 1}, {"event": [{"type": "taken"}]}])
     cast = h.start(tmp_path, h.one_config(parse="json"), lambda: next(answers))
     assert cast.run() == "complete"
-    assert told(cast) == [(1, NOTE)]
+    assert told(cast) == [(1, NOTE), (2, {"type": "taken"})]
+    marks = [line["data"].get("refused") for line in h.lines_of(cast) if line["type"] == "materia_event"]
+    assert marks == [True, None]
+    assert [(one.type, one.refused) for one in cast.steps.events()] == [("note", True), ("taken", False)]
+    assert "note (output refused)" in repr(cast.steps.events())
+    h.assert_same(open_cast(cast.run_dir), cast)
+
+
+@pytest.mark.parametrize("answer", [{"event": [NOTE], "other": 1}, {"event": [NOTE], "workItems": 3}])
+def test_r53_also_where_the_cast_fails_by_it(tmp_path, answer):
+    cast = h.start(tmp_path, h.one_config(parse="json"), lambda: answer)
+    assert cast.run() == "failed"
+    assert told(cast)[0] == (1, NOTE)
+    h.assert_same(open_cast(cast.run_dir), cast)
+
+
+def test_r53_what_a_person_may_not_say_leaves_nothing(tmp_path):
+    cast = h.start(tmp_path, h.one_config(parse="json"))
+    cast.run()
+    with pytest.raises(MateriaError):
+        cast.reply({"event": [NOTE], "other": 1})
+    assert told(cast) == []
 
 
 def test_r39_a_faulty_event_of_a_utility_fails_the_cast(tmp_path):

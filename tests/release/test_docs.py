@@ -395,6 +395,17 @@ def varied_casts(wb: Workbench) -> list[Any]:
     )
     worked.run()
 
+    wb.define_loadout(
+        "T-Nowhere",
+        {
+            "entry": "Socket-1",
+            "sockets": {"Socket-1": {"materia": "Plan", "parse": "json", "assign": {"..": "$"}}},
+        },
+    )
+    nowhere = wb.cast("n", loadout="T-Nowhere", agents={"*": lambda turn: {"workItems": []}})
+    nowhere.run()
+    nowhere.recast()
+
     failed = [wb.cast("f", loadout=f"T-{name}") for name in ("Bad", "Gone")]
     for cast in failed:
         cast.run()
@@ -435,6 +446,7 @@ def varied_casts(wb: Workbench) -> list[Any]:
         worked,
         *failed,
         looped,
+        nowhere,
         spent,
         warned,
         pinned,

@@ -185,7 +185,7 @@ def _page_step(cast: Snapshot, step: StepRecord) -> PageStep:
         prompt=tuple((layer.heading, layer.brief) for layer in step.prompt.layers) if step.prompt else (),
         artifact=step.artifact,
         events=[
-            f"{one.severity}: {one.type}" + (f": {one.message}" if one.message else "") for one in step.events
+            f"{one.severity}: {one.name}" + (f": {one.message}" if one.message else "") for one in step.events
         ],
     )
 
