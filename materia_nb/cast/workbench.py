@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -464,7 +465,8 @@ class Workbench:
         if is_dataset(requests):
             evaluated = named_checks(checks_of(requests), (*FIELDS, "passed", *asked))
             requests, asked = requests_of(requests), {**evaluated, **asked}
-        places = places_of(
+        look = partial(
+            places_of,
             names,
             requests,
             agents,
@@ -474,7 +476,7 @@ class Workbench:
             prepare=lambda name, who: self._prepared(self.graph(name), who, pins).frozen(),
             folder=folder,
         )
-        return sweep(places, asked, folder, executor, retry=retry, progress=progress)
+        return sweep(look, asked, folder, executor, retry=retry, progress=progress)
 
     def redefine(self, materia: str) -> None:
         """Take the definition that a materia has now, in files and cells, into the current cast; see there.

@@ -82,6 +82,10 @@ class ModelAgent:
         self._made: dict[str, Made] = {}
         self.name = name or name_of_it
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What tells it from others, without the connections that it has made."""
+        return {**vars(self), "_made": {}}
+
     def answer(self, turn: Turn) -> Reply | Asking:
         """Ask the model until it says something without using a tool, or a tool call needs leave.
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from types import CodeType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
+from uuid import uuid4
 
-from materia_nb.agents.notebook_agents import FunctionAgent
 from materia_nb.cast import Prepared
+from materia_nb.cast.sweep.seen import Seen, digest, seen
 from materia_nb.engine.routing import short
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
@@ -22,7 +19,6 @@ EVERYONE: Final = "*"
 AS_SET: Final = "as set"
 """What the agents are called that are set anyway."""
 _NAME_CHARS: Final = 40
-_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 class Setting(NamedTuple):
@@ -44,7 +40,8 @@ class Place:
         text: the request.
         prepared: what it is started from; the plan's ``root`` is a directory of this cast alone.
         allow: tools of agents that need not ask.
-        key: what tells it from every cast that could come out otherwise, as far as that can be seen.
+        key: what tells it from every cast that could come out otherwise.
+        unseen: the parts of its agents of which cannot be seen whether they changed: it is never taken for another.
     """
 
     loadout: str
@@ -55,6 +52,18 @@ class Place:
     prepared: Prepared
     allow: tuple[str, ...]
     key: str
+    unseen: tuple[str, ...] = ()
+
+    @property
+    def axes(self) -> tuple[str, str, str, int]:
+        """Where it is in the grid."""
+        return self.loadout, self.request, self.agents, self.repeat
+
+    def known_as(self, key: str) -> Self:
+        """Return it under another key, in the directory of that."""
+        plan = self.prepared.plan
+        moved = self.prepared._replace(plan=replace(plan, root=plan.root.with_name(key)))
+        return replace(self, key=key, prepared=moved)
 
 
 def places_of(
@@ -89,10 +98,12 @@ def places_of(
     found = []
     for name, setting in product(dict.fromkeys(loadouts), chosen):
         prepared = prepare(name, setting.agents)
+        apart = told_apart(prepared)
         for (called, text), number in product(asked.items(), range(1, repeat + 1)):
-            key = key_of(prepared, setting.agents, [setting.label, called, text, list(allow), number])
+            anew = [uuid4().hex] if apart.unseen else []
+            key = digest([apart.key, setting.label, called, text, list(allow), number, *anew])
             here = prepared._replace(plan=replace(prepared.plan, root=folder / "casts" / key))
-            found.append(Place(name, called, setting.label, number, text, here, allow, key))
+            found.append(Place(name, called, setting.label, number, text, here, allow, key, apart.unseen))
     return found
 
 
@@ -180,41 +191,12 @@ def _label(given: object) -> str:
     return str(getattr(given, "name", None) or getattr(given, "__name__", None) or type(given).__name__)
 
 
-def key_of(prepared: Prepared, agents: object, more: JSON) -> str:
-    """Return what tells a cast from others that could come out otherwise: loadout, agents, pins, and more."""
+def told_apart(prepared: Prepared) -> Seen:
+    """Return what tells the casts that are started so from others: loadout, agents and pins."""
     plan, table, pins = prepared
-    told = [one.name for one in table.describe() if one.name is not None]
-    who: JSON = [[name, fingerprint(table.for_turn(name, ""))] for name in told]
-    pinned: JSON = [
-        [name, one.pin.as_json(), fingerprint(one.function)] for name, one in sorted(pins.items())
-    ]
-    return digest([dict(plan.document), fingerprint(agents), who, fingerprint(table.default), pinned, more])
-
-
-def digest(value: JSON) -> str:
-    """Return a short name of a value."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:24]
-
-
-def fingerprint(given: object) -> JSON:
-    """Return what is seen of an agent: a text, a script, the code of a function; of others what they call themselves."""
-    if given is None or isinstance(given, str | int | float | bool):
-        return given
-    if isinstance(given, Mapping):
-        return {str(key): fingerprint(one) for key, one in given.items()}
-    if isinstance(given, list | tuple):
-        return [fingerprint(one) for one in given]
-    if isinstance(given, FunctionAgent):
-        return fingerprint(given.function)
-    code = getattr(given, "__code__", None)
-    if isinstance(code, CodeType):
-        return [getattr(given, "__name__", ""), _code(code)]
-    said = getattr(given, "_replies", None)  # of a script or a recording
-    return [type(given).__name__, _ADDRESS.sub("", repr(given)), _ADDRESS.sub("", repr(said))]
-
-
-def _code(code: CodeType) -> JSON:
-    """The code of a function without the place where it stands."""
-    constants = [_code(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
-    return [code.co_code.hex(), list(code.co_names), constants]
+    names = [one.name for one in table.describe() if one.name is not None]
+    looked = [seen(table.for_turn(name, ""), name) for name in names]
+    looked += [seen(table.default, EVERYONE), *(seen(one.function, name) for name, one in pins.items())]
+    pinned: JSON = [[name, one.pin.as_json()] for name, one in pins.items()]
+    key = digest([dict(plan.document), names, [one.key for one in looked], pinned])
+    return Seen(key, tuple(words for one in looked for words in one.unseen))

@@ -98,11 +98,14 @@ class Sweep(Shown, Sequence[Row]):
     Attributes:
         folder: where the rows and the casts are kept.
         fresh: how many of the casts were made by this run; the others were there.
+        notes: why casts were made, and judges asked, although they seem to have been before.
     """
 
-    def __init__(self, rows: Sequence[Row], checks: Sequence[str], folder: Path, fresh: int) -> None:
+    def __init__(
+        self, rows: Sequence[Row], checks: Sequence[str], folder: Path, fresh: int, notes: Sequence[str] = ()
+    ) -> None:
         self._rows, self.checks = tuple(rows), tuple(checks)
-        self.folder, self.fresh = folder, fresh
+        self.folder, self.fresh, self.notes = folder, fresh, tuple(notes)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -114,6 +117,11 @@ class Sweep(Shown, Sequence[Row]):
     def failures(self) -> list[Row]:
         """The rows whose cast did not come to its end, or that a check does not let pass."""
         return [one for one in self if not one.passed]
+
+    @property
+    def lost(self) -> int:
+        """How many casts lost their worker; the same sweep again goes on in them."""
+        return sum(one.ends == "lost" for one in self)
 
     @property
     def tokens(self) -> int:
@@ -186,12 +194,12 @@ class Sweep(Shown, Sequence[Row]):
         raise MateriaError(f"Rows have no value {name!r}.", hint=did_you_mean(name, known), kind="usage")
 
     def _lines(self) -> list[str]:
-        made = f"{self.fresh} made now, {len(self) - self.fresh} were there"
+        made = f"{self.fresh} made now, {len(self) - self.fresh - self.lost} were there"
         casts = counted(len(self), "cast")
         lines = [f"{casts}, {made}; {self.tokens:,} tokens{f', {self.cost:.4f} USD' if self.cost else ''}"]
-        if lost := sum(one.ends == "lost" for one in self):
-            lines.append(f"{lost} lost their worker: run the sweep again")
-        return lines
+        if self.lost:
+            lines.append(f"{self.lost} lost their worker: run the sweep again")
+        return [*lines, *self.notes]
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         costs = any(one.cost for one in self)

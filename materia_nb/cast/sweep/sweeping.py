@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from pathlib import Path
@@ -14,15 +14,17 @@ from typing import Any, Final, NamedTuple
 from materia_nb.cast import Cast, open_cast, resume_cast, start_cast
 from materia_nb.cast.sweep.grid import Place
 from materia_nb.cast.sweep.results import Row, Sweep
+from materia_nb.cast.sweep.seen import Seen
 from materia_nb.cast.sweep.verdicts import Check, Judge, Verdict, verdict_of
 from materia_nb.cast.views.status import draft_of
 from materia_nb.engine.state import Usage
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, counted
 from materia_nb.jsonvalue import JSON
 from materia_nb.sharing import Bar, Progress, shared
 from materia_nb.store.catalogue import list_casts
 from materia_nb.store.files import disk, read_plain
 
+_FEW: Final = 3
 _UNDER_WAY: Final = ("stopped", "person")
 
 
@@ -157,6 +159,7 @@ class Kept:
     def __init__(self, folder: Path) -> None:
         self._path = folder / ROWS
         self.casts: dict[str, Came] = {}
+        self.axes: set[tuple[object, ...]] = set()
         self.verdicts: dict[tuple[str, str], Verdict] = {}
         with suppress(FileNotFoundError):
             for line in read_plain(self._path, LONGEST).splitlines():
@@ -167,16 +170,17 @@ class Kept:
             given: Any = json.loads(line)
             if "came" in given:
                 self.casts[given["key"]] = Came(**given["came"])
+                self.axes.add(tuple(given["place"]))
             else:
                 usage = Usage(*given["verdict"].pop("usage"))
                 self.verdicts[given["cast"], given["judge"]] = Verdict(**given["verdict"], usage=usage)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return  # a line that was cut off: its cast is looked up again
 
-    def keep(self, key: str, came: Came) -> None:
+    def keep(self, place: Place, came: Came) -> None:
         """Keep what came of a cast."""
-        self.casts[key] = came
-        self._append({"key": key, "came": came._asdict()})
+        self.casts[place.key] = came
+        self._append({"key": place.key, "place": list(place.axes), "came": came._asdict()})
 
     def keep_verdict(self, cast: str, judge: str, verdict: Verdict) -> None:
         """Keep what a judge said of a cast, which need not be paid again."""
@@ -191,8 +195,13 @@ class Kept:
                 file.write(torn + json.dumps(value).encode() + b"\n")
 
 
+_SAME: Final[dict[str, str]] = {}
+"""What is seen of agents that were asked in this kernel, by what was seen of them before: to count calls or to keep a log
+while it is asked makes no other agent of one."""
+
+
 def sweep(
-    places: Sequence[Place],
+    look: Callable[[], Sequence[Place]],
     checks: Mapping[str, Check],
     folder: Path,
     executor: Executor | None,
@@ -200,27 +209,69 @@ def sweep(
     retry: bool,
     progress: Progress,
 ) -> Sweep:
-    """Cast all places that are not done yet; rows are kept as they come, so that a run that is cut off goes on later."""
+    """Cast all places that are not done yet; rows are kept as they come, so that a run that is cut off goes on later.
+
+    ``look`` gives the places as their agents are now; it is asked again when they have answered.
+    """
+    places = [one.known_as(_SAME.get(one.key, one.key)) for one in look()]
     with disk(folder, "make the directory of the sweep"):
         folder.mkdir(parents=True, exist_ok=True)
     kept = Kept(folder)
     todo = [one for one in places if not _is_done(kept.casts.get(one.key), retry=retry)]
+    changed = sum(one.axes in kept.axes and one.key not in kept.casts and not one.unseen for one in todo)
     jobs = [CastJob(one, retry, time.time_ns()) for one in todo]
     lost: dict[str, str] = {}
     bar = Bar(progress, len(places), "casts")
     bar.done = len(places) - len(todo)
     try:
         for done in shared(make, jobs, executor):
-            key = todo[done.place].key
+            place = todo[done.place]
             if done.result is None:
-                lost[key] = f"{type(done.lost).__name__}: {done.lost}"
+                lost[place.key] = f"{type(done.lost).__name__}: {done.lost}"
             else:
-                kept.keep(key, done.result)
-            bar.add()
+                kept.keep(place, done.result)
+                bar.add()
     finally:
         bar.close()
-    rows = [_row(one, kept, checks, lost.get(one.key)) for one in places]
-    return Sweep(rows, list(checks), folder, len(todo) - len(lost))
+        _are_the_same((now.key, then.key) for now, then in zip(look(), places, strict=True))
+    judging = {name: check for name, check in checks.items() if isinstance(check, Judge)}
+    judges = {name: _known_as(check.seen()) for name, check in judging.items()}
+    rows = [_row(one, kept, checks, judges, lost.get(one.key)) for one in places]
+    _are_the_same((check.seen().key, judges[name].key) for name, check in judging.items())
+    notes = _notes(todo, changed, judges)
+    return Sweep(rows, list(checks), folder, len(todo) - len(lost), notes)
+
+
+def _known_as(judge: Seen) -> Seen:
+    return judge._replace(key=_SAME.get(judge.key, judge.key))
+
+
+def _are_the_same(pairs: Iterable[tuple[str, str]]) -> None:
+    _SAME.update((now, then) for now, then in pairs if now != then)
+
+
+def _notes(todo: Sequence[Place], changed: int, judges: Mapping[str, Seen]) -> list[str]:
+    """Say why casts were made, and judges asked, although they seem to have been before."""
+    found = []
+    if unseen := list(dict.fromkeys(words for one in todo for words in one.unseen)):
+        blind = counted(sum(bool(one.unseen) for one in todo), "cast")
+        found.append(
+            f"{blind} can never be reused: whether their agents changed cannot be seen ({_few(unseen)})"
+        )
+    if changed:
+        found.append(
+            f"{counted(changed, 'cast')} made before are not these: loadout, agents or pins have changed"
+        )
+    found += [
+        f"the judge {name} is asked each time: whether it changed cannot be seen ({_few(list(one.unseen))})"
+        for name, one in judges.items()
+        if one.unseen
+    ]
+    return found
+
+
+def _few(words: Sequence[str]) -> str:
+    return "; ".join([*words[:_FEW], *(["..."] if len(words) > _FEW else [])])
 
 
 def _is_done(came: Came | None, *, retry: bool) -> bool:
@@ -229,16 +280,19 @@ def _is_done(came: Came | None, *, retry: bool) -> bool:
     return came.ends == "complete" or not retry
 
 
-def _row(place: Place, kept: Kept, checks: Mapping[str, Check], lost: str | None) -> Row:
-    axes = (place.loadout, place.request, place.agents, place.repeat)
+def _row(
+    place: Place, kept: Kept, checks: Mapping[str, Check], judges: Mapping[str, Seen], lost: str | None
+) -> Row:
     came = kept.casts.get(place.key)
     if lost is not None or came is None:
-        return Row(*axes, "lost", lost or "")
+        return Row(*place.axes, "lost", lost or "")
     facts = came._asdict() | {"cast": None if came.cast is None else Path(came.cast)}
-    return Row(*axes, **facts, checks=_checked(came, kept, checks))
+    return Row(*place.axes, **facts, checks=_checked(came, kept, checks, judges))
 
 
-def _checked(came: Came, kept: Kept, checks: Mapping[str, Check]) -> dict[str, Verdict]:
+def _checked(
+    came: Came, kept: Kept, checks: Mapping[str, Check], judges: Mapping[str, Seen]
+) -> dict[str, Verdict]:
     """Ask every check; what a judge said of this very cast is not asked again, functions always are."""
     if not checks or came.cast is None or not Path(came.cast).is_dir():
         return {}
@@ -247,8 +301,9 @@ def _checked(came: Came, kept: Kept, checks: Mapping[str, Check]) -> dict[str, V
         if not isinstance(check, Judge):
             found[name] = verdict_of(name, check, cast)
             continue
-        known = kept.verdicts.get((came.cast, check.key))
+        key, unseen = judges[name]
+        known = None if unseen else kept.verdicts.get((came.cast, key))
         found[name] = known or verdict_of(name, check, cast)
-        if known is None and found[name].value is not None:
-            kept.keep_verdict(came.cast, check.key, found[name])
+        if known is None and found[name].value is not None and not unseen:
+            kept.keep_verdict(came.cast, key, found[name])
     return found

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from materia_nb.agents.interface import Agent, AgentError, Turn, name_of, sound
 from materia_nb.agents.notebook_agents import agent_from
 from materia_nb.cast import Cast
-from materia_nb.cast.sweep.grid import digest, fingerprint
+from materia_nb.cast.sweep.seen import Seen, digest, seen
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.protocol import in_brief
@@ -59,7 +59,11 @@ class Judge:
     def __init__(self, agent: object, question: str) -> None:
         self.agent: Agent = agent_from(agent)
         self.question = question
-        self.key = digest([fingerprint(agent), question])
+
+    def seen(self) -> Seen:
+        """What tells it, as it is now, from a judge that may say otherwise; see :func:`.seen.seen`."""
+        found = seen(self.agent, self.agent.name)
+        return found._replace(key=digest([found.key, self.question]))
 
     def __call__(self, cast: Cast) -> Verdict:
         """Ask the agent; an answer that cannot be used is asked for once more."""

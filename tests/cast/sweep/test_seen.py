@@ -1,0 +1,284 @@
+"""A sweep tells agents apart by all that can be seen of them, and reuses nothing of one that cannot be seen."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+
+import pytest
+
+from builders import at, config
+from materia_nb import Workbench
+from materia_nb.cast.sweep import Judge
+from materia_nb.cast.sweep.seen import seen
+
+
+@pytest.fixture
+def wb(project):
+    made = Workbench(project, bundled=False)
+    made.load(json.loads(json.dumps(config({"Do": at("P")}))))
+    yield made
+    made.close()
+
+
+def closed_over(what):
+    return lambda: f"said {what}"
+
+
+def with_default(what):
+    def answer(turn, temperature=what):
+        return f"{temperature}"
+
+    return answer
+
+
+def with_keyword(what):
+    def answer(turn, *, temperature=what):
+        return f"{temperature}"
+
+    return answer
+
+
+@dataclass
+class Ob:
+    what: object
+    name: str = "ob"
+
+    def answer(self, turn):
+        return str(self.what)
+
+
+class Called:
+    __slots__ = ("what",)
+
+    def __init__(self, what):
+        self.what = what
+
+    def __call__(self, turn):
+        return str(self.what)
+
+
+class Inner:
+    def __init__(self, what):
+        self.ob = [{"deep": Ob(what)}]
+
+    def __call__(self, turn):
+        return "x"
+
+
+def asked_by(turn, what):
+    return what
+
+
+def written(text, **names):
+    """The names of a cell."""
+    names |= {"__name__": "__main__"}
+    exec(text, names)  # noqa: S102 - our own
+    return names
+
+
+def helped_by(what):
+    """A function that calls another by a global name."""
+    return written(f"def helper(): return {what!r}\ndef answer(turn): return helper()\n")["answer"]
+
+
+def reads_a_global(what):
+    return written("def answer(turn): return str(SETTINGS)\n", SETTINGS={"temperature": what})["answer"]
+
+
+def with_method(what):
+    return written(f"class A:\n    name = 'a'\n    def answer(self, turn): return {what!r}\n")["A"]()
+
+
+def decorated(what):
+    return cache(closed_over(what))
+
+
+CHANGES = [
+    closed_over,
+    with_default,
+    with_keyword,
+    Ob,
+    Called,
+    Inner,
+    helped_by,
+    reads_a_global,
+    with_method,
+    decorated,
+    lambda what: partial(asked_by, what=what),
+    lambda what: Ob(what).answer,
+    lambda what: {"Do": [what]},
+]
+
+
+@pytest.mark.parametrize("make", CHANGES)
+def test_what_can_be_seen_to_have_changed_is_another_agent(make):
+    one, same, other = (seen(make(what), "a") for what in ("one", "one", "other"))
+    assert one == same
+    assert one.key != other.key
+    assert one.unseen == ()
+
+
+@pytest.mark.parametrize("make", [closed_over, with_default, Ob, Called, reads_a_global])
+def test_a_sweep_makes_the_cast_of_a_changed_agent_anew_and_says_so(wb, make):
+    def swept(what):
+        return wb.sweep(
+            requests="rain", agents={"a": {"*": make(what)}}, checks=[lambda outputs: outputs["Do"] != ""]
+        )
+
+    first, again, changed = swept("one"), swept("one"), swept("two")
+    assert [one.fresh for one in (first, again, changed)] == [1, 0, 1]
+    assert "two" in changed[0].open().steps[0].output
+    assert again.notes == ()
+    assert changed.notes == ("1 cast made before are not these: loadout, agents or pins have changed",)
+
+
+class Connected:
+    """Holds what has no value of its own."""
+
+    name = "connected"
+
+    def __init__(self):
+        self.client = threading.Lock()
+
+    def answer(self, turn):
+        return "x"
+
+
+def test_an_agent_that_cannot_be_seen_is_never_reused_and_the_table_says_so(wb):
+    sweeps = [wb.sweep(requests=["rain", "sun"], agents={"a": Connected()}) for _ in range(2)]
+    assert [one.fresh for one in sweeps] == [2, 2]
+    told = "2 casts can never be reused: whether their agents changed cannot be seen"
+    assert told in repr(sweeps[0])
+    assert "client is a lock" in repr(sweeps[0])
+    assert told in sweeps[0]._repr_mimebundle_()["text/html"]
+
+
+def test_a_judge_that_changed_is_asked_again(wb):
+    asked = []
+
+    def judged(judge):
+        return wb.sweep(requests="rain", agents=closed_over("one"), checks={"good": judge})
+
+    def judging(strict):
+        def answer(turn):
+            asked.append(strict)
+            return {"satisfied": not strict}
+
+        return answer
+
+    for strict in (False, True):
+        assert judged(Judge(judging(strict), "Good?"))[0].checks["good"].value is not strict
+    assert asked == [False, True]
+
+
+def test_a_judge_that_cannot_be_seen_is_asked_each_time_and_the_table_says_so(wb):
+    class Blind(Connected):
+        asked = 0
+
+        def answer(self, turn):
+            Blind.asked += 1
+            return {"satisfied": True}
+
+    for _ in range(2):
+        s = wb.sweep(requests="rain", agents=closed_over("one"), checks={"good": Judge(Blind(), "Good?")})
+    assert Blind.asked == 2
+    assert "the judge good is asked each time" in repr(s)
+
+
+def test_the_settings_of_a_model_count_and_its_connections_do_not():
+    pytest.importorskip("pydantic_ai")
+    from materia_nb.agents.model.model_agent import ModelAgent
+
+    cold, warm, used = (ModelAgent("ollama:tiny", settings={"temperature": one}) for one in (0.1, 0.9, 0.1))
+    used._made["ollama:tiny"] = threading.Lock()
+    assert seen(cold, "a") == seen(used, "a")
+    assert seen(cold, "a").key != seen(warm, "a").key
+
+
+def test_counting_its_calls_makes_no_other_agent_of_one_but_a_setting_does(wb):
+    class Counts:
+        name = "counts"
+
+        def __init__(self):
+            self.calls, self.temperature = 0, 0.1
+
+        def answer(self, turn):
+            self.calls += 1
+            return "x"
+
+    agent = Counts()
+    fresh = []
+    for temperature in (0.1, 0.1, 0.9, 0.9, 0.1):
+        agent.temperature = temperature
+        fresh.append(wb.sweep(requests="rain", agents={"a": agent}).fresh)
+    assert fresh[:4] == [1, 0, 1, 0]
+
+
+def test_what_counts_can_be_said_by_getstate(wb):
+    class Says(Connected):
+        def __getstate__(self):
+            return {"version": 1}
+
+    assert seen(Says(), "a") == seen(Says(), "a")
+    assert seen(Says(), "a").unseen == ()
+
+
+def test_modules_of_ones_own_count_by_what_is_read_of_them(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "my_own_settings.py").write_text("TEMPERATURE = 0.1\nOTHER = 1\n")
+    import my_own_settings
+
+    def closes_over_it(turn):
+        return str(my_own_settings.TEMPERATURE)
+
+    text = "def answer(turn): return str(my_own_settings.TEMPERATURE)"
+    agents = [closes_over_it, written(text, my_own_settings=my_own_settings)["answer"]]
+    before = [seen(one, "a") for one in agents]
+    monkeypatch.setattr(my_own_settings, "OTHER", 2)
+    assert [seen(one, "a") for one in agents] == before
+    monkeypatch.setattr(my_own_settings, "TEMPERATURE", 0.9)
+    assert not set(before) & {seen(one, "a") for one in agents}
+
+
+def test_what_goes_round_comes_to_an_end():
+    def one(turn):
+        return other(turn)
+
+    def other(turn):
+        return one(turn)
+
+    knot = Ob(None)
+    knot.what = [knot]
+    assert seen(one, "a") == seen(one, "a")
+    assert seen(knot, "a").unseen == ()
+
+
+def test_another_kernel_sees_the_same(tmp_path):
+    """Nothing of a hash seed or an address is in it."""
+    script = f"""
+import sys
+sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}
+import test_seen as t
+from materia_nb.cast.sweep.seen import seen
+def answer(turn):
+    return "x" if turn.kind in {{"work", "repair", "final"}} else {{"a", "b", "c"}}
+print(seen([t.Inner({{"a", "b"}}), t.closed_over(frozenset("abc")), answer, t.decorated(t.Ob)], "a"))
+"""
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(told) == 1
+    assert "unseen=()" in told.pop()
