@@ -25,7 +25,7 @@ from materia_nb.engine.labels import Label
 from materia_nb.engine.outcome import PREVIOUS
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, needs_one_of
-from materia_nb.insight.odds import PerSocket
+from materia_nb.insight.odds import Chances
 from materia_nb.insight.rehearse import rehearse
 from materia_nb.insight.space import MOST_STATES, Bounds
 from materia_nb.jsonvalue import JSON
@@ -338,7 +338,7 @@ class Workbench:
         self,
         loadout: str | None = None,
         n: int = 1000,
-        satisfied: PerSocket = 0.5,
+        satisfied: Chances = 0.5,
         items: int = 3,
         seed: int = 1,
         executor: Executor | None = None,
@@ -350,8 +350,9 @@ class Workbench:
         Args:
             loadout: which loadout; the chosen one by default.
             n: how many casts.
-            satisfied: the chance that an output says ``satisfied: true``: one for all, or by socket or materia
-                (``*`` for all others).
+            satisfied: the chance that an output says ``satisfied: true``, or a pair of that and the chance that it
+                says nothing: one for all, or by socket or materia (``*`` for all others). An agent that is not asked
+                for ``satisfied`` says nothing, unless it is named.
             items: how long every list is.
             seed: what the chances are drawn from; the numbers are the same whoever works on them.
             executor: a ``concurrent.futures.Executor`` to share the work among; this thread if left out. A batch

@@ -251,6 +251,12 @@ def verdicts(here: SocketRules) -> tuple[Said, ...]:
     return (None,) if all(one == "always" for one in conditions) else (True, False, None)
 
 
+def unasked(here: SocketRules) -> bool:
+    """Whether ``satisfied`` decides something behind an agent that is not told of it, and so says nothing (R7, R8)."""
+    asked = here.socket.is_utility or here.wanted.why_satisfied is not None
+    return not asked and here.socket.handoff == DEFAULT_HANDOFF and verdicts(here) != (None,)
+
+
 def _routes(reading: Reading, *, said: Said, whatever: bool) -> bool:
     """Whether an output is taken and follows the graph, saying this of ``satisfied``."""
     return reading.accepted and reading.action == "route" and (whatever or reading.satisfied is said)

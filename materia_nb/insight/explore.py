@@ -13,7 +13,7 @@ from materia_nb.engine.session import Session
 from materia_nb.engine.session_changes import Answer
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.protocol import SAMPLE
-from materia_nb.insight.answers import detouring, strangers
+from materia_nb.insight.answers import detouring, quiet, strangers, unasked
 from materia_nb.insight.odds import Chances, Odds, PerSocket, odds_of
 from materia_nb.insight.space import COMPLETE, FAILED, HELD, UNTIMED, Bounds, Node, Space, Taken, Way, walk
 from materia_nb.loadout.graph import END, ExitRoute, Graph
@@ -144,6 +144,7 @@ class Exploration:
         if not self.items or min(self.items) < 0:
             raise MateriaError("How long the lists are must be said.", hint="such as items=range(0, 4)")
         self._bounds = bounds
+        self._rules = Rules(quiet(graph))
         self._space = walk(graph, self.items, bounds)
         self._fixed: dict[int, Space] = {}
         self._came = _came(self._space)
@@ -181,6 +182,11 @@ class Exploration:
         if others := detouring(self.graph):
             found.append(
                 f"{', '.join(others)}: its agent may want any socket run first (a detour), which is left out."
+            )
+        if silent := [id_ for id_, here in self._rules.sockets.items() if unasked(here)]:
+            found.append(
+                f"{', '.join(silent)}: an edge, an exit or an advance reads satisfied, but its agent is not asked for "
+                "it. Odds and rehearsals have it say nothing, unless satisfied= names it."
             )
         if not self.certain and self.complete_search:
             found.append("So what was not seen is not known to be impossible.")
@@ -286,8 +292,9 @@ class Exploration:
         """Return how likely each end is and how many turns it takes on average, exactly.
 
         Args:
-            satisfied: the chance that an output says ``satisfied: true``: one for all, or by socket or materia
-                (``*`` for all others).
+            satisfied: the chance that an output says ``satisfied: true``, or a pair of that and the chance that it
+                says nothing: one for all, or by socket or materia (``*`` for all others). An agent that is not asked
+                for ``satisfied`` says nothing, unless it is named.
             items: how long every list is.
             tokens: what a visit takes, by socket or materia.
             cost: the same in money.

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
+from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError, needs_one_of
+from materia_nb.insight.answers import quiet, unasked, verdicts
 from materia_nb.insight.space import COMPLETE, HELD, Space, Way
 from materia_nb.loadout.graph import Graph
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF
 from materia_nb.loadout.ways import knots
 
 if TYPE_CHECKING:
@@ -104,8 +107,18 @@ def _endless() -> MateriaError:
 
 PerSocket: TypeAlias = float | Mapping[str, float]
 """A number for every socket, or by socket or materia; ``*`` stands for all others."""
-Chances: TypeAlias = PerSocket
-"""The chance that an output says ``satisfied: true``."""
+Likely: TypeAlias = float | tuple[float, float]
+"""The chance that an output says ``satisfied: true``, or that and the chance that it says nothing of it."""
+Chances: TypeAlias = Likely | Mapping[str, Likely]
+"""The same for every socket, or by socket or materia."""
+_Each = TypeVar("_Each", float, Likely)
+
+
+class Chance(NamedTuple):
+    """How likely an output says ``satisfied: true``, and how likely nothing of it; else it says false."""
+
+    yes: float
+    nothing: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +137,8 @@ class Odds:
         graph: the loadout.
         items: how long every list is.
         satisfied: the chance of each socket whose word decides something.
+        nothing: the chance that it says nothing of ``satisfied``, where there is one. It is 1 for an agent that is
+            not asked for it, unless ``satisfied`` names that socket or its materia.
         ends: the chance of each end, ``complete`` or the kind of a failure.
         turns: how many turns agents have, on average.
         visits: how often each socket is visited, on average.
@@ -135,6 +150,7 @@ class Odds:
     graph: Graph
     items: int
     satisfied: Mapping[str, float]
+    nothing: Mapping[str, float]
     ends: Mapping[str, float]
     turns: float
     visits: Mapping[str, float]
@@ -154,21 +170,16 @@ def odds_of(
 ) -> Odds:
     """Solve the chain of a space whose lists are all equally long."""
     check_names(graph, satisfied, tokens, cost)
-    chances = {
-        socket: chance_at(graph, socket, satisfied)
-        for number, ways in enumerate(space.ways)
-        if any(way.answer.satisfied is not None for way in ways)
-        and (socket := space.nodes[number].socket) is not None
-    }
+    chances = chances_of(Rules(quiet(graph)), satisfied)
     size = len(space.nodes)
     ahead: list[dict[int, float]] = [defaultdict(float) for _ in range(size)]
     back: list[dict[int, float]] = [defaultdict(float) for _ in range(size)]
     turns = [0.0] * size
     for number, node in enumerate(space.nodes):
-        for chance, way in weighed(space.ways[number], chances.get(node.socket or "")):
-            ahead[number][way.to] += chance
-            back[way.to][number] += chance
-            turns[number] += chance * way.turns
+        for weight, way in weighed(space.ways[number], chances.get(node.socket or "")):
+            ahead[number][way.to] += weight
+            back[way.to][number] += weight
+            turns[number] += weight * way.turns
     often = solve(back, [1.0] + [0.0] * (size - 1))
     ends: dict[str, float] = defaultdict(float)
     visits: dict[str, float] = dict.fromkeys(graph.sockets, 0.0)
@@ -182,7 +193,8 @@ def odds_of(
     return Odds(
         graph,
         items,
-        chances,
+        {socket: chance.yes for socket, chance in chances.items() if chance.nothing < 1},
+        {socket: chance.nothing for socket, chance in chances.items() if chance.nothing},
         dict(sorted(ends.items(), key=lambda pair: (-pair[1], pair[0]))),
         left[0],
         visits,
@@ -192,30 +204,26 @@ def odds_of(
     )
 
 
-def weighed(ways: list[Way], chance: float | None) -> Iterator[tuple[float, Way]]:
-    """Each way with its chance; an answer that says nothing is never given where it could say something.
-
-    Nor is one that holds the cast for a person.
-    """
+def weighed(ways: list[Way], chance: Chance | None) -> Iterator[tuple[float, Way]]:
+    """Each way with its chance; one on which the cast is held for a person has none."""
     for way in ways:
-        said = way.answer.satisfied
         if way.answer.asks:
             continue
-        if chance is None or said is None:
-            weight = 1.0 if chance is None else 0.0
-        else:
-            weight = chance if said else 1 - chance
-        if weight:
+        weight = 1.0
+        if chance is not None:
+            words = {True: chance.yes, False: 1 - chance.yes - chance.nothing, None: chance.nothing}
+            weight = words[way.answer.satisfied]
+        if weight > 0:
             yield weight, way
 
 
 def _moves(
-    space: Space, chances: Mapping[str, float], often: list[float], success: list[float], left: list[float]
+    space: Space, chances: Mapping[str, Chance], often: list[float], success: list[float], left: list[float]
 ) -> dict[str, Moves]:
     """Sum over the states of a socket: how often it is there, times what its two answers differ by."""
-    found = dict.fromkeys(chances, (0.0, 0.0))
+    found = {socket: (0.0, 0.0) for socket, chance in chances.items() if chance.nothing < 1}
     for number, node in enumerate(space.nodes):
-        if node.end is not None or node.socket is None or node.socket not in chances:
+        if node.end is not None or node.socket is None or node.socket not in found:
             continue
         for way in space.ways[number]:
             if (said := way.answer.satisfied) is not None and not way.answer.asks:
@@ -234,7 +242,7 @@ def _total(graph: Graph, visits: Mapping[str, float], each: PerSocket | None) ->
     return sum(count * (at(graph, socket, each) or 0.0) for socket, count in visits.items())
 
 
-def at(graph: Graph, socket: str, each: PerSocket) -> float | None:
+def at(graph: Graph, socket: str, each: _Each | Mapping[str, _Each]) -> _Each | None:
     """What is given for a socket: by its id, its materia, or for all others; None if nothing."""
     if not isinstance(each, Mapping):
         return each
@@ -242,25 +250,43 @@ def at(graph: Graph, socket: str, each: PerSocket) -> float | None:
     return next((each[name] for name in names if name in each), None)
 
 
-def chance_at(graph: Graph, socket: str, satisfied: Chances) -> float:
-    """Return the chance that an output of a socket says ``satisfied: true``.
+def chances_of(rules: Rules, satisfied: Chances) -> dict[str, Chance]:
+    """Return how likely it is what the outputs of each socket say whose word decides something.
+
+    An agent that is not asked for ``satisfied`` says nothing of it, unless a chance is given for it by name.
 
     Raises:
-        MateriaError: none is given, or it is not between 0 and 1 (``bad_chance``).
+        MateriaError: none is given, it is not between 0 and 1, or a socket that must say one of the two is to say
+            nothing (``bad_chance``).
     """
-    chance = at(graph, socket, satisfied)
-    if chance is None:
-        raise MateriaError(
-            f"{socket} says whether it is satisfied, and no chance of that is given.",
-            where=socket,
-            hint=f'satisfied={{"{socket}": 0.7, ...}}, or "*" for all others',
-            kind="bad_chance",
-        )
-    if not 0 <= chance <= 1:
-        raise MateriaError(
-            f"The chance of {socket} is {chance}.", where=socket, hint="a chance is 0 to 1", kind="bad_chance"
-        )
-    return float(chance)
+    found = {}
+    for id_, here in rules.sockets.items():
+        if (possible := verdicts(here)) == (None,):
+            continue
+        names = {id_, here.socket.materia.id} & set(satisfied if isinstance(satisfied, Mapping) else ())
+        if unasked(here) and not names:
+            found[id_] = Chance(0.0, 1.0)
+            continue
+        given = at(rules.graph, id_, satisfied)
+        if given is None:
+            raise _bad_chance(
+                f"{id_} says whether it is satisfied, and no chance of that is given.",
+                id_,
+                f'satisfied={{"{id_}": 0.7, ...}}, or "*" for all others',
+            )
+        chance = Chance(*map(float, given)) if isinstance(given, tuple) else Chance(float(given))
+        if min(chance) < 0 or sum(chance) > 1:
+            raise _bad_chance(f"The chance of {id_} is {given}.", id_, "a chance is 0 to 1, two together too")
+        if chance.nothing and (None not in possible or here.socket.handoff != DEFAULT_HANDOFF):
+            raise _bad_chance(
+                f"{id_} must say whether it is satisfied.", id_, "give the chance of true alone: 0.7"
+            )
+        found[id_] = chance
+    return found
+
+
+def _bad_chance(what: str, socket: str, hint: str) -> MateriaError:
+    return MateriaError(what, where=socket, hint=hint, kind="bad_chance")
 
 
 def counted(steps: Iterable[StepRecord]) -> dict[str, float]:
@@ -275,7 +301,7 @@ def counted(steps: Iterable[StepRecord]) -> dict[str, float]:
     return {socket: sum(words) / len(words) for socket, words in said.items()}
 
 
-def check_names(graph: Graph, *given: PerSocket | None) -> None:
+def check_names(graph: Graph, *given: Chances | None) -> None:
     """Raise MateriaError (``unknown_socket``) when something is given for a name that the loadout does not have."""
     known = {*graph.sockets, *(one.materia.id for one in graph.sockets.values()), "*"}
     for each in given:

@@ -15,8 +15,8 @@ from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import SAMPLE
-from materia_nb.insight.answers import Answer, Answers, quiet, verdicts
-from materia_nb.insight.odds import Chances, chance_at, check_names
+from materia_nb.insight.answers import Answer, Answers, quiet
+from materia_nb.insight.odds import Chance, Chances, chances_of, check_names
 from materia_nb.insight.space import Taken, arrive, end_of, visit
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.vocabulary import SENDING_BACK
@@ -39,6 +39,7 @@ class Rehearsal:
         n: how many there were.
         items: how long every list was.
         seed: what the chances were drawn from.
+        nothing: the sockets that may have said nothing of ``satisfied``, with the chance of it; see :class:`.odds.Odds`.
         ends: how many ended so, by ``complete`` or the kind of a failure.
         turns: how many turns agents had, one number a cast.
         retries: how many edges that send work back were taken, one number a cast.
@@ -50,6 +51,7 @@ class Rehearsal:
     n: int
     items: int
     seed: int
+    nothing: Mapping[str, float]
     ends: Mapping[str, int]
     turns: tuple[int, ...]
     retries: tuple[int, ...]
@@ -71,7 +73,7 @@ class Job(NamedTuple):
 
     Attributes:
         graph: the loadout, pickled: a worker makes it ready once, for all jobs that bring the same.
-        chances: the chance of ``satisfied: true``, by socket.
+        chances: how likely it is what is said of ``satisfied``, by socket.
         items: how long every list is.
         seed: what the chances are drawn from.
         start: the number of the first cast.
@@ -79,7 +81,7 @@ class Job(NamedTuple):
     """
 
     graph: bytes
-    chances: Mapping[str, float]
+    chances: Mapping[str, Chance]
     items: int
     seed: int
     start: int
@@ -111,7 +113,8 @@ def rehearse(
     Args:
         graph: the loadout.
         n: how many casts.
-        satisfied: the chance that an output says ``satisfied: true``: one for all, or by socket or materia.
+        satisfied: the chance that an output says ``satisfied: true``, or a pair of that and of saying nothing: one
+            for all, or by socket or materia. An agent that is not asked for it says nothing unless it is named.
         items: how long every list is.
         seed: what the chances are drawn from, for each cast anew.
         executor: who works on it in batches; this thread if left out, and for batches whose worker was lost.
@@ -124,8 +127,7 @@ def rehearse(
         raise MateriaError("A rehearsal needs casts and a length of lists.", hint="n from 1, items from 0")
     check_names(graph, satisfied)
     small = quiet(graph)
-    deciding = [id_ for id_, here in Rules(small).sockets.items() if verdicts(here) != (None,)]
-    chances = {id_: chance_at(graph, id_, satisfied) for id_ in deciding}
+    chances = chances_of(Rules(small), satisfied)
     sent = pickle.dumps(small)
     jobs = [Job(sent, chances, items, seed, at, min(at + BATCH, n)) for at in range(0, n, BATCH)]
     batches: dict[int, Batch] = {}
@@ -148,6 +150,7 @@ def rehearse(
         n,
         items,
         seed,
+        {socket: chance.nothing for socket, chance in chances.items() if chance.nothing},
         Counter(dict(Counter(end for one in whole for end in one.ends).most_common())),
         tuple(turns for one in whole for turns in one.turns),
         tuple(retries for one in whole for retries in one.retries),
@@ -179,7 +182,7 @@ def run_job(job: Job) -> Batch:
 def _run(
     rules: Rules,
     answers: Answers,
-    chances: Mapping[str, float],
+    chances: Mapping[str, Chance],
     rng: Random,
     visits: Counter[str],
     all_taken: Counter[Taken],
@@ -202,10 +205,11 @@ def _run(
     return end_of(state) or UNFINISHED, turns, _retries(rules.graph, taken)
 
 
-def _drawn(given: tuple[Answer, ...], chance: float | None, rng: Random) -> Answer:
+def _drawn(given: tuple[Answer, ...], chance: Chance | None, rng: Random) -> Answer:
     if chance is None:
         return given[0]
-    said = rng.random() < chance
+    drawn = rng.random()
+    said = True if drawn < chance.yes else None if drawn >= 1 - chance.nothing else False
     return next((one for one in given if one.satisfied is said and not one.asks), given[0])
 
 

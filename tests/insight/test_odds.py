@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from builders import asks, at, config, edge, loop, retry_loop
+from builders import asks, at, config, edge, exit_route, loop, retry_loop
 from drawn_loadouts import loadouts, rules_of
 from materia_nb.errors import MateriaError
 from materia_nb.insight.explore import Exploration
@@ -65,7 +65,7 @@ def test_chances_tokens_and_cost_go_by_socket_or_materia():
     assert (o.tokens, o.cost) == pytest.approx((100 + 3 * 10, 0.5))
 
 
-@pytest.mark.parametrize("satisfied", [{}, 1.5, {"Evil": 0.5}, {"Eval": -1}])
+@pytest.mark.parametrize("satisfied", [{}, 1.5, {"Evil": 0.5}, {"Eval": -1}, {"Eval": (0.7, 0.7)}])
 def test_a_chance_that_is_none_is_refused(satisfied):
     with pytest.raises(MateriaError):
         Exploration(graph_of(retry_loop())).odds(satisfied)
@@ -76,6 +76,42 @@ def test_chances_are_counted_from_casts(cast):
     cast.run()
     assert counted(cast.steps) == {"Socket-3": 3 / 4, "Socket-4": 1}
     assert Exploration(cast.graph, 3).odds(counted(cast.steps)).satisfied["Socket-3"] == 3 / 4
+
+
+def last_page():
+    """The exit is guarded, the advance is not, so Write is never asked for ``satisfied`` (R7), and says nothing."""
+    sockets = {"Plan": asks(edge("Write"), materia="G"), "Write": asks(edge("Write")), "Bind": at("P")}
+    loops = {"L": loop("Write", exits=[exit_route("Write", "satisfied", "Bind")])}
+    document = config(sockets, loops)
+    document["loadouts"]["T"]["sockets"]["Write"]["advance"] = {
+        "cursor": "workItemIndex",
+        "items": "state.workItems",
+        "when": "always",
+    }
+    return graph_of(document)
+
+
+def test_an_agent_that_is_not_asked_for_satisfied_says_nothing_and_is_named():
+    e = Exploration(last_page(), 2)
+    o = e.odds(0.6, 2)
+    assert (o.visits["Bind"], o.turns, dict(o.nothing), o.satisfied) == (0, 3, {"Write": 1}, {})
+    assert e.can("Bind")  # it may say so all the same
+    assert any(note.startswith("Write: an edge, an exit") for note in e.notes)
+    assert rehearse(last_page(), 50, 0.6, 2).visits["Bind"] == 0
+
+
+@pytest.mark.parametrize(
+    "satisfied, bind", [({"Write": 0.6}, 0.6), ({"P": (0.25, 0.5)}, 0.25), ({"*": 0.6}, 0), (0.6, 0)]
+)
+def test_what_is_given_for_it_by_name_counts(satisfied, bind):
+    o = Exploration(last_page(), 2).odds(satisfied, 2)
+    assert o.visits["Bind"] == pytest.approx(bind)
+    agree(o, rehearse(last_page(), 1_000, satisfied, 2))
+
+
+def test_who_must_say_one_of_the_two_cannot_say_nothing():
+    with pytest.raises(MateriaError, match="Eval must say"):
+        Exploration(graph_of(retry_loop(most=1)), (1,)).odds({"Eval": (0.5, 0.2)}, 1)
 
 
 # -- solving -------------------------------------------------------------------------------------

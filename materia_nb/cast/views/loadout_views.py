@@ -326,6 +326,7 @@ class OddsView(_View, Odds):
     def _parts(self) -> Iterable[str | tuple[Sequence[str], Rows]]:
         yield f"{part(self.graph.name)}, lists of {self.items}: exact odds"
         yield ("end", "chance"), [(end, f"{chance:.2%}") for end, chance in self.ends.items()]
+        yield from _silent(self.nothing)
         yield f"{self.turns:.2f} turns of agents on average"
         if self.tokens is not None:
             yield f"{self.tokens:,.0f} tokens on average"
@@ -338,7 +339,9 @@ class OddsView(_View, Odds):
                 (
                     socket,
                     f"{visits:.2f}",
-                    f"{self.satisfied[socket]:.2f}" if socket in self.satisfied else "",
+                    f"{self.satisfied[socket]:.2f}"
+                    if socket in self.satisfied
+                    else "nothing" * (socket in self.nothing),
                     "" if moved is None else f"{moved.complete / 100:+.2%}",
                     "" if moved is None else f"{moved.turns / 100:+.3f}",
                 )
@@ -357,11 +360,20 @@ class RehearsalView(_View, Rehearsal):
     def _parts(self) -> Iterable[str | tuple[Sequence[str], Rows]]:
         yield f"{part(self.graph.name)}, lists of {self.items}: {self.n:,} casts by chance, seed {self.seed}"
         yield ("end", "casts", "share"), [(end, n, f"{n / self.n:.1%}") for end, n in self.ends.items()]
+        yield from _silent(self.nothing)
         yield (
             ("a cast has", "on average", "half up to", "90 % up to", "most"),
             [_spread("turns of agents", self.turns), _spread("retries", self.retries)],
         )
         yield ("socket", "visits a cast", ""), _shares(self.visits, self.n)
+
+
+def _silent(nothing: Mapping[str, float]) -> Iterator[str]:
+    """Name the sockets that may say nothing of ``satisfied``."""
+    for socket, chance in nothing.items():
+        yield f"{socket} says nothing of satisfied" + (
+            f" in {chance:.0%}" if chance < 1 else ": it is not asked"
+        )
 
 
 def _spread(what: str, counts: Sequence[int]) -> tuple[str, str, int, int, int]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from materia_nb.cast.views.status import StatusView
 from materia_nb.errors import MateriaError
-from materia_nb.insight.odds import PerSocket
+from materia_nb.insight.odds import Chances, Likely
 from materia_nb.magics.cast_display import counting
 from materia_nb.magics.registry import Argument, Call, verb
 
@@ -68,19 +68,26 @@ def _lengths(text: str) -> list[int]:
     return found
 
 
-def _chances(given: object) -> PerSocket:
-    if isinstance(given, float | int | dict):
+def _chances(given: object) -> Chances:
+    if isinstance(given, float | int | tuple | dict):
         return given
     text = str(given)
     pairs = [piece.rpartition("=") for piece in text.split(",")]
     try:
         if len(pairs) == 1 and not pairs[0][1]:
-            return float(text)
-        return {name.strip(): float(chance) for name, _, chance in pairs}
+            return _chance(text)
+        return {name.strip(): _chance(chance) for name, _, chance in pairs}
     except ValueError:
         raise MateriaError(
-            f"{text!r} is no chance.", hint="write 0.7, or Check=0.7,*=0.9", kind="usage"
+            f"{text!r} is no chance.",
+            hint="write 0.7, or Check=0.7,*=0.9; 0.6/0.3 says nothing in 0.3",
+            kind="usage",
         ) from None
+
+
+def _chance(text: str) -> Likely:
+    yes, pair, nothing = text.partition("/")
+    return (float(yes), float(nothing)) if pair else float(yes)
 
 
 @verb(
