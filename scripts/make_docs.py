@@ -21,6 +21,7 @@ from make_cheatsheet import SOURCE, sheet
 from materia_nb import Workbench
 from materia_nb.agents import Turn
 from materia_nb.cast.gallery import Card, gallery
+from materia_nb.cast.repairs import ACTS, KINDS, OTHER
 from materia_nb.cast.views.loadout_views import ExploreView
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.graph_parts import Marks
@@ -36,6 +37,7 @@ FORMAT = Path("docs/loadout-format.md")
 MAGICS = Path("docs/magics.md")
 RUN_DIRECTORY = Path("docs/run-directory.md")
 PANEL = Path("docs/panel.md")
+DEBUGGING = Path("docs/debugging.md")
 GALLERY = Path("docs/gallery.md")
 CARDS = Path("materia_nb/gallery")
 IMAGES = Path("docs/images")
@@ -107,6 +109,7 @@ def generated() -> dict[Path, str]:
         MAGICS: magics_page(VERBS.values()),
         RUN_DIRECTORY: with_events((ROOT / RUN_DIRECTORY).read_text(encoding="utf-8")),
         PANEL: with_parts((ROOT / PANEL).read_text(encoding="utf-8")),
+        DEBUGGING: with_failures((ROOT / DEBUGGING).read_text(encoding="utf-8")),
         **loadout_pictures(),
         **gallery_pages(),
         **gallery_tests(),
@@ -136,6 +139,26 @@ def with_parts(page: str) -> str:
     """Put the parts that can be shown alone between their markers."""
     names = ", ".join(f"`{name}`" for name in alone_names())
     return _PART.sub(lambda match: f"{match[1]}{names}\n{match[3]}", page)
+
+
+# -- failures ------------------------------------------------------------------------------
+
+
+def with_failures(page: str) -> str:
+    """Put the acts where a cast failed, and the kinds of failure that offer each, between their markers."""
+    says = {"materia": "MATERIA", "socket": "SOCKET"}
+    acts = ["| on the button | does | verbs | offered where |", "|---|---|---|---|"]
+    acts += [
+        f"| {act.words.format(**says)} | {cell(act.does)} | `{act.verbs.format(**says)}` | {act.when} |"
+        for act in ACTS.values()
+    ]
+    kinds = ["| kind | what happened | ways on, the likeliest first |", "|---|---|---|"]
+    kinds += [
+        f"| {name} | {kind.words} | {', '.join(kind.acts)} |"
+        for name, kind in [*((f"`{name}`", one) for name, one in KINDS.items()), ("any other", OTHER)]
+    ]
+    tables = {"acts": acts, "kinds": kinds}
+    return _PART.sub(lambda match: "\n".join([match[1], *tables[match[2]], "", match[3]]), page)
 
 
 # -- the tables of the format ---------------------------------------------------------

@@ -65,9 +65,11 @@ class Trial(Runner):
         """Believe an outcome."""
         self.session = outcome.session
 
-    def arrived(self, reply: SoundReply, process: str = "", pinned: str | None = None) -> None:
+    def arrived(
+        self, reply: SoundReply, process: str = "", pinned: str | None = None, by: str | None = None
+    ) -> None:
         """Take an answer; one that is refused is not asked for again."""
-        super().arrived(reply, process, pinned)
+        super().arrived(reply, process, pinned, by)
         self.done.append(
             lambda runner, told: runner.arrived(reply._replace(meta={**reply.meta, "attempt": dict(told)}))
         )

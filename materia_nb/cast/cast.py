@@ -359,15 +359,28 @@ class Cast:
     def reply(self, answer: str | Mapping[str, JSON]) -> StepRecord:
         """Answer the agent socket that is waiting, as a person; an object is written as the socket hands over.
 
+        Where a cast failed or was aborted within a visit, this answers by hand in the place of whatever failed, a
+        utility too: a utility's text goes the way of a real stdout (R6-R10). Journal, why and timeline say so.
+
         An answer that breaks the handoff's rules is refused with all its issues: nothing is recorded, no
         repair turn is used up, and the socket goes on waiting (R42).
 
         Raises:
             ~materia_nb.handoff.protocol.RefusedAnswer: the answer breaks the rules; ``issues`` says how.
-            MateriaError: no agent is asked (``not_waiting``, ``not_an_agent``).
+            MateriaError: no agent is asked (``not_waiting``, ``not_an_agent``), or the cast stopped behind a socket
+                that had answered (``nothing_owed``).
         """
         with self.runner.lock():
             self.runner.begin()
+            if self.status in ("failed", "aborted"):
+                at = self.runner.session.state.at
+                write = None if at is None else self.runner.rules.sockets[at.socket].write
+                reply = sound(given(answer), "The reply", write)
+                try:
+                    self.runner.by_hand(reply, clean(reply.text))
+                finally:
+                    self.runner.write_derived()
+                return self.steps[-1]
             if self.status == "ready":
                 self.runner.enter()
             visit = decide.waiting(self.runner.session)
@@ -433,6 +446,23 @@ class Cast:
                 return self._advance()
             self.runner.write_derived()
             return self.steps[-1] if self.steps else None
+
+    def skip(self, note: str) -> StepRecord:
+        """Go on without the socket where the cast failed or was aborted; the note says why, in the journal and in why.
+
+        It is as if the socket had said nothing: nothing of it comes into the state, and the first ``always`` edge is
+        taken (R3).
+
+        Raises:
+            MateriaError: the note is blank (``usage``), the cast has not stopped (``not_stopped``), or it stopped
+                behind a socket that had answered (``nothing_owed``).
+        """
+        with self.runner.lock():
+            self.runner.begin()
+            self.runner.do(decide.skip, clean(note))
+            self.runner.stop.clear()
+            self.runner.write_derived()
+            return self.steps[-1]
 
     def resend(self) -> StepRecord:
         """Ask the turn that failed, or was aborted, once more: same prompt, same conversation, same tool calls so far.
@@ -504,6 +534,7 @@ class Cast:
         """Resume a cast that begins with what this one did: the same agents, breakpoints and pinned functions."""
         made = Cast(beginning.like(self.runner, path))
         made.breakpoints.share(self.breakpoints.shared)
+        made.runner.definitions = self.runner.definitions
         return made
 
     # -- one turn, several times ------------------------------------------------------

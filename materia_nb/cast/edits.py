@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from materia_nb.agents.interface import sound
+from materia_nb.cast.repairs import REDEFINED, redefinition
 from materia_nb.cast.runner import Runner
 from materia_nb.cast.snapshot import Asked
 from materia_nb.cast.turns import clean, given, redacted
@@ -22,7 +23,7 @@ from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.handoff.contract import Approval
 from materia_nb.insight.queries import Suggestion, suggestion, with_entry
 from materia_nb.interrupts import HeldInterrupts
-from materia_nb.jsonvalue import JSON, MISSING, json_copy, replaced, same, split_path, too_deep_to_write
+from materia_nb.jsonvalue import JSON, MISSING, json_copy, replaced, split_path, too_deep_to_write
 from materia_nb.loadout import build_graph
 from materia_nb.store.side_files import change_context
 from materia_nb.utilities.scripts import beside_config
@@ -120,7 +121,9 @@ class Edits:
             assert self._runner.session.prompt is not None  # noqa: S101 - it was edited
             return self._runner.session.prompt
 
-    def redefine(self, materia: str, definition: Mapping[str, JSON], owner: Path | None = None) -> None:
+    def redefine(
+        self, materia: str, definition: Mapping[str, JSON] | None = None, owner: Path | None = None
+    ) -> None:
         """Take a changed definition of a materia into this cast, which keeps a copy of its loadout otherwise.
 
         From then on its socket runs, or asks, what the new one says; ``recast`` does so where the cast failed. What
@@ -128,13 +131,17 @@ class Edits:
 
         Args:
             materia: its id.
-            definition: as in a config.
+            definition: as in a config; what the workbench has now, in files and cells, if left out.
             owner: the directory of its config file, where its scripts are looked for (R24).
 
         Raises:
             MateriaError: the cast has no such materia (``unknown_materia``), other fields changed or none
                 (``redefine``), it is invalid, or a step is running (``busy``). Nothing was changed then.
         """
+        if definition is None:
+            known, owners = self._runner.definitions() if self._runner.definitions else ({}, {})
+            needs_one_of(materia, known, f"There is no materia {materia!r}.", "unknown_materia")
+            definition, owner = known[materia], owners.get(materia)
         self._runner.refuse_while_running()
         with self._runner.lock():
             self._runner.begin()
@@ -263,8 +270,6 @@ class Labels:
 
 
 CONFIG: Final = "config.resolved.json"
-REDEFINED: Final = frozenset({"command", "description", "model", "script", "thinking", "timeoutMs", "tools"})
-"""The fields of a materia that may change in a running cast: what is run or asked, nothing that decides."""
 
 
 def redefined(
@@ -277,27 +282,24 @@ def redefined(
     """
     known = document["materia"]
     needs_one_of(materia, known, f"The cast has no materia {materia!r}.", "unknown_materia")
-    _check(materia, known[materia], definition)
+    _check(materia, known[materia], definition, owner)
     document = {**document, "materia": {**known, materia: beside_config(definition, owner)}}
     owners = {m.id: m.owner for s in rules.graph.sockets.values() if (m := s.materia).owner}
     return document, Rules(build_graph(document, rules.graph.name, owners), rules.session)
 
 
-def _check(materia: str, old: JSON, new: Mapping[str, JSON]) -> None:
+def _check(materia: str, old: JSON, new: Mapping[str, JSON], owner: Path | None) -> None:
     """Refuse a definition that is the same, or that earlier steps would have been decided otherwise by."""
-    was = old if isinstance(old, dict) else {}
-    changed = {
-        key for key in {*was, *new} if key not in was or key not in new or not same(was[key], new[key])
-    }
-    if not changed:
+    found = redefinition(old if isinstance(old, dict) else {}, new, materia, owner)
+    if found is None:
         raise MateriaError(
             f"The cast has this very definition of {materia} already.",
             hint="recast runs it once more; a script is read from its file each time",
             kind="redefine",
         )
-    if other := sorted(changed - REDEFINED):
+    if found.kept:
         raise MateriaError(
-            f"{materia} differs in {', '.join(other)}, which earlier steps of this cast went by.",
+            f"{materia} differs in {', '.join(found.kept)}, which earlier steps of this cast went by.",
             hint=f"cast anew; into a running cast can be taken: {', '.join(sorted(REDEFINED))}",
             kind="redefine",
         )

@@ -69,6 +69,11 @@ class Library:
         notebook = self._notebook if any(self._notebook.values()) else None
         return load_layers(given, project=self.project, bundled=self._bundled, notebook=notebook)
 
+    def definitions(self) -> tuple[Mapping[str, JSON], Mapping[str, Path]]:
+        """Return every materia as files and cells define it now, whether reloaded or not, and the directories of their files."""
+        config = self.read(self._given)
+        return config.document.get("materia", {}), config.owners
+
     @property
     def artifact_root(self) -> Path:
         """Where run directories are made. See :meth:`Workbench.artifact_root`."""

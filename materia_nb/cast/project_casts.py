@@ -92,6 +92,7 @@ class ProjectCasts:
         if name not in self._stops:
             self._stops[name] = Breakpoints(self._root / FILE, name)
         cast.breakpoints.share(self._stops[name])
+        cast.runner.definitions = self._library.definitions
         self.last = cast
         self._open[cast.run_dir.resolve()] = cast
         return cast

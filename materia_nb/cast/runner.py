@@ -33,7 +33,7 @@ from materia_nb.agents.notebook_agents import FunctionAgent, PinnedAgent
 from materia_nb.cast.breakpoint import Stops
 from materia_nb.cast.followers import Followers
 from materia_nb.cast.naming import needs_agent
-from materia_nb.cast.snapshot import Live, Snapshot, refuse_recorded
+from materia_nb.cast.snapshot import Definitions, Live, Snapshot, refuse_recorded
 from materia_nb.cast.turns import document_of, now, over, redacted, turn_of, without_keys
 from materia_nb.engine import decide, routing
 from materia_nb.engine import events as ev
@@ -70,6 +70,7 @@ class Runner:
         raised: what an agent raised last in this kernel.
         stops: where runs stop.
         attempts: what was attempted last, also where that was interrupted.
+        definitions: gives what the workbench has of each materia now, if one has the cast.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a cast, by name
@@ -100,6 +101,7 @@ class Runner:
         self.messages, self.differences = list(messages), tuple(differences)
         self.stops = Stops()
         self.attempts: object = None
+        self.definitions: Definitions | None = None
         self.followers = Followers(self.messages)
         self._artifacts = ArtifactWriter(files, rules)
         self._lock = threading.Lock()
@@ -124,6 +126,7 @@ class Runner:
             pins_gone=gone,
             messages=tuple(self.messages),
             differences=self.differences,
+            definitions=self.definitions,
         )
         return Snapshot(
             self.session,
@@ -232,16 +235,20 @@ class Runner:
         ``later`` lets them wait for the next write, which follows in the same call.
         """
         if outcome.events:
-            lines = lines_of(outcome.events, outcome.session, self.files)
             if later:
-                self._astray = True  # until both are set: an interrupt may come between any two instructions
-                self._unwritten = [*self._unwritten, *lines]
-                self.session = outcome.session
-                self._astray = False
+                self._write_later(outcome)
             else:
-                self._write(lines, outcome.session)
+                self._write(lines_of(outcome.events, outcome.session, self.files), outcome.session)
         if self.followers.watchers:
             self.followers.tell()
+
+    def _write_later(self, outcome: Outcome) -> None:
+        """Believe an outcome whose events go into the journal with the next write, in the same call."""
+        lines = lines_of(outcome.events, outcome.session, self.files)
+        self._astray = True  # until both are set: an interrupt may come between any two instructions
+        self._unwritten = [*self._unwritten, *lines]
+        self.session = outcome.session
+        self._astray = False
 
     def _write(self, lines: list[Line], session: Session) -> None:
         """Write what waits and these lines, then believe ``session``; if it cannot be written, go back to what was.
@@ -453,10 +460,13 @@ class Runner:
             case Spent(usage):
                 self.do(decide.spent, sound_usage(usage, f"The agent of {visit.socket}"))
 
-    def arrived(self, reply: SoundReply, process: str = "", pinned: str | None = None) -> None:
+    def arrived(
+        self, reply: SoundReply, process: str = "", pinned: str | None = None, by: str | None = None
+    ) -> None:
         """Take an output of the socket that waits.
 
-        ``process`` says how the process of a utility ended (R23), ``pinned`` what it was pinned to, if it was (R40).
+        ``process`` says how the process of a utility ended (R23), ``pinned`` what it was pinned to, if it was (R40),
+        ``by`` who gave it in the place of what had failed.
         """
         before, visit = self.session.state, self.session.state.at
         assert visit is not None  # noqa: S101 - what is answered was entered
@@ -469,6 +479,7 @@ class Runner:
             changed=changed_files(self._seen, files) if here.sees_changes else (),
             process=process,
             pinned=pinned,
+            by=by,
         )
         outcome = decide.answer(self.rules, self.session, answer, now())
         if here.naming is not None:
@@ -483,6 +494,22 @@ class Runner:
             self._seen = files if at is not None and at.drafts == visit.drafts else None
         if here.learner is not None or here.filing is not None:
             self.keep_beside(visit, before)
+
+    def by_hand(self, reply: SoundReply, text: str) -> None:
+        """Take a person's answer where the cast stopped: one write tells that it is by hand, and what it is.
+
+        Raises:
+            ~materia_nb.handoff.protocol.RefusedAnswer: it breaks the rules; nothing is recorded then (R42).
+        """
+        opened = decide.by_hand(self.rules, self.session, now())
+        decide.check_reply(self.rules, opened.session, text)
+        self.stop.clear()
+        self._write_later(opened)
+        try:
+            self.arrived(reply, by="person")
+        finally:
+            if self._unwritten:
+                self._write([], self.session)
 
     def _look(self) -> Files | None:
         """Look at the files of the project, for a visit whose protocol wants to know what changes."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from materia_nb.cast.breakpoint import Stops
 from materia_nb.cast.listing import StepList, nth
@@ -41,6 +41,10 @@ LIMITS: Final = frozenset(
 """The kinds of failure in which a limit was reached (R18, R19, R20)."""
 
 
+Definitions: TypeAlias = Callable[[], tuple[Mapping[str, JSON], Mapping[str, Path]]]
+"""Gives the definitions of materia that a workbench has now, and the directories of their config files."""
+
+
 @dataclass(frozen=True, slots=True)
 class Live:
     """What is so of a cast only now and here, and stands in no journal.
@@ -53,6 +57,7 @@ class Live:
         pins_gone: names pinned to functions of a kernel that is no more.
         messages: what a person is to know of how it was opened, and of views that broke.
         differences: where our engine would not have taken the recorded route.
+        definitions: gives what the workbench has of each materia now; None where no workbench has the cast.
     """
 
     writable: bool = False
@@ -62,6 +67,7 @@ class Live:
     pins_gone: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
     differences: tuple[Difference, ...] = ()
+    definitions: Definitions | None = None
 
 
 class Snapshot:
@@ -168,6 +174,19 @@ class Snapshot:
         """Whether a limit stopped the cast, which ``revive`` grants once more."""
         failure = self.failure
         return failure is not None and (failure.kind in LIMITS or bool(failure.blocked))
+
+    @property
+    def budget_used_up(self) -> bool:
+        """Whether the tokens used reach the budget (R20)."""
+        most = self.engine.budget.max_tokens
+        return most is not None and self.engine.usage.tokens >= most
+
+    @property
+    def owed(self) -> bool:
+        """Whether the socket where the cast failed or was aborted still owes an answer."""
+        state, failure = self.engine, self.failure
+        stopped = failure is not None and not failure.blocked
+        return stopped and state.at is not None and state.next is None and not state.unrouted
 
     @property
     def prompt(self) -> Prompt | None:
@@ -382,8 +401,12 @@ class Snapshot:
         told = explain(
             self.rules, title, record.decision, after, record.entry, onward=following, pinned=record.pinned
         )
+        first = ["A person answered it by hand, after it had failed."] if record.by_hand else []
+        if record.skipped is not None:
+            first.append(f"A person went on without it: {record.skipped}")
         said = self.label_of(record).words
-        return dataclasses.replace(told, lines=(*told.lines, f"A person's label: {said}.")) if said else told
+        last = [f"A person's label: {said}."] if said else []
+        return dataclasses.replace(told, lines=(*first, *told.lines, *last)) if first or last else told
 
     @property
     def side(self) -> Side:

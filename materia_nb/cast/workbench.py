@@ -24,7 +24,7 @@ from materia_nb.cast.views.tables import FoundView
 from materia_nb.engine.labels import Label
 from materia_nb.engine.outcome import PREVIOUS
 from materia_nb.engine.state import Pin
-from materia_nb.errors import MateriaError, needs_one_of
+from materia_nb.errors import MateriaError
 from materia_nb.insight.odds import Chances
 from materia_nb.insight.rehearse import rehearse
 from materia_nb.insight.space import MOST_STATES, Bounds
@@ -485,9 +485,7 @@ class Workbench:
         Raises:
             MateriaError: there is no such materia (``unknown_materia``), or as ``cast.edit.redefine``.
         """
-        known = self.library.reread().document.get("materia", {})
-        needs_one_of(materia, known, f"There is no materia {materia!r}.", "unknown_materia")
-        self.current.edit.redefine(materia, known[materia], self.config.owners.get(materia))
+        self.current.edit.redefine(materia)
 
     @property
     def current(self) -> Cast:

@@ -86,6 +86,7 @@ def answer(
         meta=given.meta,
         changed_files=given.changed,
         pinned=given.pinned,
+        by=given.by,
         **({"next": target} if target else {}),
     )
     after = to.keep_output(rules, session, step, given._replace(artifact=name), ts)
@@ -130,6 +131,23 @@ def resend(rules: Rules, session: Session, ts: int) -> Outcome:
     """Let the turn that was cut short wait for its answer again."""
     change = to.resent(rules, session, ts)
     return Outcome(change.session, _told(rules, change.step, ts))
+
+
+def by_hand(rules: Rules, session: Session, ts: int) -> Outcome:
+    """Let the visit where the cast stopped wait for a person's answer in the place of what failed."""
+    change = to.by_hand(rules, session, ts)
+    return Outcome(change.session, _told(rules, change.step, ts))
+
+
+def skip(rules: Rules, session: Session, note: str, ts: int) -> Outcome:
+    """Go on without the visit where the cast stopped; a note says why."""
+    if not note.strip():
+        raise MateriaError("The note is missing.", hint="say in a few words why it is skipped", kind="usage")
+    change = to.skipped(rules, session, note, ts)
+    first, *rest = change.step.events
+    target = change.session.state.next
+    event = _event_of(rules, first, ts, note=note, **({"next": target} if target else {}))
+    return Outcome(change.session, (event, *[_event_of(rules, one, ts) for one in rest]))
 
 
 def nothing(_: Rules, session: Session, __: int) -> Outcome:

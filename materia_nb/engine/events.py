@@ -90,6 +90,28 @@ class CastRevive(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnsweredByHand(Event):
+    """The socket where the cast stopped waits for what a person says in its place; `after` is the kind of the failure."""
+
+    type: ClassVar[str] = "answered_by_hand"
+    about: About = field(default_factory=dict)
+    after: str = ""
+    by: str = "person"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocketSkipped(Event):
+    """A person goes on without the socket where the cast stopped; `note` says why."""
+
+    type: ClassVar[str] = "socket_skipped"
+    about: About = field(default_factory=dict)
+    visit: int | None = None
+    note: str = ""
+    next: str | None = None
+    by: str = "person"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CastBack(Event):
     """The cast goes on from the state after an earlier step; 0 is the start."""
 
@@ -144,7 +166,10 @@ class UtilityCommand(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output(Event):
-    """An output arrived. ``text`` is the output, in the journal or, if it is long, in ``artifact``."""
+    """An output arrived. ``text`` is the output, in the journal or, if it is long, in ``artifact``.
+
+    ``by`` says who gave it, where that was a person in the place of an agent or a process that had failed.
+    """
 
     type: ClassVar[str] = ""
     about: About = field(default_factory=dict)
@@ -156,6 +181,7 @@ class Output(Event):
     meta: Mapping[str, JSON] = field(default_factory=dict)
     changed_files: tuple[str, ...] = ()
     pinned: str | None = None
+    by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -558,6 +584,8 @@ EVENTS: Final[Mapping[str, type[Event]]] = {
         SocketHeld,
         SocketContinued,
         EvidenceMissing,
+        AnsweredByHand,
+        SocketSkipped,
         HoldAnswered,
         ApprovalAnswered,
         HoldDecided,

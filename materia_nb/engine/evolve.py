@@ -53,7 +53,15 @@ def answer_of(event: ev.Output, text: str) -> to.Answer:
     refused = event.error or "it was refused" if isinstance(event, ev.RECOVERY) else None
     process = event.process if isinstance(event, ev.SocketRefused) else ""
     return to.Answer(
-        text, event.artifact, event.usage, event.meta, event.changed_files, refused, process, event.pinned
+        text,
+        event.artifact,
+        event.usage,
+        event.meta,
+        event.changed_files,
+        refused,
+        process,
+        event.pinned,
+        event.by,
     )
 
 
@@ -107,6 +115,14 @@ def _recast(rules: Rules, session: Session, event: ev.CastRecast) -> Session:
 
 def _revive(rules: Rules, session: Session, event: ev.CastRevive) -> Session:
     return to.again(rules, session, recovery.revive, event.ts).session
+
+
+def _by_hand(rules: Rules, session: Session, event: ev.AnsweredByHand) -> Session:
+    return to.by_hand(rules, session, event.ts).session
+
+
+def _skipped(rules: Rules, session: Session, event: ev.SocketSkipped) -> Session:
+    return to.skipped(rules, session, event.note, event.ts).session
 
 
 def _back(rules: Rules, session: Session, event: ev.CastBack) -> Session:
@@ -283,6 +299,8 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
     ev.CastEnd: _end,
     ev.CastRecast: _recast,
     ev.CastRevive: _revive,
+    ev.AnsweredByHand: _by_hand,
+    ev.SocketSkipped: _skipped,
     ev.CastBack: _back,
     ev.ToolCalled: _called,
     ev.ToolAsked: _asks,

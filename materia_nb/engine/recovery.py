@@ -74,6 +74,48 @@ def resend(rules: Rules, state: CastState) -> Step:
     return Step(state._replace(status="waiting", failure=None), (event,))
 
 
+def by_hand(rules: Rules, state: CastState) -> Step:
+    """Let the visit where a cast stopped wait for what a person says in the place of its agent or process.
+
+    It is read as the handoff of the visit, whatever turn it had come to.
+
+    Raises:
+        MateriaError: the cast did not stop within a visit (``nothing_owed``).
+    """
+    visit = _owed(state, "recommit corrects the last output")
+    mode = "final" if visit.mode in rules.sockets[visit.socket].any_text else visit.mode
+    after = (state.failure or Failure("", "")).kind
+    visit = visit._replace(mode=mode, turn=visit.turn + 1, grant=None)
+    waiting = state._replace(status="waiting", failure=None, at=visit)
+    return Step(waiting, (EventDraft("answered_by_hand", visit, {"after": after}),))
+
+
+def skip(rules: Rules, state: CastState) -> Step:
+    """Go on without the visit where a cast stopped, as after an output that says nothing: by the first `always` (R3).
+
+    Raises:
+        MateriaError: the cast did not stop within a visit (``nothing_owed``).
+    """
+    visit = _owed(state, "revive goes on where a limit stopped it")
+    draft = Draft(state._replace(at=visit._replace(grant=None)))
+    draft.failure = None
+    event = EventDraft("socket_skipped", visit, {"visit": visit.visit})
+    nothing = Unrouted(None, "", None, False, None, None, None)
+    return route(rules, rules.sockets[visit.socket], draft, visit, nothing, events=(event,))
+
+
+def _owed(state: CastState, hint: str) -> Visit:
+    """Return the visit that still owes an output where a cast failed or was aborted."""
+    visit, failure = state.at, state.failure
+    if state.status not in ("failed", "aborted"):
+        what = f"The cast is {state.status}, not failed or aborted."
+        raise MateriaError(what, hint="step or run goes on with it", kind="not_stopped")
+    if visit is None or failure is None or state.next is not None or state.unrouted or failure.blocked:
+        what = "The cast did not stop within a visit: no answer is owed."
+        raise MateriaError(what, hint=hint, kind="nothing_owed")
+    return visit
+
+
 def spend(state: CastState, usage: Usage) -> CastState:
     """Count what a turn cost that gave no output (R20)."""
     return state._replace(usage=state.usage.plus(usage))

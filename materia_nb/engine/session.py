@@ -24,7 +24,8 @@ class TurnRecord(NamedTuple):
     ``correction`` is what a person put in place of the output of a completed step. ``calls``
     are the tools that the agent used before it answered, ``meta`` what it gave beside its answer, and
     ``spent`` what was used up before it: by tries that failed, and until approval was given. ``events`` are what
-    the output told beside its handoff, ``pinned`` what the answer was pinned to, if it was (R40).
+    the output told beside its handoff, ``pinned`` what the answer was pinned to, if it was (R40), ``by`` who gave it
+    where that was a person in the place of an agent or a process that had failed.
     """
 
     mode: Mode | Literal["correction"]
@@ -39,6 +40,7 @@ class TurnRecord(NamedTuple):
     spent: tuple[Usage, ...] = ()
     events: tuple[MateriaEvent, ...] = ()
     pinned: str | None = None
+    by: str | None = None
 
 
 class StepRecord(NamedTuple):
@@ -74,6 +76,7 @@ class StepRecord(NamedTuple):
     pins: Mapping[str, Pin] = {}
     tries: int = 1
     plain: bool = True
+    skipped: str | None = None
 
     def __eq__(self, other: object) -> bool:
         """Compare by what they tell: states that are kept and the same ones found again are equal."""
@@ -142,6 +145,11 @@ class StepRecord(NamedTuple):
         """What the answer was pinned to, None when it was not; a correction since does not count (R40)."""
         given = [turn.pinned for turn in self.turns if turn.mode != "correction"]
         return given[-1] if given else None
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether a person answered in the place of an agent or a process that had failed."""
+        return bool(self.turns) and self.turns[-1].by is not None
 
     @property
     def events(self) -> tuple[MateriaEvent, ...]:

@@ -27,7 +27,7 @@ class Answer(NamedTuple):
 
     ``refused`` is why a recorded one was refused; it stays so, whatever the rules are by now.
     ``process`` says how the process of a utility ended, which is told if its output is refused (R23),
-    ``pinned`` what it was pinned to, if it was (R40).
+    ``pinned`` what it was pinned to, if it was (R40), ``by`` who gave it where a person did after a failure.
     """
 
     text: str
@@ -38,6 +38,7 @@ class Answer(NamedTuple):
     refused: str | None = None
     process: str = ""
     pinned: str | None = None
+    by: str | None = None
 
 
 class Change(NamedTuple):
@@ -119,6 +120,7 @@ def keep_output(rules: Rules, session: Session, step: Step, answer: Answer, ts: 
         session.spent,
         told_events(step.events, record.at.step, ts) if len(step.events) > 1 else (),
         answer.pinned,
+        answer.by,
     )
     socket = rules.sockets[record.at.socket].socket
     turns = session.turns
@@ -213,6 +215,18 @@ def again(
         if any(event.type == "cast_recast" for event in step.events):
             session = latest_changed(session, left=len(record.turns))
     return Change(moved(session, step, ts), step)
+
+
+def by_hand(rules: Rules, session: Session, ts: int) -> Change:
+    """Let the visit where the cast stopped wait for a person's answer in the place of what failed."""
+    step = recovery.by_hand(rules, session.state)
+    return Change(moved(session._replace(wish=None, asking=()), step, ts), step)
+
+
+def skipped(rules: Rules, session: Session, note: str, ts: int) -> Change:
+    """Go on without the visit where the cast stopped."""
+    step = recovery.skip(rules, session.state)
+    return Change(latest_changed(moved(session, step, ts), skipped=note), step)
 
 
 def resent(rules: Rules, session: Session, ts: int) -> Change:

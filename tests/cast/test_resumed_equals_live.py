@@ -107,6 +107,8 @@ COMMANDS = {
     "recast": lambda cast, n: cast.recast(),
     "revive": lambda cast, n: cast.revive(),
     "resend": lambda cast, n: cast.resend(),
+    "skip": lambda cast, n: cast.skip("not now"),
+    "by hand": lambda cast, n: cast.reply(OUTPUTS[n % len(OUTPUTS)]) if cast.failure else None,
     "approve calls": lambda cast, n: cast.approvals.approve(always=bool(n % 2)),
     "deny calls": lambda cast, n: cast.approvals.deny("no"),
     "allow": lambda cast, n: cast.approvals.allow("bash") if n % 2 else cast.approvals.disallow(),
@@ -187,7 +189,8 @@ def test_each_command_can_do_something(name, tmp_path):
         "reply": ([("enter", 0, "", "answer")], 2),
         "refine": "draft", "finalize": "draft", "items": "loop", "prompt": ([("enter", 0, "", "answer")], 0),
         "output": ([("step", 0, OUTPUTS[2], "answer")], 3), "undo": "edited", "back": "loop",
-        "recast": "failed", "revive": "failed", "resend": "failed", "approve calls": "asks", "deny calls": "asks",
+        "recast": "failed", "revive": "failed", "resend": "failed", "skip": "failed",
+        "by hand": ([("step", 0, "", "fail")], 2), "approve calls": "asks", "deny calls": "asks",
         "answer": "asked", "approve": "consent", "deny": "consent", "decide": "asked",
         "unlabel": "labelled", "before change": ([("step", 0, OUTPUTS[2], "answer"), ("value", 1, "", "answer")], 0),
     }  # fmt: skip

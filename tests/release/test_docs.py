@@ -476,7 +476,11 @@ def asking_casts(wb: Workbench) -> list[Any]:
     cast.run()
     cast.resend()
     cast.approvals.approve(always=True)
-    return [cast]
+    by_hand, skipped = (wb.cast("u", loadout="Ask", agents={"*": Uses()}) for _ in range(2))
+    assert [one.run() for one in (by_hand, skipped)] == ["failed", "failed"]
+    by_hand.reply("mine")
+    skipped.skip("not today")
+    return [cast, by_hand, skipped]
 
 
 def held_casts(wb: Workbench) -> list[Any]:

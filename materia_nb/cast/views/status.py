@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from materia_nb.cast.breakpoint import Breakpoint
 from materia_nb.cast.listing import step_table
+from materia_nb.cast.repairs import changed_definition, offers
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.display.bundle import (
     SHOWN_CHARS,
@@ -45,6 +46,7 @@ CONCLUSION_LINES: Final = 40
 CONCLUSION_CHARS: Final = 1_000
 """How much a status shows of what the agents say at the end."""
 _REMARKS_SHOWN: Final = 8
+_CHANGED_SHOWN: Final = 12
 
 
 class CastView(Shown):
@@ -111,6 +113,7 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
             lines.append(tried)
         if failure.hint:
             lines.append(f"to go on: {failure.hint}")
+        lines += _offered(cast)
     elif now.hold is not None and now.at is not None:
         lines += _held_for(now.hold, now.at.socket)
     elif now.status == "waiting":
@@ -123,6 +126,18 @@ def status_lines(cast: Snapshot, pause: str | None = None, hit: Sequence[Breakpo
     elif now.status == "complete":
         lines += _concluded(cast)
     return tuple(lines)
+
+
+def _offered(cast: Snapshot) -> Iterator[str]:
+    """What can be done where a cast failed, as verbs; and how the definition there was changed since."""
+    changed = changed_definition(cast) if cast.writable else None
+    if changed is not None:
+        kept = f" in {', '.join(changed.kept)} too, so only a new cast can have it" if changed.kept else ""
+        yield f"{changed.materia} was changed since this cast began{kept}:"
+        yield from (f"  {sign} {line}" for sign, line in changed.lines[:_CHANGED_SHOWN])
+    ways = [one.verbs for one in offers(cast, changed)] if cast.writable else []
+    if ways:
+        yield f"ways on: {'; '.join(ways)}"
 
 
 def _because(cast: Snapshot, pause: str | None, hit: Sequence[Breakpoint]) -> str:

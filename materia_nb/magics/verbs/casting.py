@@ -1,4 +1,4 @@
-"""Verbs that go on with a cast: cast, step, enter, run, reply, refine, continue, abort, recast, revive, budget, break."""
+"""Verbs that go on with a cast: cast, step, enter, run, reply, refine, continue, abort, recast, skip, revive, budget, break."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def run(call: Call) -> Any:
     example='%%materia reply\n{"satisfied": true}',
 )
 def reply(call: Call) -> Any:
-    """Answer the agent socket that waits for a person."""
+    """Answer the agent socket that waits for a person; where a cast failed, answer in the place of what failed."""
     answer = call.body_or("answer")
     if answer is None:
         raise MateriaError(
@@ -248,6 +248,17 @@ def resend(call: Call) -> Any:
 def recast(call: Call) -> Any:
     """Run the socket where a failed or aborted cast stopped once more."""
     return _run(call, Cast.recast)
+
+
+@verb(
+    "skip",
+    Argument("note", "why, for the journal", "rest", required=True),
+    example="%materia skip the counter is down today",
+)
+def skip(call: Call) -> Any:
+    """Go on without the socket where a cast failed, by its always edge; the note is kept in the journal."""
+    call.cast.skip(str(call.get("note")))
+    return StepView(call.cast.now)
 
 
 @verb("revive")

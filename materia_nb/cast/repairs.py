@@ -1,0 +1,242 @@
+"""What can be done where a cast failed: one table of the kinds of failure, and of the acts that each offers.
+
+The panel, the text of a status and the documentation are made from it, so that each names the same acts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import ndiff
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from materia_nb.cast.snapshot import Snapshot
+from materia_nb.jsonvalue import JSON, MISSING, pretty, same
+from materia_nb.utilities.scripts import beside_config
+
+ActName: TypeAlias = Literal[
+    "take", "resend", "recast", "budget", "revive", "reword", "answer", "correct", "pin", "skip"
+]
+
+
+class Act(NamedTuple):
+    """One way on: its words on a button, what it does, the verbs that do it, and where it is to be had."""
+
+    words: str
+    does: str
+    verbs: str
+    when: str
+
+
+ACTS: Final[Mapping[ActName, Act]] = {
+    "take": Act(
+        "Take the changed {materia} and recast",
+        "this cast uses it from here on",
+        "redefine {materia}, then recast",
+        "the workbench has another definition of the materia than the cast",
+    ),
+    "resend": Act(
+        "Resend",
+        "ask the same turn once more, in the same conversation",
+        "resend",
+        "a turn of an agent was cut short",
+    ),
+    "recast": Act("Recast", "run the socket once more, from its first prompt", "recast", "always"),
+    "budget": Act(
+        "Raise the budget",
+        "more tokens for this cast, and go on",
+        "budget N, then revive",
+        "the budget is used up",
+    ),
+    "revive": Act(
+        "Revive", "go on, the limit that stopped it granted once more", "revive", "a limit was reached"
+    ),
+    "reword": Act(
+        "Change its prompt",
+        "for this turn only; then step",
+        "reword LAYER",
+        "a turn of an agent was cut short",
+    ),
+    "answer": Act(
+        "Answer it by hand",
+        "what you write is checked like any answer, and marked as yours",
+        "reply ANSWER",
+        "the socket owes an answer",
+    ),
+    "correct": Act(
+        "Correct the answer",
+        "decide the last step again with another output; the original is kept",
+        "recommit ANSWER",
+        "the step before the failure has an output",
+    ),
+    "pin": Act(
+        "Pin an answer",
+        "it is answered so from now on, in this cast",
+        "pin {socket} ANSWER, then recast",
+        "the socket owes an answer",
+    ),
+    "skip": Act(
+        "Go on without it",
+        "by its always edge, with a note; nothing of it comes into the state",
+        "skip NOTE",
+        "the socket owes an answer",
+    ),
+}
+"""Every way on, in the order in which they are offered where a kind has no other."""
+
+
+class Kind(NamedTuple):
+    """A kind of failure: what happened, in words, as a headline goes on behind a name; and its acts, the likeliest first."""
+
+    words: str
+    acts: tuple[ActName, ...]
+
+
+_BY_HAND: Final[tuple[ActName, ...]] = ("answer", "pin", "skip")
+_UTILITY: Final[tuple[ActName, ...]] = ("take", "recast", *_BY_HAND)
+_PASSING: Final[tuple[ActName, ...]] = ("resend", "recast", "take", "reword", *_BY_HAND)
+_SETUP: Final[tuple[ActName, ...]] = ("take", "resend", "recast", *_BY_HAND)
+_SAYING: Final[tuple[ActName, ...]] = ("reword", "resend", "take", "recast", *_BY_HAND)
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "utility_exit": Kind("ended with an error", _UTILITY),
+    "utility_timeout": Kind("took too long", _UTILITY),
+    "utility_not_started": Kind("could not be started", _UTILITY),
+    "utility_failed": Kind("reported a failure", _UTILITY),
+    "invalid_output": Kind("gave an unusable output", _UTILITY),
+    "repair_exhausted": Kind("gave no usable answer", ("revive", "take", "recast", *_BY_HAND)),
+    "edge_traversals_exhausted": Kind("went its way too often", ("revive", "correct")),
+    "no_advance_cycles_exhausted": Kind("went round without getting on", ("revive", "correct")),
+    "assignment": Kind("could not be put into the state", ("skip",)),
+    "budget": Kind("used up the budget", ("budget", "revive")),
+    "aborted": Kind("was stopped by a person", ("recast", "resend", "revive", *_BY_HAND)),
+    "agent_error": Kind("failed", _PASSING),
+    "agent_timeout": Kind("took too long", _PASSING),
+    "agent_not_started": Kind("could not be started", _SETUP),
+    "agent_exit": Kind("ended with an error", _PASSING),
+    "agent_reply_too_long": Kind("said too much", _SAYING),
+    "rate_limited": Kind("takes no more requests for now", _PASSING),
+    "transport": Kind("could not be reached", _PASSING),
+    "malformed": Kind("gave an unreadable answer", _PASSING),
+    "too_many_calls": Kind("used too many tools", _SAYING),
+    "context_too_long": Kind("was told too much", _SAYING),
+    "refused": Kind("refused to answer", _SAYING),
+    "bad_request": Kind("was asked in a way it refuses", _SETUP),
+    "bad_key": Kind("refused the key", _SETUP),
+    "bad_model": Kind("has no such model", _SETUP),
+    "no_key": Kind("has no key", _SETUP),
+    "no_model": Kind("has no model", _SETUP),
+    "not_installed": Kind("needs a package", _SETUP),
+    "unknown_preset": Kind("has no such preset", _SETUP),
+    "scripted_exhausted": Kind("has no scripted answer left", _SETUP),
+    "recorded_exhausted": Kind("has no recorded answer", _SETUP),
+    "pin_exhausted": Kind("has no pinned answer", _SETUP),
+}
+"""Every kind of failure of ours, and how it is mended. An agent of other people may fail with one of its own."""
+
+OTHER: Final = Kind("failed", _PASSING)
+"""What is offered for a kind that is not ours."""
+
+REDEFINED: Final = frozenset(
+    {"command", "description", "model", "params", "script", "thinking", "timeoutMs", "tools"}
+)
+"""The fields of a materia that may change in a running cast: what is run or asked, nothing that decides."""
+
+
+class Redefinition(NamedTuple):
+    """How the definition that a workbench has of a materia differs from the copy of a cast.
+
+    ``old`` and ``new`` are both whole; ``kept`` are the fields that earlier steps of the cast went by, for which it
+    cannot be taken.
+    """
+
+    materia: str
+    old: Mapping[str, JSON]
+    new: Mapping[str, JSON]
+    kept: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        """The fields that differ, written as JSON: each line behind ``+``, ``-`` or a blank."""
+        found: list[tuple[str, str]] = []
+        for key in differing(self.old, self.new):
+            lines = ndiff(_field(key, self.old), _field(key, self.new))
+            found += [(line[0], line[2:]) for line in lines if line[0] != "?"]
+        return found
+
+
+def _field(key: str, definition: Mapping[str, JSON]) -> list[str]:
+    return pretty({key: definition[key]}).splitlines()[1:-1] if key in definition else []
+
+
+def differing(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[str]:
+    """Name the fields in which two definitions differ, in the order of the new one."""
+    keys = dict.fromkeys((*new, *old))
+    return [key for key in keys if not same(old.get(key, MISSING), new.get(key, MISSING))]
+
+
+def redefinition(
+    old: Mapping[str, JSON], new: Mapping[str, JSON], materia: str, owner: Path | None
+) -> Redefinition | None:
+    """Compare a cast's copy of a definition with another one, whose config file is in ``owner``; None when they are the same."""
+    changed = differing(old, new)
+    if not changed or same(dict(old), beside_config(new, owner)):
+        return None
+    return Redefinition(materia, old, new, tuple(sorted({*changed} - REDEFINED)))
+
+
+def changed_definition(cast: Snapshot) -> Redefinition | None:
+    """Return how the workbench's definition of the materia where a cast stopped differs from its copy; None when it does not."""
+    socket = cast.graph.sockets.get(cast.failure.socket or "") if cast.failure is not None else None
+    definitions = cast.live.definitions
+    if socket is None or definitions is None:
+        return None
+    id_ = socket.materia.id
+    known, owners = definitions()
+    old, new = cast.graph.document.get("materia", {}).get(id_), known.get(id_)
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return None
+    return redefinition(old, new, id_, owners.get(id_))
+
+
+class Offer(NamedTuple):
+    """An act that is offered now, in the words of this failure."""
+
+    name: ActName
+    words: str
+    does: str
+    verbs: str
+
+
+def offers(cast: Snapshot, changed: Redefinition | None = None) -> list[Offer]:
+    """Return what can be done where a cast failed or was aborted, the likeliest first; nothing where it did not.
+
+    Args:
+        cast: which.
+        changed: how the definition of its materia differs, see :func:`changed_definition`.
+    """
+    failure = cast.failure
+    if failure is None:
+        return []
+    socket = cast.graph.sockets.get(failure.socket or "")
+    says = {"materia": socket.materia.id if socket else "", "socket": socket.id if socket else ""}
+    names = KINDS.get(failure.kind, OTHER).acts
+    return [
+        Offer(name, *(text.format(**says) for text in ACTS[name][:3]))
+        for name in names
+        if _can(cast, name, changed)
+    ]
+
+
+def _can(cast: Snapshot, name: ActName, changed: Redefinition | None) -> bool:
+    cut_short = cast.prompt_cut_short is not None
+    can: dict[ActName, bool] = {
+        "take": changed is not None and not changed.kept,
+        "resend": cut_short,
+        "reword": cut_short,
+        "budget": cast.budget_used_up,
+        "revive": cast.at_limit and not cast.budget_used_up,
+        "correct": bool(cast.steps) and bool(cast.steps[-1].turns),
+        **dict.fromkeys(_BY_HAND, cast.owed),
+    }
+    return can.get(name, True)

@@ -1,0 +1,260 @@
+"""Where a cast failed: each kind of failure has a row of acts, and each act goes on, is journalled and explained."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+
+import cast_helpers as h
+import materia_nb
+from magics_helpers import cell, line, text
+from materia_nb.agents.interface import AgentError
+from materia_nb.cast import open_cast, resume_cast
+from materia_nb.cast.repairs import ACTS, KINDS, OTHER, changed_definition, offers
+from materia_nb.errors import MateriaError
+from materia_nb.handoff.protocol import RefusedAnswer
+
+SOURCE = Path(materia_nb.__file__).parent
+NO_FAILURE = {"interrupted", "pin_gone"}
+"""What an agent or a process can say that fails no cast: its turn waits."""
+
+
+def kinds_in_the_code() -> set[str]:
+    """The kinds that failures are made with: in the engine, by processes, by agents."""
+    found: set[str] = {"aborted"}
+    for path in [one for part in ("engine", "agents", "utilities") for one in (SOURCE / part).rglob("*.py")]:
+        if "shipped" in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+                if name in ("Failure", "Kind", "UtilityFailure"):
+                    found |= texts(node.args[:1])
+                if name == "AgentError":
+                    found |= texts(one.value for one in node.keywords if one.arg == "kind")
+            if isinstance(node, ast.Assign) and "kind, how" in ast.unparse(node.targets[0]):
+                found |= texts(node.value.elts[:1] if isinstance(node.value, ast.Tuple) else [])
+    return found - NO_FAILURE - {""}
+
+
+def texts(nodes) -> set[str]:
+    return {one.value for one in nodes if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+
+
+def test_every_kind_of_failure_in_the_code_has_a_row():
+    known = kinds_in_the_code()
+    assert {"utility_exit", "repair_exhausted", "rate_limited", "agent_error", "no_key", "budget"} <= known
+    assert known - set(KINDS) == set()
+
+
+def test_every_row_has_acts_that_there_are():
+    for kind in (*KINDS.values(), OTHER):
+        assert kind.acts
+        assert set(kind.acts) <= set(ACTS)
+
+
+UTILITY = h.config(
+    {"Socket-1": h.at("Count", ("always", "Socket-2")), "Socket-2": h.at("Tell")},
+    {"Count": h.python("raise SystemExit(3)", parse="json"), "Tell": h.agent("Tell {{state.n}}")},
+)
+
+
+@pytest.fixture
+def failed(tmp_path):
+    """A cast whose first socket, a utility, failed."""
+    cast = h.start(tmp_path, UTILITY, {"Tell": lambda: "told"})
+    assert cast.run() == "failed"
+    return cast
+
+
+def names(cast, changed=None):
+    return [one.name for one in offers(cast.now, changed)]
+
+
+def test_a_utility_is_answered_by_hand_as_a_real_stdout_would(failed):
+    assert names(failed) == ["recast", "answer", "pin", "skip"]
+    step = failed.reply({"state": {"n": 4}, "context": "counted by hand"})
+    assert failed.state["n"] == 4  # R10: the patch of a utility, which an agent's answer would not be
+    assert (step.output, step.by_hand, step.number) == (
+        '{"state":{"n":4},"context":"counted by hand"}',
+        True,
+        1,
+    )
+    assert "A person answered it by hand" in str(failed.why(1))
+    assert h.types_of(failed)[-2:] == ["answered_by_hand", "socket_complete"]
+    assert h.lines_of(failed)[-1]["data"]["by"] == "person"
+    assert failed.run() == "complete"
+    h.assert_same(open_cast(failed.run_dir), failed)
+
+
+def test_an_answer_by_hand_that_would_be_refused_is_not_recorded(failed):
+    before = (failed.run_dir / "events.jsonl").read_bytes()
+    with pytest.raises(RefusedAnswer):
+        failed.reply("no JSON")
+    assert failed.status == "failed"
+    assert (failed.run_dir / "events.jsonl").read_bytes() == before
+
+
+def test_a_pin_answers_after_recast(failed):
+    failed.pins.add("Socket-1", {"state": {"n": 5}})
+    failed.recast()
+    assert failed.state["n"] == 5
+    assert failed.run() == "complete"
+
+
+def test_it_can_be_gone_on_without(failed):
+    step = failed.skip("the counter is down")
+    assert (step.skipped, step.output, failed.now.next_socket) == ("the counter is down", None, "Socket-2")
+    assert "n" not in failed.state
+    assert "A person went on without it: the counter is down" in str(failed.why(1))
+    (event,) = [one for one in h.lines_of(failed) if one["type"] == "socket_skipped"]
+    assert (event["data"]["note"], event["data"]["next"]) == ("the counter is down", "Socket-2")
+    assert failed.run() == "complete"
+    h.assert_same(open_cast(failed.run_dir), failed)
+
+
+def test_a_skip_needs_a_note_and_a_socket_that_owes_an_answer(failed, tmp_path):
+    with pytest.raises(MateriaError, match="note"):
+        failed.skip("  ")
+    failed.skip("down")
+    with pytest.raises(MateriaError, match="not failed"):
+        failed.skip("down")
+    with pytest.raises(MateriaError, match="no answer is owed"):
+        over_budget(tmp_path).skip("too dear")
+
+
+def over_budget(tmp_path):
+    from materia_nb.agents import Reply, Usage
+
+    cast = h.start(
+        tmp_path / "b", h.chain_config(2) | {"budget": {"maxTokens": 5}}, lambda: Reply("x", Usage(5, 5))
+    )
+    assert cast.run() == "failed"
+    return cast
+
+
+def test_a_budget_is_raised_then_revived(tmp_path):
+    cast = over_budget(tmp_path)
+    assert names(cast) == ["budget"]
+    cast.edit.budget(None)
+    assert "revive" in names(cast)
+    cast.revive()
+    assert len(cast.steps) == 2
+
+
+def test_an_agent_that_failed_is_answered_by_hand_in_its_last_turn(tmp_path):
+    def breaks():
+        raise AgentError("the line is dead", kind="transport")
+
+    cast = h.start(tmp_path, h.loop_config(), {"Plan": breaks})
+    assert cast.run() == "failed"
+    assert names(cast) == ["resend", "recast", "reword", "answer", "pin", "skip"]
+    step = cast.reply({"workItems": h.items("a")})
+    assert step.by_hand
+    assert cast.work_items == h.items("a")
+
+
+def test_a_multi_turn_agent_that_failed_is_answered_with_the_final_result(tmp_path):
+    config = h.one_config(h.agent("Tell", multiTurn=True, generator=True), parse="json")
+
+    def breaks():
+        raise RuntimeError("gone")
+
+    cast = h.start(tmp_path, config, breaks)
+    assert cast.run() == "failed"
+    with pytest.raises(RefusedAnswer):
+        cast.reply("a draft")
+    cast.reply({"workItems": []})
+    assert cast.status == "ready"
+
+
+def test_after_refused_answers_a_person_answers(tmp_path):
+    cast = h.start(tmp_path, h.loop_config(), {"Plan": lambda: "prose"})
+    assert cast.run() == "failed"
+    assert cast.failure.kind == "repair_exhausted"
+    assert names(cast) == ["revive", "recast", "answer", "pin", "skip"]
+    cast.reply({"workItems": h.items("a")})
+    assert [turn.by for turn in cast.steps[-1].turns] == [None, None, "person"]
+    h.assert_same(open_cast(cast.run_dir), cast)
+
+
+def test_a_round_too_many_offers_to_grant_or_to_correct(tmp_path):
+    config = h.loop_config(limits={"maxNoAdvanceCycles": 1})
+    config["loadouts"]["T"]["sockets"]["Socket-3"]["edges"][1].pop("maxTraversals")
+    agents = {**h.loop_agents(1), "Check": lambda: h.NO}
+    cast = h.start(tmp_path, config, agents)
+    assert cast.run() == "failed"
+    assert cast.failure.kind == "no_advance_cycles_exhausted"
+    assert names(cast) == ["revive", "correct"]
+    cast.edit.recommit(h.YES)
+    cast.agents.set("Check", lambda: h.YES)
+    assert cast.run() == "complete"
+
+
+def test_an_aborted_cast_is_answered_by_hand_too(tmp_path):
+    cast = h.start(tmp_path, h.chain_config(2))
+    cast.step()
+    cast.abort()
+    assert "answer" in names(cast)
+    assert cast.reply("mine").by_hand
+
+
+def test_what_the_workbench_changed_is_offered_with_its_difference(shell):
+    bad, good = (h.python(code, parse="json") for code in ("raise SystemExit(3)", "print('{}')"))
+    cell(shell, "loadout L", loadout(bad))
+    cast = line(shell, "cast x")
+    assert cast.run() == "failed"
+    assert changed_definition(cast.now) is None
+    said = text(line(shell, "status"))
+    assert "ways on: recast; reply ANSWER; pin Socket-1 ANSWER, then recast; skip NOTE" in said
+    cell(shell, "loadout L", loadout(good))
+    changed = changed_definition(cast.now)
+    assert changed is not None
+    assert ("-", '    "raise SystemExit(3)"') in changed.lines
+    assert ("+", "    \"print('{}')\"") in changed.lines
+    assert names(cast, changed)[0] == "take"
+    said = text(line(shell, "status"))
+    assert "Count was changed since this cast began:" in said
+    assert "ways on: redefine Count, then recast; recast; " in said
+    line(shell, "redefine Count")
+    assert changed_definition(cast.now) is None
+    line(shell, "recast")
+    assert cast.run() == "complete"
+
+
+def test_what_earlier_steps_went_by_is_named_and_not_offered(shell):
+    cell(shell, "loadout L", loadout(h.python("raise SystemExit(3)", parse="json")))
+    cast = line(shell, "cast x")
+    assert cast.run() == "failed"
+    cell(shell, "loadout L", loadout(h.python("print(1)", parse="text")))
+    changed = changed_definition(cast.now)
+    assert changed.kept == ("parse",)
+    assert "take" not in names(cast, changed)
+    assert "in parse too, so only a new cast can have it" in text(line(shell, "status"))
+
+
+def loadout(materia):
+    sockets = {"Socket-1": {"materia": "Count"}}
+    return json.dumps({"entry": "Socket-1", "sockets": sockets, "materia": {"Count": materia}})
+
+
+def test_the_verbs_do_it_too(shell):
+    cell(shell, "loadout L", loadout(h.python("raise SystemExit(3)", parse="json")))
+    for verb in ('reply {"state": {"n": 1}}', "skip not today"):
+        cast = line(shell, "cast x")
+        assert cast.run() == "failed"
+        line(shell, verb)
+        assert cast.run() == "complete"
+
+
+def test_a_skipped_step_is_there_after_resuming(failed):
+    failed.skip("down")
+    failed.close()
+    resumed = resume_cast(failed.run_dir, h.table({"Tell": lambda: "told"}))
+    assert resumed.steps[0].skipped == "down"
+    assert resumed.run() == "complete"
+    forked = resumed.fork(1)
+    assert forked.steps[0].skipped == "down"
