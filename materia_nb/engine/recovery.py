@@ -86,8 +86,7 @@ def by_hand(rules: Rules, state: CastState) -> Step:
     mode = "final" if visit.mode in rules.sockets[visit.socket].any_text else visit.mode
     after = (state.failure or Failure("", "")).kind
     visit = visit._replace(mode=mode, turn=visit.turn + 1, grant=None)
-    waiting = state._replace(status="waiting", failure=None, at=visit)
-    return Step(waiting, (EventDraft("answered_by_hand", visit, {"after": after}),))
+    return Step(_waiting(state, visit), (EventDraft("answered_by_hand", visit, {"after": after}),))
 
 
 def skip(rules: Rules, state: CastState) -> Step:
@@ -169,9 +168,14 @@ def revive(rules: Rules, state: CastState) -> Step:
 def waiting_again(rules: Rules, here: SocketRules, state: CastState, visit: Visit, event: EventDraft) -> Step:
     """Let ``visit`` wait for an output once more, from its first prompt."""
     prompt = None if here.socket.is_utility else first_prompt(rules, here, state, visit)
+    return Step(_waiting(state, visit), (event,), None, prompt)
+
+
+def _waiting(state: CastState, visit: Visit) -> CastState:
+    """Let ``visit`` owe an output again; an advance that the failure came after is taken back (R48)."""
     if state.failure is not None and (cursor := state.failure.undo) is not None:
         state = state._replace(cursors={**state.cursors, cursor: state.cursors[cursor] - 1})
-    return Step(state._replace(status="waiting", failure=None, hold=None, at=visit), (event,), None, prompt)
+    return state._replace(status="waiting", failure=None, hold=None, at=visit)
 
 
 def _revive_budget(
