@@ -25,13 +25,12 @@ from table import show
 from materia_nb import Workbench
 from materia_nb.insight.explore import Exploration
 from materia_nb.insight.rehearse import rehearse
-from materia_nb.insight.space import Bounds
 from materia_nb.loadout import LoadoutError, build_graph
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 
 EACH = 20
 """How many rehearsals one random loadout gets."""
-SMALL = Bounds(2_000)
+SMALL = 2_000
 """Random loadouts with more states are left out: what was not seen in full cannot be called impossible."""
 
 

@@ -95,23 +95,23 @@ class Bar:
 
     Args:
         progress: which of them.
-        total: how much there is to do.
+        total: how much there is to do, as far as is known.
         what: what is counted, in the plural.
     """
 
     def __init__(self, progress: Progress, total: int, what: str) -> None:
-        self._progress, self._total, self._what = progress, total, what
+        self._progress, self.total, self._what = progress, total, what
         self.done = 0
 
     def add(self, count: int = 1) -> None:
         """Tell that so much more is done."""
         self.done += count
         if callable(self._progress):
-            self._progress(self.done, self._total)
+            self._progress(self.done, self.total)
         elif self._progress:
-            full = _WIDTH * self.done // max(1, self._total)
+            full = _WIDTH * self.done // max(1, self.total)
             bar = "█" * full + "░" * (_WIDTH - full)
-            sys.stderr.write(f"\r{bar} {self.done:,} of {self._total:,} {self._what}")
+            sys.stderr.write(f"\r{bar} {self.done:,} of {self.total:,} {self._what}")
             sys.stderr.flush()
 
     def close(self) -> None:

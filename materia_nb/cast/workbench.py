@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from materia_nb.agents.agent_table import AgentTable
@@ -27,7 +26,7 @@ from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError
 from materia_nb.insight.odds import Chances
 from materia_nb.insight.rehearse import rehearse
-from materia_nb.insight.space import MOST_STATES, Bounds
+from materia_nb.insight.space import MOST_STATES
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph, LayeredConfig, Report, build_graph
 from materia_nb.loadout.compose import compose
@@ -318,21 +317,23 @@ class Workbench:
         items: Sequence[int] | int = range(4),
         *,
         states: int = MOST_STATES,
-        seconds: float = 20,
+        progress: Progress = False,
     ) -> ExploreView:
         """Look at every way that casts of a loadout can go; nobody is asked and no process runs.
 
         Args:
             loadout: which loadout; the chosen one by default.
             items: how long the lists are that are tried.
-            states: how many states are looked at before the search stops early, which it then says.
-            seconds: for how long.
+            states: after how many states the search is cut off: then what was not seen is not known, and it says so. No
+                clock counts, so the same call finds the same on any machine; an interrupt ends it with what it has found.
+            progress: whether a bar is printed to stderr; or a function that is called with how many states were looked
+                at and how many are known so far. It is told of the odds of another length too.
 
         Raises:
             MateriaError: the loadout has problems, or a socket takes no scripted answer (``no_answer``).
         """
         graph = self.graph(loadout)
-        return ExploreView(graph, items, Bounds(states, seconds, monotonic), graph.document)
+        return ExploreView(graph, items, states, progress=progress, document=graph.document)
 
     def rehearse(
         self,

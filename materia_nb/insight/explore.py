@@ -15,9 +15,10 @@ from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.protocol import SAMPLE
 from materia_nb.insight.answers import detouring, quiet, strangers, unasked
 from materia_nb.insight.odds import Chances, Odds, PerSocket, odds_of
-from materia_nb.insight.space import COMPLETE, FAILED, HELD, UNTIMED, Bounds, Node, Space, Taken, Way, walk
+from materia_nb.insight.space import COMPLETE, FAILED, HELD, MOST_STATES, Node, Space, Taken, Way, walk
 from materia_nb.loadout.graph import END, ExitRoute, Graph
 from materia_nb.loadout.ways import knots, reachable_from, turned
+from materia_nb.sharing import Progress
 
 
 class ByVisit:
@@ -44,7 +45,7 @@ class Witness:
     Attributes:
         what: what it shows.
         route: the sockets that are visited, in order.
-        end: ``complete`` or the kind of the failure; None when no end can be reached.
+        end: ``complete`` or the kind of the failure; None when no end can be reached, or none is known from there.
         answers: what agents say, by socket, turn by turn.
         pins: what utilities are pinned to, by socket.
         drafts: the sockets whose drafts a person accepts (``cast.finalize()``).
@@ -135,17 +136,25 @@ class Exploration:
     Args:
         graph: the loadout.
         items: how long the lists are that are tried.
-        bounds: where the search stops early.
+        most: after how many states the search is cut off; what was not seen is not known then.
+        progress: whether a bar is printed; or what is called with how many states were looked at and are known.
     """
 
-    def __init__(self, graph: Graph, items: Sequence[int] | int = range(4), bounds: Bounds = UNTIMED) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        items: Sequence[int] | int = range(4),
+        most: int = MOST_STATES,
+        *,
+        progress: Progress = False,
+    ) -> None:
         lengths = (items,) if isinstance(items, int) else items
         self.graph, self.items = graph, tuple(dict.fromkeys(lengths))
         if not self.items or min(self.items) < 0:
             raise MateriaError("How long the lists are must be said.", hint="such as items=range(0, 4)")
-        self._bounds = bounds
+        self._most, self._progress = most, progress
         self._rules = Rules(quiet(graph))
-        self._space = walk(graph, self.items, bounds)
+        self._space = walk(graph, self.items, most, progress=progress)
         self._fixed: dict[int, Space] = {}
         self._came = _came(self._space)
 
@@ -171,9 +180,7 @@ class Exploration:
         """What must be known to read the answers rightly."""
         found = []
         if not self.complete_search:
-            found.append(
-                f"The search stopped early, at {self.states:,} states: what was not seen is not known."
-            )
+            found.append(f"The search stopped {self._space.stopped}: what was not seen is not known.")
         if others := strangers(self.graph):
             found.append(
                 f"{', '.join(others)}: explored as if its agent spoke the sparse protocol; what another protocol "
@@ -196,7 +203,17 @@ class Exploration:
 
     @property
     def ends(self) -> dict[str, tuple[str, ...]]:
-        """How casts can end: ``complete``, ``held`` for a person, or the kind of a failure, each with the sockets where."""
+        """How casts can end: ``complete``, ``held`` for a person, or the kind of a failure, each with the sockets where.
+
+        Raises:
+            MateriaError: the search was cut off, so that it is not known (``not_explored``).
+        """
+        self._needs_all("How its casts can end", "ends_seen has the ends that were seen")
+        return self.ends_seen
+
+    @property
+    def ends_seen(self) -> dict[str, tuple[str, ...]]:
+        """The ends that were seen, in the form of :attr:`ends`; there may be others where the search was cut off."""
         found: dict[str, list[str]] = {}
         for node in self._space.nodes:
             if node.end is not None:
@@ -221,8 +238,17 @@ class Exploration:
     def never(self) -> list[Taken]:
         """What no way takes: edges as (socket, number from 1), then ids of exit routes.
 
-        Where something was left out (see :attr:`certain`) it is what was not seen.
+        Where a protocol can do what is left out (see :attr:`certain`) it is what was not seen.
+
+        Raises:
+            MateriaError: the search was cut off, so that it is not known (``not_explored``).
         """
+        self._needs_all("What is never taken", "not_taken has what was not seen to be")
+        return self.not_taken
+
+    @property
+    def not_taken(self) -> list[Taken]:
+        """What was not seen to be taken, in the form of :attr:`never`."""
         seen = set(self._space.first)
         for ways in self._space.ways:
             seen.update(one for way in ways for one in way.taken)
@@ -232,14 +258,29 @@ class Exploration:
 
     @property
     def unreached(self) -> tuple[str, ...]:
-        """The sockets that no way visits."""
+        """The sockets that no way visits.
+
+        Raises:
+            MateriaError: the search was cut off, so that it is not known (``not_explored``).
+        """
+        self._needs_all("What is never visited", "not_visited has what was not seen to be")
+        return self.not_visited
+
+    @property
+    def not_visited(self) -> tuple[str, ...]:
+        """The sockets that were not seen to be visited."""
         seen = {node.socket for node in self._space.nodes if node.end is None}
         return tuple(id_ for id_ in self.graph.sockets if id_ not in seen)
 
     @property
     def stalls(self) -> tuple[str, ...]:
-        """The sockets at which a cast can be so that no end can be reached any more; empty when there is always one."""
-        return stalling(self._space) if self.complete_search else ()
+        """The sockets at which a cast can be so that no end can be reached any more; empty when there is always one.
+
+        Raises:
+            MateriaError: the search was cut off, so that it is not known (``not_explored``).
+        """
+        self._needs_all("Where no end is reached any more")
+        return stalling(self._space)
 
     def most_turns(self, items: int | None = None) -> int | None:
         """The most turns that agents can have in one cast, repairs aside; None where nothing bounds them.
@@ -248,7 +289,7 @@ class Exploration:
             items: how long every list is; any of those explored if left out.
 
         Raises:
-            MateriaError: the search stopped early (``not_explored``).
+            MateriaError: the search was cut off (``not_explored``).
         """
         return longest(self._only(items))
 
@@ -260,13 +301,11 @@ class Exploration:
         """
         found = self._shortest(what)
         if found is None:
-            early = (
-                "The search stopped early and saw no way" if not self.complete_search else "No way was seen"
-            )
-            seen = "No way leads" if self.certain else early
+            early = f"The search stopped {self._space.stopped} and saw no way"
+            seen = "No way leads" if self.certain else "No way was seen" if self.complete_search else early
             raise MateriaError(
                 f"{seen} to {_words(what)}.",
-                hint="never and unreached say what no way takes",
+                hint="not_taken and not_visited say what was not seen",
                 kind="no_witness",
             )
         at = found[-1][1].to if found else 0
@@ -300,7 +339,7 @@ class Exploration:
             cost: the same in money.
 
         Raises:
-            MateriaError: the search stopped early (``not_explored``), a chance is missing or none, or there is no mean (``endless``).
+            MateriaError: the search was cut off (``not_explored``), a chance is missing or none, or there is no mean (``endless``).
         """
         return odds_of(self.graph, self._only(items), satisfied, items, tokens=tokens, cost=cost)
 
@@ -309,18 +348,17 @@ class Exploration:
     def _only(self, items: int | None) -> Space:
         """The states when every list is as long."""
         if items is None or self.items == (items,):
-            space = self._space
-        else:
-            if items not in self._fixed:
-                self._fixed[items] = walk(self.graph, (items,), self._bounds)
-            space = self._fixed[items]
+            self._needs_all("This")
+            return self._space
+        space = self._fixed.get(items) or walk(self.graph, (items,), self._most, progress=self._progress)
         if not space.complete:
-            raise MateriaError(
-                f"The search stopped early, at {len(space.nodes):,} states.",
-                hint="explore with fewer items, or with larger states= and seconds=",
-                kind="not_explored",
-            )
+            raise _not_known("This", space)
+        self._fixed[items] = space
         return space
+
+    def _needs_all(self, what: str, *hints: str) -> None:
+        if not self.complete_search:
+            raise _not_known(what, self._space, *hints)
 
     def _routes(self) -> Iterator[ExitRoute]:
         return (route for loop in self.graph.loops.values() for route in loop.routes)
@@ -366,7 +404,7 @@ class Exploration:
             return lambda node: node.end not in (None, COMPLETE, HELD)
         if what in self.graph.sockets:
             return lambda node: node.end is None and node.socket == what
-        if what in KINDS or what == HELD or what in self.ends:
+        if what in KINDS or what == HELD or what in self.ends_seen:
             return lambda node: node.end == what
         known = [
             COMPLETE,
@@ -384,6 +422,15 @@ class Exploration:
 
     def _to(self, number: int) -> list[tuple[int, Way]]:
         return _back(self._came, 0, number)
+
+
+def _not_known(what: str, space: Space, *hints: str) -> MateriaError:
+    hint = "; ".join([*hints, "explore with fewer items, or with larger states="])
+    return MateriaError(
+        f"{what} is not known: the search stopped {space.stopped}.",
+        hint=f"{hint}; rehearse counts what casts by chance come to",
+        kind="not_explored",
+    )
 
 
 def _came(space: Space) -> dict[int, tuple[int, Way]]:

@@ -7,8 +7,9 @@ each list has been walked, and what is left of the bounds. What was said, counte
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from random import Random
 from typing import Final, NamedTuple, TypeAlias
 
 from materia_nb.engine import entering, outputs
@@ -21,9 +22,10 @@ from materia_nb.handoff.protocol import SAMPLE, in_brief
 from materia_nb.insight.answers import Answer, Answers, quiet
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.ways import rounds_in
+from materia_nb.sharing import Bar, Progress
 
 MOST_STATES: Final = 50_000
-"""How many states are looked at before a search stops early."""
+"""How many states are looked at before a search is cut off."""
 COMPLETE: Final = "complete"
 FAILED: Final = "failed"
 HELD: Final = "held"
@@ -61,14 +63,19 @@ class Space:
     """What a search found; node 0 is where a cast begins.
 
     Attributes:
-        complete: whether everything was looked at; False when the search stopped early.
+        stopped: why the search stopped early, in words; empty when everything was looked at.
         first: what is taken before the first visit, when an empty loop is passed over.
     """
 
     nodes: list[Node] = field(default_factory=list)
     ways: list[list[Way]] = field(default_factory=list)
     first: tuple[Taken, ...] = ()
-    complete: bool = True
+    stopped: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything was looked at."""
+        return not self.stopped
 
 
 class Visited(NamedTuple):
@@ -79,56 +86,100 @@ class Visited(NamedTuple):
     taken: tuple[Taken, ...]
 
 
-class Bounds(NamedTuple):
-    """Where a search stops early: after so many states, or so many seconds of the clock that is handed in."""
-
-    states: int = MOST_STATES
-    seconds: float = 0.0
-    clock: Callable[[], float] | None = None
-
-
-UNTIMED: Final = Bounds()
-
-
-def walk(graph: Graph, items: Sequence[int], bounds: Bounds = UNTIMED) -> Space:
+def walk(graph: Graph, items: Sequence[int], most: int = MOST_STATES, *, progress: Progress = False) -> Space:
     """Look at every state, those that are nearest first.
+
+    A search that is cut off casts the loadout some hundred times by chance, so that it knows what is easily reached
+    too. What it finds depends on nothing but its arguments; an interrupt ends it, and what was found until then is returned.
 
     Args:
         graph: the loadout.
         items: how long lists are; each answer that has one tries every length.
-        bounds: where the search stops early.
+        most: after how many states the search is cut off.
+        progress: whether a bar is printed, or what is called with how many states were looked at and are known.
     """
-    clock = bounds.clock
-    deadline = clock() + bounds.seconds if clock is not None else 0.0
-    rules = Rules(quiet(graph))
-    answers, key = Answers(rules, items), Key(rules, items)
-    space, known = Space(), dict[object, int]()
-    todo: deque[CastState] = deque()
+    search = _Search(graph, items)
+    bar = Bar(progress, 1, "states")
+    try:
+        for number in range(most):
+            if not search.todo:
+                break
+            search.expand(number, search.todo.popleft())
+            if number % _TOLD == _TOLD - 1:
+                bar.total = len(search.space.nodes)
+                bar.add(_TOLD)
+        if search.todo:
+            search.space.stopped = f"after {most:,} states"
+            search.wander(most)
+    except KeyboardInterrupt:
+        search.space.stopped = "by an interrupt"
+    finally:
+        bar.close()
+    return search.space
 
-    def place(state: CastState) -> int:
-        found = known.setdefault(key.of(state), len(space.nodes))
-        if found == len(space.nodes):
-            space.nodes.append(_node(state))
-            space.ways.append([])
-            todo.append(state)
+
+_TOLD: Final = 128
+"""States after which is told how far a search has come."""
+_CASTS: Final = 300
+_LONGEST: Final = 1_000
+"""How many casts by chance follow a search that was cut off, and with how many visits each."""
+_LIKELY: Final = (1.0, 0.9, 0.5, 0.1, 0.0)
+"""How likely they are to say ``satisfied: true``, one after the other."""
+
+
+class _Search:
+    """The states of a loadout that are known, and how more become known; ``todo`` are those not looked at, in order."""
+
+    def __init__(self, graph: Graph, items: Sequence[int]) -> None:
+        self._rules = Rules(quiet(graph))
+        self._answers, self._key = Answers(self._rules, items), Key(self._rules, items)
+        self._known: dict[object, int] = {}
+        self.space, self.todo = Space(), deque[CastState]()
+        self._begun, self.space.first = arrive(self._rules, entering.begin(self._rules, SAMPLE))
+        self._place(self._begun)
+
+    def _place(self, state: CastState) -> int:
+        found = self._known.setdefault(self._key.of(state), len(self.space.nodes))
+        if found == len(self.space.nodes):
+            self.space.nodes.append(_node(state))
+            self.space.ways.append([])
+            self.todo.append(state)
         return found
 
-    begun, space.first = arrive(rules, entering.begin(rules, SAMPLE))
-    place(begun)
-    for number in range(bounds.states):
-        if not todo:
-            return space
-        if clock is not None and number % 16 == 15 and clock() > deadline:
-            break
-        state = todo.popleft()
-        if state.status == "waiting" and state.at is not None:
-            here = rules.sockets[state.at.socket]
-            for answer in answers.of(here):
-                done = visit(rules, here, state, answer.text)
-                turns = 0 if here.socket.is_utility else len(done.said)
-                space.ways[number].append(Way(place(done.state), answer, turns, done.taken))
-    space.complete = not todo
-    return space
+    def _asked(self, state: CastState) -> SocketRules | None:
+        waits = state.status == "waiting" and state.at is not None
+        return self._rules.sockets[state.at.socket] if waits and state.at is not None else None
+
+    def _go(self, number: int, state: CastState, answer: Answer) -> tuple[int, CastState]:
+        """Give an answer in a state; returns the state that it leads to, with its number."""
+        here = self._rules.sockets[state.at.socket if state.at is not None else ""]
+        done = visit(self._rules, here, state, answer.text)
+        turns = 0 if here.socket.is_utility else len(done.said)
+        way = Way(self._place(done.state), answer, turns, done.taken)
+        if way not in self.space.ways[number]:
+            self.space.ways[number].append(way)
+        return way.to, done.state
+
+    def expand(self, number: int, state: CastState) -> None:
+        """Give every answer in a state."""
+        if (here := self._asked(state)) is not None:
+            for answer in self._answers.of(here):
+                self._go(number, state, answer)
+
+    def wander(self, left: int) -> None:
+        """Go through casts by chance, the same ones each time, with so many visits in all."""
+        for cast in range(_CASTS):
+            rng, likely = Random(cast), _LIKELY[cast % len(_LIKELY)]  # noqa: S311 - chances, no secrets
+            number, state = 0, self._begun
+            for _ in range(min(left, _LONGEST)):
+                here = self._asked(state)
+                if here is None:
+                    break
+                left -= 1
+                said = rng.random() < likely
+                given = self._answers.of(here)
+                fits = [one for one in given if one.satisfied is said]
+                number, state = self._go(number, state, rng.choice(fits or given))
 
 
 def visit(rules: Rules, here: SocketRules, state: CastState, text: str) -> Visited:

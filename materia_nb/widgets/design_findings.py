@@ -128,7 +128,7 @@ def happens(session: DesignSession) -> Slice | None:
 def ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[Slice]:
     """Return one row for each way in which a cast can end, with its chance where it is known."""
     rows = []
-    ends = explored.ends
+    ends = explored.ends_seen
     if "complete" not in ends:
         word = "cannot come to its end" if explored.complete_search else "was not seen to come to its end"
         rows.append(_row("fails", word, "no way leads there"))
@@ -149,7 +149,8 @@ def ends_rows(explored: Exploration, odds: Mapping[str, float]) -> list[Slice]:
             words = end.replace("_", " ")
             rows.append(_row("fails", f"can fail: {words}", f"at {at}{chance}", witness=end))
     return rows + [
-        _row("fails", "can come where no end is reached", f"at {part(id_)}") for id_ in explored.stalls
+        _row("fails", "can come where no end is reached", f"at {part(id_)}")
+        for id_ in (explored.stalls if explored.complete_search else ())
     ]
 
 
@@ -161,9 +162,9 @@ def _row(sign: str, what: str, about: str, *, witness: str | None = None, pick: 
 
 def never_rows(explored: Exploration) -> list[Slice]:
     """Return one row for each edge, exit and socket that no way takes."""
-    word = "never" if explored.complete_search else "not seen to be"
-    rows = [_row("never", f"{word} visited", part(id_), pick=("socket", id_)) for id_ in explored.unreached]
-    for one in explored.never:
+    word = "never" if explored.certain else "not seen to be"
+    rows = [_row("never", f"{word} visited", part(id_), pick=("socket", id_)) for id_ in explored.not_visited]
+    for one in explored.not_taken:
         if isinstance(one, tuple):
             edge = explored.graph.sockets[one[0]].edges[one[1] - 1]
             about = f"edge {one[1]} of {part(one[0])}: {edge.when} → {part(edge.to)}"

@@ -10,13 +10,11 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError, close_match, counted
 from materia_nb.insight.explore import Exploration
-from materia_nb.insight.space import Bounds
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.design.document import Change, refused
@@ -35,8 +33,8 @@ COLUMN: Final = 220.0
 ROW: Final = 110.0
 """How many pixels of the picture a column and a row of the loadout's layout are."""
 
-_EXPLORED: Final = Bounds(20_000, 4.0, monotonic)
-"""Where the search for what can happen stops early: a person waits for it."""
+_EXPLORED: Final = 8_000
+"""After how many states the search for what can happen is cut off: a person waits for it."""
 LIKELY: Final = 0.7
 """The chance of satisfied for which the chance of each end is told."""
 _TYPED_MOST: Final = 2_000_000

@@ -13,17 +13,18 @@ from drawn_loadouts import loadouts, rules_of
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract import ContractProtocol
+from materia_nb.insight import space
 from materia_nb.insight.answers import Answer
 from materia_nb.insight.explore import Exploration, longest, stalling
 from materia_nb.insight.rehearse import rehearse
-from materia_nb.insight.space import Bounds, Node, Space, Way
+from materia_nb.insight.space import Node, Space, Way
 from materia_nb.loadout import build_graph
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, OWN_PROTOCOLS
 from protocol_helpers import OTHERS
 
 LAPS = int(os.environ.get("MATERIA_NB_EXPLORED", "10"))
 """How many random loadouts are explored; set the variable for a long run."""
-SMALL = Bounds(1_000)
+SMALL = 1_000
 
 
 def explored(document, items=range(3)):
@@ -165,20 +166,89 @@ def test_a_round_that_no_way_leaves_stalls():
 # -- stopping early ---------------------------------------------------------------------------
 
 
-def test_a_search_that_stopped_early_says_so_and_calls_nothing_impossible():
-    e = Exploration(build_graph(retry_loop()), range(3), Bounds(3))
+UNKNOWN = ["ends", "never", "unreached", "stalls"]
+
+
+def test_a_search_that_was_cut_off_calls_nothing_impossible():
+    e = Exploration(build_graph(retry_loop()), range(3), 3)
     assert not e.complete_search
     assert e.can("Build") is True
     assert e.can("failed") is None
-    assert "stopped early" in e.notes[0]
-    with pytest.raises(MateriaError, match="stopped early"):
+    assert e.notes[0] == "The search stopped after 3 states: what was not seen is not known."
+    with pytest.raises(MateriaError, match="This is not known: the search stopped after 3 states"):
         e.most_turns()
 
 
-def test_a_search_stops_when_its_time_is_up():
-    ticks = iter(range(1_000_000))
-    e = Exploration(build_graph(retry_loop()), range(4), Bounds(10**6, 0, lambda: next(ticks)))
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_what_a_search_that_was_cut_off_does_not_know_it_does_not_say(name):
+    e = Exploration(build_graph(retry_loop()), range(3), 3)
+    with pytest.raises(MateriaError, match="is not known: the search stopped after 3 states") as error:
+        getattr(e, name)
+    assert error.value.kind == "not_explored"
+    whole = Exploration(build_graph(retry_loop()), range(3))
+    assert set(e.ends_seen) <= set(whole.ends)
+    assert set(e.not_taken) >= set(whole.never)
+    assert set(e.not_visited) >= set(whole.unreached)
+
+
+def test_what_a_search_that_was_cut_off_shows_calls_nothing_never(wb):
+    e = wb.explore("Plan-Build-Eval", states=20)
+    assert not e.marks.never
+    assert not e.marks.unreached
+    assert "whether it can end otherwise is not known" in repr(e)
+    assert " never " not in repr(e)
+    with pytest.raises(MateriaError, match="How its casts can end is not known"):
+        e.save_tests("cases")
+
+
+def ring(size):
+    """Sockets in a ring, each of which may send back to the one before it; the last one ends."""
+    names = [f"S{n}" for n in range(size)]
+    sockets = {
+        name: asks(edge(names[n - 1], "not_satisfied"), edge(names[n + 1] if n + 1 < size else "end"))
+        for n, name in enumerate(names)
+    }
+    sockets["S0"] = asks(edge("S1"))
+    return build_graph(config(sockets))
+
+
+def test_a_search_that_was_cut_off_knows_what_casts_by_chance_reach():
+    """Its states are nearest to the start; casts by chance go on from there, the same ones each time."""
+    e, again = (Exploration(ring(40), 0, 2_000) for _ in range(2))
     assert not e.complete_search
+    assert e.not_visited == ()
+    assert e.can("complete")
+    assert e.witness("S39").route[-1] == "S39"
+    assert e.witness("complete").end == "complete"
+    assert (e.states, e.ends_seen, e.not_taken) == (again.states, again.ends_seen, again.not_taken)
+
+
+def test_an_interrupt_ends_a_search_with_what_it_has_found(monkeypatch):
+    visits = iter(range(10))
+
+    def interrupted(*given):
+        if next(visits) == 9:
+            raise KeyboardInterrupt
+        return original(*given)
+
+    original = space.visit
+    monkeypatch.setattr(space, "visit", interrupted)
+    e = Exploration(build_graph(retry_loop()), range(3))
+    assert e.notes[0].startswith("The search stopped by an interrupt")
+    assert e.can("Eval")
+    with pytest.raises(MateriaError, match="is not known"):
+        assert e.never == []
+
+
+def test_how_far_it_is_is_told_also_of_the_odds_of_another_length(wb):
+    told = []
+    e = wb.explore("Plan-Build-Eval", progress=lambda done, known: told.append((done, known)))
+    assert told
+    assert all(done <= known for done, known in told)
+    assert told == sorted(told)
+    before = len(told)
+    e.odds(0.5, 3)
+    assert len(told) > before
 
 
 # -- any loadout --------------------------------------------------------------------------

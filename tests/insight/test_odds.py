@@ -17,7 +17,6 @@ from materia_nb.errors import MateriaError
 from materia_nb.insight.explore import Exploration
 from materia_nb.insight.odds import DENSE, counted, solve
 from materia_nb.insight.rehearse import rehearse
-from materia_nb.insight.space import Bounds
 from materia_nb.loadout import build_graph
 
 LAPS = int(os.environ.get("MATERIA_NB_EXPLORED", "8"))
@@ -194,7 +193,7 @@ def test_rounds_that_a_bounded_edge_excuses_are_told_from_those_that_count():
 @given(loadouts(), st.floats(0.05, 0.95), st.integers(0, 2), st.integers())
 def test_exact_odds_and_rehearsals_agree(document, satisfied, items, seed):
     graph = rules_of(document).graph
-    e = Exploration(graph, (items,), Bounds(1_000))
+    e = Exploration(graph, (items,), 1_000)
     assume(e.complete_search)
     o = e.odds(satisfied, items)
     assert sum(o.ends.values()) == pytest.approx(1)

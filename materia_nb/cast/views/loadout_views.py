@@ -20,13 +20,14 @@ from materia_nb.insight.answers import strangers
 from materia_nb.insight.explore import Exploration, played
 from materia_nb.insight.odds import Chances, Odds, PerSocket
 from materia_nb.insight.rehearse import Rehearsal
-from materia_nb.insight.space import COMPLETE, HELD, UNTIMED, Bounds, Taken
+from materia_nb.insight.space import COMPLETE, HELD, MOST_STATES, Taken
 from materia_nb.jsonvalue import JSON, pretty
 from materia_nb.loadout.facts import as_object, materia_group, materia_kind
 from materia_nb.loadout.graph import Graph
 from materia_nb.loadout.layers import LayeredConfig
 from materia_nb.loadout.report import Problem, Report
 from materia_nb.outgoing import plain
+from materia_nb.sharing import Progress
 
 
 class ReportView(Shown):
@@ -215,7 +216,8 @@ class ExploreView(_View, Exploration):
     Args:
         graph: the loadout.
         items: how long the lists are that are tried.
-        bounds: where the search stops early.
+        most: after how many states the search is cut off.
+        progress: whether a bar is printed, or what is told.
         document: the config of the loadout, which the tests that are saved hold.
     """
 
@@ -223,10 +225,12 @@ class ExploreView(_View, Exploration):
         self,
         graph: Graph,
         items: Sequence[int] | int = range(4),
-        bounds: Bounds = UNTIMED,
+        most: int = MOST_STATES,
+        *,
+        progress: Progress = False,
         document: Mapping[str, JSON] | None = None,
     ) -> None:
-        super().__init__(graph, items, bounds)
+        super().__init__(graph, items, most, progress=progress)
         self._document = document
 
     def save_tests(self, folder: str | Path, *, follows: str | Path | None = None) -> list[Path]:
@@ -241,7 +245,7 @@ class ExploreView(_View, Exploration):
                 now, kept in the cases, if left out.
 
         Raises:
-            MateriaError: the search saw no end; an agent speaks a protocol whose answers cannot be made, or the
+            MateriaError: the search was cut off, so that it is not known how casts end (``not_explored``); an agent speaks a protocol whose answers cannot be made, or the
                 exploration is not of ``wb.explore`` (``no_test``); they cannot be written.
         """
         if self._document is None:
@@ -253,11 +257,8 @@ class ExploreView(_View, Exploration):
                 kind="no_test",
             )
         rules, target = Rules(self.graph), Path(folder).absolute()
+        self._needs_all("How its casts can end", "witness(end) is a cast of one end")
         ends = list(self.ways_to_end())
-        if not ends:
-            raise MateriaError(
-                "No end was seen.", hint="explore with larger states= and seconds=", kind="no_test"
-            )
         names: dict[str, int] = {}
         written = []
         for end, socket, witness in ends:
@@ -280,7 +281,9 @@ class ExploreView(_View, Exploration):
 
     @property
     def marks(self) -> Marks:
-        """What no way takes or visits."""
+        """What no way takes or visits; nothing where the search was cut off, since that is not known."""
+        if not self.complete_search:
+            return Marks()
         ids = {self._name(route): (route.source, route.edge_id) for route in self._routes()}
         never: list[Route] = [
             (one[0], one[1] - 1) if isinstance(one, tuple) else ids[one] for one in self.never
@@ -294,15 +297,18 @@ class ExploreView(_View, Exploration):
         if self.complete_search:
             most = self.most_turns()
             yield f"agents have at most {'any number of' if most is None else most} turns, repairs aside"
-        first = {end: counted(len(self.witness(end).route), "visit") for end in self.ends}
-        ended = [(_ENDS.get(end, f"fail: {end}"), ", ".join(at), first[end]) for end, at in self.ends.items()]
+        ends = self.ends_seen
+        first = {end: counted(len(self.witness(end).route), "visit") for end in ends}
+        ended = [(_ENDS.get(end, f"fail: {end}"), ", ".join(at), first[end]) for end, at in ends.items()]
         yield ("it can", "at", "first after"), ended
-        if self.stalls:
+        if not self.complete_search:
+            yield "whether it can end otherwise is not known"
+        elif self.stalls:
             yield f"it can come where no end is reached any more: {', '.join(self.stalls)}"
         word = "never" if self.certain else "not seen to be"
-        if self.unreached:
-            yield f"{word} visited: {', '.join(part(one) for one in self.unreached)}"
-        rows = [self._never_row(one) for one in self.never]
+        if self.not_visited:
+            yield f"{word} visited: {', '.join(part(one) for one in self.not_visited)}"
+        rows = [self._never_row(one) for one in self.not_taken]
         yield (("way", "when", "to"), rows) if rows else "every edge and exit can be taken"
         if rows:
             yield f"these are {word} taken"

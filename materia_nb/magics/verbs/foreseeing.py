@@ -25,14 +25,17 @@ _ITEMS: Final = Argument("--items", "how long every list is; 3 if left out", "op
 )
 def explore(call: Call) -> Any:
     """Show what a loadout can do: every way that its casts can go, without asking anybody."""
-    return call.bench.explore(call.get("loadout"), _lengths(str(call.get("items", "0-3"))))
+    with counting("states") as told:
+        lengths = _lengths(str(call.get("items", "0-3")))
+        return call.bench.explore(call.get("loadout"), lengths, progress=told)
 
 
 @verb("odds", _LOADOUT, _SATISFIED, _ITEMS, example="%materia odds Plan-Build-Eval --satisfied 0.7")
 def odds(call: Call) -> Any:
     """Show how likely each end of a cast is, and how many turns it takes on average, exactly."""
     items = call.get("items", 3)
-    explored = call.bench.explore(call.get("loadout"), (items,))
+    with counting("states") as told:
+        explored = call.bench.explore(call.get("loadout"), (items,), progress=told)
     return explored.odds(_chances(call.get("satisfied", 0.5)), items)
 
 
