@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from materia_nb.agents.interface import TIMEOUT_S, AgentError, Reply, Turn
+from materia_nb.agents.thinking import ENDLESS, part_thinking
 from materia_nb.engine.conversation import Message
 from materia_nb.errors import did_you_mean
 from materia_nb.secrets import scrubbed, scrubbed_part, secret_arguments
@@ -74,9 +75,14 @@ class CommandAgent:
             stop=turn.stop,
         )
         self._check(turn, result)
+        said = part_thinking(
+            scrubbed(result.stdout.decode(errors="replace").strip(), *secret_arguments(argv))
+        )
         return Reply(
-            scrubbed(result.stdout.decode(errors="replace").strip(), *secret_arguments(argv)),
+            said.text,
             meta={"program": _program(argv), "arguments": len(argv) - 1, "seconds": round(result.seconds, 6)},
+            thinking=said.thinking,
+            cut="" if said.ended else ENDLESS,
         )
 
     def not_ready(self, model: str | None, project: Path) -> AgentError | None:  # noqa: ARG002 - some need the model

@@ -216,12 +216,16 @@ class Reply:
         usage: the tokens that it took.
         meta: what is worth keeping beside it, as JSON.
         value: the object that ``text`` is, when it was given as one: it is written as the socket hands over.
+        thinking: what was thought before; kept with the turn and never told to anybody (R49).
+        cut: by what the answer was cut off, in words, such as ``max_tokens 200``; empty when it is whole (R52).
     """
 
     text: str
     usage: Usage | None = None
     meta: Mapping[str, JSON] = field(default_factory=dict)
     value: Mapping[str, JSON] | None = None
+    thinking: str = ""
+    cut: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,29 +292,47 @@ class SoundReply(NamedTuple):
     text: str
     usage: StepUsage | None
     meta: Mapping[str, JSON]
+    thinking: str = ""
+    cut: str = ""
 
 
-def sound(value: object, who: str, write: Callable[[Mapping[str, JSON]], str] | None = None) -> SoundReply:
+def sound(
+    value: object,
+    who: str,
+    write: Callable[[Mapping[str, JSON]], str] | None = None,
+    *,
+    free: bool = False,
+) -> SoundReply:
     """Check what an agent gave; text and objects are taken as replies, see :func:`reply_from`.
 
-    ``write`` gives the text of an object where that is not plain JSON.
+    ``write`` gives the text of an object where that is not plain JSON. ``free`` says that any text is taken, so
+    that nothing else would notice one that was cut off before it began (R52).
 
     Raises:
-        AgentError: it is no reply, or has parts that cannot be kept.
+        AgentError: it is no reply, or has parts that cannot be kept; kind ``answer_cut``: there is no text in it.
     """
     reply = value if isinstance(value, Reply) else reply_from(value, who)
-    if not isinstance(reply.text, str):
-        raise AgentError(f"{who} returned a reply whose text is a {type(reply.text).__name__}")
+    for part in ("text", "thinking", "cut"):
+        if not isinstance(getattr(reply, part), str):
+            raise AgentError(
+                f"{who} returned a reply whose {part} is a {type(getattr(reply, part)).__name__}"
+            )
+    if free and reply.cut and not reply.text.strip():
+        raise AgentError(
+            f"The answer of {who} was cut off by {reply.cut}, so there is none",
+            hint="give the agent more max_tokens (--max-tokens N, or max_tokens in its settings), then resend",
+            kind="answer_cut",
+        )
     text = reply.text if write is None or reply.value is None else write(reply.value)
     usage = None if reply.usage is None else sound_usage(reply.usage, who)
     if not reply.meta:
-        return SoundReply(text, usage, {})
+        return SoundReply(text, usage, {}, reply.thinking, reply.cut)
     try:
         meta = dict(reply.meta)
         json.dumps(meta, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise AgentError(f"{who} returned a reply whose meta is not JSON: {error}") from error
-    return SoundReply(text, usage, meta)
+    return SoundReply(text, usage, meta, reply.thinking, reply.cut)
 
 
 def sound_usage(given: Any, who: str) -> StepUsage:

@@ -165,6 +165,7 @@ def recording_of(cast: Snapshot) -> dict[str, JSON]:
             if spent := [*earlier, *turn.spent]:
                 entry["spent"] = [dict(used._asdict()) for used in spent]
                 earlier = []
+            entry |= {name: said for name in ("thinking", "cut") if (said := getattr(turn, name))}
             if turn.calls:
                 entry["calls"] = [call.as_json() for call in turn.calls]
             if meta := {name: turn.meta[name] for name in _META if name in turn.meta}:
@@ -205,7 +206,8 @@ def _turn(turn: Mapping[str, Any], *, first: bool) -> RecordedTurn:
     told = {**(meta if isinstance(meta, dict) else {}), "recorded": True}
     calls = tuple(filter(None, map(call_from, _list(turn.get("calls")))))
     spent = tuple(filter(None, map(_usage, _list(turn.get("spent")))))
-    return RecordedTurn(Reply(str(turn["text"]), _usage(usage), told), calls, kind, spent)
+    said = {name: turn[name] for name in ("thinking", "cut") if isinstance(turn.get(name), str)}
+    return RecordedTurn(Reply(str(turn["text"]), _usage(usage), told, **said), calls, kind, spent)
 
 
 def _usage(given: object) -> Usage | None:

@@ -30,6 +30,7 @@ from materia_nb.agents.interface import (
     sound_usage,
 )
 from materia_nb.agents.notebook_agents import FunctionAgent, PinnedAgent
+from materia_nb.agents.thinking import kept
 from materia_nb.cast.breakpoint import Stops
 from materia_nb.cast.followers import Followers
 from materia_nb.cast.naming import needs_agent
@@ -421,7 +422,9 @@ class Runner:
                 if isinstance(answer, Asking):
                     self.do(decide.ask, [without_keys(call) for call in answer.calls])
                     return
-                reply = None if answer is None else sound(answer, f"The agent {name_of(agent)}", here.write)
+                free = visit.mode in here.any_text
+                who = f"The agent {name_of(agent)}"
+                reply = None if answer is None else sound(answer, who, here.write, free=free)
             except Exception as error:  # noqa: BLE001 - agents are other people's code
                 self.raised = error.__cause__ if isinstance(error.__cause__, Exception) else error
                 if self.stop.is_set() and getattr(error, "kind", None) == "interrupted":
@@ -480,6 +483,8 @@ class Runner:
             process=process,
             pinned=pinned,
             by=by,
+            thinking=kept(redacted(reply.thinking)) if self.rules.graph.keep_thinking else "",
+            cut=redacted(reply.cut),
         )
         outcome = decide.answer(self.rules, self.session, answer, now())
         if here.naming is not None:

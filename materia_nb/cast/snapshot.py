@@ -406,7 +406,7 @@ class Snapshot:
             first.append(f"A person went on without it: {record.skipped}")
         said = self.label_of(record).words
         last = [f"A person's label: {said}."] if said else []
-        return dataclasses.replace(told, lines=(*first, *told.lines, *last)) if first or last else told
+        return dataclasses.replace(told, lines=(*first, *told.lines, *last), thinking=record.thinking)
 
     @property
     def side(self) -> Side:

@@ -42,7 +42,7 @@ class PageStep:
     """One step as the page shows it. ``parsed`` is ``MISSING`` where nothing was parsed.
 
     ``decision_lines`` say in words why the next socket was chosen; ``artifact`` is a path relative to
-    the page. ``prompt`` are its layers: heading and text.
+    the page. ``prompt`` are its layers: heading and text; ``thinking`` is what its agent thought (R49).
     """
 
     number: int
@@ -57,6 +57,7 @@ class PageStep:
     decision_lines: tuple[str, ...] = ()
     prompt: Sequence[tuple[str, str]] = ()
     artifact: str | None = None
+    thinking: str = ""
     events: Sequence[str] = ()
 
 
@@ -163,6 +164,9 @@ def _step(step: PageStep) -> str:
     if step.prompt:
         layers = (f"<h3>{esc(name)}</h3>{html_pre(text, _LONGEST_LAYER)}" for name, text in step.prompt)
         parts.append(f"<details><summary>Prompt</summary>{''.join(layers)}</details>")
+    if step.thinking:
+        thought = html_pre(step.thinking, _LONGEST_OUTPUT)
+        parts.append(f"<details><summary>What the agent thought</summary>{thought}</details>")
     parts.append(f"<h3>Output</h3>{html_pre(step.output, _LONGEST_OUTPUT)}")
     if step.parsed is not MISSING and not isinstance(step.parsed, str):
         parts.append(f"<h3>Parsed</h3>{html_json(step.parsed, 2)}")

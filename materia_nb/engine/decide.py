@@ -67,7 +67,14 @@ def answer(
     """Take an output for the socket that waits."""
     name = name_of_output(session, "socket_complete")
     step = outputs.output(
-        rules, session.state, given.text, given.usage, session.prompt, given.changed, artifact=name
+        rules,
+        session.state,
+        given.text,
+        given.usage,
+        session.prompt,
+        given.changed,
+        artifact=name,
+        cut=given.cut,
     )
     if given.process:
         step = routing.telling(step, given.process)
@@ -87,6 +94,8 @@ def answer(
         changed_files=given.changed,
         pinned=given.pinned,
         by=given.by,
+        thinking=given.thinking or None,
+        cut=given.cut or None,
         **({"next": target} if target else {}),
     )
     after = to.keep_output(rules, session, step, given._replace(artifact=name), ts)

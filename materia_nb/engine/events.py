@@ -169,6 +169,7 @@ class Output(Event):
     """An output arrived. ``text`` is the output, in the journal or, if it is long, in ``artifact``.
 
     ``by`` says who gave it, where that was a person in the place of an agent or a process that had failed.
+    ``thinking`` is what its agent thought before (R49), ``cut`` by what it was cut off, if it was (R52).
     """
 
     type: ClassVar[str] = ""
@@ -182,6 +183,8 @@ class Output(Event):
     changed_files: tuple[str, ...] = ()
     pinned: str | None = None
     by: str | None = None
+    thinking: str | None = None
+    cut: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

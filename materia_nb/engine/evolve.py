@@ -62,6 +62,8 @@ def answer_of(event: ev.Output, text: str) -> to.Answer:
         process,
         event.pinned,
         event.by,
+        event.thinking or "",
+        event.cut or "",
     )
 
 

@@ -158,11 +158,14 @@ def _held(rules: Rules, state: CastState) -> tuple[Visit, SocketRules]:
     return state.at, rules.sockets[state.at.socket]
 
 
+ANSWER_CUT: Final = "answer_cut"
+"""The code of the issue that an answer was cut off by a limit (R52)."""
+
 MOST_REFUSED: Final = 2
 """How often an output is asked for again at most where its protocol wants another one each time."""
 
 
-def output(
+def output(  # noqa: PLR0913 - what is known of an output, by name
     rules: Rules,
     state: CastState,
     text: str,
@@ -172,6 +175,7 @@ def output(
     *,
     artifact: str | None = None,
     refused: str | None = None,
+    cut: str = "",
 ) -> Step:
     """An output arrived for the waiting visit: draft, refuse, hold, or complete the step (R2, R19, R20).
 
@@ -179,6 +183,7 @@ def output(
     changed in this turn, where the protocol wants to know. ``artifact`` is where the output is kept if it
     completes its socket, ``refused`` why the output was
     refused when it was recorded: it stays so, whatever would be made of it by now.
+    ``cut`` says by what it was cut off, if it was (R52).
     """
     visit = waiting_visit(state)
     if visit.grant is not None or changed:  # what is left of a consent ends with the turn
@@ -192,6 +197,8 @@ def output(
         asked = prompt or first_prompt(rules, here, draft.done(), visit)
         return _worked(here, draft, visit, asked) if visit.mode in here.works else _drafted(draft, visit)
     reading = _read(rules, here, draft, visit, text)
+    if cut:
+        reading = _cut_off(reading, text, cut)
     if refused is not None and reading.error is None:
         reading = Reading(None, "contract", (Issue("$", refused, "give the whole answer again"),))
     if reading.error is not None:
@@ -205,6 +212,18 @@ def output(
             here, draft, visit, reading, prompt or first_prompt(rules, here, draft.done(), visit)
         )
     return held(draft, visit, text, reading)
+
+
+def _cut_off(reading: Reading, text: str, by: str) -> Reading:
+    """Put first that the answer was cut off; one that is whole enough to be taken has it as a remark."""
+    blank = not text.strip()
+    what = "there is no answer" if blank else "this is not all of it"
+    issue = Issue(
+        "$", f"The answer was cut off by {by}, so {what}.", "be shorter, and give all of it", ANSWER_CUT
+    )
+    if reading.error is None and not blank:
+        return reading._replace(warnings=(issue, *reading.warnings))
+    return reading._replace(error=reading.error or "contract", issues=(issue, *reading.issues))
 
 
 def check_answer(rules: Rules, state: CastState, text: str) -> tuple[Issue, ...]:
@@ -259,6 +278,10 @@ def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Step:
     return Step(state._replace(at=visit), (), None, final_prompt(prompt, rules.sockets[visit.socket].ask))
 
 
+_ASK_AGAIN: Final = "recast to ask again, revive for another repair turn, or correct the answer yourself"
+_MORE_TOKENS: Final = "give the agent more max_tokens (--max-tokens N, or max_tokens in its settings) or ask for less, then recast"
+
+
 def _refused(
     rules: Rules,
     here: SocketRules,
@@ -289,7 +312,7 @@ def _refused(
             "repair_exhausted",
             f"{visit.socket} gave an unusable answer {counted(visit.repairs + 1, 'time')}. {told}",
             visit.socket,
-            "recast to ask again, revive for another repair turn, or correct the answer yourself",
+            _MORE_TOKENS if reading.issues[0].code == ANSWER_CUT else _ASK_AGAIN,
             refused=(reading.issues, text),
         )
         exhausted = EventDraft(

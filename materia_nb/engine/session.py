@@ -25,7 +25,8 @@ class TurnRecord(NamedTuple):
     are the tools that the agent used before it answered, ``meta`` what it gave beside its answer, and
     ``spent`` what was used up before it: by tries that failed, and until approval was given. ``events`` are what
     the output told beside its handoff, ``pinned`` what the answer was pinned to, if it was (R40), ``by`` who gave it
-    where that was a person in the place of an agent or a process that had failed.
+    where that was a person in the place of an agent or a process that had failed,
+    ``thinking`` what the agent thought before it answered (R49), and ``cut`` by what the answer was cut off, if it was (R52).
     """
 
     mode: Mode | Literal["correction"]
@@ -41,6 +42,8 @@ class TurnRecord(NamedTuple):
     events: tuple[MateriaEvent, ...] = ()
     pinned: str | None = None
     by: str | None = None
+    thinking: str = ""
+    cut: str = ""
 
 
 class StepRecord(NamedTuple):
@@ -150,6 +153,11 @@ class StepRecord(NamedTuple):
     def by_hand(self) -> bool:
         """Whether a person answered in the place of an agent or a process that had failed."""
         return bool(self.turns) and self.turns[-1].by is not None
+
+    @property
+    def thinking(self) -> str:
+        """What its agent thought in the last turn that it answered, empty when that is not known (R49)."""
+        return next((turn.thinking for turn in reversed(self.turns) if turn.mode != "correction"), "")
 
     @property
     def events(self) -> tuple[MateriaEvent, ...]:

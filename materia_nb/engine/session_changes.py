@@ -27,7 +27,8 @@ class Answer(NamedTuple):
 
     ``refused`` is why a recorded one was refused; it stays so, whatever the rules are by now.
     ``process`` says how the process of a utility ended, which is told if its output is refused (R23),
-    ``pinned`` what it was pinned to, if it was (R40), ``by`` who gave it where a person did after a failure.
+    ``pinned`` what it was pinned to, if it was (R40), ``by`` who gave it where a person did after a failure,
+    ``thinking`` what its agent thought before (R49), and ``cut`` by what it was cut off, if it was (R52).
     """
 
     text: str
@@ -39,6 +40,8 @@ class Answer(NamedTuple):
     process: str = ""
     pinned: str | None = None
     by: str | None = None
+    thinking: str = ""
+    cut: str = ""
 
 
 class Change(NamedTuple):
@@ -97,6 +100,7 @@ def answered(rules: Rules, session: Session, answer: Answer, ts: int) -> Change:
         answer.changed,
         artifact=answer.artifact,
         refused=answer.refused,
+        cut=answer.cut,
     )
     if answer.process:
         step = routing.telling(step, answer.process)
@@ -121,6 +125,8 @@ def keep_output(rules: Rules, session: Session, step: Step, answer: Answer, ts: 
         told_events(step.events, record.at.step, ts) if len(step.events) > 1 else (),
         answer.pinned,
         answer.by,
+        answer.thinking,
+        answer.cut,
     )
     socket = rules.sockets[record.at.socket].socket
     turns = session.turns

@@ -221,7 +221,15 @@ class _Run:
                     self.do(decide.finalize)
             for used in turn.spent:
                 self.do(decide.spent, used)
-            given = Answer(turn.text, turn.artifact, turn.usage, turn.meta, pinned=turn.pinned)
+            given = Answer(
+                turn.text,
+                turn.artifact,
+                turn.usage,
+                turn.meta,
+                pinned=turn.pinned,
+                thinking=turn.thinking,
+                cut=turn.cut,
+            )
             self.do(decide.answer, given)
             if self.stands() == "failed":
                 self._revived()

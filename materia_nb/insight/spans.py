@@ -236,7 +236,7 @@ class _Told:
             if asked := self._prompt():
                 attributes["gen_ai.input.messages"] = _messages("user", asked)
             if event.text is not None:
-                attributes["gen_ai.output.messages"] = _messages("assistant", event.text)
+                attributes["gen_ai.output.messages"] = _messages("assistant", event.text, event.thinking)
         self._spans.append(span)
         self._asked = event.ts
         return len(self._spans) - 1
@@ -338,8 +338,9 @@ def _model_attributes(event: ev.Output) -> dict[str, Attribute]:
     return found
 
 
-def _messages(role: str, text: str) -> str:
-    parts = [{"type": "text", "content": _cut(text, CONTENT_CHARS)}]
+def _messages(role: str, text: str, thinking: str | None = None) -> str:
+    parts = [{"type": "reasoning", "content": _cut(thinking, CONTENT_CHARS)}] if thinking else []
+    parts.append({"type": "text", "content": _cut(text, CONTENT_CHARS)})
     return json.dumps([{"role": role, "parts": parts}], ensure_ascii=False)
 
 

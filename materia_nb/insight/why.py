@@ -7,12 +7,18 @@ from typing import Final
 
 from materia_nb.engine.choosing import Look, matches
 from materia_nb.engine.entering import enter
+from materia_nb.engine.prompt_layers import cut
 from materia_nb.engine.routing import AdvanceFact, Decision, Passed
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import CastState, Failure
 from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.vocabulary import Said, said_words
+
+THOUGHT: Final = "What the agent thought"
+"""The heading above thinking, which is shown to people and told to nobody (R49)."""
+
+_THOUGHT_CHARS: Final = 600
 
 HEADERS = ("kind", "when", "to", "taken", "reason", "used")
 
@@ -26,15 +32,19 @@ class Why:
         lines: the explanation in sentences, in the order in which things were decided.
         rows: every edge or exit that was looked at, in order: see :data:`HEADERS`.
         decision: the record that this was read off.
+        thinking: what the agent thought before it answered, empty when that is not known (R49).
     """
 
     title: str
     lines: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     decision: Decision | None
+    thinking: str = ""
 
     def __str__(self) -> str:
-        return "\n".join([self.title, *(f"  {line}" for line in self.lines)])
+        thought = cut(" ".join(self.thinking.split()), _THOUGHT_CHARS)
+        lines = [*self.lines, f"{THOUGHT}: {thought}"] if thought else self.lines
+        return "\n".join([self.title, *(f"  {line}" for line in lines)])
 
 
 def explain(

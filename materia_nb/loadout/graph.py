@@ -182,7 +182,7 @@ class Graph:
     """One runnable loadout. ``consumers`` maps a generator socket to the loops that consume it.
 
     ``document`` is the config that it was resolved from, cut down to this loadout and its materia, as a cast
-    keeps it; empty where the graph is only to be looked at.
+    keeps it; empty where the graph is only to be looked at. ``keep_thinking`` is whether what agents thought is kept (R49).
     """
 
     name: str
@@ -194,6 +194,7 @@ class Graph:
     derived: tuple[Derived, ...] = ()
     consumers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     document: Mapping[str, JSON] = field(default_factory=dict, compare=False, repr=False)
+    keep_thinking: bool = True
 
     def needs_socket(self, id_: str) -> None:
         """Raise MateriaError (``unknown_socket``) unless the loadout has a socket of this id."""

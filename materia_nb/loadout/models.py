@@ -12,6 +12,7 @@ from materia_nb.loadout.fields import (
     Count,
     CountFromOne,
     FieldRow,
+    Flag,
     Key,
     Model,
     Path,
@@ -140,6 +141,12 @@ class Config(Model):
         "full, request or none",
         "R32",
         default=CAST_CONTEXTS[0],
+    )
+    keep_thinking: Flag | None = known(
+        "Whether what agents thought before they answered is kept with the cast.",
+        "true or false",
+        "R49",
+        default=True,
     )
     active_loadout_id: JSON = known("Kept for the reference's editor.", "text")
     compaction: JSON = known(

@@ -199,6 +199,7 @@ def build_graph(
         derived=tuple(derivation.told),
         consumers=_consumers(derivation.loops.values()),
         document=_own_document(document, name, used),
+        keep_thinking=document.get("keepThinking") is not False,
     )
 
 

@@ -14,7 +14,7 @@ from materia_nb.display.sections import lines_of
 from materia_nb.engine import entering
 from materia_nb.engine.prompt import Prompt
 from materia_nb.errors import MateriaError
-from materia_nb.insight.why import HEADERS
+from materia_nb.insight.why import HEADERS, THOUGHT
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.outgoing import plain
 from materia_nb.widgets.blocks import (
@@ -122,6 +122,8 @@ def why_blocks(cast: Snapshot, step: StepRecord | None) -> list[Block]:
         return [line("No step yet: nothing has been decided.", "quiet")]
     why = cast.why(step.number)
     parts = [head(why.title), *lines(why.lines)]
+    if why.thinking:
+        parts.append(fold(THOUGHT, [pre(why.thinking)]))
     return [*parts, table(HEADERS, why.rows)] if why.rows else parts
 
 

@@ -52,7 +52,6 @@ FAILURES = {
         "another",
     ),
     "empty": (says("  "), "is empty", "resend"),
-    "cut_at_nothing": (says(finish="length"), "is empty", "max_tokens"),
     "broken_event": (
         lambda exchange: (exchange.begin(), exchange.send(b"data: {broken\n\n"), exchange.end()),
         "could not be read",
@@ -82,7 +81,6 @@ KINDS = {
     "refusal": "refused",
     "not_json": "malformed",
     "empty": "malformed",
-    "cut_at_nothing": "malformed",
     "broken_event": "malformed",
     "cut_off": "transport",
     "cut_off_quietly": "transport",

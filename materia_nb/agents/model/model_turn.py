@@ -16,6 +16,7 @@ from pydantic_ai.messages import (
     ModelResponse,
     ModelResponsePart,
     TextPart,
+    ThinkingPart,
     ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
@@ -28,6 +29,7 @@ from pydantic_ai.tools import ToolDefinition
 from materia_nb.agents.interface import AgentError, Asking, Called, Noted, Reply, Spent, Turn
 from materia_nb.agents.model.providers import Made
 from materia_nb.agents.model.requests import ModelOptions, Requests, Spending, empty, refused
+from materia_nb.agents.thinking import ENDLESS, TAGS, Parted, joined, part_thinking
 from materia_nb.agents.tools import Tool, Toolbox, choose_tools
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.errors import did_you_mean
@@ -144,6 +146,33 @@ def settings_for(
     if rebuilt and made.get("thinking") and getattr(model, "system", "") in _WANT_THOUGHTS:
         made["thinking"] = False
     return cast("ModelSettings", made)
+
+
+def parted(response: ModelResponse, tags: tuple[str, str]) -> Parted:
+    """Return the answer and the thinking of a model, however both were cut into pieces (R49).
+
+    The library takes a tag for one only where it came as a piece of its own, so the text is put together again.
+    """
+    own = [part for part in response.parts if isinstance(part, TextPart | ThinkingPart)]
+    written = [isinstance(part, TextPart) or _from_text(part) for part in own]
+    thought = [part.content for part, in_text in zip(own, written, strict=True) if not in_text]
+    if not any(isinstance(part, ThinkingPart) and _from_text(part) for part in own):
+        said = part_thinking(response.text or "", tags)
+    else:
+        pieces = [part for part, in_text in zip(own, written, strict=True) if in_text]
+        text = [
+            part.content
+            if isinstance(part, TextPart)
+            else tags[0] + part.content + tags[1] * (part is not pieces[-1])
+            for part in pieces
+        ]
+        said = part_thinking("".join(text), tags)
+    ended = said.ended and bool(said.text or not thought or response.finish_reason != "length")
+    return Parted(said.text, joined([*thought, said.thinking]), ended)
+
+
+def _from_text(part: ThinkingPart) -> bool:
+    return part.signature is None and part.id in (None, "content")
 
 
 def _asked(text: str) -> ModelRequest:
@@ -306,6 +335,8 @@ class Talk:
         self._tools = {tool.name: tool for tool in tools if options.tools}
         self._calls = Calls(turn, self._tools, self._stop)
         self._round = max((call.round for call in turn.calls), default=0)
+        self._tags: tuple[str, str] = made.model.profile.get("thinking_tags", TAGS)
+        self._thoughts: list[str] = []
 
     def answer(self) -> Reply | Asking:
         """Go on with the turn until it is answered, or a person must decide about tool calls."""
@@ -317,9 +348,24 @@ class Talk:
         if isinstance(said, Asking):
             self._tell_spent()
             return said
-        return Reply(said.text or "", self._spending.take(), self._meta(said))
+        response, answer = said
+        return Reply(
+            answer.text,
+            self._spending.take(),
+            self._meta(response),
+            thinking=joined([*self._thoughts, answer.thinking]),
+            cut=self._cut(response, answer),
+        )
 
-    def _go_on(self) -> ModelResponse | Asking:
+    def _cut(self, response: ModelResponse, answer: Parted) -> str:
+        """Say by what an answer was cut off (R52)."""
+        most = self._options.settings.get("max_tokens")
+        limit = f"max_tokens {most}" if most else "the most tokens that it may have"
+        if answer.ended:
+            return limit if response.finish_reason == "length" else ""
+        return f"{limit}: {ENDLESS}" if response.finish_reason == "length" else ENDLESS
+
+    def _go_on(self) -> tuple[ModelResponse, Parted] | Asking:
         turn = self._turn
         self._note_oddities()
         model = self._made.model
@@ -333,9 +379,11 @@ class Talk:
         begun = self._round
         while True:
             response = self._requests.ask(messages, settings, form)
-            self._check(response)
+            said = parted(response, self._tags)
+            self._check(response, said)
             if not response.tool_calls:
-                return response
+                return response, said
+            self._thoughts.append(said.thinking)
             self._tell_spent()  # at once: the tools may take long, and the process may be ended meanwhile
             self._round += 1
             if self._round - begun > self._options.most_rounds:
@@ -345,24 +393,31 @@ class Talk:
                     hint="is the task too large for one socket? resend to let it go on, or set the most_rounds of the agent",
                     kind="too_many_calls",
                 )
-            response, calls = self._asked_for(response)
+            response, calls = self._asked_for(response, said.text)
             done, pending = self._calls.settle(calls)
             if pending:
                 return Asking(tuple(pending))
             messages += [response, results(done)]
 
-    def _asked_for(self, response: ModelResponse) -> tuple[ModelResponse, list[ToolCall]]:
-        """Return the calls of an answer, and the answer with ids that are unique within the turn."""
+    def _asked_for(self, response: ModelResponse, text: str) -> tuple[ModelResponse, list[ToolCall]]:
+        """Return the calls of an answer, and the answer with ids that are unique within the turn.
+
+        Of the thinking it keeps only what the provider sent as such and wants back with the results.
+        """
         calls: list[ToolCall] = []
         parts: list[ModelResponsePart] = []
         for part in response.parts:
+            if isinstance(part, TextPart) or (isinstance(part, ThinkingPart) and _from_text(part)):
+                if text and not any(isinstance(one, TextPart) for one in parts):
+                    parts.append(TextPart(text))
+                continue
             if not isinstance(part, ToolCallPart):
                 parts.append(part)
                 continue
             if len(calls) > MOST_CALLS:
                 continue  # the one before says that it is not run either
             name, args = self._calls.new_id(part.tool_call_id), _args(part)
-            said = "" if calls else response.text or ""
+            said = "" if calls else text
             if INVALID in args:
                 part = replace(part, args=compact(args))  # noqa: PLW2901 - as it is kept, and so told again
             parts.append(replace(part, tool_call_id=name))
@@ -375,12 +430,12 @@ class Talk:
             )
         return replace(response, parts=parts), calls
 
-    def _check(self, response: ModelResponse) -> None:
+    def _check(self, response: ModelResponse, said: Parted) -> None:
         name = self._made.name
         if response.finish_reason == "content_filter":
             raise refused(name, (response.provider_details or {}).get("refusal") or response.text)
-        if not response.tool_calls and not (response.text or "").strip():
-            raise empty(name, response.finish_reason)
+        if not response.tool_calls and not said.text.strip() and not self._cut(response, said):
+            raise empty(name)
         if response.finish_reason == "length":
             self._turn.tell(Noted(f"The answer of {name} was cut at the most tokens that it may have"))
 

@@ -142,10 +142,9 @@ def refused(model: str, why: object) -> AgentError:
     return AgentError(_REFUSED.what.format(model=model) + said, hint=_REFUSED.hint, kind=_REFUSED.kind)
 
 
-def empty(model: str, finish: str | None) -> AgentError:
+def empty(model: str) -> AgentError:
     """Return the error for an answer without text and without calls."""
-    hint = "give the agent more max_tokens in its settings" if finish == "length" else _MALFORMED.hint
-    return AgentError(f"The answer of {model} is empty", hint=hint, kind=_MALFORMED.kind)
+    return AgentError(f"The answer of {model} is empty", hint=_MALFORMED.hint, kind=_MALFORMED.kind)
 
 
 def may_pass(error: BaseException) -> bool:

@@ -42,7 +42,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.handoff import translate
 from materia_nb.handoff.capabilities import LaysOut, Section, ShowsTheWay
 from materia_nb.handoff.protocol import Issue, Reading, as_text
-from materia_nb.insight.why import HEADERS, Why
+from materia_nb.insight.why import HEADERS, THOUGHT, Why
 from materia_nb.jsonvalue import MISSING, get_path, pretty
 from materia_nb.outgoing import plain
 from materia_nb.store.side_files import file_within
@@ -144,7 +144,8 @@ class WhyView(Shown):
 
 def _why_html(why: Why) -> list[Html]:
     """The reasons of a step, and a table of the edges and exits that were looked at."""
-    return [html_lines(why.lines), *([html_table(HEADERS, why.rows)] if why.rows else [])]
+    thought = [html_fold(THOUGHT, html_pre(why.thinking, SHOWN_CHARS))] if why.thinking else []
+    return [html_lines(why.lines), *([html_table(HEADERS, why.rows)] if why.rows else []), *thought]
 
 
 def cast_page_html(cast: Snapshot) -> str:
@@ -184,6 +185,7 @@ def _page_step(cast: Snapshot, step: StepRecord) -> PageStep:
         decision_lines=cast.why(step.number).lines,
         prompt=tuple((layer.heading, layer.brief) for layer in step.prompt.layers) if step.prompt else (),
         artifact=step.artifact,
+        thinking=step.thinking,
         events=[
             f"{one.severity}: {one.name}" + (f": {one.message}" if one.message else "") for one in step.events
         ],

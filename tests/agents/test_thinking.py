@@ -1,0 +1,214 @@
+"""R49 and R52: thinking is not an answer, and an answer that was cut says so."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.agents import CommandAgent, Reply
+from materia_nb.agents.thinking import LONGEST, part_thinking
+from materia_nb.cast import exports, open_cast, resume_cast
+from materia_nb.cast.views.step_views import WhyView, cast_page_html
+from materia_nb.widgets.inspector_blocks import why_blocks
+from model_helpers import agent
+from model_server import calls, says, serving
+
+THOUGHT = '\nIs it done? {"satisfied": false} would be wrong.\n'
+ANSWER = '{"satisfied": true, "context": "fine"}'
+WHOLE = f"<think>{THOUGHT}</think>\n\n{ANSWER}"
+CHUNKINGS = {
+    "one piece": [WHOLE],
+    "tags alone": ["<think>", THOUGHT, "</think>", "\n\n", ANSWER],
+    "tags cut": ["\n<thi", f"nk>{THOUGHT[:9]}", f"{THOUGHT[9:]}</", "think>\n", ANSWER],
+    "only the first tag alone": ["<think>", f"{THOUGHT}</thi", f"nk>\n\n{ANSWER}"],
+    "every character": list(WHOLE),
+}
+
+
+def judged(materia=None, **more):
+    """A judge whose word decides whether there is another round."""
+    sockets = {
+        "Judge": {
+            "materia": "judge",
+            "parse": "json",
+            "edges": [{"when": "satisfied", "to": "end"}, {"when": "not_satisfied", "to": "Again"}],
+        },
+        "Again": {"materia": "again"},
+    }
+    texts = {"judge": {"tools": "none", "prompt": "Judge it"}, "again": {"tools": "none", "prompt": "Again"}}
+    return {
+        "loadouts": {"T": {"entry": "Judge", "sockets": sockets}},
+        "materia": {name: {**one, **(materia or {})} for name, one in texts.items()},
+        **more,
+    }
+
+
+@pytest.mark.parametrize("way", CHUNKINGS)
+def test_a_verdict_in_the_thinking_decides_nothing_however_it_is_cut(way, tmp_path):
+    with serving(says(*CHUNKINGS[way])) as server:
+        cast = h.start(tmp_path, judged(), agent(server))
+        assert cast.run() == "complete"
+    step = cast.steps.at(1)
+    assert [one.socket for one in cast.steps] == ["Judge"]
+    assert step.reading.satisfied is True
+    assert step.output == ANSWER
+    assert step.thinking == THOUGHT.strip()
+
+
+def test_a_text_is_handed_on_without_the_thinking_and_nobody_is_told_it(tmp_path):
+    with serving(says("<think>a secret plan</think>\n\nThe work."), says("done")) as server:
+        cast = h.start(tmp_path, h.chain_config(2), agent(server))
+        assert cast.run() == "complete"
+        assert "secret plan" not in json.dumps(server.asked)
+    assert [step.output for step in cast.steps] == ["The work.", "done"]
+    assert cast.steps.at(1).thinking == "a secret plan"
+
+
+def thinks(tmp_path, **config):
+    with serving(says(*CHUNKINGS["every character"])) as server:
+        cast = h.start(tmp_path, judged(**config), agent(server))
+        assert cast.run() == "complete"
+    return cast
+
+
+def test_the_thinking_stays_with_the_turn_in_what_is_opened_resumed_and_forked(tmp_path):
+    cast = thinks(tmp_path)
+    cast.close()
+    assert open_cast(cast.run_dir).steps.at(1).thinking == THOUGHT.strip()
+    again = resume_cast(cast.run_dir)
+    assert again.steps.at(1).thinking == THOUGHT.strip()
+    assert again.fork().steps.at(1).thinking == THOUGHT.strip()
+    replayed = h.start(tmp_path, judged(), exports.agent_of(exports.recording_of(again.now), "recording"))
+    replayed.run()
+    assert replayed.steps.at(1).thinking == THOUGHT.strip()
+
+
+def test_the_thinking_is_shown_beside_why_and_nowhere_as_the_output(tmp_path):
+    cast = thinks(tmp_path)
+    why = WhyView(cast.why(1))
+    for shown in (repr(why), why._repr_mimebundle_()["text/html"], cast_page_html(cast.now)):
+        assert "Is it done?" in shown
+    assert "Is it done?" in json.dumps(why_blocks(cast.now, cast.steps.at(1)))
+    assert "Is it done?" not in (cast.run_dir / "sockets/Judge/1.md").read_text()
+
+
+def test_keeping_the_thinking_can_be_switched_off(tmp_path):
+    cast = thinks(tmp_path, keepThinking=False)
+    assert cast.steps.at(1).thinking == ""
+    assert "Is it done?" not in cast.run_dir.joinpath("events.jsonl").read_text()
+
+
+def test_what_is_kept_has_no_keys_in_it_and_a_bound(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", "sk-canary-0123456789")
+    long = "ü sk-canary-0123456789 " * 20_000
+    cast = h.start(tmp_path, h.one_config(), lambda turn: Reply("done", thinking=long))
+    cast.run()
+    kept = cast.steps.at(1).thinking
+    assert "canary" not in kept
+    assert len(kept.encode()) <= LONGEST
+    assert kept.endswith("characters in all]")
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_what_a_provider_sends_as_thinking_is_kept_too(tmp_path, field):
+    def answer(exchange):
+        exchange.begin()
+        exchange.event({field: "let me "})
+        exchange.event({field: "see"})
+        exchange.event({"content": ANSWER})
+        exchange.end()
+
+    with serving(answer) as server:
+        cast = h.start(tmp_path, judged(), agent(server))
+        assert cast.run() == "complete"
+    assert (cast.steps.at(1).output, cast.steps.at(1).thinking) == (ANSWER, "let me see")
+
+
+def test_the_text_beside_a_call_has_no_thinking_in_it(tmp_path):
+    (tmp_path / "a.txt").write_text("here")
+    look = calls(("read", {"path": "a.txt"}), said="<think>which file?</think>I look.")
+    with serving(look, says("<think>good</think>It says here.")) as server:
+        cast = h.start(tmp_path, h.one_config(h.agent(tools="readOnly")), agent(server))
+        assert cast.run() == "complete"
+        assert "which file?" not in json.dumps(server.asked)
+    turn = cast.steps.at(1).turns[0]
+    assert (turn.text, turn.calls[0].said) == ("It says here.", "I look.")
+    assert turn.thinking == "which file?\n\ngood"
+
+
+def test_a_program_thinks_too(tmp_path):
+    code = f"print({WHOLE!r})"
+    cast = h.start(tmp_path, judged(), CommandAgent([sys.executable, "-I", "-S", "-c", code]))
+    assert cast.run() == "complete"
+    assert (cast.steps.at(1).output, cast.steps.at(1).thinking) == (ANSWER, THOUGHT.strip())
+
+
+@pytest.mark.parametrize(
+    "text", ["no tags", "first words <think>then</think> more", " <thinking>x</thinking>", "", "\n{}"]
+)
+def test_other_text_stays_as_it_is(text):
+    assert part_thinking(text) == (text, "", True)
+
+
+def test_the_tags_of_a_models_profile():
+    tags = ("<|start|>", "<|end|>")
+    assert part_thinking("\ufeff<|start|>a<|end|>b", tags) == ("b", "a", True)
+    assert part_thinking("<think>a</think>b", tags) == ("b", "a", True)
+    assert part_thinking("<think>a", tags) == ("", "a", False)
+
+
+# -- answers that were cut (R52) ------------------------------------------------------
+
+
+def test_an_answer_cut_at_its_limit_says_so_first_in_the_repair_and_in_the_failure(tmp_path):
+    half = says('{"satisfied": tr', finish="length")
+    with serving(half, half) as server:
+        cast = h.start(tmp_path, judged(), agent(server, settings={"max_tokens": 25}))
+        assert cast.run() == "failed"
+        asked = server.messages()[-1]["content"]
+    first, *_ = cast.failure.refused[0]
+    assert first.code == "answer_cut"
+    assert "max_tokens 25" in first.message
+    assert "max_tokens" in cast.failure.hint
+    assert cast.failure.message.index("cut off by max_tokens 25") < cast.failure.message.index("JSON")
+    assert asked.index("answer_cut") < asked.index("JSON")
+    assert "be shorter" in asked
+    cast.close()
+    for again in (open_cast(cast.run_dir), resume_cast(cast.run_dir)):
+        assert again.failure == cast.failure
+        assert again.steps.at(1).turns == cast.steps.at(1).turns
+
+
+def test_thinking_without_an_end_is_an_answer_that_was_cut(tmp_path):
+    with serving(says("<think>and then {", '"satisfied": true}'), says(ANSWER)) as server:
+        cast = h.start(tmp_path, judged(), agent(server))
+        assert cast.run() == "complete"
+    refused, taken = cast.steps.at(1).turns
+    assert refused.reading.issues[0].code == "answer_cut"
+    assert (refused.text, refused.thinking) == ("", 'and then {"satisfied": true}')
+    assert taken.text == ANSWER
+
+
+def test_an_answer_of_which_nothing_is_left_is_no_draft_and_no_text(tmp_path):
+    endless = says("<think>on and on", finish="length")
+    with serving(endless) as server:
+        cast = h.start(tmp_path, h.one_config(h.agent(multiTurn=True)), agent(server))
+        assert cast.run() == "failed"
+    assert cast.failure.kind == "answer_cut"
+    assert "max_tokens" in cast.failure.hint
+    with serving(endless, endless) as server:
+        cast = h.start(tmp_path, h.one_config(), agent(server))
+        assert cast.run() == "failed"
+    assert cast.failure.refused[0][0].code == "answer_cut"
+
+
+@pytest.mark.parametrize("document, text", [(judged(), ANSWER), (h.one_config(), "half a sent")])
+def test_a_cut_answer_that_can_be_taken_is_taken_with_a_remark(tmp_path, document, text):
+    with serving(says(text, finish="length")) as server:
+        cast = h.start(tmp_path, document, agent(server))
+        assert cast.run() == "complete"
+    assert [one.code for one in cast.steps.at(1).reading.warnings] == ["answer_cut"]
+    assert "cut off by the most tokens" in str(cast.why(1))
