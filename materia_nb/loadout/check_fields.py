@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from materia_nb.errors import close_match
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import models
-from materia_nb.loadout.facts import LANE_UTILITIES, Object, as_object, is_object, materia_kind, replacement
+from materia_nb.loadout.facts import BUILT_IN, LANE_UTILITIES, Object, as_object, is_object, materia_kind
 from materia_nb.loadout.fields import Fault, FieldRow, Model, objects, row_named, rows_of, step
 from materia_nb.loadout.models_materia import AgentMateria, UtilityMateria
 from materia_nb.loadout.report import INVALID_MATERIA, Findings, shown
@@ -80,6 +82,13 @@ def check_materia(findings: Findings, name: str, raw: JSON) -> None:
             f"materia {name!r} is parallel and no generator, so it has no items to hand to streams",
             'write "generator": true too, or remove parallel',
         )
+    if utility and raw.get("command") is not None and raw.get("script") is not None:
+        findings.problem(
+            INVALID_MATERIA,
+            f"{here}.script",
+            f"the utility {name!r} has both a command and a script, and does not say which is run",
+            "remove one of them",
+        )
     if utility and raw.get("command") is None and raw.get("script") is None:
         _nothing_to_run(findings, here, name, raw.get("utility"))
 
@@ -91,22 +100,20 @@ def _is_ambiguous(raw: Object) -> bool:
 
 
 def _nothing_to_run(findings: Findings, here: str, name: str, alias: JSON) -> None:
+    if isinstance(alias, str) and alias in BUILT_IN:
+        return
     findings.problem(
         INVALID_MATERIA,
         f"{here}.command" if alias is None else f"{here}.utility",
         f"the utility {name!r} has nothing to run"
         + ("" if alias is None else f": {shown(alias)} is built into another engine"),
-        _instead(alias)
-        or 'write "command": ["program", "argument", ...] or "script": {"kind": "shippedUtility", "name": "....py"}',
+        _LANES
+        if alias in LANE_UTILITIES
+        else 'write "command": ["program", "argument", ...] or "script": {"kind": "shippedUtility", "name": "....py"}',
     )
 
 
-def _instead(alias: JSON) -> str | None:
-    """Say what to write in place of a utility that is built into the reference engine."""
-    if alias in LANE_UTILITIES:
-        return "it belongs to streams side by side, which are not run here: remove the materia"
-    now = replacement(alias)
-    return f"place the bundled materia {now} in its stead" if now else None
+_LANES: Final = "it belongs to streams side by side, which are not run here: remove the materia"
 
 
 # -- hints -----------------------------------------------------------------------------------
@@ -141,6 +148,9 @@ def hint_fields(findings: Findings, document: Object, loadout: str | None) -> No
 def _materia(findings: Findings, here: str, raw: Object) -> None:
     own = _MATERIA_MODELS[materia_kind(raw) == "utility"]
     _fields(findings, own, raw, here)
+    if raw.get("utility") is not None and (raw.get("command") or raw.get("script")) is not None:
+        why = "utility has no effect beside what is to be run"
+        findings.hint("no-effect", f"{here}.utility", why, "remove it")
     colour = raw.get("color")
     if colour is not None and tint_of(colour) is None:
         advice = f"write #rrggbb, or a name: {', '.join(NAMED)}"

@@ -27,16 +27,22 @@ SHIPPED_SCRIPTS: Final = (
     "blackbelt-maintain.py",
     "commit-sigil.py",
     "detect-vcs.py",
+    "echo.py",
     "ensure-ignored.py",
 )
 """The utility scripts that come with the package (R25)."""
 
+BUILT_IN: Final = {
+    "echo": "echo.py",
+    "project.ensureIgnored": "ensure-ignored.py",
+    "vcs.detect": "detect-vcs.py",
+}
+"""The scripts under the names of what is built into the reference engine (R61)."""
+
 _REPLACED: Final = {
     "ensureartifactsignored": "Ignore-Artifacts",
-    "project.ensureignored": "Ignore-Artifacts",
     "currentutilityprojectensureignored": "Ignore-Artifacts",
     "detectvcs": "Detect-VCS",
-    "vcs.detect": "Detect-VCS",
     "currentutilityvcsdetect": "Detect-VCS",
 }
 LANE_UTILITIES: Final = ("vcs.spawnJjWorkspace", "vcs.integrateJjWorkspaces", "vcs.finalizeJjWorkspace")
@@ -271,16 +277,30 @@ class Facts:
     def gives_text(self, socket: str) -> bool:
         """Whether the output of ``socket`` is taken as text, so that it says no ``satisfied`` (R3, R4)."""
         return not (
-            self.is_generator(socket) or self.authored_parse(socket) == "json" or self._made_json(socket)
+            self.is_generator(socket) or self.authored_parse(socket) == "json" or self.made_json(socket)
         )
 
-    def _made_json(self, socket: str) -> bool:
-        """Whether a guarded legacy exit makes this socket json (R15)."""
-        for loop in self.loops_of.get(socket, ()):
-            legacy = loop.legacy or {}
-            if loop.consumes and legacy.get("from") == socket and legacy.get("when") in GUARDS:
-                return self.authored_parse(socket) is None
-        return False
+    def made_json(self, socket: str) -> bool:
+        """Whether a guarded legacy exit makes this socket json, by its materia if that is a utility (R15, R58)."""
+        if self.authored_parse(socket) is not None:
+            return False
+        return any(
+            self.exits_guarded(one)
+            for one in (self.sharing(socket) if self.is_utility(socket) else (socket,))
+        )
+
+    def exits_guarded(self, socket: str) -> bool:
+        """Whether the legacy exit of a loop leaves from here by a verdict (R15)."""
+        found = ((loop, loop.legacy or {}) for loop in self.loops_of.get(socket, ()))
+        return any(
+            loop.consumes and legacy.get("from") == socket and legacy.get("when") in GUARDS
+            for loop, legacy in found
+        )
+
+    def sharing(self, socket: str) -> list[str]:
+        """Return the sockets that place the same materia, this one among them."""
+        named = self.sockets[socket].get("materia")
+        return [id_ for id_, raw in self.sockets.items() if raw.get("materia") == named]
 
     def edges(self, socket: str) -> Iterating[tuple[int, Object]]:
         """Yield the well-formed edges of ``socket`` with their places."""
@@ -457,7 +477,8 @@ def _derive_from_legacy_exit(result: Derivation, loop: LoopFacts) -> None:
         and result.facts.authored_parse(source) is None
         and not result.facts.is_generator(source)
     ):
-        result.json_sources.add(source)
+        spread = result.facts.sharing(source) if result.facts.is_utility(source) else [source]
+        result.json_sources.update(spread)
         result.tell(
             f"{source}.parse", f"{source} is parsed as json, because loop {loop.id} is left when it is {when}"
         )

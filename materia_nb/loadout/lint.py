@@ -283,6 +283,7 @@ def _hint_sockets(findings: Findings, facts: Facts) -> None:
         _hint_assign(findings, facts, id_)
         _hint_text_guards(findings, facts, id_, raw)
         _hint_utility_placement(findings, facts, id_, raw)
+        _hint_shared_parse(findings, facts, id_)
 
 
 def _hint_told_nothing(findings: Findings, facts: Facts, config: JSON) -> None:
@@ -312,6 +313,14 @@ def _hint_assign(findings: Findings, facts: Facts, id_: str) -> None:
                 "name where the value goes, such as plan.steps",
             )
         head = source_head(source)
+        if is_text(source) and str(source).startswith("$") and source != "$" and facts.gives_text(id_):
+            owner = here.partition(".assign")[0]
+            findings.hint(
+                "assign-on-text",
+                here,
+                f"the output of {id_!r} is text, so {shown(source)} finds nothing in it and {shown(target)} stays unset",
+                f'write "parse": "json" at {owner}, or assign $, which is the text',
+            )
         if head in OBSOLETE_SOURCES and not facts.is_utility(id_):
             findings.hint(
                 "obsolete-field",
@@ -352,6 +361,20 @@ def _hint_text_guards(findings: Findings, facts: Facts, id_: str, raw: Object) -
                     f"the output of {id_!r} is text, so a route that waits for {route['condition']} is never taken",
                     advice,
                 )
+
+
+def _hint_shared_parse(findings: Findings, facts: Facts, id_: str) -> None:
+    """Point out a utility that reads json because another socket of its materia is a guarded exit (R58)."""
+    if not facts.is_utility(id_) or facts.exits_guarded(id_) or not facts.made_json(id_):
+        return
+    source = next(one for one in facts.sharing(id_) if facts.exits_guarded(one))
+    materia = facts.sockets[id_].get("materia")
+    findings.hint(
+        "shared-parse",
+        f"{id_}.materia",
+        f"the output of {id_!r} is read as json, because a loop is left from {source!r}, where {materia!r} works too",
+        f'write "parse": "json" at materia.{materia}, or place another materia here',
+    )
 
 
 def _hint_utility_placement(findings: Findings, facts: Facts, id_: str, raw: Object) -> None:

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from materia_nb.errors import did_you_mean
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.facts import TOOL_SCOPES, is_object, is_text, script_file
+from materia_nb.loadout.facts import BUILT_IN, TOOL_SCOPES, is_object, is_text, script_file
 from materia_nb.loadout.fields import (
     ASSIGN,
     TEXT,
@@ -197,5 +197,8 @@ class UtilityMateria(_Materia):
     )
     multi_turn: Flag = known("Drafts.", "true or false", ignored="a process gives one answer")
     utility: JSON = known(
-        "What is built into the reference engine.", "text", ignored="write command or script"
+        f"A shipped script by the name that it has in the reference engine, in place of `script`: "
+        f"{', '.join(f'`{name}`' for name in BUILT_IN)}.",
+        "text",
+        "R61",
     )

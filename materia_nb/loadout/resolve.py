@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeGuard, TypeVar
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.check_graph import check_loops, check_sockets
 from materia_nb.loadout.facts import (
+    BUILT_IN,
     LANE_UTILITIES,
     WORK_ITEMS,
     WORK_ITEMS_SOURCE,
@@ -307,10 +308,18 @@ def _materia(id_: str, raw: Object, owner: Path | None) -> Materia:
             made,
             multi_turn=False,
             command=tuple(raw.get("command") or ()),
-            script=raw.get("script"),
+            script=raw.get("script") or _built_in(raw),
             timeout_ms=UtilityMateria.model_validate(raw).timeout_ms,
         )
     return replace(made, prompt=raw["prompt"], model=raw.get("model"), thinking=raw.get("thinking"))
+
+
+def _built_in(raw: Object) -> Object | None:
+    """Return the script of a utility that is named as in the reference engine (R61)."""
+    name = raw.get("utility")
+    if raw.get("command") is not None or not isinstance(name, str) or name not in BUILT_IN:
+        return None
+    return {"kind": "shippedUtility", "name": BUILT_IN[name]}
 
 
 def _bounds(kind: type[T], model: type[Model], raw: JSON) -> T:

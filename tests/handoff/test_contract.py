@@ -359,6 +359,16 @@ def test_11_an_illegal_status_names_the_legal_ones():
     assert "IN_PROGRESS" in reading.reason
 
 
+def test_11_an_illegal_status_is_told_with_the_other_faults_r58():
+    value = contract(evidence_report__open_gaps=ABSENT)
+    reading = read(value, memory={"plan_status": "BLOCKED"})
+    assert codes(reading.issues) == ["ILLEGAL_TRANSITION:BLOCKED->COMPLETE", "OPEN_GAPS"]
+    assert reading.action == "reissue"
+    assert codes(
+        read(contract(agent_status__plan_status="ODD"), memory={"plan_status": "BLOCKED"}).issues
+    ) == ["PLAN_STATUS:ODD"]
+
+
 @pytest.mark.parametrize(
     "memory", [*HOSTILE, {"plan_status": "odd"}, {"plan_status": "COMPLETE", "in_progress": "x"}]
 )
@@ -456,6 +466,9 @@ def test_14_gaps_are_work_only_where_work_is_generated():
         {"title": "second", "context": "second"},
         {"title": '{"third":1}', "context": '{"third":1}'},
     ]
+    both = changed(value, {"consolidation_report": {**FULL, "open_gaps": ["second", "third", "None."]}})
+    titles = [one["title"] for one in read(both, wanted(GENERATOR, generator=True)).work_items]
+    assert titles == ["first", "second", '{"third":1}', "third"]
     helped = changed(value, {"consolidation_report": FULL})
     assert (
         read(helped, wanted(GENERATOR, generator=True)).work_items[0]["context"]

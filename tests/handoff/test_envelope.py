@@ -93,7 +93,11 @@ def test_2_a_file_must_be_the_object_itself():
     "changes, expected",
     [
         ({"status": None}, ["STATUS"]),
-        ({"status": " "}, ["STATUS"]),
+        ({"status": " "}, ["STATUS:"]),
+        ({"status": "DONE", "summary__evidence": {}, "concerns": []}, ["EVIDENCE_POINTERS_REQUIRED", "STATUS:DONE"]),
+        ({"status": None, "summary__evidence": [], "concerns": []}, ["EVIDENCE_POINTERS_REQUIRED", "STATUS", "TYPE:summary.evidence"]),
+        ({"status": "DONE", "summary": {}}, ["STATUS:DONE", "SUMMARY_CONTENT"]),
+        ({"summary__what_i_did": 5, "summary__what_i_found": None}, ["TYPE:summary.what_i_did"]),
         ({"status": "PARTIAL"}, ["STATUS:PARTIAL"]),
         ({"status": 7}, ["TYPE:status"]),
         ({"summary": None}, ["SUMMARY"]),

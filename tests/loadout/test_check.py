@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from loadout_samples import AGENT, UTILITY, config, edge, json_values, looped, route
 from materia_nb.loadout import LoadoutError, build_graph, check_config, config_fields
 from materia_nb.loadout.check_fields import check_fields
+from materia_nb.loadout.facts import SHIPPED_SCRIPTS
 from materia_nb.loadout.models import MODELS
-from materia_nb.loadout.report import Findings
+from materia_nb.loadout.report import Findings, Report
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 
@@ -203,8 +204,14 @@ def test_tool_scopes(tools):
 )
 def test_utilities_r25_r26(changed, field):
     document = config({"Socket-1": {"materia": "U"}})
-    document["materia"]["U"].update(changed)
+    document["materia"]["U"].update({"command": None} if "script" in changed else {}, **changed)
     assert found(document) == {("invalid-materia", f"materia.U.{field}")}
+
+
+def test_a_command_and_a_script_are_two_ways_to_say_what_runs_r25():
+    document = config({"Socket-1": {"materia": "U"}})
+    document["materia"]["U"]["script"] = {"kind": "shippedUtility", "name": "detect-vcs.py"}
+    assert found(document) == {("invalid-materia", "materia.U.script")}
 
 
 def test_a_materia_without_type_is_what_it_has():
@@ -479,16 +486,29 @@ def test_only_a_generator_is_parallel():
     assert found(document) == {("invalid-materia", "materia.P.parallel")}
 
 
+@pytest.mark.parametrize("alias", ["vcs.detect", "project.ensureIgnored", "echo"])
+def test_what_is_built_into_the_reference_is_shipped_under_its_name_r61(alias):
+    document = config({"Socket-1": {"materia": "U"}})
+    document["materia"]["U"] = {"type": "utility", "utility": alias, "parse": "json"}
+    assert check_config(document, "T") == Report()
+    script = build_graph(document).sockets["Socket-1"].materia.script
+    assert script["name"] in SHIPPED_SCRIPTS
+    document["materia"]["U"]["command"] = ["true"]
+    assert [(hint.code, hint.source) for hint in check_config(document, "T").hints] == [
+        ("no-effect", "materia.U.utility")
+    ]
+    assert build_graph(document).sockets["Socket-1"].materia.script is None
+
+
 @pytest.mark.parametrize(
-    "alias, now",
-    [("vcs.detect", "Detect-VCS"), ("project.ensureIgnored", "Ignore-Artifacts"), ("echo", "command")],
+    "alias, told", [("vcs.spawnJjWorkspace", "streams"), ("Echo", "script"), (1, "script")]
 )
-def test_what_is_built_into_the_reference_is_refused_with_what_to_place_instead(alias, now):
+def test_a_built_in_utility_that_is_not_shipped_is_a_problem_r61(alias, told):
     document = config({"Socket-1": {"materia": "U"}})
     document["materia"]["U"] = {"type": "utility", "utility": alias}
     (problem,) = check_config(document).problems
     assert problem.source == "materia.U.utility"
-    assert now in problem.hint
+    assert told in problem.hint
 
 
 @pytest.mark.parametrize("old", ["detectVcs", "currentUtilityVcsDetect1a2b"])

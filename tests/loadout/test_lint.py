@@ -452,3 +452,13 @@ def test_a_materia_that_other_loadouts_place_too_may_name_what_only_they_have():
     made = reading("Read {{state.vcs}}.")
     made["loadouts"]["S"] = made["loadouts"]["T"]
     assert not [one for one in check_config(made, "T").hints if one.code == "never-written"]
+
+
+def test_an_assignment_from_a_text_finds_nothing():
+    document = plain(assign={"x": "$.y", "whole": "$", "n": "item.n"})
+    assert hints(document) == {("assign-on-text", "Socket-1.assign.x")}
+    document["loadouts"]["T"]["sockets"]["Socket-1"]["parse"] = "json"
+    assert hints(document) == set()
+    made = config({"Socket-1": {"materia": "U"}})
+    made["materia"]["U"].update(parse="text", assign={"x": "$.y"})
+    assert hints(made) == {("assign-on-text", "materia.U.assign.x")}

@@ -160,6 +160,24 @@ def test_the_legacy_exit_derives_advance_route_and_parse_r15(when, materia):
     assert {"Socket-3.advance", "loops.L.exit"} <= told(graph).keys()
 
 
+def test_a_utility_that_is_a_guarded_exit_reads_json_wherever_it_is_placed_r58():
+    document = looped(
+        {"exit": {**LEGACY, "when": "satisfied"}},
+        Socket_3={"materia": "U", "edges": [edge("Socket-2")]},
+        Socket_4={"materia": "U"},
+    )
+    del document["loadouts"]["T"]["sockets"]["Socket-3"]["parse"]
+    del document["materia"]["U"]["parse"]
+    sockets = build_graph(document).sockets
+    assert [sockets[id_].parse for id_ in ("Socket-3", "Socket-4")] == ["json", "json"]
+    found = [(hint.code, hint.source) for hint in check_config(document).hints]
+    assert ("shared-parse", "Socket-4.materia") in found
+    assert ("shared-parse", "Socket-3.materia") not in found
+    document["materia"]["V"] = dict(document["materia"]["U"])
+    document["loadouts"]["T"]["sockets"]["Socket-4"]["materia"] = "V"
+    assert build_graph(document).sockets["Socket-4"].parse == "text"
+
+
 def test_a_legacy_exit_to_end_adds_no_route_and_keeps_the_others_r15():
     exits = [route("Socket-3", "always", "Socket-4")]
     graph = build_graph(looped({"exit": {**LEGACY, "to": "end"}, "exits": exits}))

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from materia_nb.handoff.capabilities import Learned, Section, SuggestionKind, Task
 from materia_nb.handoff.contract import contract_fields
 from materia_nb.handoff.contract.contract_check import Checked, validate
-from materia_nb.handoff.contract.contract_fields import FINDINGS, apply_updates, output_of
+from materia_nb.handoff.contract.contract_fields import FINDINGS, STATUSES, apply_updates, output_of
 from materia_nb.handoff.contract.contract_texts import (
     conclusion,
     context,
@@ -172,9 +172,10 @@ def _reading(
     if checked.only_unfinished:
         way = Verdict(False, reason=checked.issues[0].message)
         return _accepted(contract, value, checked, way, wanted, facts.memory)
-    if checked.issues:
-        return _refused(value, checked, facts)
     step = report(remembered(facts.memory), checked.status)
+    if checked.issues:
+        late = (step.issue,) if step.issue is not None and checked.status in STATUSES else ()
+        return _refused(value, checked._replace(issues=checked.issues + late), facts)
     if step.issue is not None:
         return Reading(
             value,

@@ -119,11 +119,16 @@ def _lines(contract: Mapping[str, JSON], warnings: Sequence[Issue]) -> Iterator[
 
 
 def work_items(contract: Mapping[str, JSON]) -> list[JSON]:
-    """Turn each open gap into a work item: its first line is the title, the rest the context."""
+    """Turn each open gap into a work item: its first line is the title, the rest the context.
+
+    A report that must have a gap has "none" where there is none, which is no work.
+    """
     helper = "\n".join(_helper(contract))
     items: list[JSON] = []
     for gap in _gaps(contract):
         title, _, rest = gap.strip().partition("\n")
+        if title.strip(" .").lower() == "none" and not rest.strip():
+            continue
         told = "\n".join(line for line in (rest.strip(), helper) if line)
         items.append({"title": title.strip(), "context": told or title.strip()})
     return items

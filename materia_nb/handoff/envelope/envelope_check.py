@@ -111,11 +111,15 @@ class Check:
     def word(
         self, owner: Mapping[str, JSON], path: str, allowed: Sequence[str], code: str, missing: str
     ) -> str:
-        """Return one of the ``allowed`` words, folded to upper case; "" when it is none of them."""
-        given = self.text(owner, path, missing)
+        """Return one of the ``allowed`` words, folded to upper case; "" when it is none of them.
+
+        ``missing`` is the code for an absent one; a blank one has it too, but where that is ``code``: it is none of them.
+        """
+        blank = missing == code and isinstance(owner.get(_last(path)), str)
+        given = str(owner[_last(path)]) if blank else self.text(owner, path, missing)
         word = given.strip().upper()
         choices = ", ".join(allowed)
-        if not given or word in allowed:
+        if word in allowed or not (given or blank):
             if word != given:
                 self.warn(f"{code}_NORMALIZED", path, f"{path} was read as {word}.", f"write {word}")
             return word
@@ -224,7 +228,7 @@ def validate(
         can_help=_can_help(check, routing or {}),
     )
     if summary is not None:
-        _content(check, envelope, profile)
+        _content(check, envelope, summary, profile)
     return Checked(envelope, tuple(check.issues), tuple(check.warnings))
 
 
@@ -233,16 +237,20 @@ def envelope_of(value: Mapping[str, JSON]) -> Envelope:
     return validate(value, {}, profile="fragment").envelope
 
 
-def _content(check: Check, envelope: Envelope, profile: Profile) -> None:
-    if not envelope.did and not envelope.found:
+def _content(check: Check, envelope: Envelope, summary: Mapping[str, JSON], profile: Profile) -> None:
+    told = [summary.get(name) for name in ("what_i_did", "what_i_found")]
+    says = bool(envelope.did or envelope.found) or any(
+        one is not None and not isinstance(one, str) for one in told
+    )
+    if not says:
         check.refuse(
             "SUMMARY_CONTENT",
             "summary",
             "The summary says neither what was done nor what was found.",
             "fill what_i_did or what_i_found",
         )
-    # Without a status it is open whether evidence is demanded.
-    if envelope.status and not envelope.has_evidence:
+    # What has no status that counts is held to the rule for the others, unless it says nothing at all (R58).
+    if (envelope.status or says) and not envelope.has_evidence:
         optional = envelope.status == "BLOCKED" or profile == "fragment"
         (check.warn if optional else check.refuse)(
             "EVIDENCE_POINTERS_REQUIRED",

@@ -402,6 +402,7 @@ _MENDS: Final[Mapping[str, _Maker]] = {
     "duplicate-member": _once_each,
     "empty-list-ends": _when_empty_too,
     "exhausted-unmatched": _end_when_exhausted,
+    "assign-on-text": _read_json,
     "guard-on-text": _read_json,
     "idle-route": _remove_idle_exit,
     "late-retry": _advance_when_satisfied,
