@@ -141,6 +141,16 @@ def in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return project
 
 
+def test_every_example_that_casts_says_how_the_cast_ended():
+    """A cast that failed shows what an example does not mean, without a word."""
+    silent = []
+    for one in blocks("python"):
+        runs = set(re.findall(r"\b(\w+)\.run\(", one.text)) - {"subprocess"}
+        said = re.findall(r"^\s*assert .*?\b(\w+)\.(?:run\(|status\b|failure\b)", one.text, re.MULTILINE)
+        silent += [f"{one}: {name}" for name in sorted(runs - set(said))]
+    assert silent == []
+
+
 @each(list({block.page: None for block in blocks("python")}))
 def test_python_blocks_run_in_order(one, in_project):
     names: dict[str, Any] = {"__name__": "docs"}
