@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    as_completed,
+    wait,
+)
 from contextlib import suppress
 from pickle import PicklingError
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
@@ -39,7 +48,8 @@ def shared(
     """Do all pieces, and give each when it is done; with an executor in any order.
 
     What is raised here while they are waited for, an interrupt among it, cancels those that have not begun. A piece
-    whose worker was lost for good is given as such.
+    whose worker was lost for good is given as such. A process pool breaks when one of its processes dies: a new one
+    goes on, where a piece that was under way then is done alone, and is lost when its process dies again.
 
     Raises:
         MateriaError: a piece cannot be sent to a worker (``not_sendable``).
@@ -47,6 +57,9 @@ def shared(
     if executor is None:
         for place, job in enumerate(jobs):
             yield Done(place, work(job))
+        return
+    if isinstance(executor, ProcessPoolExecutor):
+        yield from _in_processes(work, jobs, executor)
         return
     waiting: dict[Future[_Result], int] = {}
     try:
@@ -64,6 +77,53 @@ def shared(
         for future in waiting:
             with suppress(Exception):  # the workers may be gone by now
                 future.cancel()
+
+
+def _in_processes(
+    work: Callable[[_Job], _Result], jobs: Sequence[_Job], pool: ProcessPoolExecutor
+) -> Iterator[Done[_Result]]:
+    """Do all pieces in a process pool, few at a time, so that few are under way when it breaks."""
+    todo, alone = deque(range(len(jobs))), deque[int]()
+    at_once = 2 * int(getattr(pool, "_max_workers", 1))
+    waiting: dict[Future[_Result], int] = {}
+    ours: ProcessPoolExecutor | None = None
+    try:
+        while todo or alone or waiting:
+            by_itself = bool(alone)
+            while (alone and not waiting) or (todo and not by_itself and len(waiting) < at_once):
+                places = alone or todo
+                try:
+                    waiting[(ours or pool).submit(work, jobs[places[0]])] = places[0]
+                except BrokenExecutor:  # it broke before, or just now: nothing of this piece has begun
+                    break
+                places.popleft()
+            found, broke = [], not waiting
+            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                done = _done(waiting.pop(future), future)
+                broke = broke or isinstance(done.lost, BrokenExecutor)
+                found.append(done)
+            if broke:  # then those that still wait are lost with it
+                found += [_done(place, future) for future, place in waiting.items()]
+                waiting.clear()
+                ours = _another(pool, ours)
+            for done in found:
+                if isinstance(done.lost, BrokenExecutor) and not by_itself:
+                    alone.append(done.place)
+                else:
+                    yield done
+    finally:
+        for future in waiting:
+            future.cancel()
+        if ours is not None:
+            ours.shutdown(wait=False, cancel_futures=True)
+
+
+def _another(pool: ProcessPoolExecutor, broken: ProcessPoolExecutor | None) -> ProcessPoolExecutor:
+    """Return a pool like one that broke, in the place of the last such."""
+    if broken is not None:
+        broken.shutdown(wait=False)
+    kept = ("max_workers", "mp_context", "initializer", "initargs")
+    return ProcessPoolExecutor(**{name: getattr(pool, f"_{name}") for name in kept})
 
 
 def _done(place: int, future: Future[_Result]) -> Done[_Result]:

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -35,12 +36,39 @@ def test_every_piece_comes_back_with_its_place():
     assert [done.result for done in shared(double, [5, 6])] == [10, 12]
 
 
-def test_pieces_whose_worker_died_are_given_as_lost():
+def die_once(marker):
+    """End its own process the first time; the piece is a path of a file that remembers it, or None for no such piece."""
+    if marker is not None and not Path(marker).exists():
+        Path(marker).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "done"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_piece_that_kills_its_worker_is_lost_and_no_other(workers):
+    pieces = [0, 2, 3, 1, *range(4, 20), 1, 30]
+    with ProcessPoolExecutor(workers) as pool:
+        found = {done.place: done for done in shared(die, pieces, pool)}
+    assert sorted(found) == list(range(len(pieces)))
+    assert [place for place, done in found.items() if done.lost is not None] == [3, 20]
+    assert [done.result for place, done in sorted(found.items()) if place not in (3, 20)] == [
+        one for one in pieces if one != 1
+    ]
+
+
+def test_a_piece_whose_worker_was_killed_is_done_in_a_new_pool(tmp_path):
+    pieces = [None, str(tmp_path / "marker"), *[None] * 10]
+    with ProcessPoolExecutor(2) as pool:
+        found = list(shared(die_once, pieces, pool))
+    assert sorted(done.place for done in found) == list(range(len(pieces)))
+    assert {done.result for done in found} == {"done"}
+
+
+def test_a_pool_that_broke_before_is_replaced():
     with ProcessPoolExecutor(1) as pool:
-        found = {done.place: done for done in shared(die, [0, 1, 2], pool)}
-    assert set(found) == {0, 1, 2}
-    assert found[1].lost is not None
-    assert found[1].result is None
+        with pytest.raises(Exception, match="terminated"):
+            pool.submit(die, 1).result()
+        assert sorted(shared(double, [5, 6], pool)) == [(0, 10, None), (1, 12, None)]
 
 
 def test_a_function_of_a_cell_cannot_go_to_another_process():

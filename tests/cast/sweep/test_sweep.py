@@ -41,11 +41,20 @@ def never(turn):
 def dies_once(turn):
     """End its own process in the middle of a cast, the first time; the request names a file that remembers it."""
     marker = Path(turn.request)
+    if not marker.is_absolute():
+        return good(turn)
     if turn.wants and not marker.exists():
         marker.touch()
         os.kill(os.getpid(), signal.SIGKILL)
     with marker.with_suffix(".asked").open("a") as file:
         file.write(f"{turn.socket_id}\n")
+    return good(turn)
+
+
+def dies_always(turn):
+    """End its own process in the middle of a cast as long as the file that the request names is not there."""
+    if turn.wants and not Path(turn.request).exists():
+        os.kill(os.getpid(), signal.SIGKILL)
     return good(turn)
 
 
@@ -266,15 +275,34 @@ def test_any_executor_gives_the_same_rows(wb, pool):
     ]
 
 
-def test_a_worker_that_died_is_a_row_and_its_cast_goes_on_when_run_again(wb, tmp_path):
+def test_a_worker_that_was_killed_loses_no_cast(wb, tmp_path):
     marker = tmp_path / "marker"
     with ProcessPoolExecutor(1) as executor:
-        s = wb.sweep(requests=str(marker), agents=dies_once, executor=executor)
-    assert [one.ends for one in s] == ["lost"]
-    assert "run the sweep again" in repr(s)
-    (row,) = wb.sweep(requests=str(marker), agents=dies_once)
-    assert row.complete
-    assert marker.with_suffix(".asked").read_text() == "Do\nCheck\n"
+        s = wb.sweep(requests=["a", str(marker), "b"], agents=dies_once, executor=executor)
+    assert [one.complete for one in s] == [True] * 3
+    assert (s.lost, s.fresh) == (0, 3)
+    assert marker.with_suffix(".asked").read_text() == "Do\nCheck\n"  # it went on in the cast that was begun
+
+
+def test_a_cast_that_kills_its_worker_is_counted_as_lost_and_goes_on_when_run_again(wb, tmp_path):
+    marker, told = tmp_path / "marker", []
+    (tmp_path / "stays").touch()
+    with ProcessPoolExecutor(1) as executor:
+        s = wb.sweep(
+            requests=[str(tmp_path / "stays"), str(marker)],
+            agents=dies_always,
+            executor=executor,
+            progress=lambda done, total: told.append((done, total)),
+        )
+    assert [one.ends for one in s] == ["complete", "lost"]
+    assert (s.lost, s.fresh) == (1, 1)
+    assert told == [(1, 2)]
+    assert "1 made now, 0 were there" in repr(s)
+    assert "1 lost their worker: run the sweep again" in repr(s)
+    marker.touch()
+    again = wb.sweep(requests=[str(tmp_path / "stays"), str(marker)], agents=dies_always)
+    assert [one.complete for one in again] == [True, True]
+    assert again.fresh == 1
 
 
 # -- checks -----------------------------------------------------------------------------------------------
