@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,11 +16,13 @@ from materia_nb.cast.turns import clean, given, redacted
 from materia_nb.engine import decide
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.decide import Outcome
+from materia_nb.engine.item_edits import WORKED_ON, within_lists
+from materia_nb.engine.items import item_label
 from materia_nb.engine.labels import WHOLE_CAST, Label, relabelled
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import StepRecord
-from materia_nb.errors import MateriaError, needs_one_of
+from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
 from materia_nb.handoff.contract import Approval
 from materia_nb.insight.queries import Suggestion, suggestion, with_entry
 from materia_nb.interrupts import HeldInterrupts
@@ -36,29 +39,82 @@ class Edits:
         """Edit the cast that ``runner`` runs."""
         self._runner = runner
 
-    def items(self, items: Sequence[JSON], origins: Sequence[int | None] | None = None) -> None:
-        """Replace the work items.
+    def items(
+        self,
+        items: Sequence[JSON],
+        origins: Sequence[int | None] | None = None,
+        *,
+        again: Iterable[int] = (),
+        abandon: bool = False,
+    ) -> tuple[str, ...]:
+        """Replace the work items; each keeps what was done to it (R46).
 
-        Cursors, retry counts and follow-up stay with the items that they belong to: a cursor
-        stays at its item; when that one is removed the next becomes current.
+        The list is laid out for the loop that the cast is in: items that are done come first, in their order, then
+        the one being worked on, then the open ones in the order given. So an item put before the next one is the next
+        one, and each open item that is left is entered exactly once. Retry counts and follow-up go with their items::
+
+            cast.edit.items([last, *others])        # the last one first
+            cast.edit.items(all_but_this, abandon=True)  # give up what is being worked on
+
+        Returns what a person should know of it, in sentences: what was moved, what is worked on again. They are in the
+        journal too (``cast.now.edits[-1].said``).
 
         Args:
             items: the new list; each item has exactly a title and a context (R9).
-            origins: for each item its index in the old list, None for a new one; found by comparing if left out.
+            origins: for each item its index in the old list, None for a new one. Left out, it is an item that is equal,
+                else one with an equal title, else it is new.
+            again: indices in the old list of items that are done or passed over and are to be worked on again: the
+                first of the open ones, with retries and follow-up afresh.
+            abandon: whether to give up the item being worked on. In the list it stays as passed over. The cast goes on
+                with the next item at the socket by which the loop is entered.
 
         Raises:
-            MateriaError: an item breaks a rule (kind ``items``), or a socket works on an item that
-                is to be removed, or a step is running (kind ``busy``). Nothing was changed then.
+            MateriaError: an item breaks a rule, or the places do not fit (kind ``items``); an item that is being worked
+                on would be taken away (``working``); a step is running (``busy``). Nothing was changed then.
         """
         typed: object = items  # what a person typed need not be what the annotation says
         if not isinstance(typed, list | tuple):
             raise MateriaError(
                 "The work items must be a list.", hint="each has title and context", kind="items"
             )
-        self._runner.edit(decide.edit_items, json_copy(list(items)), origins)
+        command = partial(decide.edit_items, again=tuple(again), abandon=abandon)
+        return self._said(command, json_copy(list(items)), origins)
 
-    def set(self, path: str, value: JSON) -> None:
-        """Set one value in the state, or take it away (MISSING); work items are edited as such.
+    def again(self, *items: int | str) -> tuple[str, ...]:
+        """Have items that are done, or were passed over, worked on again: the first of the open ones, from the start.
+
+        Args:
+            items: the number in the list, from 1, the key (``WI-2``) or the title of each.
+
+        Raises:
+            MateriaError: there is no such item, or several are called so (``no_item``), or as :meth:`items`.
+        """
+        listed = self._runner.snapshot().work_items
+        return self.items(listed, range(len(listed)), again=[_place(listed, one) for one in items])
+
+    def abandon(self) -> tuple[str, ...]:
+        """Give up the item being worked on and go on with the next; it stays in the list as passed over, see :meth:`items`.
+
+        Raises:
+            MateriaError: no item is being worked on (``no_item``), or as :meth:`items`.
+        """
+        now = self._runner.snapshot()
+        if WORKED_ON not in now.standings:
+            raise MateriaError(
+                "No work item is being worked on, so none can be abandoned.",
+                hint="an open item can be taken out of the list",
+                kind="no_item",
+            )
+        return self.items(now.work_items, range(len(now.work_items)), abandon=True)
+
+    def _said(self, command: Callable[..., Outcome], *given: object) -> tuple[str, ...]:
+        before = self._runner.session.edits
+        self._runner.edit(command, *given)
+        after = self._runner.session.edits
+        return after[-1].said if len(after) > len(before) else ()
+
+    def set(self, path: str, value: JSON) -> tuple[str, ...]:
+        """Set one value in the state, or take it away (MISSING); lists that are gone over are edited as in :meth:`items`.
 
         Args:
             path: dotted, such as ``plan.approved`` or ``workItems.0.title``; objects on the way are made.
@@ -80,21 +136,23 @@ class Edits:
             made = replaced(before, segments, value)
         except RecursionError as error:
             raise too_deep_to_write() from error
+        wanted = within_lists(self._runner.rules, before, segments, removed=value is MISSING)
         if segments[0] == "workItems" and "workItems" in made:
-            self.items(made["workItems"])  # cursors and budgets go with them, each is checked (R9, R13)
-        else:
-            self.state(made)
+            known = wanted.get("workItems")
+            return self.items(made["workItems"], known and known.origins)  # each is checked (R9)
+        return self._said(decide.edit_state, made, wanted)
 
-    def state(self, data: Mapping[str, JSON]) -> None:
-        """Replace the state's data.
+    def state(self, data: Mapping[str, JSON]) -> tuple[str, ...]:
+        """Replace the state's data; lists that are gone over are laid out as in :meth:`items`, which says what it returns.
 
         Raises:
-            MateriaError: the data is not JSON, or a step is running (kind ``busy``).
+            MateriaError: the data is not JSON, an item that is being worked on would be taken away (``working``), or a
+                step is running (``busy``).
         """
         typed: object = data  # what a person typed need not be what the annotation says
         if not isinstance(typed, Mapping):
             raise MateriaError("The state is an object.", hint="give a dict", kind="not_json")
-        self._runner.edit(decide.edit_state, json_copy(dict(data)))
+        return self._said(decide.edit_state, json_copy(dict(data)), {})
 
     def reword(self, layer: str, text: str) -> Prompt:
         """Change one layer of the prompt that waits, for this turn only; a socket that is next is entered first.
@@ -267,6 +325,22 @@ class Labels:
         with self._runner.lock():
             self._runner.begin()
             self._runner.do(decide.unlabel, by)
+
+
+def _place(items: Sequence[JSON], wanted: int | str) -> int:
+    """Return the index of the item that a number, a key or a title means."""
+    titles = [item_label(one, "") for one in items]
+    found = [place for place, title in enumerate(titles) if title == wanted]
+    number = str(wanted).upper().removeprefix("WI-")
+    if not found and number.isdecimal() and 0 < int(number) <= len(items):
+        return int(number) - 1
+    if len(found) != 1:
+        raise MateriaError(
+            f"{len(found) or 'No'} work item{'s' * (len(found) > 1)} {'are' if len(found) > 1 else 'is'} called {wanted!r}.",
+            hint=f"the number from 1, the key such as WI-2, or the title of one; {did_you_mean(str(wanted), titles)}",
+            kind="no_item",
+        )
+    return found[0]
 
 
 CONFIG: Final = "config.resolved.json"

@@ -13,6 +13,8 @@ from materia_nb.cast.breakpoint import Stops
 from materia_nb.cast.listing import StepList, nth
 from materia_nb.engine import decide, entering
 from materia_nb.engine.conversation import Message, ToolCall
+from materia_nb.engine.item_edits import WORK_ITEMS, governing
+from materia_nb.engine.items import Standing, standings
 from materia_nb.engine.labels import Label
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.rules import Rules
@@ -187,6 +189,17 @@ class Snapshot:
         state, failure = self.engine, self.failure
         stopped = failure is not None and not failure.blocked
         return stopped and state.at is not None and state.next is None and not state.unrouted
+
+    @property
+    def standings(self) -> list[Standing]:
+        """How each work item stands: ``done``, ``working``, ``open`` or ``passed over``, by its visits (R46).
+
+        Where several loops go over the work items, for the one that the cast is in, or was in last.
+        """
+        if (WORK_ITEMS,) not in self.rules.lists:
+            return ["open"] * len(self.work_items)
+        walk, _ = governing(self.rules, self.engine, (WORK_ITEMS,))
+        return standings(self.engine, walk)
 
     @property
     def prompt(self) -> Prompt | None:

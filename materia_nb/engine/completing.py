@@ -240,7 +240,7 @@ def route(
         failure = count_edge(rules, draft, visit, choice.edge, choice.used, choice.limit)
     elif choice.route is not None:
         failure = count_exit(rules, draft, visit, choice.route)
-    _keep_books(here, draft, visit, unrouted, choice)
+    _keep_books(rules, here, draft, visit, unrouted, choice)
     draft.unrouted = None
     decision = decision_of(
         visit,
@@ -263,7 +263,9 @@ def route(
     return Step(draft.done(), events, decision, None, reading)
 
 
-def _keep_books(here: SocketRules, draft: Draft, visit: Visit, unrouted: Unrouted, choice: Choice) -> None:
+def _keep_books(
+    rules: Rules, here: SocketRules, draft: Draft, visit: Visit, unrouted: Unrouted, choice: Choice
+) -> None:
     """Keep why work was sent back (R22), and forget what belonged to an item that is done."""
     item, done = visit.item, unrouted.advanced
     reworked = choice.edge is not None and choice.edge.when in SENDING_BACK
@@ -276,7 +278,7 @@ def _keep_books(here: SocketRules, draft: Draft, visit: Visit, unrouted: Unroute
     if done is not None:
         if draft.follow_up:
             draft.follow_up = prompt_layers.without_entries_of(draft.follow_up, done)
-        draft.items = {key: record for key, record in draft.items.items() if not lies_in(key, done)}
+        _done_with(rules, draft, done)
 
 
 def _reported(here: SocketRules, draft: Draft, unrouted: Unrouted) -> Failure | None:
@@ -305,6 +307,13 @@ def _reported(here: SocketRules, draft: Draft, unrouted: Unrouted) -> Failure | 
 
 def _is_said(value: JSON) -> bool:
     return isinstance(value, str) and bool(value.strip())
+
+
+def _done_with(rules: Rules, draft: Draft, item: ItemId) -> None:
+    """Close the books of an item that advanced; one that nobody had entered was passed over (R46)."""
+    if item not in draft.items and item[0] in rules.cursors:
+        draft.passed = {**draft.passed, item: False}
+    draft.items = {key: record for key, record in draft.items.items() if not lies_in(key, item)}
 
 
 def _choose(rules: Rules, here: SocketRules, draft: Draft, visit: Visit, unrouted: Unrouted) -> Choice:

@@ -16,6 +16,7 @@ from materia_nb.engine import session_changes as to
 from materia_nb.engine.conversation import Decided, ToolCall
 from materia_nb.engine.event_json import from_json
 from materia_nb.engine.evolve import evolve
+from materia_nb.engine.item_edits import WORK_ITEMS, ListEdit, lay_out, origins_of
 from materia_nb.engine.labels import Label, LabelKey
 from materia_nb.engine.prompt import reworded
 from materia_nb.engine.routing import Step, waiting_visit
@@ -330,35 +331,43 @@ def decide_hold(
 
 
 def edit_items(
-    rules: Rules, session: Session, items: list[JSON], origins: Sequence[int | None] | None, ts: int
-) -> Outcome:
-    """Replace the work items; ``origins`` says where each stood, found by comparing if left out."""
-    new, old = items, session.state.data.get("workItems")
-    places = edit.origins_of(old if isinstance(old, list) else [], new) if origins is None else origins
-    return _edit(rules, session, {**session.state.data, "workItems": new}, tuple(places), ts)
-
-
-def edit_state(rules: Rules, session: Session, data: Mapping[str, JSON], ts: int) -> Outcome:
-    """Replace the state's data."""
-    return _edit(rules, session, data, None, ts)
-
-
-def _edit(
     rules: Rules,
     session: Session,
-    data: Mapping[str, JSON],
-    origins: tuple[int | None, ...] | None,
+    items: list[JSON],
+    origins: Sequence[int | None] | None,
     ts: int,
+    *,
+    again: Sequence[int] = (),
+    abandon: bool = False,
 ) -> Outcome:
+    """Replace the work items; ``origins`` says where each stood, found by comparing if left out (R46)."""
+    edit.check_items(items)
+    old = session.state.data.get(WORK_ITEMS)
+    found = origins_of(old if isinstance(old, list) else [], items) if origins is None else origins
+    wanted = {WORK_ITEMS: ListEdit(tuple(found), tuple(again), abandon)}
+    return edit_state(rules, session, {**session.state.data, WORK_ITEMS: items}, wanted, ts)
+
+
+def edit_state(
+    rules: Rules, session: Session, data: Mapping[str, JSON], wanted: Mapping[str, ListEdit], ts: int
+) -> Outcome:
+    """Replace the state's data; ``wanted`` is what is known of its lists, what other items became is found by comparing."""
     before = session.state
     if before.status == "complete":
         raise MateriaError("The cast is complete.", hint="go back to a step first, or fork it", kind="over")
     try:
-        patch = edit.patch_between(before.data, data)
-        if not patch:
+        laid = lay_out(rules, before, data, wanted)
+        patch = edit.patch_between(before.data, laid.data)
+        if not patch and not laid.said and laid.state == before:
             return Outcome(session)
-        inverse = edit.patch_between(data, before.data)
-        event = ev.StateEdited(patch=patch, inverse=inverse, step=before.steps, origins=origins, ts=ts)
+        event = ev.StateEdited(
+            patch=patch,
+            inverse=edit.patch_between(laid.data, before.data),
+            step=before.steps,
+            lists={path: one.as_json() for path, one in laid.lists.items()},
+            said=laid.said,
+            ts=ts,
+        )
         return _fold(rules, session, event)
     except RecursionError as error:
         raise too_deep_to_write() from error

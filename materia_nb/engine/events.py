@@ -488,13 +488,14 @@ class SuggestionKept(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateEdited(Event):
-    """A person changed the state after that step; `origins` says where each work item stood before."""
+    """A person changed the state after that step; `lists` says of each list which items are which, `said` what was moved."""
 
     type: ClassVar[str] = "state_edited"
     patch: tuple[Mapping[str, JSON], ...] = ()
     inverse: tuple[Mapping[str, JSON], ...] = ()
     step: int = 0
-    origins: tuple[int | None, ...] | None = None
+    lists: Mapping[str, JSON] = field(default_factory=dict)
+    said: tuple[str, ...] = ()
     by: str = "person"
 
 

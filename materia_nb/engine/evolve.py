@@ -12,6 +12,7 @@ from materia_nb.engine import edit, entering, outputs, recovery
 from materia_nb.engine import events as ev
 from materia_nb.engine import session_changes as to
 from materia_nb.engine.conversation import ToolCall
+from materia_nb.engine.item_edits import ListEdit, lay_out
 from materia_nb.engine.labels import WHOLE_CAST, Label
 from materia_nb.engine.prompt import reworded
 from materia_nb.engine.rules import Rules
@@ -236,14 +237,10 @@ def _kept(_: Rules, session: Session, event: ev.SuggestionKept) -> Session:
 
 def _state_edited(rules: Rules, session: Session, event: ev.StateEdited) -> Session:
     data = edit.patched(session.state.data, event.patch)
-    if event.origins is None:
-        after = edit.edit_data(session.state, data)
-    else:
-        items = data.get("workItems")
-        if not isinstance(items, list):
-            raise Unfit(event, "it edits work items, and there are none")
-        after = edit.edit_items(rules, session.state, items, event.origins)
-    return to.edited(rules, session, after, event.patch, event.inverse, event.ts)
+    wanted = {path: ListEdit.read(one) for path, one in event.lists.items()}
+    laid = lay_out(rules, session.state, data, wanted)
+    laid = laid._replace(said=event.said)
+    return to.edited(rules, session, laid, event.patch, event.inverse, event.ts)
 
 
 def _prompt_edited(_: Rules, session: Session, event: ev.PromptEdited) -> Session:
@@ -256,6 +253,8 @@ def _undone(_: Rules, session: Session, event: ev.EditUndone) -> Session:
     if not session.edits:
         raise Unfit(event, "and there is no edit")
     last = session.edits[-1]
+    if last.visit is not None:
+        session = to.at_the_visit(session, last.visit)
     session = session._replace(state=last.before, edits=session.edits[:-1])
     return session if last.asked is None else to.asking_instead(session, last.asked)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from materia_nb.engine.state import Draft, Item, ItemId, Place, Shown, View, Walk
 from materia_nb.errors import MateriaError
@@ -28,6 +28,9 @@ Source: TypeAlias = Callable[[View, Item | None, JSON], JSON]
 
 Template: TypeAlias = Callable[[View, Item | None], str]
 """Fills a materia prompt for the state and the current item."""
+
+Standing: TypeAlias = Literal["done", "being worked on", "open", "passed over"]
+"""How an item stands for one cursor: it advanced; it was entered and has not; neither; it is behind without having been worked off."""
 
 
 @lru_cache(maxsize=4096)
@@ -123,6 +126,25 @@ def list_at(text: str, state: View, item: Item | None = None) -> list[JSON]:
     return value if isinstance(value, list) else []
 
 
+def standing(state: View, item: ItemId) -> Standing:
+    """Return how an item stands for its cursor, by its visits (R46): what ticks, counts and tables are made from."""
+    cursor, index, outer = item
+    reached = state.cursors.get(cursor, 0) if state.within.get(cursor, ()) == outer else 0
+    if index < reached:
+        return "passed over" if item in state.passed else "done"
+    if item in state.items:
+        return "being worked on"
+    return "passed over" if state.status == "complete" else "open"
+
+
+def standings(state: View, walk: Walk) -> list[Standing]:
+    """Return how each item stands of the list that ``walk`` goes over now."""
+    cursor = walk.iterator.cursor
+    outer = state.within.get(cursor, ())
+    count = len(list_at(walk.iterator.items, state))
+    return [standing(state, (cursor, index, outer)) for index in range(count)]
+
+
 def own_list(iterator: Iterator, draft: Draft, item: Item) -> list[JSON]:
     """Read the list that a current item is of as it is now, which an outer item may be hidden from (R34)."""
     if not item.outer:
@@ -213,7 +235,9 @@ def walked_by(item: ItemId, cursors: Collection[str]) -> bool:
 
 
 def forget(draft: Draft, gone: Callable[[ItemId], bool]) -> None:
-    """Drop the books of items that there are no more: edge uses and cycles, allowances, follow-up."""
+    """Drop the books of items that there are no more: edge uses and cycles, allowances, follow-up, being passed over."""
+    if draft.passed:
+        draft.passed = {item: entered for item, entered in draft.passed.items() if not gone(item)}
     draft.items = {item: record for item, record in draft.items.items() if not gone(item)}
     draft.extra = {
         key: more for key, more in draft.extra.items() if not (isinstance(key[-1], tuple) and gone(key[-1]))

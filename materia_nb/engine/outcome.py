@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
-from materia_nb.engine.items import walked_by
+from materia_nb.engine.item_edits import entry_of
+from materia_nb.engine.items import item_at, list_at, walked_by
 from materia_nb.engine.routing import Decision, Passed
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, ItemId
@@ -13,7 +14,9 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.vocabulary import SENDING_BACK
 from materia_nb.loadout.ways import reachable_from
 
-RemarkCode: TypeAlias = Literal["unanswered-verdict", "no-edge-matched", "exhausted-unmatched", "empty-loop"]
+RemarkCode: TypeAlias = Literal[
+    "unanswered-verdict", "no-edge-matched", "exhausted-unmatched", "empty-loop", "never-worked-on"
+]
 
 
 _CODES: Final[tuple[RemarkCode, ...]] = get_args(RemarkCode)
@@ -23,7 +26,7 @@ class Remark(NamedTuple):
     """One thing to know about a cast that is complete.
 
     Attributes:
-        code: which of the four.
+        code: what kind it is.
         message: what happened, in a sentence.
         socket: where.
         step: at which step; of a loop that was passed over, the step that was entered in its place.
@@ -47,12 +50,15 @@ class Remark(NamedTuple):
         return {name: value for name, value in given.items() if value not in (None, [])}
 
 
-def remarks(rules: Rules, decisions: Iterable[Decision]) -> tuple[Remark, ...]:
+def remarks(
+    rules: Rules, decisions: Iterable[Decision], item_of: Callable[[Decision], ItemId | None]
+) -> tuple[Remark, ...]:
     """Read the remarks off the decisions of a cast that is complete, in one pass.
 
     Args:
         rules: what the cast ran by.
         decisions: in order, those on the way into the sockets and to the end among them.
+        item_of: which item a decision was about, as the lists are now; None for one that is gone.
     """
     found: list[Remark] = []
     open_verdicts: dict[ItemId, Remark] = {}
@@ -70,16 +76,44 @@ def remarks(rules: Rules, decisions: Iterable[Decision]) -> tuple[Remark, ...]:
         verdict = _unanswered(rules, one)
         last = verdict if one.item is None else None
         if one.item is not None:
-            open_verdicts.pop(one.item, None)
+            item = item_of(one)
+            if item is not None:
+                open_verdicts.pop(item, None)
             if verdict is not None and one.done:
                 found.append(verdict)
-            elif verdict is not None:
-                open_verdicts[one.item] = verdict
+            elif verdict is not None and item is not None:
+                open_verdicts[item] = verdict
         found += _unmatched(rules, one)
     found += open_verdicts.values()
     found += [last] if last is not None else []
     found += _empty_loops(rules, empty, visited)
     return tuple(sorted(found, key=lambda remark: (remark.step or 0, _CODES.index(remark.code))))
+
+
+def never_worked_on(rules: Rules, state: CastState, edited: Collection[str]) -> Iterator[Remark]:
+    """Name the items that no visit of a complete cast was about (R46).
+
+    Of lists that came to their end, and of those that a person changed, whose dotted paths are ``edited``.
+    """
+    for path, walks in rules.lists.items():
+        begun = [walk for walk in walks if walk.iterator.cursor in state.cursors]
+        by_hand = ".".join(path) in edited
+        for walk in begun or (walks[:1] if by_hand else ()):
+            cursor = walk.iterator.cursor
+            outer = state.within.get(cursor, ())
+            reached = state.cursors.get(cursor, 0)
+            items = list_at(walk.iterator.items, state)
+            for place in range(len(items)):
+                id_ = (cursor, place, outer)
+                behind = place < reached
+                if id_ in state.items or (state.passed.get(id_) is not False if behind else not by_hand):
+                    continue
+                item = item_at(walk, items, place, outer)
+                assert item is not None  # noqa: S101 - it is in the list
+                message = (
+                    f"{item.label} ({item.key}) was never worked on: the cast came to its end without it"
+                )
+                yield Remark("never-worked-on", message, entry_of(rules, walk), None, item.key)
 
 
 def _unanswered(rules: Rules, one: Decision) -> Remark | None:

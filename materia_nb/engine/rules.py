@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Final
@@ -98,7 +98,8 @@ class SocketRules:
 class Rules:
     """What a cast runs by. Immutable once made; a running cast keeps the one that it started with.
 
-    ``nests`` says whether an assignment can put a part of the state into itself, so that it nests ever deeper.
+    ``nests`` says whether an assignment can put a part of the state into itself, so that it nests ever deeper. ``lists``
+    are the walks over each list in the state, one a cursor, by its path; those before what is read through their items.
     """
 
     def __init__(self, graph: Graph, session: str = "") -> None:
@@ -110,6 +111,8 @@ class Rules:
         self.nests = any(
             not text.startswith("$") for here in self.sockets.values() for _, _, text in here.assign
         )
+        self.lists = _lists([here.walk for here in self.sockets.values() if here.walk is not None])
+        self.cursors = frozenset(walk.iterator.cursor for walks in self.lists.values() for walk in walks)
 
     def in_session(self, session: str) -> Rules:
         """Return the same rules for a cast of that id."""
@@ -136,6 +139,23 @@ class Rules:
             if own or routes:
                 return (own or routes)[0]
         return None
+
+
+def _lists(walks: Sequence[Walk]) -> dict[tuple[str, ...], tuple[Walk, ...]]:
+    found: dict[tuple[str, ...], dict[str, Walk]] = {}
+    for walk in walks:
+        if walk.list_path:
+            found.setdefault(walk.list_path, {}).setdefault(walk.iterator.cursor, walk)
+
+    def depth(path: tuple[str, ...], seen: frozenset[tuple[str, ...]] = frozenset()) -> int:
+        outer = [
+            walk.list_path
+            for walk in walks
+            if walk.list_path not in seen and any(path[: len(alias)] == alias for alias in walk.paths)
+        ]
+        return 1 + max((depth(one, seen | {path}) for one in outer if one != path), default=-1)
+
+    return {path: tuple(found[path].values()) for path in sorted(found, key=depth)}
 
 
 def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:

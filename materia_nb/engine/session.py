@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias, overload
 
 from materia_nb.engine.conversation import MateriaEvent, Message, ToolCall
+from materia_nb.engine.item_edits import ListEdit
+from materia_nb.engine.items import places
 from materia_nb.engine.labels import WHOLE_CAST, Label, LabelKey
-from materia_nb.engine.outcome import Remark, remarks
+from materia_nb.engine.outcome import Remark, never_worked_on, remarks
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import CastState, Mode, Past, Pin, Usage, Visit
+from materia_nb.engine.state import CastState, ItemId, Mode, Past, Pin, Usage, Visit
 from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON
 
@@ -174,7 +176,8 @@ class StepRecord(NamedTuple):
 class Edit(NamedTuple):
     """What a person changed after so many steps: a JSON Patch, its inverse, the states around it.
 
-    ``asked`` is the prompt that waited before, which undoing brings back.
+    ``asked`` is the prompt that waited before, which undoing brings back. ``lists`` are the lists that it was about, by
+    path, ``said`` is what a person was told of them, and ``visit`` what the cast knew if its visit ended with it (R46).
     """
 
     ts: int
@@ -184,6 +187,9 @@ class Edit(NamedTuple):
     before: CastState
     after: CastState
     asked: Prompt | None = None
+    lists: Mapping[str, ListEdit] = {}
+    said: tuple[str, ...] = ()
+    visit: Session | None = None
 
 
 class Steps(Sequence[StepRecord]):
@@ -346,7 +352,36 @@ def remarks_of(rules: Rules, session: Session) -> tuple[Remark, ...]:
     if session.state.status != "complete":
         return ()
     story = (one for step in session.steps for one in (step.entry, step.decision))
-    return remarks(rules, [one for one in (*story, session.ending) if one is not None])
+    decisions = [one for one in (*story, session.ending) if one is not None]
+
+    def item_of(decision: Decision) -> ItemId | None:
+        later = (one for one in session.edits if one.step > decision.step - (one.before.next is not None))
+        return None if decision.item is None else moved_by(rules, later, decision.item)
+
+    edited = {path for one in session.edits for path in one.lists}
+    found = remarks(rules, decisions, item_of)
+    return (*found, *never_worked_on(rules, session.state, edited))
+
+
+def item_now(rules: Rules, session: Session, step: StepRecord) -> ItemId | None:
+    """Return which item a step was about, as the lists are now; None for none, and for one that is gone (R46)."""
+    if step.at.item is None:
+        return None
+    return moved_by(rules, (one for one in session.edits if one.step >= step.number), step.at.item.id)
+
+
+def moved_by(rules: Rules, edits: Iterable[Edit], item: ItemId) -> ItemId | None:
+    """Return where these edits, one after the other, left an item; None when one took it away."""
+    walked = list(places(item))
+    for edit in edits:
+        for path, change in edit.lists.items():
+            cursors = {walk.iterator.cursor for walk in rules.lists[tuple(path.split("."))]}
+            for depth, (name, place) in enumerate(walked):
+                if name in cursors:
+                    if place not in change.origins:
+                        return None
+                    walked[depth] = (name, change.origins.index(place))
+    return (*walked[-1], tuple(walked[:-1]))
 
 
 def said_by(turn: TurnRecord) -> tuple[Message, Message]:

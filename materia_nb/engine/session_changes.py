@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from materia_nb.engine import edit, entering, outputs, past_states, recovery, routing
 from materia_nb.engine.conversation import told_events
+from materia_nb.engine.item_edits import Laid
 from materia_nb.engine.routing import Step
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord
@@ -294,17 +295,40 @@ def recommitted(rules: Rules, session: Session, text: str, artifact: str | None,
 def edited(
     rules: Rules,
     session: Session,
-    after: CastState,
+    laid: Laid,
     patch: tuple[Mapping[str, JSON], ...],
     inverse: tuple[Mapping[str, JSON], ...],
     ts: int,
 ) -> Session:
-    """Keep what a person changed in the state; a waiting agent is asked with it."""
-    before = session.state
-    made = Edit(ts, before.steps, patch, inverse, before, after, session.prompt)
-    session = session._replace(state=after, edits=(*session.edits, made))
+    """Keep what a person changed in the state; a waiting agent is asked with it, or its visit ends with its item (R46)."""
+    before, after = session.state, laid.state
+    ends = before.next is None and after.next is not None
+    visit = session if ends else None
+    made = Edit(ts, before.steps, patch, inverse, before, after, session.prompt, laid.lists, laid.said, visit)
+    session = session._replace(edits=(*session.edits, made))
+    if ends:
+        record = session.steps[-1]
+        was = record.decision or routing.Decision(record.number, "person", None, record.at)
+        decision = was._replace(by="person", target=after.next, failure=None)
+        session = latest_changed(session, decision=decision, ended=ts, plain=False)
+        return forgetting(session)._replace(state=after, noted_before=0, spent=())
+    session = session._replace(state=after)
     prompt = edit.prompt_after(rules, after)
     return session if prompt is None else asking_instead(session, prompt)
+
+
+def at_the_visit(session: Session, then: Session) -> Session:
+    """Take back that a visit ended: its record and its conversation are as they were."""
+    return session._replace(
+        steps=then.steps,
+        prompt=then.prompt,
+        wish=then.wish,
+        spoken=then.spoken,
+        calls=then.calls,
+        asking=then.asking,
+        noted_before=then.noted_before,
+        spent=then.spent,
+    )
 
 
 def asking_instead(session: Session, prompt: Any) -> Session:

@@ -210,6 +210,7 @@ class CastState(NamedTuple):
         detours: where to come back to after each detour that is under way, the innermost last.
         knowledge: what is kept about the project, by section, as this cast knows it.
         extra: allowance added by reviving: ("edge", socket, place, item) or ("repair", step) or ("cycles", item).
+        passed: the items behind their cursor that were not worked off, and whether each was entered and then abandoned (R46).
     """
 
     request: str
@@ -242,6 +243,7 @@ class CastState(NamedTuple):
     hold: Hold | None = None
     detours: tuple[str, ...] = ()
     knowledge: Mapping[str, JSON] = {}
+    passed: Mapping[ItemId, bool] = {}
 
     @property
     def waiting_at(self) -> Visit | None:
@@ -299,6 +301,7 @@ class Draft:
     hold: Hold | None
     detours: tuple[str, ...]
     knowledge: Mapping[str, JSON]
+    passed: Mapping[ItemId, bool]
     artifact: str | None
 
     def __init__(self, state: CastState, artifact: str | None = None) -> None:
@@ -335,6 +338,7 @@ class Draft:
             self.hold,
             self.detours,
             self.knowledge,
+            self.passed,
         ) = state
 
     def done(self) -> CastState:

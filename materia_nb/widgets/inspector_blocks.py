@@ -12,7 +12,9 @@ from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import links
 from materia_nb.display.sections import lines_of
 from materia_nb.engine import entering
+from materia_nb.engine.item_edits import WORK_ITEMS
 from materia_nb.engine.prompt import Prompt
+from materia_nb.engine.session import StepRecord, item_now
 from materia_nb.errors import MateriaError
 from materia_nb.insight.why import HEADERS, THOUGHT
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
@@ -101,7 +103,7 @@ def _item(cast: Snapshot, number: int) -> list[Block]:
     value = items[number - 1] if 0 < number <= len(items) else None
     if not isinstance(value, dict):
         return [json_block(value)]
-    steps = [step for step in cast.steps if step.item_key == f"WI-{number}"]
+    steps = [step for step in cast.steps if _is_about(cast, step, number - 1)]
     names = names_of(cast.graph)
     return [
         head(str(value.get("title", ""))),
@@ -111,6 +113,12 @@ def _item(cast: Snapshot, number: int) -> list[Block]:
         if steps
         else line("None yet.", "quiet"),
     ]
+
+
+def _is_about(cast: Snapshot, step: StepRecord, place: int) -> bool:
+    item = item_now(cast.rules, cast.session, step)
+    walks = cast.rules.lists.get((WORK_ITEMS,), ())
+    return item is not None and item[1] == place and any(item[0] == walk.iterator.cursor for walk in walks)
 
 
 # -- a step ----------------------------------------------------------------------------------

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.engine import entering
-from materia_nb.engine.edit import WORK_ITEMS
+from materia_nb.engine.item_edits import WORKED_ON
+from materia_nb.engine.items import Standing
 from materia_nb.engine.limits import edges_used, limits_of
-from materia_nb.engine.state import CastState, Item
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import Issue, item_issues
 from materia_nb.handoff.protocol import as_text
@@ -133,14 +132,16 @@ def items_state(cast: Snapshot, *, alive: bool, busy: bool, undo: bool = False) 
         busy: whether a step runs, during which they cannot.
         undo: whether the last edit of the cast can be taken back.
     """
-    items = cast.work_items
-    done, current = _progress(cast)
+    items, stands = cast.work_items, cast.standings
+    at = cast.engine.at
     return {
         "items": [texts(one) for one in items[:MOST_ITEMS]],
         "more": max(0, len(items) - MOST_ITEMS),
         "base": base_of(items),
-        "done": done,
-        "current": current,
+        "stands": stands[:MOST_ITEMS],
+        "done": stands.count("done"),
+        "current": _current(cast, stands),
+        "at": at.socket if at is not None and at.item is not None else None,
         "can": alive and not busy and len(items) <= MOST_ITEMS,
         "busy": busy,
         "undo": undo,
@@ -197,18 +198,9 @@ def issues_of(items: list[JSON]) -> list[Issue]:
     return list(item_issues(items, "workItems"))
 
 
-def _upcoming(cast: Snapshot) -> Item | None:
-    """The item that is worked on, or that the next socket would work on; None outside items."""
-    state: CastState = cast.engine
-    if state.status == "ready" and state.next is not None:
-        state = entering.enter(cast.rules, state).state
-    return state.at.item if state.status in ("waiting", "held") and state.at is not None else None
-
-
-def _progress(cast: Snapshot) -> tuple[int, int | None]:
-    """How many work items are done, and which one is worked on or comes next."""
-    loops = [loop.iterator for loop in cast.graph.loops.values() if loop.iterator is not None]
-    done = [cast.engine.cursors.get(one.cursor, 0) for one in loops if one.items == WORK_ITEMS]
-    item = _upcoming(cast)
-    current = item.position if item is not None and item.key == f"WI-{item.position + 1}" else None
-    return max(done, default=0), current
+def _current(cast: Snapshot, stands: Sequence[Standing]) -> int | None:
+    """The place of the item that is being worked on, else of the one that comes next; None outside items."""
+    if WORKED_ON in stands:
+        return stands.index(WORKED_ON)
+    item = cast.upcoming_item
+    return item.position if item is not None and item.key == f"WI-{item.position + 1}" else None

@@ -6,15 +6,10 @@ import json
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cast_helpers import chain_config, item, one_config, python, start
 from materia_nb.cast import open_cast
-from materia_nb.engine import edit
-from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
-from materia_nb.loadout import build_graph
 
 PLAN = [item("a"), item("b"), item("c")]
 
@@ -47,20 +42,21 @@ def test_items_are_edited_between_steps(bench, cast):
     same_as_journal(bench, cast)
 
 
-def test_the_cursor_stays_at_its_item(cast):
-    cast.run(until="Socket-2")
-    cast.run(steps=4)
-    assert cast.now.engine.cursors["workItemIndex"] == 0
-    cast.run(until=lambda c: c.now.engine.cursors["workItemIndex"] == 1)
-    cast.edit.items([item("x"), *PLAN])
-    assert cast.now.engine.cursors["workItemIndex"] == 2, "inserted before it"
+def test_r46_what_is_done_comes_first_and_what_is_put_before_the_next_one_is_next(cast):
+    cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
+    said = cast.edit.items([item("x"), *PLAN])
+    assert titles(cast) == ["a", "x", "b", "c"], "a is done; x was put before the others"
+    assert said == ("Moved: 'x' is 2, not 1. What is done comes first, then what is being worked on.",)
+    assert cast.now.edits[-1].said == said
+    assert cast.now.engine.cursors["workItemIndex"] == 1
     cast.edit.items([item("b"), item("c")])
-    assert cast.now.engine.cursors["workItemIndex"] == 0, "removed before it"
+    assert cast.now.engine.cursors["workItemIndex"] == 0, "what was done is taken out"
     cast.edit.items([item("c")])
     assert cast.now.engine.cursors["workItemIndex"] == 0, "removed itself: the next becomes current"
     cast.edit.items([item("c"), item("d")])
-    cast.edit.items([item("d"), item("c")], [1, 0])
-    assert cast.now.engine.cursors["workItemIndex"] == 1, "moved behind another"
+    assert cast.edit.items([item("d"), item("c")], [1, 0]) == ()
+    assert cast.now.engine.cursors["workItemIndex"] == 0, "nothing is done: what is first is next"
+    same_as_journal(None, cast)
 
 
 def test_removing_all_items_leaves_the_loop_by_its_end(cast):
@@ -78,24 +74,27 @@ def test_retries_and_follow_up_move_with_the_item(cast):
     used = cast.now.engine.items["workItemIndex", 0, ()].used
     assert used == {("Socket-3", 1): 1}
     cast.edit.items([item("first"), *PLAN])
-    assert cast.now.engine.follow_up[0].item == ("workItemIndex", 1, ())
-    assert cast.now.engine.items["workItemIndex", 1, ()].used == used
+    assert titles(cast) == ["a", "first", "b", "c"], "a is being worked on"
+    assert cast.now.engine.follow_up[0].item == ("workItemIndex", 0, ())
+    assert cast.now.engine.items["workItemIndex", 0, ()].used == used
     cast.step()
     assert "not yet" in cast.steps[-1].prompt.text
     assert cast.steps[-1].item_label == "a"
-    cast.edit.items([item("first"), item("b")])
+    cast.edit.items([item("first"), item("b")], abandon=True)
     assert cast.now.engine.follow_up == ()
     assert cast.now.engine.items == {}
+    assert (cast.now.next_socket, cast.now.upcoming_item.label) == ("Socket-2", "first")
 
 
 def test_an_item_that_is_worked_on_can_be_changed_but_not_removed(bench, cast):
     bench.agent("Build", "person")
     cast.run()
     assert cast.now.waiting_at.item.key == "WI-1"
-    with pytest.raises(MateriaError, match="cannot be removed now"):
+    with pytest.raises(MateriaError, match="'a' is being worked on at Socket-2, so it cannot be taken away"):
         cast.edit.items([item("b")])
     cast.edit.items([item("z"), {"title": "a", "context": "quite another"}], [None, 0])
-    assert cast.now.waiting_at.item.key == "WI-2"
+    assert titles(cast) == ["a", "z"]
+    assert cast.now.waiting_at.item.key == "WI-1"
     assert cast.state["workItem"]["context"] == "quite another"
     assert "quite another" in cast.now.prompt.text
     same_as_journal(bench, cast)
@@ -238,56 +237,6 @@ def test_a_complete_cast_is_not_edited(cast):
         cast.edit.items([])
 
 
-def _rules():
-    agent = {"tools": "none", "prompt": "p"}
-    return Rules(
-        build_graph(
-            {
-                "loadouts": {
-                    "T": {
-                        "entry": "Socket-1",
-                        "sockets": {
-                            "Socket-1": {"materia": "G", "edges": [{"when": "always", "to": "Socket-2"}]},
-                            "Socket-2": {"materia": "B", "edges": [{"when": "always", "to": "Socket-2"}]},
-                        },
-                        "loops": {
-                            "L": {
-                                "sockets": ["Socket-2"],
-                                "consumes": {"from": "Socket-1"},
-                                "exits": [
-                                    {
-                                        "id": "x",
-                                        "from": "Socket-2",
-                                        "condition": "always",
-                                        "targetSocketId": "end",
-                                    }
-                                ],
-                            }
-                        },
-                    }
-                },
-                "materia": {"G": {**agent, "generator": True}, "B": agent},
-            }
-        )
-    )
-
-
-@given(st.integers(0, 6), st.integers(0, 7), st.permutations(list(range(6))), st.sets(st.integers(0, 5)))
-def test_the_current_item_is_found_again_wherever_it_goes(size, cursor, order, removed):
-    from materia_nb.engine.state import CastState
-
-    rules = _rules()
-    old = [item(str(n)) for n in range(size)]
-    cursor = min(cursor, size)
-    state = CastState("r", data={"workItems": old}, cursors={"workItemIndex": cursor}, next="Socket-2")
-    origins = [n for n in order if n < size and n not in removed]
-    after = edit.edit_items(rules, state, [old[n] for n in origins], origins)
-    place = after.cursors["workItemIndex"]
-    assert 0 <= place <= len(origins)
-    if cursor < size and cursor not in removed:
-        assert origins[place] == cursor
-
-
 # -- the prompt, for one turn -------------------------------------------------------------
 
 
@@ -398,7 +347,9 @@ def test_items_that_are_equal_keep_their_order(bench, cast):
 
 def h_origins(cast):
     lines = [json.loads(line) for line in (cast.run_dir / "events.jsonl").read_text().splitlines()]
-    return [line["data"]["origins"] for line in lines if line["type"] == "state_edited"][-1]
+    return [
+        line["data"]["lists"]["workItems"]["origins"] for line in lines if line["type"] == "state_edited"
+    ][-1]
 
 
 def test_a_state_that_is_nested_too_deeply_is_refused(tmp_path):

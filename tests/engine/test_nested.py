@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from builders import NO, YES, Play, asks, at, config, edge, exit_route, say
-from materia_nb.engine import edit, entering, outputs
+from materia_nb.engine import entering, outputs
+from materia_nb.engine.item_edits import ListEdit, lay_out
 
 ROWS = say(state={"rows": [{"n": "a", "subs": [1, 2]}, {"n": "b", "subs": [3]}, {"n": "c", "subs": [4, 5]}]})
 
@@ -177,7 +178,7 @@ def nested_in_work_items():
     return config(sockets, materia=inner)
 
 
-def test_r13_when_the_outer_item_is_moved_its_pairs_move_with_it():
+def test_r46_pairs_stay_with_the_outer_item_being_worked_on_and_go_when_it_is_abandoned():
     plan = say(state={"rows": []}, workItems=[{"title": "a", "context": "x"}, {"title": "b", "context": "y"}])
     play = Play(nested_in_work_items(), plan)
     given = [{"title": "a", "context": [1, 2]}, {"title": "b", "context": [3]}]
@@ -185,8 +186,12 @@ def test_r13_when_the_outer_item_is_moved_its_pairs_move_with_it():
     state = outputs.output(play.rules, state, "x").state
     state = outputs.output(play.rules, entering.enter(play.rules, state).state, NO).state
     assert [item for item in state.items if item[0] == "p"] == [("p", 0, (("w", 0),))]
-    titles = [{"title": title, "context": "c"} for title in ("b", "a")]
-    moved = edit.edit_items(play.rules, state, titles, [1, 0])
-    assert [item for item in moved.items if item[0] == "p"] == [("p", 0, (("w", 1),))]
-    assert moved.within == {"p": (("w", 1),)}
-    assert [entry.item for entry in moved.follow_up] == [("p", 0, (("w", 1),))]
+    titles = [given[1], given[0]]
+    laid = lay_out(play.rules, state, {**state.data, "workItems": titles}, {"workItems": ListEdit((1, 0))})
+    assert [one["title"] for one in laid.data["workItems"]] == ["a", "b"], "a is being worked on"
+    assert (laid.state.within, laid.state.items) == (state.within, state.items)
+    new = [{"title": "new", "context": "c"}]
+    abandoned = {"workItems": ListEdit((None,), (), True)}
+    laid = lay_out(play.rules, state, {**state.data, "workItems": new}, abandoned)
+    assert [item for item in laid.state.items if item[0] in "pw"] == []
+    assert (laid.state.within, laid.state.follow_up, laid.state.next) == ({}, (), "Do")

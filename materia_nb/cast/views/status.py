@@ -32,7 +32,7 @@ from materia_nb.display.escape import (
 from materia_nb.display.graph_parts import END_SIGN, Marks, Route, links
 from materia_nb.display.sections import call_words, calls_html, judged_words, layers_html, layers_text
 from materia_nb.display.svg import graph_svg
-from materia_nb.engine.items import list_at
+from materia_nb.engine.items import standings, walk_of
 from materia_nb.engine.limits import edges_used
 from materia_nb.engine.outcome import Remark
 from materia_nb.engine.routing import short
@@ -45,6 +45,7 @@ from materia_nb.outgoing import plain
 CONCLUSION_LINES: Final = 40
 CONCLUSION_CHARS: Final = 1_000
 """How much a status shows of what the agents say at the end."""
+_LOOPS_SHOWN: Final = 4
 _REMARKS_SHOWN: Final = 8
 _CHANGED_SHOWN: Final = 12
 
@@ -153,11 +154,8 @@ def _standing(cast: Snapshot) -> list[str]:
     stands = f"{now.status}, with remarks," if cast.remarks else now.status
     lines = [f"{cast.graph.name}: {stands} after {counted(len(cast.steps), 'step')}"]
     said = cast.label_of().words
-    done = [
-        f"loop {loop}: {done} of {total} done" for loop, (done, total) in loop_progress(cast).items() if total
-    ]
-    if done:
-        lines[0] += f" ({', '.join(done)})"
+    if loops := _loops(cast):
+        lines[0] += f" ({loops})"
     if now.usage.tokens:
         most = f" of {now.budget.max_tokens}" if now.budget.max_tokens is not None else ""
         lines.append(f"tokens: {now.usage.tokens}{most}")
@@ -261,14 +259,35 @@ def _held_for(hold: Hold, socket: str) -> list[str]:
 
 
 def loop_progress(cast: Snapshot) -> dict[str, tuple[int, int]]:
-    """Return for every loop over items how many are done and how many there are."""
-    now = cast.engine
+    """Return for every loop over items how many it is done with, by its visits (R46), and how many there are."""
     found = {}
     for loop in cast.graph.loops.values():
         if loop.iterator is not None:
-            total = len(list_at(loop.iterator.items, now))
-            found[loop.id] = (min(now.cursors.get(loop.iterator.cursor, 0), total), total)
+            stands = standings(cast.engine, walk_of(loop.iterator))
+            found[loop.id] = (stands.count("done") if _begun(cast, loop.id) else 0, len(stands))
     return found
+
+
+def _begun(cast: Snapshot, loop: str) -> bool:
+    """Whether a loop was ever entered: one that shares its cursor with another may be passed over as a whole."""
+    return any(socket in cast.engine.visits for socket in cast.graph.loops[loop].sockets)
+
+
+def _loops(cast: Snapshot) -> str:
+    """How far the loops are that were entered, the latest ones if there are many; the others are counted."""
+    progress = {loop: (done, total) for loop, (done, total) in loop_progress(cast).items() if total}
+    begun = [
+        f"loop {loop}: {done} of {total} done"
+        for loop, (done, total) in progress.items()
+        if _begun(cast, loop)
+    ]
+    rest = [loop for loop in progress if not _begun(cast, loop)]
+    words = begun[-_LOOPS_SHOWN:]
+    if len(begun) > len(words):
+        words.insert(0, f"{len(begun) - len(words)} loops before")
+    if rest:
+        words.append(f"loop {rest[0]}: not begun" if len(rest) == 1 else f"{len(rest)} loops not begun")
+    return ", ".join(words)
 
 
 def marks_of(cast: Snapshot) -> Marks:

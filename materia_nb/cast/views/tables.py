@@ -7,7 +7,6 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.listing import TableOf, data_frame
-from materia_nb.cast.views.status import loop_progress
 from materia_nb.display.bundle import Table
 from materia_nb.display.escape import shorten
 from materia_nb.engine.routing import short
@@ -157,13 +156,9 @@ def quest_row(quest: Quest) -> tuple[str, ...]:
 
 
 def items_view(cast: Snapshot) -> Table:
-    """The work items, which are done and which is current."""
-    visit = cast.waiting_at
-    current = visit.item.position if visit and visit.item else None
-    done = max((done for done, _ in loop_progress(cast).values()), default=0)
+    """The work items and how each stands (R46)."""
     rows = []
-    for index, item in enumerate(cast.work_items):
-        stands = "current" if index == current else "done" if index < done else "open"
+    for index, (item, stands) in enumerate(zip(cast.work_items, cast.standings, strict=True)):
         title = item.get("title", "") if isinstance(item, dict) else pretty(item)
         context = item.get("context", "") if isinstance(item, dict) else ""
         rows.append((f"WI-{index + 1}", stands, shorten(str(title), 80), shorten(str(context), 120)))

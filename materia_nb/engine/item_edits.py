@@ -1,0 +1,539 @@
+"""Items keep what was done to them: how an edited list is laid out for a cast that is in the middle of it (R46)."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from materia_nb.engine.items import (
+    item_at,
+    item_label,
+    lies_in,
+    list_at,
+    places,
+    show,
+    show_only,
+    standing,
+)
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.state import CastState, Draft, FollowUp, ItemId, Place, View, Walk
+from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import JSON, MISSING, get_path, same, set_path
+
+Path: TypeAlias = tuple[str, ...]
+Origins: TypeAlias = Sequence[int | None]
+"""For each item of a new list, where it stood in the old one; None for a new item."""
+
+WORK_ITEMS: Final = "workItems"
+"""The path of the work items in the state."""
+
+WORKED_ON: Final = "being worked on"
+
+_BEHIND: Final = ("done", "passed over")
+
+_NAMED: Final = 5
+"""How many items a sentence names at most."""
+
+
+class ListEdit(NamedTuple):
+    """What is wanted of one list: where its items come from, which are to be worked on again, which to be given up.
+
+    ``again`` are places in the old list. ``abandon`` gives the item up that is being worked on: taken out, if it is
+    not in the new list, else kept as passed over.
+    """
+
+    origins: tuple[int | None, ...]
+    again: tuple[int, ...] = ()
+    abandon: bool = False
+
+    def as_json(self) -> dict[str, JSON]:
+        """Return it as the journal keeps it."""
+        return {"origins": list(self.origins), "again": list(self.again), "abandon": self.abandon}
+
+    @classmethod
+    def read(cls, given: JSON) -> ListEdit:
+        """Read what :meth:`as_json` gave."""
+        return cls(tuple(given["origins"]), tuple(given.get("again", ())), given.get("abandon") is True)
+
+
+class Moved(NamedTuple):
+    """An item that an edit did not leave where it was put: its title, the index it was given, the one it has."""
+
+    title: str
+    given: int
+    place: int
+
+
+class Laid(NamedTuple):
+    """The state after an edit, and what was made of the lists in it.
+
+    ``data`` are the data as the journal tells them, ``lists`` what was done to each list by its dotted path,
+    ``said`` what a person should know of it, in sentences.
+    """
+
+    state: CastState
+    data: Mapping[str, JSON]
+    lists: Mapping[str, ListEdit]
+    moved: tuple[Moved, ...] = ()
+    said: tuple[str, ...] = ()
+
+
+def lay_out(rules: Rules, state: CastState, data: Mapping[str, JSON], wanted: Mapping[str, ListEdit]) -> Laid:
+    """Take ``data`` as the state's, with every list that an iterator reads laid out for the loop that the cast is in.
+
+    Items that are done keep their order and come first, then the one being worked on, then the open ones in the order
+    given; the cursors, budgets and follow-up go with the items that they belong to (R13).
+
+    Args:
+        rules: what the cast runs by.
+        state: where it stands.
+        data: what a person wants the data to be.
+        wanted: what is known of a list, by its dotted path; what another one became is found by comparing.
+
+    Raises:
+        MateriaError: an item that is being worked on would be taken away (``working``), or the places do not fit
+            the list (``items``).
+    """
+    work = _Work(rules, state, Draft(state), data)
+    work.draft.data = data
+    for path in rules.lists:
+        work.edit(path, wanted.get(".".join(path)))
+    return Laid(work.draft.done(), work.data, work.lists, tuple(work.moved), tuple(work.said))
+
+
+class _Work:
+    """One edit in the making; ``draft`` is the state that comes of it, ``data`` its data before items are shown anew."""
+
+    def __init__(self, rules: Rules, before: CastState, draft: Draft, data: Mapping[str, JSON]) -> None:
+        self.rules, self.before, self.draft, self.data = rules, before, draft, data
+        self.lists: dict[str, ListEdit] = {}
+        self.moved: list[Moved] = []
+        self.said: list[str] = []
+
+    def edit(self, path: Path, wanted: ListEdit | None) -> None:
+        """Lay out the list at a path, if it is to be another one."""
+        if self._lies_in_what_is_gone(path):
+            return
+        old = _list(self.before.data, path)
+        new = _list(self.draft.data if wanted is None else self.data, path)
+        if wanted is None:
+            if same(old, new):
+                return
+            wanted = ListEdit(tuple(origins_of(old, new)))
+        _check(wanted, len(old), len(new))
+        walk, inside = governing(self.rules, self.before, path)
+        order, kept = self._order(walk, old, wanted)
+        items = [new[place] for place in order]
+        wanted = wanted._replace(origins=tuple(wanted.origins[place] for place in order))
+        self.lists[".".join(path)] = wanted
+        if not same(_list(self.data, path), items):
+            self.data = set_path(self.data, path, items)
+        self.draft.data = set_path(self.draft.data, path, items)
+        self._keep_in_outer(path, items)
+        given_up = self._given_up(walk, wanted)
+        for one in self.rules.lists[path]:
+            self._relocate(one, wanted, kept if one == walk else None, given_up, old)
+        self._reshow(path)
+        self._say(old, new, order, wanted, given_up)
+        if given_up is not None and inside:
+            self._go_on(walk)
+
+    # -- the order -------------------------------------------------------------------------
+
+    def _id(self, walk: Walk, place: int) -> ItemId:
+        cursor = walk.iterator.cursor
+        return (cursor, place, self.before.within.get(cursor, ()))
+
+    def _stands(self, walk: Walk, place: int | None, wanted: ListEdit) -> str:
+        if place is None or place in wanted.again:
+            return "open"
+        how = standing(self.before, self._id(walk, place))
+        if how == WORKED_ON and wanted.abandon:
+            return "done"
+        return how
+
+    def _order(self, walk: Walk, old: list[JSON], wanted: ListEdit) -> tuple[list[int], int]:
+        """Return the places of the new list in the order that they get, and how many of them the cursor is past."""
+        self._refuse_removal(walk, old, wanted)
+        behind: list[tuple[int, int]] = []
+        working: list[int] = []
+        again: list[int] = []
+        following: list[int] = []
+        for place, origin in enumerate(wanted.origins):
+            how = self._stands(walk, origin, wanted)
+            if origin is not None and how in _BEHIND:
+                behind.append((origin, place))
+            elif how == WORKED_ON:
+                working.append(place)
+            elif origin in wanted.again and origin is not None:
+                again.append(place)
+            else:
+                following.append(place)
+        return [*(place for _, place in sorted(behind)), *working, *again, *following], len(behind)
+
+    def _refuse_removal(self, walk: Walk, old: list[JSON], wanted: ListEdit) -> None:
+        """Refuse to take away, or to begin anew, what is being worked on; nobody is to find out later."""
+        kept = set(wanted.origins)
+        again = [place for place in wanted.again if standing(self.before, self._id(walk, place)) == WORKED_ON]
+        for one in self.rules.lists[walk.list_path]:
+            for place, item in enumerate(old):
+                if place in kept and place not in again:
+                    continue
+                how = standing(self.before, self._id(one, place))
+                busy = how == WORKED_ON or (place not in kept and self._is_at(self._id(one, place)))
+                if busy and not (wanted.abandon and how == WORKED_ON):
+                    doing = "begun anew" if place in kept else "taken away"
+                    hint = (
+                        "abandon it: the cast goes on with the next item; or leave it and change what it says"
+                    )
+                    if how != WORKED_ON:
+                        hint = "revive or recast first, or leave it where it is"
+                    raise MateriaError(
+                        f"{_title(item)!r} is being worked on{self._where(one)}, so it cannot be {doing}.",
+                        hint=hint,
+                        kind="working",
+                    )
+
+    def _is_at(self, item: ItemId) -> bool:
+        """Whether the visit that the cast has stopped at is about an item."""
+        visit = self.before.at if _stopped(self.before) else None
+        return visit is not None and visit.item is not None and lies_in(visit.item.id, item)
+
+    def _where(self, walk: Walk) -> str:
+        visit = self.before.at
+        if visit is not None and visit.item is not None and visit.item.cursor == walk.iterator.cursor:
+            return f" at {visit.socket}"
+        return f" in {walk.iterator.loop}" if walk.iterator.loop else ""
+
+    def _given_up(self, walk: Walk, wanted: ListEdit) -> int | None:
+        """Return the place of the item that is abandoned, None when nothing is."""
+        if not wanted.abandon:
+            return None
+        at = self.before.cursors.get(walk.iterator.cursor, 0)
+        return at if standing(self.before, self._id(walk, at)) == WORKED_ON else None
+
+    # -- what goes with the items ------------------------------------------------------------
+
+    def _relocate(
+        self, walk: Walk, wanted: ListEdit, kept: int | None, given_up: int | None, old: list[JSON]
+    ) -> None:
+        """Move the cursor of ``walk`` and the books of its items; ``kept`` is how many it is past, if that is decided."""
+        draft, cursor = self.draft, walk.iterator.cursor
+        outer = draft.within.get(cursor, ())  # an edit of an outer list may have moved it
+        if cursor in self.before.within and cursor not in draft.within:
+            return  # what it lies in is gone, so it will begin anew
+        new_place = {origin: place for place, origin in enumerate(wanted.origins) if origin is not None}
+
+        def moved(walked: tuple[Place, ...]) -> tuple[Place, ...] | None:
+            """Where the items at these places are now; None for what is gone or begins afresh."""
+            found = list(walked)
+            for depth, (name, place) in enumerate(walked):
+                if name == cursor and walked[:depth] == outer:
+                    if place not in new_place or place in wanted.again or place == given_up:
+                        return None
+                    found[depth] = (name, new_place[place])
+            return tuple(found)
+
+        def moved_item(item: ItemId) -> ItemId | None:
+            walked = moved(places(item))
+            return None if walked is None else (*walked[-1], walked[:-1])
+
+        if cursor in draft.cursors:
+            reached = self._reached(walk, wanted, old) if kept is None else kept
+            draft.cursors = {**draft.cursors, cursor: reached}
+        draft.items = {to: one for item, one in draft.items.items() if (to := moved_item(item)) is not None}
+        draft.follow_up = _moved_follow_up(draft.follow_up, moved_item)
+        draft.extra = _moved_extra(draft.extra, moved_item)
+        draft.within = {name: new for name, one in draft.within.items() if (new := moved(one)) is not None}
+        passed = {to: one for item, one in draft.passed.items() if (to := moved_item(item)) is not None}
+        if given_up is not None and given_up in new_place:
+            passed[cursor, new_place[given_up], outer] = True
+        reached = draft.cursors.get(cursor, 0)
+        draft.passed = {
+            item: one for item, one in passed.items() if item[::2] != (cursor, outer) or item[1] < reached
+        }
+        _relocate_stop(draft, moved_item)
+
+    def _reached(self, walk: Walk, wanted: ListEdit, old: list[JSON]) -> int:
+        """How far the cursor of another loop over the list gets: as far as the items that it is done with reach."""
+        how = [self._stands(walk, origin, wanted._replace(abandon=False)) for origin in wanted.origins]
+        reached = next((place for place, one in enumerate(how) if one in ("open", WORKED_ON)), len(how))
+        behind = zip(wanted.origins[reached:], how[reached:], strict=True)
+        anew = [old[origin] for origin, one in behind if one in _BEHIND and origin is not None]
+        if anew:
+            loop = walk.iterator.loop
+            whose = f"loop {loop}" if loop is not None else f"the cursor {walk.iterator.cursor}"
+            self.said.append(
+                f"{_titles(anew)} {_is(anew)} worked on again by {whose}, which was past it: an open item comes before."
+            )
+        return reached
+
+    def _lies_in_what_is_gone(self, path: Path) -> bool:
+        """Whether a list was read through an item that this edit took away, so that nobody is in it any more."""
+        gone = self.before.shown[len(self.draft.shown) :]
+        return any(path[: len(alias)] == alias for one in gone for alias in one.walk.paths)
+
+    def _keep_in_outer(self, path: Path, items: list[JSON]) -> None:
+        """Keep a list that is read through another item in that item too, which is what is shown at its next entry."""
+        for depth, (walk, item, _) in enumerate(self.draft.shown):
+            alias = next(
+                (one for one in walk.paths if path[: len(one)] == one and len(path) > len(one)), None
+            )
+            if alias is None or walk.list_path == path:
+                continue
+            value = set_path(item.value, path[len(alias) :], items)
+            listed = _list(self.draft.data, walk.list_path)
+            if item.position >= len(listed) or same(listed[item.position], value):
+                return
+            changed = [value if place == item.position else one for place, one in enumerate(listed)]
+            self.data = set_path(self.data, walk.list_path, changed)
+            self.draft.data = set_path(self.draft.data, walk.list_path, changed)
+            shown = self.draft.shown[depth]
+            self.lists.setdefault(".".join(walk.list_path), ListEdit(tuple(range(len(listed)))))
+            around = self.draft.shown[:depth], self.draft.shown[depth + 1 :]
+            self.draft.shown = (*around[0], shown._replace(item=item._replace(value=value)), *around[1])
+            for one in walk.paths:
+                if get_path(self.draft.data, one) is not MISSING:
+                    self.draft.data = set_path(self.draft.data, one, value)
+            return
+
+    def _reshow(self, path: Path) -> None:
+        """Show the items of the list under their new keys and as they read now; what is gone is shown no more."""
+        draft, before = self.draft, self.draft.shown
+        if not any(one.walk.list_path == path for one in before):
+            return
+        edit = self.lists[".".join(path)]
+        show_only(draft)
+        outer: tuple[Place, ...] = ()
+        item = None
+        for one in before:
+            place = one.item.position
+            if one.walk.list_path == path:
+                if place not in edit.origins or (edit.abandon and self._was_working(one.walk, place)):
+                    break
+                place = edit.origins.index(place)
+            found = item_at(one.walk, list_at(one.walk.iterator.items, draft, item), place, outer)
+            if found is None:
+                break
+            item = found
+            show(draft, one.walk, item)
+            outer = places(item.id)
+        visit = draft.at
+        if (
+            visit is not None
+            and visit.item is not None
+            and item is not None
+            and len(draft.shown) == len(before)
+        ):
+            draft.at = visit._replace(item=item)
+
+    def _was_working(self, walk: Walk, place: int) -> bool:
+        return standing(self.before, self._id(walk, place)) == WORKED_ON
+
+    # -- going on after an item was given up ---------------------------------------------------
+
+    def _go_on(self, walk: Walk) -> None:
+        """Go on at the socket by which the loop is entered, with the next item or as a list without one leaves it."""
+        draft, cursor = self.draft, walk.iterator.cursor
+        entry = entry_of(self.rules, walk)
+        detours = tuple(
+            entry
+            if (here := self.rules.sockets[back].walk) is not None and here.iterator.cursor == cursor
+            else back
+            for back in draft.detours
+        )
+        draft.status, draft.next = "ready", entry
+        draft.failure = draft.hold = draft.unrouted = None
+        draft.detours = detours
+
+    # -- words -----------------------------------------------------------------------------------
+
+    def _say(
+        self, old: list[JSON], new: list[JSON], order: list[int], wanted: ListEdit, given_up: int | None
+    ) -> None:
+        """Say what a person did not say: what was moved; and what follows for the item that is given up."""
+        if given_up is not None:
+            kept = given_up in wanted.origins and given_up not in wanted.again
+            more = "; it stays in the list as passed over" if kept else ""
+            self.said.append(f"{_title(old[given_up])!r} is abandoned{more}.")
+        if wanted.again:
+            anew = [
+                new[place]
+                for place, origin in zip(order, wanted.origins, strict=True)
+                if origin in wanted.again
+            ]
+            self.said.append(f"{_titles(anew)} {_is(anew)} worked on again, first of the open items.")
+        moved, latest = [], -1
+        for place, given in enumerate(order):
+            if wanted.origins[place] in wanted.again and wanted.origins[place] is not None:
+                continue
+            if given < latest:
+                moved.append(Moved(_title(new[given]), given, place))
+            latest = max(latest, given)
+        if moved:
+            words = ", ".join(
+                f"{one.title!r} is {one.place + 1}, not {one.given + 1}" for one in moved[:_NAMED]
+            )
+            more = f", and {len(moved) - _NAMED} more" if len(moved) > _NAMED else ""
+            self.said.append(f"Moved: {words}{more}. What is done comes first, then what is being worked on.")
+        self.moved += moved
+
+
+def _relocate_stop(draft: Draft, moved: Callable[[ItemId], ItemId | None]) -> None:
+    """Let what a stopped cast goes on with mean the same items as before."""
+    if draft.unrouted is not None and draft.unrouted.advanced is not None:
+        draft.unrouted = draft.unrouted._replace(advanced=moved(draft.unrouted.advanced))
+    if draft.failure is not None and draft.failure.allow is not None:
+        key, more = draft.failure.allow
+        allowed = _moved_extra({key: more}, moved)
+        draft.failure = draft.failure._replace(allow=next(iter(allowed.items()), None))
+
+
+def governing(rules: Rules, state: View, path: Path) -> tuple[Walk, bool]:
+    """Return the walk over a list that the cast is in, or was in last, and whether it is in it now.
+
+    Several loops may go over one list; an edit is laid out for this one, and a table shows its marks.
+    """
+    walks = rules.lists[path]
+    socket = state.at.socket if _stopped(state) and state.at is not None else state.next
+    here = rules.sockets[socket].walk if socket in rules.sockets else None
+    if here is not None:
+        if here in walks:
+            return here, True
+        for one in reversed(state.shown):
+            if one.walk in walks and any(here.list_path[: len(alias)] == alias for alias in one.walk.paths):
+                return one.walk, True
+    for name in reversed(state.trail):
+        last = rules.sockets[name].walk
+        if last in walks and last is not None:
+            return last, False
+    return walks[0], False
+
+
+def _stopped(state: View) -> bool:
+    """Whether the cast is at a visit that is not over."""
+    return state.status in ("waiting", "held") or (
+        state.status in ("failed", "aborted") and state.next is None
+    )
+
+
+def entry_of(rules: Rules, walk: Walk) -> str:
+    """Return the socket by which the sockets that ``walk`` goes for are entered: R27's one edge, else the first one."""
+    graph = rules.graph
+    loop = graph.loops.get(walk.iterator.loop or "")
+    if loop is None:
+        return next(name for name, here in rules.sockets.items() if here.walk == walk)
+    sources = [graph.sockets[loop.generator]] if loop.generator is not None else graph.sockets.values()
+    entered = (
+        edge.to
+        for one in sources
+        if one.id not in loop.sockets
+        for edge in one.edges
+        if edge.to in loop.sockets
+    )
+    return next(entered, loop.sockets[0])
+
+
+def origins_of(old: Sequence[JSON], new: Sequence[JSON]) -> list[int | None]:
+    """Say of each new item which old one it is: an equal one, else one with an equal title, else none: it is new."""
+    found: list[int | None] = [None] * len(new)
+    free = dict.fromkeys(range(len(old)))
+    for name_of in (_written, _name):
+        places: dict[str, deque[int]] = {}
+        for place in free:
+            if (name := name_of(old[place])) is not None:
+                places.setdefault(name, deque()).append(place)
+        for index, item in enumerate(new):
+            known = places.get(name_of(item) or "") if found[index] is None else None
+            if known:
+                found[index] = known.popleft()
+        taken = set(found)
+        free = {place: None for place in free if place not in taken}
+    return found
+
+
+def within_lists(
+    rules: Rules, data: Mapping[str, JSON], segments: Sequence[str], *, removed: bool
+) -> dict[str, ListEdit]:
+    """Say which items are which where a value inside lists is set or ``removed``: all stay what they were, whatever they say."""
+    found: dict[str, ListEdit] = {}
+    for path in rules.lists:
+        depth, old = len(path), len(_list(data, path))
+        if tuple(segments[:depth]) != path or len(segments) == depth or not segments[depth].isdecimal():
+            continue
+        origins: list[int | None] = list(range(old))
+        place, whole = int(segments[depth]), len(segments) == depth + 1
+        if removed and whole:
+            origins = [one for one in origins if one != place]
+        elif place == old:
+            origins.append(None)
+        found[".".join(path)] = ListEdit(tuple(origins))
+    return found
+
+
+def _written(item: JSON) -> str:
+    """Write an item so that equal ones are written alike; what is no JSON, and is refused later, somehow."""
+    return json.dumps(item, sort_keys=True, default=repr)
+
+
+def _name(item: JSON) -> str | None:
+    """Its title or name, by which it is still the same when something else in it was changed."""
+    return item_label(item, "") or None
+
+
+def _list(data: Mapping[str, JSON], path: Path) -> list[JSON]:
+    value = get_path(data, path)
+    return value if isinstance(value, list) else []
+
+
+def _check(wanted: ListEdit, old: int, new: int) -> None:
+    known = [origin for origin in wanted.origins if origin is not None]
+    fits = (
+        len(wanted.origins) == new and len(set(known)) == len(known) and all(0 <= one < old for one in known)
+    )
+    if not fits or not set(wanted.again) <= set(known):
+        raise MateriaError(
+            "The places that the items came from do not fit the list.",
+            hint="one place or None for each item, none twice; what is to be done again is in the list",
+            kind="items",
+        )
+
+
+def _title(item: JSON) -> str:
+    label = item if isinstance(item, str) else item_label(item, "") or json.dumps(item, default=repr)
+    return label if len(label) <= 60 else label[:59] + "…"
+
+
+def _titles(items: Sequence[JSON]) -> str:
+    named = ", ".join(repr(_title(one)) for one in items[:_NAMED])
+    return f"{named} and {len(items) - _NAMED} more" if len(items) > _NAMED else named
+
+
+def _is(items: Sequence[JSON]) -> str:
+    return "is" if len(items) == 1 else "are"
+
+
+def _moved_follow_up(
+    kept: tuple[FollowUp, ...], moved: Callable[[ItemId], ItemId | None]
+) -> tuple[FollowUp, ...]:
+    found: list[FollowUp] = []
+    for entry in kept:
+        if entry.item is None:
+            found.append(entry)
+        elif (new := moved(entry.item)) is not None:
+            found.append(entry._replace(item=new))
+    return tuple(found)
+
+
+def _moved_extra(
+    extra: Mapping[tuple[object, ...], int], moved: Callable[[ItemId], ItemId | None]
+) -> Mapping[tuple[object, ...], int]:
+    found: dict[tuple[object, ...], int] = {}
+    for key, more in extra.items():
+        if not isinstance(key[-1], tuple):
+            found[key] = more
+        elif (item := moved(key[-1])) is not None:
+            found[*key[:-1], item] = more
+    return found

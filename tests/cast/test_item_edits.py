@@ -1,0 +1,456 @@
+"""R46: work items keep what was done to them, whatever a person does to the list and whenever."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cast_helpers as h
+from materia_nb.cast import open_cast
+from materia_nb.engine import decide, events, evolve
+from materia_nb.engine import session_changes as to
+from materia_nb.engine.event_json import from_json, to_json
+from materia_nb.engine.item_edits import ListEdit, governing, origins_of
+from materia_nb.engine.items import standing, standings
+from materia_nb.engine.rules import Rules
+from materia_nb.engine.session import remarks_of
+from materia_nb.errors import MateriaError
+from materia_nb.loadout import build_graph
+
+EXAMPLES = int(os.environ.get("MATERIA_EDITS", "400"))
+"""How many edits the property makes; MATERIA_EDITS=10000 for a long run."""
+EDITS = 6
+"""How many of them one cast gets at most."""
+
+BEHIND = ("done", "passed over")
+
+
+def two_loops():
+    """Each item is built in one loop; when all are, each is checked in another, with a cursor of its own."""
+    made = h.loop_config()
+    place = made["loadouts"]["T"]
+    place["sockets"]["Socket-4"] = h.at("Build", ("always", "Socket-5"))
+    place["sockets"]["Socket-5"] = h.at(
+        "Check", ("satisfied", "Socket-4"), ("not_satisfied", "Socket-4", 3), parse="json"
+    )
+    place["sockets"]["Socket-6"] = h.at("Tell")
+    place["loops"]["M"] = {
+        "sockets": ["Socket-4", "Socket-5"],
+        "iterator": {"items": "state.workItems", "as": "workItem", "cursor": "second"},
+        "exits": [{"id": "f", "from": "Socket-5", "condition": "satisfied", "targetSocketId": "Socket-6"}],
+    }
+    place["sockets"]["Socket-5"]["advance"] = {"when": "satisfied"}
+    return made
+
+
+def of_foreach():
+    """A socket with a foreach of its own."""
+    sockets = {
+        "Socket-1": h.at("Plan", ("always", "Socket-2"), parse="json"),
+        "Socket-2": h.at(
+            "Check",
+            ("always", "Socket-2"),
+            parse="json",
+            foreach={"items": "state.workItems", "as": "workItem"},
+            advance={"when": "satisfied"},
+        ),
+    }
+    return h.config(sockets, {"Plan": h.agent(generator=True), "Check": h.agent()})
+
+
+def nested():
+    """Rows; each row has parts, which a socket within goes over."""
+    sockets = {
+        "Socket-1": h.at("Work", ("always", "Socket-2")),
+        "Socket-2": h.at(
+            "Work",
+            ("always", "Socket-3"),
+            foreach={"items": "state.rows", "as": "row", "cursor": "o"},
+        ),
+        "Socket-3": h.at(
+            "Check",
+            ("always", "Socket-3"),
+            parse="json",
+            foreach={"items": "state.row.parts", "as": "part", "cursor": "i"},
+            advance={"when": "satisfied"},
+        ),
+        "Socket-4": h.at(
+            "Work",
+            ("always", "Socket-2"),
+            foreach={"items": "state.rows", "as": "row", "cursor": "o"},
+            advance={"when": "always"},
+        ),
+    }
+    loops = {
+        "Parts": {
+            "sockets": ["Socket-3"],
+            "exits": [{"id": "p", "from": "Socket-3", "condition": "always", "targetSocketId": "Socket-4"}],
+        },
+    }
+    return h.config(sockets, {"Work": h.agent(), "Check": h.agent()}, loops)
+
+
+KINDS = {"loop": h.loop_config, "two loops": two_loops, "foreach": of_foreach, "nested": nested}
+RULES = {name: Rules(build_graph(make())) for name, make in KINDS.items()}
+
+
+class Played:
+    """A cast without a disk: its session, its events, and how often each item was begun, counted from outside."""
+
+    def __init__(self, kind: str, rng: random.Random) -> None:
+        self.rules, self.rng, self.path = RULES[kind], rng, "rows" if kind == "nested" else "workItems"
+        self.made = 0
+        state = {"rows": self.items(rng.randint(0, 4))} if kind == "nested" else {}
+        self.events = [events.CastStart(request="r", state=state, ts=0)]
+        self.session = evolve.begin(self.rules, self.events[0])
+        self.begun, self.expected, self.advanced = Counter(), Counter(), Counter()
+
+    def items(self, count):
+        found = []
+        for _ in range(count):
+            self.made += 1
+            one = {"title": f"t{self.made}", "context": f"c{self.made}"}
+            if self.path == "rows":
+                one["parts"] = [{"title": f"{one['title']}.{n}"} for n in range(self.rng.randint(0, 2))]
+            found.append(one)
+        return found
+
+    @property
+    def state(self):
+        return self.session.state
+
+    @property
+    def listed(self):
+        found = self.state.data.get(self.path)
+        return found if isinstance(found, list) else []
+
+    def keep(self, outcome):
+        self.session = outcome.session
+        self.events += outcome.events
+
+    def walks(self):
+        return self.rules.lists[self.path,]
+
+    def step(self):
+        """Enter, or answer; what is begun and what advances is counted from the state around it."""
+        before = self.state
+        if before.status == "ready":
+            self.keep(decide.enter(self.rules, self.session, 0))
+            item = self.state.at.item if self.state.status == "waiting" else None
+            for id_ in () if item is None else self.within(item):
+                if id_ not in before.items:
+                    self.begun[id_[0], self.title(item, id_)] += 1
+            return
+        here = self.rules.sockets[before.at.socket]
+        value = {"satisfied": self.rng.random() < 0.8}
+        if here.socket.is_generator:
+            value = {"workItems": self.items(self.rng.randint(0, 5))}
+        self.keep(decide.answer(self.rules, self.session, to.Answer(json.dumps(value)), 0))
+        fact = self.session.steps[-1].decision.advance if self.session.steps[-1].decision else None
+        if (
+            fact is not None
+            and fact.moved
+            and any(walk.iterator.cursor == fact.cursor for walk in self.walks())
+        ):
+            self.advanced[fact.cursor, self.listed[fact.before]["title"]] += 1
+
+    def within(self, item):
+        return [item.id] if item.cursor in {walk.iterator.cursor for walk in self.walks()} else []
+
+    def title(self, item, id_):
+        return self.listed[id_[1]]["title"]
+
+    def edit(self):
+        """Reorder, put in, take out, again, abandon, or change what an item says; some of it is refused."""
+        rng, old = self.rng, list(self.listed)
+        kept = [place for place in range(len(old)) if rng.random() < 0.85]
+        rng.shuffle(kept)
+        places = [*kept]
+        for _ in range(rng.choice([0, 0, 1, 2])):
+            places.insert(rng.randint(0, len(places)), None)
+        new = [self.items(1)[0] if place is None else dict(old[place]) for place in places]
+        stands = self.stands()
+        governed, _ = governing(self.rules, self.state, (self.path,))
+        can = [place for place in kept if stands[governed.iterator.cursor][place] in BEHIND]
+        again = [place for place in can if rng.random() < 0.15]
+        abandon = rng.random() < 0.3
+        origins = places if again or rng.random() < 0.7 else None
+        if origins is not None and new and rng.random() < 0.3:
+            new[0]["title" if self.path == "workItems" else "note"] = self.items(1)[0]["title"]
+            new[0]["context"] = "changed"
+        renamed = {}
+        if origins is not None:
+            renamed = {
+                old[place]["title"]: new[n]["title"] for n, place in enumerate(places) if place is not None
+            }
+        before = self.session
+        try:
+            if self.path == "workItems":
+                outcome = decide.edit_items(self.rules, before, new, origins, 0, again=again, abandon=abandon)
+            else:
+                given = {} if origins is None else {"rows": ListEdit(tuple(origins), tuple(again), abandon)}
+                outcome = decide.edit_state(self.rules, before, {**self.state.data, "rows": new}, given, 0)
+        except MateriaError as error:
+            self.refused(error, places, stands)
+            return False
+        if not outcome.events:
+            return False
+        self.keep(outcome)
+        for counted in (self.begun, self.expected, self.advanced):
+            for cursor, title in list(counted):
+                if renamed.get(title, title) != title:
+                    counted[cursor, renamed[title]] = counted.pop((cursor, title))
+        self.expect(old, places, stands, renamed, again)
+        self.laid_out(governed, [one["title"] for one in new])
+        return True
+
+    def refused(self, error, places, stands):
+        """Only what is being worked on, or what the cast stopped at, may not be taken away."""
+        assert error.kind == "working", error
+        taken = [place for place in range(len(self.listed)) if place not in places]
+        busy = [place for place in taken if any(how[place] == "being worked on" for how in stands.values())]
+        assert busy or self.state.shown
+
+    def expect(self, old, places, stands, renamed, again):
+        """An item that was done, or begun, and is open by now is to be begun once more."""
+        after = self.stands()
+        now = {one["title"]: place for place, one in enumerate(self.listed)}
+        for cursor, how in stands.items():
+            for place in (place for place in places if place is not None):
+                title = renamed.get(old[place]["title"], old[place]["title"])
+                if self.begun[cursor, title] and how[place] != "open" and after[cursor][now[title]] == "open":
+                    self.expected[cursor, title] += 1
+                    self.advanced[cursor, title] = 0
+                    said = " ".join(self.session.edits[-1].said)
+                    assert place in again or "more" in said or repr(title) in said, (
+                        said,
+                        cursor,
+                        title,
+                        how[place],
+                        place,
+                    )
+
+    def laid_out(self, governed, given):
+        """Done first, then what is being worked on, then the open ones in the order given."""
+        how = standings(self.state, governed)
+        rank = [0 if one in BEHIND else 1 if one == "being worked on" else 2 for one in how]
+        assert rank == sorted(rank), how
+        if not self.session.edits[-1].lists[self.path].again:
+            opened = [one["title"] for one, stands in zip(self.listed, how, strict=True) if stands == "open"]
+            assert opened == [title for title in given if title in opened]
+
+    def stands(self):
+        return {walk.iterator.cursor: standings(self.state, walk) for walk in self.walks()}
+
+    def check(self):
+        """Nothing is ticked that was not worked on, and nothing that was entered is shown as never begun."""
+        for cursor, how in self.stands().items():
+            for one, stands in zip(self.listed, how, strict=True):
+                begun = self.begun[cursor, one["title"]] > self.expected[cursor, one["title"]]
+                if stands == "done":
+                    assert min(begun, self.advanced[cursor, one["title"]]) > 0, (one, how)
+                if stands == "being worked on":
+                    assert begun
+                if not begun:
+                    assert stands in ("open", "passed over"), (one, how)
+
+    def rebuilt(self):
+        session = evolve.begin(self.rules, self.events[0])
+        for event in self.events[1:]:
+            kept = json.loads(json.dumps(to_json(event)))
+            session = evolve.evolve(self.rules, session, from_json(type(event).type, kept, event.ts))
+        return session
+
+    def finished(self):
+        """Each item that is left was entered exactly once, or once more for each time that was asked for, or is named."""
+        assert self.state.status in ("complete", "failed"), self.state.status
+        if self.state.status == "failed":
+            return
+        named = {
+            (one.item, one.message)
+            for one in remarks_of(self.rules, self.session)
+            if one.code == "never-worked-on"
+        }
+        for walk in self.walks():
+            cursor = walk.iterator.cursor
+            for place, one in enumerate(self.listed):
+                begun, expected = self.begun[cursor, one["title"]], 1 + self.expected[cursor, one["title"]]
+                if begun == 0 and cursor in self.state.cursors:
+                    assert any(one["title"] in message for _, message in named), (one, place)
+                assert begun in (expected, expected - 1), (one, begun, expected)
+                if begun == expected - 1:
+                    assert standing(self.state, (cursor, place, ())) in BEHIND
+
+
+def play(kind, seed):
+    rng = random.Random(seed)
+    played = Played(kind, rng)
+    left, made = rng.randint(1, EDITS), 0
+    for _ in range(300):
+        if played.state.status not in ("ready", "waiting"):
+            break
+        if left and rng.random() < 0.35 and (played.listed or played.session.steps):
+            left -= 1
+            before = played.session
+            if played.edit():
+                made += 1
+                played.check()
+                undone = decide.undo(played.rules, played.session, 0).session
+                assert undone._replace(steps=before.steps) == before
+                assert [*undone.steps] == [*before.steps]
+                continue
+        played.step()
+        played.check()
+    played.finished()
+    assert played.rebuilt() == played.session, "resumed is not live"
+    return made
+
+
+@given(st.sampled_from(list(KINDS)), st.integers(0, 2**32))
+@settings(max_examples=max(1, EXAMPLES // 3), deadline=None)
+def test_r46_after_any_edits_every_open_item_left_is_entered_once_or_named(kind, seed):
+    play(kind, seed)
+
+
+# -- what was found first -------------------------------------------------------------------
+
+
+def built(cast, socket="Socket-2"):
+    return [label for name, _, _, label in cast.route if name == socket]
+
+
+@pytest.fixture
+def at_c(tmp_path):
+    """A and B are done, C is next and not begun."""
+    agents = {**h.loop_agents(), "Plan": lambda: json.dumps({"workItems": h.items(*"ABC")})}
+    cast = h.start(tmp_path, h.loop_config(), agents)
+    cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 2)
+    return cast
+
+
+@pytest.mark.parametrize(
+    "given, worked_on, laid_out",
+    [
+        ("ABEDC", "EDC", "ABEDC"),
+        ("EABCD", "ECD", "ABECD"),
+        ("ABECD", "ECD", "ABECD"),
+        ("ABED", "ED", "ABED"),
+        ("CBAX", "CX", "ABCX"),
+        ("X", "X", "X"),
+    ],
+)
+@pytest.mark.parametrize("guess", [True, False])
+def test_r46_every_open_item_is_worked_on_once_however_the_list_is_given(
+    at_c, given, worked_on, laid_out, guess
+):
+    before = len(at_c.route)
+    places = [None if letter not in "ABC" else "ABC".index(letter) for letter in given]
+    said = at_c.edit.items(h.items(*given), None if guess else places)
+    assert "".join(one["title"] for one in at_c.work_items) == laid_out
+    assert bool(said) == (given != laid_out)
+    done = [one for one in given if one in "AB"]
+    assert at_c.now.standings == ["done"] * len(done) + ["open"] * len(worked_on)
+    assert at_c.run() == "complete"
+    assert "".join(dict.fromkeys(label for *_, label in at_c.route[before:] if label)) == worked_on
+    assert at_c.now.standings == ["done"] * len(given)
+    assert at_c.now.remarks == ()
+
+
+def test_r46_between_two_of_its_sockets_an_item_stays_the_one_being_worked_on(tmp_path):
+    agents = {**h.loop_agents(), "Plan": lambda: json.dumps({"workItems": h.items(*"abc")})}
+    cast = h.start(tmp_path, h.loop_config(), agents)
+    cast.run(steps=2)
+    assert (cast.now.next_socket, cast.now.standings) == ("Socket-3", ["being worked on", "open", "open"])
+    assert cast.edit.items(h.items(*"bac")) == (
+        "Moved: 'b' is 2, not 1. What is done comes first, then what is being worked on.",
+    )
+    with pytest.raises(MateriaError, match="so it cannot be taken away") as refused:
+        cast.edit.items(h.items(*"bc"))
+    assert refused.value.kind == "working"
+    assert "abandon" in str(refused.value.hint)
+    assert cast.edit.items(h.items(*"bc"), abandon=True) == ("'a' is abandoned.",)
+    assert (cast.now.next_socket, cast.now.upcoming_item.label) == ("Socket-2", "b")
+    cast.run()
+    assert (built(cast), built(cast, "Socket-3")) == (["a", "b", "c"], ["b", "c"])
+
+
+def test_r46_an_abandoned_item_stays_passed_over_and_can_be_asked_for_again(tmp_path):
+    agents = {**h.loop_agents(), "Plan": lambda: json.dumps({"workItems": h.items(*"abc")})}
+    cast = h.start(tmp_path, h.loop_config(), {**agents, "Check": "person"})
+    cast.run()
+    assert (cast.status, cast.now.waiting_at.socket) == ("waiting", "Socket-3")
+    before = cast.now.session
+    assert cast.edit.abandon() == ("'a' is abandoned; it stays in the list as passed over.",)
+    assert (cast.status, cast.now.next_socket) == ("ready", "Socket-2")
+    assert cast.now.standings == ["passed over", "open", "open"]
+    assert "A person chose to go on to Socket-2" in " ".join(cast.why(3).lines)
+    cast.edit.undo()
+    assert cast.now.session._replace(edits=()) == before._replace(edits=())
+    cast.edit.abandon()
+    assert cast.edit.again("a") == ("'a' is worked on again, first of the open items.",)
+    assert [one["title"] for one in cast.work_items] == ["a", "b", "c"]
+    assert cast.now.standings == ["open"] * 3
+    with pytest.raises(MateriaError, match="No work item is being worked on"):
+        cast.edit.abandon()
+    with pytest.raises(MateriaError, match="No work item is called 'z'") as unknown:
+        cast.edit.again("z")
+    assert unknown.value.kind == "no_item"
+    cast.agents.set("Check", lambda: h.YES)
+    cast.run()
+    assert cast.status == "complete"
+    assert built(cast) == ["a", "a", "b", "c"]
+    h.assert_same(open_cast(cast.run_dir), cast)
+
+
+def test_r46_a_done_item_is_worked_on_again_from_the_start(at_c):
+    assert at_c.edit.again(1, "B") == ("'A', 'B' are worked on again, first of the open items.",)
+    assert at_c.now.standings == ["open"] * 3
+    at_c.run()
+    assert built(at_c) == ["A", "B", "A", "B", "C"]
+
+
+def test_r45_r46_items_that_a_person_adds_too_late_are_named(tmp_path):
+    agents = {**h.loop_agents(), "Plan": lambda: json.dumps({"workItems": h.items(*"ab")})}
+    cast = h.start(tmp_path, h.loop_config(), agents)
+    cast.run(until="Socket-4")
+    cast.edit.items(h.items(*"abX"))
+    assert cast.now.standings == ["done", "done", "open"]
+    cast.run()
+    assert [(one.code, one.item, one.socket) for one in cast.now.remarks] == [
+        ("never-worked-on", "WI-3", "Socket-2")
+    ]
+    assert cast.now.standings == ["done", "done", "passed over"]
+
+
+def test_r46_a_list_of_the_state_is_laid_out_too_whatever_its_items_are(tmp_path):
+    document = h.config(
+        {"Socket-1": h.at("M", ("always", "Socket-2"), parse="json"),
+         "Socket-2": h.at("M", ("always", "Socket-2"), foreach={"items": "state.rows", "as": "row"}, advance={"when": "always"})},
+        {"M": h.agent()},
+    )  # fmt: skip
+    cast = h.start(tmp_path, document, lambda: "{}")
+    cast.edit.state({"rows": ["a", "b", "c"]})
+    cast.run(steps=2)
+    said = cast.edit.set("rows", ["c", "new", "a", "b"])
+    assert cast.state["rows"] == ["a", "c", "new", "b"]
+    assert said[0].startswith("Moved: 'c' is 2, not 1")
+    assert cast.edit.set("rows.0", "renamed") == ()
+    cast.run()
+    assert built(cast) == ["0", "1", "2", "3"]
+    assert [step.at.item.value for step in cast.steps[1:]] == ["a", "c", "new", "b"]
+
+
+def test_r46_an_item_is_the_one_that_is_equal_else_the_one_of_its_title():
+    a, b = h.items("a", "b")
+    changed = {**a, "context": "other"}
+    assert origins_of([a, b], [b, a]) == [1, 0]
+    assert origins_of([a, b], [changed, b]) == [0, 1]
+    assert origins_of([a, b], [changed, a]) == [None, 0], "an exact match wins over a guess"
+    assert origins_of([a, b], [{**a, "title": "A"}]) == [None], "the same context is no reason"
+    assert origins_of(["x", "x", 1], ["x", 1, "x", True]) == [0, 2, 1, None]
