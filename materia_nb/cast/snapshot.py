@@ -192,7 +192,7 @@ class Snapshot:
 
     @property
     def standings(self) -> list[Standing]:
-        """How each work item stands: ``done``, ``working``, ``open`` or ``passed over``, by its visits (R46).
+        """How each work item stands: ``done``, ``being worked on``, ``open`` or ``passed over``, by its visits (R46).
 
         Where several loops go over the work items, for the one that the cast is in, or was in last.
         """

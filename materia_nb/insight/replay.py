@@ -255,11 +255,8 @@ class _Run:
         """Make the edits again that were made to this very state."""
         while self.edits and _fits(self.edits[0], self.session):
             edit = self.edits[0]
-            items = edit.after.data.get("workItems")
             try:
-                if isinstance(items, list) and not same(items, edit.before.data.get("workItems")):
-                    self.do(decide.edit_items, items, None)
-                self.do(decide.edit_state, edit.after.data)
+                self.do(decide.edit_state, edit.after.data, edit.lists)
             except MateriaError:  # the other loadout does not allow it
                 break
             self.edits.pop(0)
