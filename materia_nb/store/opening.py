@@ -28,6 +28,7 @@ from materia_nb.loadout.resolve import build_graph, sketch_graph
 from materia_nb.store.files import disk, read_plain
 from materia_nb.store.journal import Contents, Line, encoded, lines_of, read_journal
 from materia_nb.store.reader import Recording, begun, read_session
+from materia_nb.store.reference import unkept
 from materia_nb.store.rundir import RunDir, new_run_dir, place_of
 
 
@@ -102,11 +103,7 @@ def _entered(done: Recording, rules: Rules, event: ev.SocketStart) -> None:
 def _answered(done: Recording, rules: Rules, event: ev.Output, read: Callable[[str], str]) -> None:
     step, state = done.session.steps[-1], done.session.state
     if event.artifact is None and event.text is None and isinstance(event, ev.RecoveryStart):
-        # The reference writes the next answer of the visit over this one.
-        error = (event.error or "no reason given")[:300]
-        done.messages.append(
-            f"Step {step.number}: an answer was refused and asked for again; the recording does not keep it ({error})."
-        )
+        done.messages.append(f"Step {step.number}: {unkept(event)}.")
         return
     artifact, text = event.artifact or output_name(step.socket, step.visit, step.item_key), event.text
     if text is None:

@@ -27,7 +27,16 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
 from materia_nb.store.files import to_bytes
 from materia_nb.store.journal import Line
-from materia_nb.store.reference import Difference, forced_entry, forced_final, our_reason, our_way
+from materia_nb.store.reference import (
+    Difference,
+    forced_entry,
+    forced_final,
+    our_reason,
+    our_way,
+    quest_of,
+    turn_failed,
+    unkept,
+)
 from materia_nb.store.rundir import is_item_key
 
 _RENAMED: Final = {"budget_updated": "budget_set"}
@@ -75,6 +84,7 @@ class _Reader:
         self.strict = strict
         self._read = read
         self.done = Recording(begin(rules, begun(lines)))
+        self.quest = quest_of(lines)
         self.named = {str(name) for line in lines if (name := line.data.get("artifact")) is not None}
         self.command: ev.UtilityCommand | None = None
         self.recovery: ev.Event | None = None
@@ -143,7 +153,9 @@ class _Reader:
         if step is None or at is None or at.socket != recorded:
             if not self.free:
                 self._differs(f"went to {recorded}", step)
-        elif (found := at.item.key if at.item else None) != key and not self.free:
+        elif (found := at.item.key if at.item else None) != key and not (
+            self.free or (at.item is None and key == self.quest)
+        ):
             why = (
                 "the cursors differ"
                 if at.item is None
@@ -218,13 +230,12 @@ class _Reader:
         self.free = True
 
     def _unkept(self, event: ev.Output) -> None:
-        """Note a refused answer of the reference: the next answer of the visit overwrote its artifact."""
-        self.recovery = event
+        """Note a turn of the reference that left nothing: the next answer of the visit overwrote its artifact."""
         if isinstance(event, ev.RecoveryStart):
-            error = str(event.error or "no reason given")
-            self._note(
-                f"an answer was refused and asked for again; the recording does not keep it ({error[:300]})"
-            )
+            self._note(unkept(event))
+            self.recovery = event
+        elif turn_failed(event):
+            self.recovery = event
 
     def _recommitted(self, event: ev.SocketRecommitted) -> None:
         self._fold(replace(event, text=self._text_of(event)))
@@ -336,7 +347,7 @@ class _Reader:
         visit = state.at
         if visit is None or visit.mode in self.rules.sockets[visit.socket].any_text:
             return False
-        if self.command and self._kind() != "invalid_output":
+        if (self.command and self._kind() != "invalid_output") or turn_failed(self.recovery):
             return False
         name = output_name(visit.socket, visit.visit, visit.item.key if visit.item else None)
         if name in self.named:
@@ -373,7 +384,7 @@ class _Reader:
             return "utility_exit" if self.command.code != 0 else "invalid_output"
         if self.recovery is None:
             return "recorded_failure"
-        return "repair_exhausted" if getattr(self.recovery, "validation_kind", None) else "agent_error"
+        return "agent_error" if turn_failed(self.recovery) else "repair_exhausted"
 
     def _differs(self, recorded: str, step: Step | None, error: str = "") -> None:
         number = max(len(self.session.steps), 1)

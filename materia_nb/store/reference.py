@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from materia_nb.engine import entering, outputs
 from materia_nb.engine.choosing import Look
-from materia_nb.engine.events import SocketStart
+from materia_nb.engine.events import RECOVERY, Event, RecoveryStart, SocketStart
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision, Step
 from materia_nb.engine.rules import Rules
@@ -16,6 +17,7 @@ from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.protocol import in_brief
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Iterator
+from materia_nb.store.journal import Line
 
 LOST = "what the lost output would have changed is missing here"
 
@@ -165,6 +167,34 @@ def forced_final(rules: Rules, state: CastState, prompt: Prompt | None) -> Step:
     if visit is not None and not visit.drafts:
         return Step(state._replace(at=visit._replace(mode="final")))
     return outputs.finalize(rules, state, prompt or entering.prompt_for(rules, state))
+
+
+def turn_failed(event: Event | None) -> bool:
+    """Whether a turn of the reference gave no answer, rather than one that was refused (R59).
+
+    Its provider failed, its time was over, or its context was full; what was refused says what it was held to.
+    """
+    if not isinstance(event, RECOVERY):
+        return False
+    told = (event.error or "").casefold()
+    unheld = isinstance(event, RecoveryStart) and event.validation_kind is None
+    return "agent turn failed" in told or (unheld and "validation failed" not in told)
+
+
+def unkept(event: RecoveryStart) -> str:
+    """Say what became of a turn that a recording of the reference does not keep."""
+    error = (event.error or "no reason given")[:300]
+    if turn_failed(event):
+        return f"a turn failed and was asked again ({error})"
+    return f"an answer was refused and asked for again; the recording does not keep it ({error})"
+
+
+def quest_of(lines: Sequence[Line]) -> str | None:
+    """Return the id of the quest that a cast of the reference was made for: its item outside loops (R59)."""
+    start = next((line.data for line in lines if line.type == "cast_start"), {})
+    quest = start.get("quest")
+    found = quest.get("id") if isinstance(quest, dict) else quest
+    return found if isinstance(found, str) else None
 
 
 def _place(iterator: Iterator | None, key: JSON) -> int | None:

@@ -43,6 +43,8 @@ def init():
     place = Path.cwd() / ".jj"
     if place.exists():
         refuse(1, "The target repo already exists")
+    if (Path.cwd() / ".git").exists():
+        refuse(1, "Did not create a jj repo because there is an existing Git repo in this directory.")
     place.mkdir()
     empty = {"commits": [], "parent_files": {}, "description": "", "bookmarks": {}}
     (place / "store.json").write_text(json.dumps(empty))

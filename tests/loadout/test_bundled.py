@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tomllib
 
 import pytest
@@ -229,6 +230,7 @@ def blackbelt_replies(wb, verdicts):
 
 
 def cast_blackbelt(wb, verdicts):
+    shutil.rmtree(wb.project / ".git")  # beside which jj would make no repository (R57)
     cast = wb.cast("improve it", loadout="Blackbelt")
     for name, agent in blackbelt_replies(wb, verdicts).items():
         cast.agents.set(name, agent)

@@ -110,6 +110,71 @@ def test_a_refused_answer_that_was_not_kept_is_mentioned():
     )
 
 
+@pytest.mark.parametrize("name", ["parse-repair-then-ok", "not-castable-legacy-exit"])
+def test_r59_a_turn_that_failed_is_told_as_one(name, copied):
+    path = copied(name)
+
+    def fail(lines):
+        begun = next(line for line in lines if line["type"] == "same_socket_recovery_start")
+        begun["data"] |= {
+            "error": "Pi agent turn failed for socket: bash command timed out",
+            "recoveryKind": "turn",
+        }
+        del begun["data"]["validationKind"]
+
+    edit(path, fail)
+    message = open_cast(path).now.messages
+    told = [one for one in message if "a turn failed and was asked again (Pi agent turn failed" in one]
+    assert len(told) == 1
+    assert len([one for one in message if "was refused" in one]) == (
+        0 if name == "parse-repair-then-ok" else 3
+    )
+
+
+def test_r59_a_cast_that_a_failed_turn_ended_failed_by_its_agent(copied):
+    path = copied("parse-repair-then-ok")
+
+    def fail(lines):
+        place = next(n for n, line in enumerate(lines) if line["type"] == "same_socket_recovery_retry")
+        error = "Pi agent turn failed: context window exceeded"
+        gone = {**lines[place - 1]["data"], "error": error}
+        del gone["validationKind"]
+        end = {"ok": False, "error": error}
+        return [
+            *lines[: place + 1],
+            {"ts": lines[place]["ts"], "type": "same_socket_recovery_exhausted", "data": gone},
+            {"ts": lines[place]["ts"], "type": "cast_end", "data": end},
+        ]
+
+    edit(path, fail)
+    cast = open_cast(path)
+    assert (cast.status, cast.failure.kind) == ("failed", "agent_error")
+    assert cast.now.differences == ()
+    assert cast.route == starts(path)
+
+
+@pytest.mark.parametrize(
+    "name", ["loop-retry", "parse-repair-then-ok", "util-exit-nonzero", "not-castable-legacy-exit"]
+)
+def test_r59_the_cast_of_a_quest_has_the_quest_as_its_item_outside_loops(name, copied):
+    path = copied(name)
+    quest = {"id": "quest-1", "title": "Ship it"}
+
+    def as_quest(lines):
+        for line in lines:
+            if line["type"] == "cast_start":
+                line["data"]["quest"] = quest
+            elif line["type"] == "socket_start" and "itemKey" not in line["data"]:
+                line["data"] |= {"itemKey": quest["id"], "itemLabel": quest["title"]}
+
+    before = open_cast(path)
+    edit(path, as_quest)
+    cast = open_cast(path)
+    assert cast.route == starts(path)
+    assert ("quest-1", "Ship it") in {(step.item_key, step.item_label) for step in cast.steps}
+    assert (cast.status, cast.now.differences) == (before.status, before.now.differences)
+
+
 def test_a_changed_verdict_differs_at_its_step_and_the_rebuilding_goes_on(copied):
     path = copied("loop-retry")
     verdicts = [line["data"] for line in h.lines_of(path) if line["type"] == "socket_complete"]

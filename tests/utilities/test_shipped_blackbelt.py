@@ -78,13 +78,33 @@ def test_a_jj_that_does_not_know_colocation_makes_a_repository_too(project, jj):
 
 
 def test_content_is_left_in_a_commit_of_its_own(project, jj):
-    repository(project)
+    (project / "before").write_text("x")
     _, found, _ = bootstrap(project, jj)
     assert (found["initialized"], found["emptyHead"], found["newWorkingCommit"]) == (True, False, True)
     assert jj.calls()[-2:] == [DIFF, NEW]
     _, found, _ = bootstrap(project, jj)
     assert (found["initialized"], found["emptyHead"], found["newWorkingCommit"]) == (False, True, False)
     assert jj.calls() == [ROOT, DIFF], "nothing is changed the second time"
+
+
+@pytest.mark.parametrize("env", [{}, {"JJ_OLD": "1"}])
+def test_r57_beside_git_nothing_is_run_and_a_person_chooses(project, jj, env):
+    repository(project)
+    code, found, stderr = bootstrap(project, jj, env=env)
+    assert (code, found["ok"], found["initialized"]) == (1, False, False)
+    assert jj.calls() == []
+    assert "bookmarkName" not in found
+    assert "jj git init --colocate" in found["error"]
+    assert "jj git clone . ../'ein Projekt-jj'" in found["error"]
+    assert found["error"] in stderr
+
+
+def test_r57_where_jj_is_beside_git_already_it_goes_on(project, jj):
+    bootstrap(project, jj)
+    repository(project)
+    jj.calls()
+    code, found, _ = bootstrap(project, jj)
+    assert (code, found["initialized"]) == (0, False)
 
 
 def test_a_project_inside_a_jj_repository_uses_that_one(project, jj):

@@ -26,7 +26,7 @@ def test_scripts_use_the_standard_library_only(name):
     }
     assert imported <= {
         "__future__", "collections", "contextlib", "difflib", "hashlib", "json", "os", "pathlib",
-        "re", "secrets", "shutil", "stat", "subprocess", "sys", "typing",
+        "re", "secrets", "shlex", "shutil", "stat", "subprocess", "sys", "typing",
     }  # fmt: skip
 
 

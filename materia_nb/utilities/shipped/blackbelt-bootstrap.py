@@ -8,6 +8,9 @@ Where there is no jj repository, jj git init --no-colocate makes one in the proj
 commit has content (emptyHead is false), jj new opens a fresh one, so that the work of the cast is kept
 apart from what was there; else nothing is changed. Blackbelt-Maintain moves the bookmark.
 
+Where there is a Git repository and none of jj, nothing is run: jj makes no repository of its own beside Git's,
+so a person chooses how the two are to live together (R57). "error" names the two commands.
+
 Without jj, or when a command of it fails, the utility fails: "ok" is false, "error" says why, and the
 other fields say how far it came.
 """
@@ -17,9 +20,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 KEY = "blackbeltBootstrap"
@@ -68,6 +73,13 @@ def prepare(project: str, found: dict[str, Any]) -> None:
     """Bring the repository to an empty working commit; what is found and done is noted at once."""
     if not found["available"]["jj"]:
         raise Failed("jj is not on PATH; install Jujutsu, or use a loadout that does without it")
+    here = Path(project)
+    if (here / ".git").exists() and not (here / ".jj").exists():
+        raise Failed(
+            "there is a Git repository here and none of jj, and jj makes none of its own beside it. Choose, run it once, and "
+            "recast: jj git init --colocate (jj and Git share this directory), or "
+            f"jj git clone . ../{shlex.quote(here.name + '-jj')} (a directory of its own for jj; cast there)"
+        )
     try:
         root = jj(project, "root")
     except Failed:  # it is no repository yet
