@@ -298,7 +298,7 @@ def gallery_pages() -> dict[Path, str]:
 
 
 def gallery_tests() -> dict[Path, str]:
-    """What explore writes for each card: a case for each way in which it can end."""
+    """What explore writes for each card: a case for each way in which it can end, and one of all ways."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         for card in gallery().values():

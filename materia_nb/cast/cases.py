@@ -1,5 +1,7 @@
 """Casts as tests: a file with a loadout, answers, and what is to hold when they are sent through it.
 
+A case of another kind holds every visit that there can be in a loadout, whatever is answered.
+
 Nothing runs: no agent is asked and no process started, so such a test takes milliseconds.
 """
 
@@ -20,10 +22,12 @@ from materia_nb.errors import MateriaError, counted
 from materia_nb.insight import sides
 from materia_nb.insight.changes import changes, shown
 from materia_nb.insight.compare import Comparison
+from materia_nb.insight.explore import Exploration
 from materia_nb.insight.replay import Answers, Needed, ends_of, recorded, send
 from materia_nb.insight.sides import Side
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph, load_layers
+from materia_nb.loadout.graph import Graph
 from materia_nb.store.files import OwnFormat, disk, replace_file
 
 FORMAT: Final = "materia-nb case 1"
@@ -64,6 +68,8 @@ class Case:
         if follows is not None:
             beside = self.path.parent
             graph = load_layers(beside / follows, project=beside).graph(self.given["loadout"])
+        if "ways" in self.given:
+            return self._ways(graph)
         went, needs = _run(self.given, Rules(graph))
         told = self._held(went, needs)
         if told and follows is not None:
@@ -72,6 +78,15 @@ class Case:
             if first is not None:
                 told += ["A is the loadout of the case, B that of the file.", *str(first).splitlines()]
         return told
+
+    def _ways(self, graph: Graph) -> list[str]:
+        """Walk the loadout again, and say which visits there can no longer be, and which there can be now."""
+        wanted = self.given["ways"]
+        found = Exploration(graph, wanted["items"]).moves
+        gone = [f"No way does this any more: {one}" for one in wanted["moves"] if one not in found]
+        new = [f"A way does this now: {one}" for one in found if one not in wanted["moves"]]
+        more = max(0, len(gone) - _CHANGES) + max(0, len(new) - _CHANGES)
+        return [*gone[:_CHANGES], *new[:_CHANGES], *([f"and {more} more"] if more else [])]
 
     def _held(self, went: Session, needs: Needed | None) -> list[str]:
         wanted = self.given["expect"]
@@ -158,6 +173,27 @@ def case_of(
         given["follows"] = follows
     given["config"] = dict(document)
     return given
+
+
+def ways_case(
+    explored: Exploration, document: Mapping[str, JSON], follows: str | None = None
+) -> dict[str, JSON]:
+    """Return everything that a loadout can do as a case; see :func:`case_of`.
+
+    Raises:
+        MateriaError: the search was cut off (``not_explored``).
+    """
+    given: dict[str, JSON] = {
+        "format": FORMAT,
+        "loadout": explored.graph.name,
+        "request": "",
+        "answers": [],
+        "expect": {},
+        "ways": {"items": list(explored.items), "moves": list(explored.moves)},
+    }
+    if follows is not None:
+        given["follows"] = follows
+    return given | {"config": dict(document)}
 
 
 def write_case(path: Path, case: Mapping[str, JSON]) -> Path:

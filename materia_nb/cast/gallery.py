@@ -110,7 +110,7 @@ class Card(Shown):
         """The files of its tests, which ``materia_nb.cast.cases`` reads and pytest runs.
 
         Those of its own casts come first, then those in a folder of its name: what ``explore(...).save_tests`` writes
-        for it, one for each way in which it can end.
+        for it, one for each way in which it can end, and one of all ways.
         """
         own, explored = self.folder.glob(f"{self.name}.*{CASES}"), (self.folder / self.name).glob(f"*{CASES}")
         return (*sorted(own), *sorted(explored))

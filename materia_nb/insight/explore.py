@@ -320,6 +320,32 @@ class Exploration:
                 what = node.end if node.socket is None else f"{node.end} at {node.socket}"
                 yield node.end, node.socket, witness_of(self.graph, self._space, what, self._to(number))
 
+    @property
+    def moves(self) -> tuple[str, ...]:
+        """Every visit that there can be, in words: where, what is said, what is taken, and where it leads.
+
+        Such as ``Socket-3 (last), satisfied false: edge 2 → Socket-2 (last)``. Two loadouts with the same moves differ
+        at most in how often something can be done.
+
+        Raises:
+            MateriaError: the search was cut off, so that it is not known (``not_explored``).
+        """
+        self._needs_all("Every visit that there can be")
+        nodes = self._space.nodes
+        found = {f"start: {_at(nodes[0], self._space.first)}"}
+        for node, ways in zip(nodes, self._space.ways, strict=True):
+            for way in ways:
+                said = {True: "true", False: "false"}.get(way.answer.satisfied, "")  # type: ignore[arg-type]
+                words = (
+                    f", satisfied {said}"
+                    if said
+                    else f", asks to {asks}"
+                    if (asks := way.answer.asks)
+                    else ""
+                )
+                found.add(f"{_at(node)}{words}: {_at(nodes[way.to], way.taken)}")
+        return tuple(sorted(found))
+
     def odds(
         self,
         satisfied: Chances = 0.5,
@@ -441,6 +467,15 @@ def _came(space: Space) -> dict[int, tuple[int, Way]]:
             if way.to:
                 found.setdefault(way.to, (number, way))
     return found
+
+
+def _at(node: Node, taken: Sequence[Taken] = ()) -> str:
+    """A state in words, behind what was taken on the way to it."""
+    place = f" ({node.place})" if node.place else ""
+    where = (
+        f"{node.socket}{place}" if node.end is None else " at ".join(filter(None, (node.end, node.socket)))
+    )
+    return " → ".join([*(f"edge {one[1]}" if isinstance(one, tuple) else one for one in taken), where])
 
 
 def stalling(space: Space) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from statistics import mean
 from typing import Any, Final, Literal
 
 from materia_nb.agents.agent_table import AgentTable
-from materia_nb.cast.cases import case_of, relative_to, write_case
+from materia_nb.cast.cases import case_of, relative_to, ways_case, write_case
 from materia_nb.display.bundle import GraphPicture, Shown, Table, bundle, picture
 from materia_nb.display.escape import Html, html_alert, html_join, html_lines, html_table, part, shorten
 from materia_nb.display.graph_parts import Marks, Route
@@ -234,10 +234,12 @@ class ExploreView(_View, Exploration):
         self._document = document
 
     def save_tests(self, folder: str | Path, *, follows: str | Path | None = None) -> list[Path]:
-        """Write one case for each way to end, the shortest to each, and return their paths; ``pytest`` runs them.
+        """Write tests that fail when a way of the loadout opens or closes, and return their paths; ``pytest`` runs them.
 
-        A case is named after how it ends, and where. It holds as long as the loadout goes that way with these
-        answers; nothing runs. Cases of the same names are written over, others stay.
+        One case for each way to end, the shortest to each, named after how it ends, and where: it holds as long as
+        the loadout goes that way with these answers. And one, ``ways``, that walks the loadout again and holds as long as
+        every visit leads where it led, whatever is answered (:attr:`Exploration.moves`). Nothing runs. Cases of the same
+        names are written over, others stay.
 
         Args:
             folder: where they are written.
@@ -266,7 +268,8 @@ class ExploreView(_View, Exploration):
             names[name.casefold()] = count = names.get(name.casefold(), 0) + 1  # a disk may not tell A from a
             case = case_of(rules, played(rules, witness), self._document, relative_to(target, follows))
             written.append(write_case(target / (name if count == 1 else f"{name}-{count}"), case))
-        return written
+        ways = ways_case(self, self._document, relative_to(target, follows))
+        return [*written, write_case(target / "ways", ways)]
 
     def odds(
         self,

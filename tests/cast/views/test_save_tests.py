@@ -1,4 +1,4 @@
-"""One case for each way to end, written from what explore found."""
+"""One case for each way to end, and one of all ways, written from what explore found."""
 
 from __future__ import annotations
 
@@ -30,16 +30,17 @@ def test_there_is_a_case_for_each_way_to_end_and_each_holds(wb, tmp_path):
         "edge_traversals_exhausted-at-Socket-3",
         "edge_traversals_exhausted-at-Socket-5",
         "no_advance_cycles_exhausted-at-Socket-4",
+        "ways",
     }
-    assert [read_case(path).check() for path in written] == [[]] * 4
+    assert [read_case(path).check() for path in written] == [[]] * 5
 
 
 def test_drafts_and_utilities_that_answer_otherwise_each_time_are_played(tmp_path):
     document = config({"A": at("M", edge("B")), "B": at("U", edge("B", "not_satisfied", 1), parse="json")})
     view = ExploreView(build_graph(document), 0, document=document)
     written = view.save_tests(tmp_path)
-    assert len(written) == 2
-    assert [read_case(path).check() for path in written] == [[], []]
+    assert len(written) == 3
+    assert [read_case(path).check() for path in written] == [[], [], []]
 
 
 def test_a_case_that_follows_a_file_fails_when_its_loadout_no_longer_goes_so(wb, tmp_path):
@@ -57,15 +58,15 @@ def test_sockets_that_differ_only_in_case_have_files_of_their_own(tmp_path):
     document = config({"A": at("P", edge("a"), edge("A", most=1)), "a": at("P", edge("a", most=1))})
     document["loadouts"]["T"]["sockets"]["A"] = at("U", edge("A", "satisfied", 1), edge("a"), parse="json")
     written = ExploreView(build_graph(document), 0, document=document).save_tests(tmp_path)
-    assert len({path.name.casefold() for path in written}) == len(written) == 2
+    assert len({path.name.casefold() for path in written}) == len(written) == 3
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_protocols_have_cases_in_their_form(tmp_path, name):
     document = config({"A": at("P", parse="json", handoff=name)})
     written = ExploreView(build_graph(document), 0, document=document).save_tests(tmp_path)
-    assert [path.name.partition(".")[0] for path in written] == ["complete", "held-at-A"]
-    assert [read_case(path).check() for path in written] == [[], []]
+    assert [path.name.partition(".")[0] for path in written] == ["complete", "held-at-A", "ways"]
+    assert [read_case(path).check() for path in written] == [[], [], []]
 
 
 def test_answers_in_the_wrong_form_are_not_written(tmp_path, monkeypatch):

@@ -1,0 +1,134 @@
+"""The tests that explore writes notice changes of a loadout: single edges and exits changed, one at a time.
+
+A mutant counts when casts of it can come to something else, or come to it otherwise: its ends, what is never taken or
+visited, or its odds differ. ``MATERIA_NB_MUTANTS=all`` tries every loadout of the package and prints the score of each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from builders import asks, at, config, edge, exit_route, loop, retry_loop
+from materia_nb.cast.cases import Case, read_case
+from materia_nb.cast.gallery import gallery
+from materia_nb.cast.views.loadout_views import ExploreView
+from materia_nb.errors import MateriaError
+from materia_nb.loadout import build_graph
+
+ALL = os.environ.get("MATERIA_NB_MUTANTS") == "all"
+CONDITIONS = ("always", "satisfied", "not_satisfied")
+
+TWO_EXITS = config(
+    {
+        "Plan": asks(edge("Do"), materia="G"),
+        "Do": asks(edge("Do", "satisfied"), edge("Do", "not_satisfied", 1)),
+        "Good": at("P"),
+        "Bad": at("P", edge("Good")),
+    },
+    {
+        "L": loop(
+            "Do", exits=[exit_route("Do", "satisfied", "Good"), exit_route("Do", "not_satisfied", "Bad")]
+        )
+    },
+)
+SAMPLES = {"two exits": TWO_EXITS, "retries": retry_loop(most=1)}
+if ALL:
+    SAMPLES |= {card.name: card.document for card in gallery().values() if card.graph is not None}
+
+
+def mutants(document) -> Iterator[dict]:
+    """Give the document with one thing changed: an edge or exit leads elsewhere, on another word, once more, or is gone."""
+    loadout = document["loadouts"][document["activeLoadout"]]
+    places = [*loadout["sockets"], "end"]
+    ways = [("sockets", name, "edges") for name in loadout["sockets"]]
+    ways += [("loops", name, "exits") for name in loadout.get("loops", {})]
+
+    def changed(way, place, change):
+        made = json.loads(json.dumps(document))
+        body = made["loadouts"][made["activeLoadout"]]
+        for part in way:
+            body = body[part]
+        change(body, place)
+        return made
+
+    for way in ways:
+        to, when = ("to", "when") if way[2] == "edges" else ("targetSocketId", "condition")
+        for place, one in enumerate(loadout[way[0]][way[1]].get(way[2], [])):
+            yield changed(way, place, lambda body, at: body.pop(at))
+            for target in places:
+                if target != one[to]:
+                    yield changed(
+                        way, place, lambda body, at, to=to, target=target: body[at].update({to: target})
+                    )
+            for condition in CONDITIONS:
+                if condition != one[when]:
+                    yield changed(
+                        way, place, lambda body, at, when=when, new=condition: body[at].update({when: new})
+                    )
+            if "maxTraversals" in one:
+                yield changed(
+                    way, place, lambda body, at: body[at].update(maxTraversals=body[at]["maxTraversals"] + 1)
+                )
+
+
+def does(document):
+    """What casts of it can come to, and how likely: by this a mutant is another loadout."""
+    e = ExploreView(build_graph(document), range(3), 20_000, document=document)
+    odds = e.odds(0.6, 2)
+    ends = {end: sorted(sockets) for end, sockets in e.ends.items()}
+    return (
+        ends,
+        sorted(map(str, e.never)),
+        sorted(e.unreached),
+        {k: round(v, 9) for k, v in odds.ends.items()},
+        {k: round(v, 9) for k, v in odds.visits.items()},
+    )
+
+
+def score(document, folder):
+    """How many of the mutants there are, how many the tests notice; of those with a new end, the same."""
+    view = ExploreView(build_graph(document), range(3), document=document)
+    cases = [read_case(path) for path in view.save_tests(folder)]
+    assert [case.check() for case in cases] == [[]] * len(cases)
+    before = does(document)
+    whole, noticed, opened, opened_noticed, missed = 0, 0, 0, 0, []
+    for mutant in mutants(document):
+        try:
+            after = does(mutant)
+        except MateriaError:  # it is no loadout, has no mean, or cannot be explored
+            continue
+        if after == before:
+            continue
+        new_end = bool(set(after[0]) - set(before[0]))
+        told = any(Case({**case.given, "config": mutant}, case.path).check() for case in cases)
+        whole, noticed = whole + 1, noticed + told
+        opened, opened_noticed = opened + new_end, opened_noticed + (new_end and told)
+        if not told:
+            missed.append(mutant)
+    return whole, noticed, opened, opened_noticed, missed
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_change_that_opens_or_closes_a_way_fails_a_test(tmp_path, name):
+    document = json.loads(json.dumps(SAMPLES[name]))
+    document["activeLoadout"] = document.get("activeLoadout") or next(iter(document["loadouts"]))
+    whole, noticed, opened, opened_noticed, _ = score(document, tmp_path)
+    print(f"{name}: {noticed} of {whole} noticed, of new ends {opened_noticed} of {opened}")
+    assert whole
+    assert noticed >= 0.95 * whole
+    assert opened_noticed == opened
+
+
+def test_a_changed_way_is_named(tmp_path):
+    view = ExploreView(build_graph(TWO_EXITS), range(3), document=TWO_EXITS)
+    (ways,) = [read_case(path) for path in view.save_tests(tmp_path) if path.name.startswith("ways.")]
+    mutant = json.loads(json.dumps(TWO_EXITS))
+    mutant["loadouts"]["T"]["loops"]["L"]["exits"][1]["targetSocketId"] = "end"
+    told = Case({**ways.given, "config": mutant}, ways.path).check()
+    exit_ = "loop-exit:L:exit:Do:not_satisfied"
+    assert f"No way does this any more: Do (last), satisfied false: {exit_} → Bad" in told
+    assert f"A way does this now: Do (last), satisfied false: {exit_} → complete" in told
