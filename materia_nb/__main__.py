@@ -12,7 +12,6 @@ import json
 import os
 import runpy
 import shlex
-import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from typing import Final
 
 from materia_nb import __version__
 from materia_nb.errors import MateriaError, counted, did_you_mean
+from materia_nb.file_io import read_own, read_plain, replace_file
 
 PROGRAM: Final = "python -m materia_nb"
 WIDTH: Final = 88
@@ -145,7 +145,7 @@ def overview() -> str:
     commands = [(f"{one.command} [DIR]", one.about) for one in offered()]
     commands += [(f"{name} {more}".strip(), about) for name, (more, about, _) in FORWARDED.items()]
     notebooks = [(path.stem, title_of(path)) for path in TO_COPY[0].notebooks().values()]
-    loadouts = json.loads(BUNDLED.read_text(encoding="utf-8"))["loadouts"]
+    loadouts = json.loads(read_own(BUNDLED))["loadouts"]
     begin = [
         (f"{PROGRAM} lessons DIR", "copy the notebooks to DIR"),
         ("jupyter lab DIR/00-quickstart.ipynb", "the tour; then 01-edges, the first lesson"),
@@ -164,7 +164,7 @@ def overview() -> str:
 
 def title_of(notebook: Path) -> str:
     """The first heading of a notebook; its name where there is none."""
-    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+    for cell in json.loads(read_own(notebook))["cells"]:
         for line in "".join(cell["source"]).splitlines():
             if cell["cell_type"] == "markdown" and line.startswith("# "):
                 return line[2:].strip()
@@ -225,7 +225,7 @@ def copy_out(bundle: Bundle, folder: Path, *, force: bool = False) -> list[Path]
     try:
         for place, source in new.items():
             (folder / place).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, folder / place)
+            replace_file(folder / place, read_plain(source, follow=True))
     except OSError as error:
         raise MateriaError(
             f"The files cannot be written: {error.strerror or error}.",

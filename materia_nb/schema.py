@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from materia_nb.file_io import replace_file
 from materia_nb.loadout import config_schema
 
 
@@ -25,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.write(text)
         return 0
     try:
-        output.write_text(text, encoding="utf-8")
+        replace_file(output, text.encode())
     except OSError as error:
         sys.stderr.write(f"{output}: {error.strerror}\n")
         return 2

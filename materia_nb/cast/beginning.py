@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from materia_nb.agents.agent_table import AgentTable
 from materia_nb.cast.naming import names_of
 from materia_nb.cast.pins import Chosen
-from materia_nb.cast.runner import Runner, let_go
+from materia_nb.cast.runner import Runner
 from materia_nb.cast.turns import now
 from materia_nb.engine import decide, evolve
 from materia_nb.engine import events as ev
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
+from materia_nb.file_io import sync_folder
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import Graph
-from materia_nb.store import rundir
-from materia_nb.store.files import CastLock, disk, sync_folder
-from materia_nb.store.journal import Journal, Line, lines_of, mend
+from materia_nb.store.files import CastLock, disk
+from materia_nb.store.journal import Journal, Line, lines_of
 from materia_nb.store.opening import (
+    CONFIG,
     ENGINE,
     as_recorded,
     cast_start,
@@ -35,8 +36,9 @@ from materia_nb.store.opening import (
     write_events,
 )
 from materia_nb.store.reader import read_session
-from materia_nb.store.rundir import RunDir, new_run_dir, place_of
+from materia_nb.store.rundir import RunDir, is_current, new_run_dir, place_of
 from materia_nb.store.side_files import keep_envelope, read_context
+from materia_nb.store.verifying import CUT_SHORT, damages, refuse_broken
 
 if TYPE_CHECKING:
     from materia_nb.insight.replay import Replay
@@ -101,28 +103,35 @@ def started(plan: Plan, request: str, agents: AgentTable | None = None) -> Runne
     journal: Journal | None = None
     try:
         lock = CastLock(path)
-        files.replace_json("config.resolved.json", dict(plan.document))
-        journal = Journal(files.journal, sync=plan.sync)
+        files.write_json(CONFIG, dict(plan.document))
+        journal = Journal(files.journal, lock, sync=plan.sync)
         session = evolve.begin(rules, begun)
         journal.append(lines_of([begun], session, files))
         if plan.sync:
             with disk(path, "make the directory of the cast"):
                 sync_folder(str(path))
                 sync_folder(str(plan.root))
+        return Runner(
+            files,
+            rules,
+            session,
+            project=plan.project,
+            agents=agents or AgentTable(),
+            utilities=plan.utilities,
+            journal=journal,
+        )
     except BaseException:
-        let_go(journal, lock)
+        _let_go(journal, lock)
         shutil.rmtree(path, ignore_errors=True)  # nothing of the cast is recorded
         raise
-    return Runner(
-        files,
-        rules,
-        session,
-        project=plan.project,
-        agents=agents or AgentTable(),
-        utilities=plan.utilities,
-        journal=journal,
-        lock=lock,
-    )
+
+
+def _let_go(journal: Journal | None, lock: CastLock | None) -> None:
+    """Close what a cast that did not come about had open: the traceback of the error may hold it for long."""
+    if journal is not None:
+        journal.close()
+    elif lock is not None:
+        lock.release()
 
 
 def opened(path: Path, agents: AgentTable | None = None) -> Runner:
@@ -139,10 +148,11 @@ def opened(path: Path, agents: AgentTable | None = None) -> Runner:
     files = RunDir(path)
     recorded = read_recorded(files, to_look=True)
     rules, lines = recorded.rules, recorded.contents.lines
-    done = (as_recorded if recorded.problems else read_session)(rules, lines, files.read_text)
+    done = (as_recorded if recorded.problems else read_session)(rules, lines, files.text_of)
     messages = [*_not_castable(rules, recorded.problems), *done.messages]
     if not cast_start(recorded.contents):
         messages.append("The journal does not say how the cast began.")
+    messages += damages(recorded.contents)
     if recorded.contents.torn:
         messages.append("The last line of the journal is torn; it was left out.")
     return Runner(
@@ -173,39 +183,47 @@ def resumed(
     """
     files = RunDir(path, sync=sync)
     check_resumable(files)
-    lock = CastLock(path)
+    lock: CastLock | None = None
     journal: Journal | None = None
     try:
+        lock = CastLock(path)
         recorded = read_recorded(files)
-        rules = recorded.rules
-        done = read_session(rules, recorded.contents.lines, files.read_text, strict=True)
-        aside = mend(files.journal, recorded.contents)
-        journal = Journal(files.journal, sync=sync)
-    except BaseException:
-        let_go(journal, lock)
-        raise
-    if aside:
-        done.messages.append(f"The last line of the journal was torn; it was set aside in {aside.name}.")
-    runner = Runner(
-        files,
-        rules,
-        done.session,
-        project=recorded.project,
-        agents=agents or AgentTable(),
-        utilities=utilities,
-        journal=journal,
-        lock=lock,
-        differences=done.differences,
-        messages=done.messages,
-    )
-    if not rundir.is_current(files, runner.session):
-        runner.write_now()  # a crash may have come first
-        _keep_envelope(runner, recorded.contents.lines)
-    start = cast_start(recorded.contents) or {}
-    if start.get("place") != place_of(path) and _ask_anew(runner):
-        runner.messages.append(
-            "What was allowed to tools was said elsewhere or by somebody else: they ask anew."
+        rules, contents = recorded.rules, recorded.contents
+        refuse_broken(files, contents)
+        done = read_session(rules, contents.lines, files.text_of, strict=True)
+        journal = Journal(files.journal, lock, sync=sync, contents=contents)
+        aside = journal.mend(contents)
+        if aside:
+            done.messages.append(f"The last line of the journal was torn; it was set aside in {aside.name}.")
+        if not contents.reached:
+            done.messages.append(CUT_SHORT)
+        runner = Runner(
+            files,
+            rules,
+            done.session,
+            project=recorded.project,
+            agents=agents or AgentTable(),
+            utilities=utilities,
+            journal=journal,
+            differences=done.differences,
+            messages=done.messages,
         )
+        if is_current(files, done.session, journal.mark):
+            runner.nothing_is_due()
+        else:
+            files.sweep()
+            if recorded.redefined:
+                files.write_json(CONFIG, recorded.document)
+            runner.write_now()  # a crash may have come first
+            _keep_envelope(runner, contents.lines)
+        start = cast_start(contents) or {}
+        if start.get("place") != place_of(path) and _ask_anew(runner):
+            runner.messages.append(
+                "What was allowed to tools was said elsewhere or by somebody else: they ask anew."
+            )
+    except BaseException:
+        _let_go(journal, lock)
+        raise
     return runner
 
 
@@ -216,9 +234,7 @@ def _keep_envelope(runner: Runner, lines: Sequence[Line]) -> None:
         return
     outputs = (n for n, line in enumerate(lines) if issubclass(ev.EVENTS.get(line.type, ev.Event), ev.Output))
     place = max(outputs, default=0)
-    before = (
-        read_session(runner.rules, lines[:place], runner.files.read_text).session.state if place else None
-    )
+    before = read_session(runner.rules, lines[:place], runner.files.text_of).session.state if place else None
     visit = None if before is None else before.waiting_at
     if before is not None and visit is not None and visit.socket == last.socket:
         try:
@@ -270,17 +286,19 @@ def replayed(runner: Runner, replay: Replay) -> Path:
         },
         ts=when,
     )
-    return write_events(root, rules, start, [*pins, *(replace(one, ts=when) for one in replay.events)])
+    return write_events(
+        root, rules, start, [*pins, *(replace(one, ts=when) for one in replay.events)], sync=runner.files.sync
+    )
 
 
 def like(runner: Runner, path: Path) -> Runner:
     """Resume a cast that begins with what another one did: with the same agents and pinned functions."""
     try:
-        made = resumed(path, runner.agents, utilities=runner.utilities)
+        made = resumed(path, runner.agents, utilities=runner.utilities, sync=runner.files.sync)
+        made.functions.update(runner.functions)  # no journal holds them
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)  # nothing of it has happened yet
         raise
-    made.functions.update(runner.functions)  # no journal holds them
     return made
 
 

@@ -11,9 +11,10 @@ from materia_nb.display.escape import part
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.session import Session, StepRecord, TurnRecord
 from materia_nb.errors import MateriaError
+from materia_nb.file_io import read_plain, replace_file
 from materia_nb.jsonvalue import JSON, get_path, same, split_path
 from materia_nb.loadout.graph import Graph
-from materia_nb.store.files import disk, json_bytes, read_plain, replace_file
+from materia_nb.store.files import disk, json_bytes
 
 BreakKind: TypeAlias = Literal["before", "after", "edge", "refused", "not_satisfied", "changed"]
 """What a breakpoint stops at."""

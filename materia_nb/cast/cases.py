@@ -19,6 +19,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, TurnRecord
 from materia_nb.engine.state import CastState, Usage
 from materia_nb.errors import MateriaError, counted
+from materia_nb.file_io import replace_file
 from materia_nb.insight import sides
 from materia_nb.insight.changes import changes, shown
 from materia_nb.insight.compare import Comparison
@@ -28,7 +29,7 @@ from materia_nb.insight.sides import Side
 from materia_nb.jsonvalue import JSON, same
 from materia_nb.loadout import build_graph, load_layers
 from materia_nb.loadout.graph import Graph
-from materia_nb.store.files import OwnFormat, disk, replace_file
+from materia_nb.store.files import OwnFormat, disk
 
 FORMAT: Final = "materia-nb case 1"
 SUFFIX: Final = ".materia-case.json"

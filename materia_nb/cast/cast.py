@@ -33,6 +33,7 @@ from materia_nb.engine.state import Failure
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.loadout.graph import END, Graph
+from materia_nb.store.verifying import Verified, verify
 
 if TYPE_CHECKING:
     from materia_nb.cast.views.compare_view import BlameView, ReplayView
@@ -115,6 +116,14 @@ class Cast:
     def agents(self) -> AgentTable:
         """Who answers: ``cast.agents.set("Write", function)``."""
         return self.runner.agents
+
+    def verify(self) -> Verified:
+        """Say up to which step the recorded cast is as it was written: nothing changed, taken out or exchanged.
+
+        The links of its journal say it, and the digests of long outputs. They are no signature: who can write the
+        files can write those as well.
+        """
+        return verify(self.runner.files)
 
     # -- looking at it ----------------------------------------------------------------
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 from materia_nb.agents.interface import sound
 from materia_nb.cast.repairs import REDEFINED, redefinition
@@ -28,6 +27,8 @@ from materia_nb.insight.queries import Suggestion, suggestion, with_entry
 from materia_nb.interrupts import HeldInterrupts
 from materia_nb.jsonvalue import JSON, MISSING, json_copy, replaced, split_path, too_deep_to_write
 from materia_nb.loadout import build_graph
+from materia_nb.store.files import DiskError
+from materia_nb.store.opening import CONFIG, with_definition
 from materia_nb.store.side_files import change_context
 from materia_nb.utilities.scripts import beside_config
 
@@ -204,17 +205,16 @@ class Edits:
         with self._runner.lock():
             self._runner.begin()
             files = self._runner.files
-            before = json.loads(files.read_text(CONFIG))
+            before = json.loads(files.text_of(CONFIG))
             after, rules = redefined(before, self._runner.rules, materia, definition, owner)
             made, previous = (document["materia"][materia] for document in (after, before))
-            with HeldInterrupts():  # between any two of these the config and the journal would not agree
-                files.replace_json(CONFIG, after)
-                try:
-                    self._runner.do(decide.redefine, materia, made, previous)
-                except BaseException:
-                    files.replace_json(CONFIG, before)
-                    raise
+            with HeldInterrupts():  # between any two of these the rules and the journal would not agree
+                self._runner.do(decide.redefine, materia, made, previous)
                 self._runner.rules = rules
+                try:
+                    files.write_json(CONFIG, after)
+                except DiskError as error:  # the journal has it, so nothing is lost
+                    self._runner.messages.append(" ".join(str(error).split()))
 
     def undo(self) -> None:
         """Take the last edit back, as long as no step was made since."""
@@ -343,9 +343,6 @@ def _place(items: Sequence[JSON], wanted: int | str) -> int:
     return found[0]
 
 
-CONFIG: Final = "config.resolved.json"
-
-
 def redefined(
     document: JSON, rules: Rules, materia: str, definition: Mapping[str, JSON], owner: Path | None
 ) -> tuple[JSON, Rules]:
@@ -357,7 +354,7 @@ def redefined(
     known = document["materia"]
     needs_one_of(materia, known, f"The cast has no materia {materia!r}.", "unknown_materia")
     _check(materia, known[materia], definition, owner)
-    document = {**document, "materia": {**known, materia: beside_config(definition, owner)}}
+    document = with_definition(document, materia, beside_config(definition, owner))
     owners = {m.id: m.owner for s in rules.graph.sockets.values() if (m := s.materia).owner}
     return document, Rules(build_graph(document, rules.graph.name, owners), rules.session)
 

@@ -27,7 +27,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import read_config
 from materia_nb.store.files import OwnFormat
 from materia_nb.store.journal import Line, read_journal
-from materia_nb.store.rundir import RunDir
+from materia_nb.store.rundir import RunDir, write_prompt
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
@@ -53,6 +53,21 @@ class Exports:
         """Write what was answered as a file that another cast can be answered from, and return its path."""
         text = json.dumps(recording_of(self._runner.snapshot()), ensure_ascii=False, indent=1) + "\n"
         return written(Path(path), "recording", text)
+
+    def contexts(self) -> Path:
+        """Write what each turn was told, a file a visit, into ``contexts/`` of the run directory; returns that folder.
+
+        A cast whose config says ``artifacts: "all"`` writes them by itself (R63).
+
+        Raises:
+            MateriaError: the cast was opened to be looked at (``read_only``), or the disk refuses.
+        """
+        runner = self._runner
+        with runner.lock():
+            runner.begin()
+            for step in runner.session.steps:
+                write_prompt(runner.files, runner.rules, step)
+        return runner.files.path / "contexts"
 
     def test(self, path: str | Path, *, follows: str | Path | None = None) -> Path:
         """Write the cast as a case that ``pytest`` runs, and return its path: ``NAME.materia-case.json``.
@@ -229,7 +244,7 @@ def _event(line: Line, files: RunDir) -> ev.Event | None:
     try:
         event = from_json(line.type, line.data, line.ts, lenient=True)
         if isinstance(event, ev.Output | ev.SocketRecommitted) and event.text is None and event.artifact:
-            return replace(event, text=files.read_text(event.artifact))
+            return replace(event, text=files.text_of(event.artifact))
     except MateriaError:
         return None  # it is of another engine and lacks a field, or its artifact is gone
     return event

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -18,6 +19,7 @@ from materia_nb.display.graph_parts import Marks
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.file_io import read_own, replace_file
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph, Report, build_graph, check_config
 from materia_nb.store.files import disk
@@ -221,9 +223,9 @@ def gallery() -> Gallery:
 
 
 def _card(kind: Kind, path: Path) -> Card:
-    given = json.loads(path.read_text(encoding="utf-8"))
+    given = json.loads(read_own(path))
     name = path.name.removesuffix(_CARD)
-    document = json.loads(path.with_name(f"{name}.json").read_text(encoding="utf-8"))
+    document = json.loads(read_own(path.with_name(f"{name}.json")))
     diagnosis = given.get("diagnosis")
     return Card(
         name,
@@ -282,18 +284,15 @@ def open_card(card: Card, folder: str | Path) -> Opened:
     """
     path = Path(folder) / f"{card.name}.ipynb"
     text = json.dumps(notebook_of(card), ensure_ascii=False, indent=1) + "\n"
-    try:
-        with disk(path, "write the notebook"), path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except MateriaError as error:
-        if isinstance(error.__cause__, FileExistsError):
-            raise MateriaError(
-                f"There is a {path.name} already, and it stays as it is.",
-                where=str(path),
-                hint="open it, or rename it and ask again",
-                kind="exists",
-            ) from None
-        raise
+    if os.path.lexists(path):
+        raise MateriaError(
+            f"There is a {path.name} already, and it stays as it is.",
+            where=str(path),
+            hint="open it, or rename it and ask again",
+            kind="exists",
+        )
+    with disk(path, "write the notebook"):
+        replace_file(path, text.encode())
     return Opened(card, path)
 
 

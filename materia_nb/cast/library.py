@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from materia_nb.cast.views.loadout_views import LoadoutView
 from materia_nb.errors import MateriaError, did_you_mean, needs_one_of
+from materia_nb.file_io import replace_file
 from materia_nb.handoff import protocol
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph, LayeredConfig, Report, load_layers, read_text
@@ -26,7 +27,7 @@ from materia_nb.loadout.layers import (
 )
 from materia_nb.loadout.report import MISSING_COMMAND, Problem
 from materia_nb.platform import place_to_record
-from materia_nb.store.files import disk, replace_file
+from materia_nb.store.files import disk
 from materia_nb.utilities import scripts
 from materia_nb.utilities.scripts import lacking, moved
 

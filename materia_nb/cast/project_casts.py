@@ -28,6 +28,8 @@ from materia_nb.insight.queries import Found, query_of
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph
 from materia_nb.store.catalogue import CastEntry, cast_entry, delete_cast, filter_casts, find_cast, list_casts
+from materia_nb.store.rundir import RunDir
+from materia_nb.store.verifying import Verified, verify
 
 
 class ProjectCasts:
@@ -136,6 +138,10 @@ class ProjectCasts:
         if self.last is not None and self.last.run_dir.resolve() == path:
             self.last = None
         return entry.id
+
+    def verify(self, reference: str | Path) -> Verified:
+        """Say up to which step a cast is as it was written. See :meth:`Workbench.verify`."""
+        return verify(RunDir(self._find(reference)))
 
     def told_by(self, reference: str | Path) -> dict[str, JSON]:
         """What a cast was asked and found, for one that goes on from it."""

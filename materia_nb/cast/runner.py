@@ -11,6 +11,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -48,7 +49,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.interrupts import Stop
 from materia_nb.loadout.graph import Materia
 from materia_nb.secrets import scrubbed, scrubbed_json
-from materia_nb.store.files import CastLock, DiskError, changed_files, take_snapshot
+from materia_nb.store.files import DiskError, changed_files, take_snapshot
 from materia_nb.store.files import Snapshot as Files
 from materia_nb.store.journal import Journal, Line, lines_of, read_journal
 from materia_nb.store.reader import read_session
@@ -84,7 +85,6 @@ class Runner:
         agents: AgentTable,
         utilities: tuple[Path, ...] = (),
         journal: Journal | None = None,
-        lock: CastLock | None = None,
         problems: Sequence[str] = (),
         messages: Sequence[str] = (),
         differences: Sequence[Difference] = (),
@@ -111,7 +111,7 @@ class Runner:
         self._unwritten: list[Line] = []
         self._written = session
         self._seen: Files | None = None
-        self._close = weakref.finalize(self, let_go, journal, lock)
+        self._close = weakref.finalize(self, journal.close) if journal is not None else None
 
     def snapshot(self) -> Snapshot:
         """Return the cast as it is now."""
@@ -257,13 +257,16 @@ class Runner:
         An interrupt between the two would leave the session behind its journal, so it is then read again.
         """
         assert self.journal is not None  # noqa: S101 - begin() raises otherwise
-        self._astray = True
+        self._astray, before = True, self._written
         try:
             self.journal.append([*self._unwritten, *lines])
             self._unwritten = []
             self.session = self._written = session
             self._astray = False
-            self._artifacts.soon(session)
+            if not _is_over(session):
+                self._artifacts.soon(session)
+            elif _is_over(before):
+                self.journal.rest()  # it was changed afterwards; what follows from the end itself is still due
         except DiskError:  # nothing of the events stayed
             self._unwritten, self.session, self._astray = [], self._written, False
             raise
@@ -274,7 +277,7 @@ class Runner:
     def _recover(self) -> None:
         self._unwritten = []
         lines = read_journal(self.files.journal).lines
-        self.session = self._written = read_session(self.rules, lines, self.files.read_text).session
+        self.session = self._written = read_session(self.rules, lines, self.files.text_of).session
         self._astray = False
 
     # -- steps ----------------------------------------------------------------------------
@@ -547,23 +550,41 @@ class Runner:
         Done when the cast pauses or ends, for the steps since the last time, so that
         what a step costs does not grow with the cast.
         """
-        if self.journal is not None:
-            self._artifacts.now(self.session)
+        journal, session = self.journal, self.session
+        if journal is None or self._artifacts.has_written(session):
+            return
+        try:
+            journal.wake()
+            self._artifacts.now(session, journal.mark)
+        finally:
+            if _is_over(session):
+                journal.rest()
 
     def materia(self, visit: Visit) -> Materia:
         """Return the materia that is placed at the socket of a visit."""
         return self.rules.sockets[visit.socket].socket.materia
 
+    def nothing_is_due(self) -> None:
+        """Take it that everything that follows from the journal is written."""
+        self._artifacts.has_now(self.session)
+        if _is_over(self.session) and self.journal is not None:
+            self.journal.rest()
+
     def close(self) -> None:
-        """Let go of the journal and the lock."""
-        self.journal = None
-        self._artifacts.stop()
-        self._close()
+        """Write what is still due, and let go of the journal and the lock.
+
+        What a disk refuses, or somebody else writes by now, is written when the cast is next resumed.
+        """
+        try:
+            with suppress(MateriaError):
+                self.write_derived()
+        finally:
+            self.journal = None
+            self._artifacts.stop()
+            if self._close is not None:
+                self._close()
 
 
-def let_go(journal: Journal | None, lock: CastLock | None) -> None:
-    """Close a journal and release a lock."""
-    if journal is not None:
-        journal.close()
-    if lock is not None:
-        lock.release()
+def _is_over(session: Session) -> bool:
+    """Whether nothing goes on by itself any more: then neither journal nor lock is held until the cast is changed."""
+    return session.state.status in ("complete", "failed", "aborted")

@@ -33,6 +33,7 @@ from materia_nb.loadout.compose import compose
 from materia_nb.loadout.config_files import expanded, resolved
 from materia_nb.sharing import Progress
 from materia_nb.store.catalogue import CastEntry
+from materia_nb.store.verifying import Verified
 
 if TYPE_CHECKING:
     from materia_nb.cast.gallery import Gallery, Opened
@@ -599,6 +600,13 @@ class Workbench:
     def resume(self, reference: str | Path = "-1") -> Cast:
         """Open a cast to go on with it; see :meth:`open` for ``reference``."""
         return self._casts.resume(reference)
+
+    def verify(self, reference: str | Path = "-1") -> Verified:
+        """Say up to which step a cast is as it was written; also of one that is too damaged to be opened.
+
+        See :meth:`open` for ``reference``, and ``Cast.verify``.
+        """
+        return self._casts.verify(reference)
 
     @property
     def quests(self) -> QuestBoard:

@@ -6,10 +6,10 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from materia_nb.conformance.vector_runner import NEEDED, run_vector
+from materia_nb.file_io import read_plain
 
 USAGE: Final = "usage: python -m materia_nb.conformance FILE...\n\nFILE holds one JSON vector a line.\n"
 
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _vectors(name: str) -> Iterator[dict[str, Any]]:
     try:
-        lines = Path(name).read_bytes().split(b"\n")
+        lines = read_plain(name, follow=True).split(b"\n")
     except OSError as error:
         raise UnusableInput(f"{name}: {error.strerror}") from error
     for number, line in enumerate(lines, start=1):

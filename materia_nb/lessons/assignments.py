@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from materia_nb.cast.gallery import code_cell, markdown_cell, notebook
 from materia_nb.errors import MateriaError, needs_one_of
+from materia_nb.file_io import read_own, read_plain, replace_file
 from materia_nb.jsonvalue import JSON
 from materia_nb.lessons.checks import sealed
 from materia_nb.lessons.variants import TOPICS
@@ -100,7 +100,7 @@ def release(folder: Path, lessons: Sequence[str] = ()) -> list[Path]:
         for name, path in targets.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             write_text(path, json.dumps(assignment(name), ensure_ascii=False, indent=1) + "\n")
-            _copy_recordings(path.parent, path.read_text(encoding="utf-8"))
+            _copy_recordings(path.parent, read_own(path))
         config = folder / "nbgrader_config.py"
         if not config.exists():
             write_text(config, _CONFIG)
@@ -195,7 +195,7 @@ def _questions(book: dict[str, Any]) -> list[Question]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    book: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    book: dict[str, Any] = json.loads(read_own(path))
     return book
 
 
@@ -230,4 +230,4 @@ def _copy_recordings(folder: Path, source: str) -> None:
     for path in (lessons_folder() / "recordings").glob("*.json"):
         if f"recordings/{path.name}" in source:
             (folder / "recordings").mkdir(exist_ok=True)
-            shutil.copyfile(path, folder / "recordings" / path.name)
+            replace_file(folder / "recordings" / path.name, read_plain(path, follow=True))

@@ -26,9 +26,9 @@ from materia_nb.cast.library import DEFAULT_ARTIFACT_DIR
 from materia_nb.display.bundle import Table, Text
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError
+from materia_nb.file_io import append_line, read_plain
 from materia_nb.jsonvalue import JSON
 from materia_nb.lessons.misreadings import ANY, MISREADINGS
-from materia_nb.store.files import read_plain
 
 NAME: Final = "guesses.jsonl"
 PLACE: Final = "MATERIA_GUESSES"
@@ -104,8 +104,7 @@ def keep(
     with suppress(OSError):
         path = guesses_file()
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8", errors="replace") as file:
-            file.write(json.dumps(line._asdict(), ensure_ascii=False) + "\n")
+        append_line(path, json.dumps(line._asdict(), ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def read_guesses(path: Path, who: str = "") -> list[Guess]:
@@ -119,7 +118,7 @@ def read_guesses(path: Path, who: str = "") -> list[Guess]:
         MateriaError: the file cannot be read (``not_read``).
     """
     try:
-        text = read_plain(path, _LONGEST).decode("utf-8", "replace")
+        text = read_plain(path, _LONGEST, follow=True).decode("utf-8", "replace")
     except (OSError, ValueError) as error:
         raise MateriaError(
             f"The guesses cannot be read: {error}.", where=str(path), kind="not_read"

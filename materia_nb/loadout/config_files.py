@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
-import os
-import secrets
 import stat
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from materia_nb.errors import MateriaError, close_match
-from materia_nb.interrupts import HeldInterrupts
+from materia_nb.file_io import read_plain, replace_file
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.formats import ParseError, parse_json, parse_jsonc, parse_yaml
 
@@ -112,7 +110,7 @@ def write_text(path: Path, text: str) -> None:
     """
     try:
         path.parent.mkdir(exist_ok=True)
-        replace_bytes(path.resolve(), text.encode())
+        replace_file(path.resolve(), text.encode(), sync=True)
     except OSError as error:
         raise _os_error("written", path, error) from error
 
@@ -159,39 +157,6 @@ def dumps(document: JSON, *, indent: int | str | None = None) -> str:
     return text
 
 
-def replace_bytes(path: Path, data: bytes) -> None:
-    """Write beside the file and move over it, keeping its permissions; raises OSError."""
-    with HeldInterrupts():
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            replace_in(folder, path.name, data)
-        finally:
-            os.close(folder)
-
-
-def replace_in(folder: int, name: str, data: bytes) -> None:
-    """Do as :func:`replace_bytes` in a folder that is held open, wherever its path leads by now; raises OSError."""
-    try:
-        mode = stat.S_IMODE(os.stat(name, dir_fd=folder).st_mode)
-    except FileNotFoundError:
-        mode = None
-    temporary = f".{secrets.token_hex(8)}.tmp"  # not longer where the name is as long as it may be
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            if mode is not None:
-                os.fchmod(file.fileno(), mode)
-            os.fsync(file.fileno())
-        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary, dir_fd=folder)
-        raise
-    os.fsync(folder)
-
-
 def _check_plain(path: Path) -> None:
     """Refuse what is no plain file before it is opened: opening a pipe would wait for its other end."""
     try:
@@ -208,16 +173,15 @@ def _check_plain(path: Path) -> None:
 
 def _text_of(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+        data = read_plain(path, MOST_BYTES, follow=True)
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise config_error(
+                f"the file has more than {MOST_BYTES:,} bytes",
+                path,
+                "a config is much smaller: is it the right file?",
+            ) from error
         raise _os_error("read", path, error) from error
-    if len(data) > MOST_BYTES:
-        raise config_error(
-            f"the file has more than {MOST_BYTES:,} bytes",
-            path,
-            "a config is much smaller: is it the right file?",
-        )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -135,6 +135,7 @@ Assigned: TypeAlias = Annotated[str, Kind(is_text, TEXT, _A_PATH)]
 """The source of an assignment that may have no effect, so that it need not be readable (R4)."""
 Parse: TypeAlias = Annotated[Literal["json", "text"], one_of(("json", "text"))]
 When: TypeAlias = Annotated[Condition, one_of(CONDITIONS)]
+Artifacts: TypeAlias = Annotated[Literal["outputs", "all"], one_of(("outputs", "all"))]
 Told: TypeAlias = Annotated[CastContext, one_of(CAST_CONTEXTS)]
 
 

@@ -9,6 +9,7 @@ from pydantic.json_schema import models_json_schema
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import graph
 from materia_nb.loadout.fields import (
+    Artifacts,
     Count,
     CountFromOne,
     FieldRow,
@@ -122,6 +123,13 @@ class Config(Model):
         "path",
         "R29",
         write='write a path, such as ".pi/pi-materia"',
+    )
+    artifacts: Artifacts | None = known(
+        "Which of the files that follow from the journal a cast writes: what sockets handed over (`outputs`), or `all`, "
+        "also what each turn was told.",
+        "outputs or all",
+        "R63",
+        default="outputs",
     )
     active_loadout: Reference | None = known("The loadout to cast; left out, the first.", "name of a loadout")
     loadouts: dict[Key, JSON] = known(

@@ -10,8 +10,9 @@ from typing import Final, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from materia_nb.errors import MateriaError
+from materia_nb.file_io import read_plain, replace_file
 from materia_nb.jsonvalue import JSON
-from materia_nb.store.files import disk, json_bytes, locked, replace_file
+from materia_nb.store.files import disk, json_bytes, locked
 from materia_nb.store.rundir import CAST_ID
 
 NAME: Final = "quest-board.json"
@@ -88,9 +89,10 @@ def read_board(path: Path) -> Board:
             cannot be read.
     """
     with disk(path, "read the quest board"):
-        if not path.exists():
+        try:
+            content = read_plain(path)
+        except FileNotFoundError:
             return Board()
-        content = path.read_bytes()
     try:
         return Board.model_validate(json.loads(content))
     except ValidationError as error:

@@ -14,9 +14,10 @@ from typing import Any, Final, Literal, TypeAlias
 from materia_nb.engine.labels import as_listed
 from materia_nb.engine.routing import short
 from materia_nb.errors import MateriaError, close_match, counted
+from materia_nb.file_io import opened
 from materia_nb.jsonvalue import JSON
 from materia_nb.store.files import CastLock, disk, lock_owner
-from materia_nb.store.rundir import is_cast_id
+from materia_nb.store.rundir import is_cast_id, manifest_head
 
 CastStatus: TypeAlias = Literal["ready", "waiting", "held", "complete", "failed", "aborted", "broken"]
 
@@ -25,7 +26,6 @@ _PIECE: Final = 8_192  # how much of a journal is read at its beginning and at i
 _LONGEST: Final = 262_144  # ... unless a single line there is longer than that
 _OFFERED: Final = 5  # how many casts are named when there is none of a name
 _CAST_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d")
-_MANIFEST_FIELD = re.compile(rb'^  "(status|steps|journalBytes)": "?(\w+)"?,?$', re.MULTILINE)
 
 _STANDS: Final[Mapping[str, CastStatus]] = {
     "cast_start": "ready",
@@ -299,17 +299,13 @@ def cast_entry(path: Path) -> CastEntry:
 
 
 def _readable_entry(path: Path) -> CastEntry:
-    journal = path / "events.jsonl"
-    if not journal.is_file():
-        raise FileNotFoundError(2, "there is none")
-    with journal.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        head = _first_line(file.read(_PIECE), lambda: file.read(_LONGEST))
+    with opened(path / "events.jsonl") as handle:
+        size = os.fstat(handle).st_size
+        head = _first_line(os.pread(handle, _PIECE, 0), lambda: os.pread(handle, _LONGEST, _PIECE))
         begun = _event(head)
         tail, whole = b"", False
         for length in (_PIECE, _LONGEST):
-            file.seek(max(size - length, 0))
-            tail, whole = file.read(length), length >= size
+            tail, whole = os.pread(handle, length, max(size - length, 0)), length >= size
             if whole or tail.count(b"\n") > 1:
                 break
     if begun is None or begun["type"] != "cast_start":
@@ -360,18 +356,12 @@ def _event(line: bytes) -> dict[str, JSON] | None:
 
 
 def _from_manifest(path: Path, size: int) -> tuple[CastStatus, int] | None:
-    """Read status and steps from the beginning of our manifest, if it was written at the journal's end."""
-    try:
-        with (path / "manifest.json").open("rb") as file:
-            found = dict(_MANIFEST_FIELD.findall(file.read(_LONGEST)))
-        if int(found[b"journalBytes"]) != size:
-            return None
-        status = found[b"status"].decode()
-        steps = int(found[b"steps"])
-    except (OSError, ValueError, KeyError):
+    """Read status and steps from our manifest, if it was written at the journal's end."""
+    head = manifest_head(path)
+    known = _known_status(head.get("status"))
+    if known is None or head.get("journalBytes") != str(size) or not head.get("steps", "").isdecimal():
         return None
-    known = _known_status(status)
-    return None if known is None else (known, steps)
+    return known, int(head["steps"])
 
 
 def _from_events(events: list[dict[str, JSON]], *, whole: bool) -> tuple[CastStatus, int | None]:

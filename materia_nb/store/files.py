@@ -1,4 +1,4 @@
-"""Writing files so that a reader never meets a half-written one, and no two at once; which files of a project changed."""
+"""What a disk refuses, as an error; files that one process writes at a time; which files of a project changed."""
 
 from __future__ import annotations
 
@@ -7,23 +7,17 @@ import errno
 import json
 import os
 import socket
-import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from materia_nb.errors import MateriaError
+from materia_nb.file_io import open_plain, read_plain
 from materia_nb.interrupts import HeldInterrupts
 from materia_nb.jsonvalue import JSON, too_deep_to_write
 from materia_nb.platform import file_is_locked, lock_file, unlock_file
-
-_WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-_READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe would be waited for
-LONGEST: Final = 2**28
-"""The longest file of ours that is read, in bytes; a journal may be longer."""
 
 
 class DiskError(MateriaError):
@@ -53,6 +47,14 @@ class disk:  # noqa: N801 - used like a function: with disk(path, "write it")
 
 def disk_error(path: Path | str, doing: str, error: OSError) -> DiskError:
     """Return the error for what the disk refused while ``doing`` something with ``path``."""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return DiskError(
+            f"Could not {doing}: too many files are open.",
+            where=str(path),
+            hint="close some casts (cast.close(), wb.close()) or what else is open, or raise the limit (ulimit -n); "
+            "everything recorded so far is kept",
+            kind="too_many_files",
+        )
     return DiskError(
         f"Could not {doing}: {error.strerror or error}.",
         where=str(path),
@@ -88,36 +90,6 @@ def json_bytes(value: JSON, *, indent: int | None = None) -> bytes:
         raise too_deep_to_write() from error
 
 
-def write_file(path: str, content: bytes, *, sync: bool = False) -> None:
-    """Write a new file in one go, never through a link. The caller makes it known (in the journal) only afterwards."""
-    write_parts(path, (content,), sync=sync)
-
-
-def write_parts(path: str, parts: Iterable[bytes], *, sync: bool = False) -> None:
-    """Write a new file part by part, as :func:`write_file` does; a long one need not be made whole before."""
-    with HeldInterrupts():
-        handle = os.open(path, _WRITE, 0o666)
-        try:
-            for content in parts:
-                written = os.write(handle, content)
-                while written < len(content):
-                    written += os.write(handle, content[written:])
-            if sync:
-                os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def read_plain(path: Path | str, most: int) -> bytes:
-    """Read a plain file of at most so many bytes; raises OSError for anything else: a pipe, a device, a directory."""
-    with HeldInterrupts():
-        file = os.fdopen(open_plain(path, _READ), "rb")
-    with file:
-        if os.fstat(file.fileno()).st_size > most:
-            raise OSError(errno.EFBIG, f"it has more than {most:,} bytes")
-        return file.read()
-
-
 @dataclass(frozen=True, slots=True)
 class OwnFormat:
     """A format of our own: what a file of it is called, the word in its field ``format``, and what writes one."""
@@ -133,7 +105,7 @@ class OwnFormat:
             MateriaError: it cannot be read (``no_recording``, ``no_case``), or holds something else (``bad_...``).
         """
         try:
-            content = read_plain(path, LONGEST)
+            content = read_plain(path, follow=True)
         except (OSError, ValueError) as error:
             raise MateriaError(
                 f"The {self.what} cannot be read: {getattr(error, 'strerror', 'this is no file name')}.",
@@ -158,39 +130,6 @@ class OwnFormat:
         return MateriaError(
             f"This is no {self.what}: {why}.", where=str(where), hint=self.hint, kind=f"bad_{self.what}"
         )
-
-
-def open_plain(path: Path | str, flags: int) -> int:
-    """Open a plain file and return its handle; raises OSError for anything else. To be called with interrupts held."""
-    handle = os.open(path, flags, 0o666)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise OSError(errno.EINVAL, "it is no plain file")
-    return handle
-
-
-def replace_file(path: Path, content: bytes | Iterable[bytes], *, sync: bool = False) -> None:
-    """Write beside ``path`` and rename over it, so that readers see the old or the new, never a part."""
-    parts = (content,) if isinstance(content, bytes) else content
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with HeldInterrupts():
-        try:
-            write_parts(str(beside), parts, sync=sync)
-            beside.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                beside.unlink(missing_ok=True)
-            raise
-
-
-def sync_folder(path: str) -> None:
-    """Force to the disk which files a folder holds; a new file is there after a power failure only then."""
-    with HeldInterrupts():
-        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 Snapshot: TypeAlias = Mapping[str, tuple[int, int, int]]
@@ -246,7 +185,7 @@ def changed_files(before: Snapshot | None, after: Snapshot | None) -> tuple[str,
 
 
 _NAME: Final = "cast.lock"
-_OPEN: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+_OPEN: Final = os.O_RDWR | os.O_CREAT
 _TRIES: Final = 10  # whoever lists the casts looks at a lock for an instant, see lock_owner
 _PAUSE_S: Final = 0.002
 
@@ -309,7 +248,7 @@ def lock_owner(run_dir: Path) -> str | None:
     path = run_dir / _NAME
     with HeldInterrupts():
         try:
-            handle = open_plain(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+            handle = open_plain(path, os.O_RDONLY)
         except OSError:
             return None
         try:

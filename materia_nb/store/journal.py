@@ -1,4 +1,8 @@
-"""The journal of a cast: ``events.jsonl``, one JSON object a line, appended and flushed at every step (R29)."""
+"""The journal of a cast: ``events.jsonl``, one JSON object a line, appended and flushed at every step (R29).
+
+Each line ends with a ``link``: a digest of itself and of the link before, so that a journal says up to where nothing
+in it was changed, taken out or exchanged. It is no signature: who can write the file can write its links.
+"""
 
 from __future__ import annotations
 
@@ -7,32 +11,30 @@ import itertools
 import json
 import os
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from materia_nb.engine.event_json import to_json
-from materia_nb.engine.events import OUTPUT_INLINE_BYTES, VERSION, Event, Output, SocketRecommitted
+from materia_nb.engine.events import VERSION, Event, Output, SocketRecommitted
 from materia_nb.engine.session import Session, label_of
 from materia_nb.errors import MateriaError
+from materia_nb.file_io import open_plain, read_plain, replace_file, write_all
 from materia_nb.interrupts import HeldInterrupts
 from materia_nb.jsonvalue import JSON, too_deep_to_write
 from materia_nb.store.files import (
+    CastLock,
     DiskError,
     disk,
     disk_error,
     json_bytes,
-    open_plain,
-    read_plain,
-    to_bytes,
-    write_file,
 )
-from materia_nb.store.rundir import RunDir
+from materia_nb.store.rundir import Mark, RunDir, alone_in_its_artifact
 
 LONGEST: Final = 2**30
 """The longest journal that is read, in bytes."""
 
-_APPEND: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_APPEND: Final = os.O_WRONLY | os.O_APPEND
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 
 
@@ -59,29 +61,85 @@ class Line(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """The events of a journal, where the good part ends (bytes), and what a torn last line held.
+    """What a journal holds.
 
-    ``unended`` says that the last line is whole but for its line break.
+    Attributes:
+        lines: its events.
+        end: where the good part ends, in bytes.
+        torn: what a torn last line held.
+        unended: whether the last line is whole but for its line break.
+        link: the link that the next line goes on from.
+        reached: whether it has the line that was the last one when the manifest was written.
+        linked: whether any line carries a link; those of other engines do not.
+        broken: the index of the first line that the links do not vouch for; None where all is good.
     """
 
     lines: tuple[Line, ...]
     end: int
     torn: bytes
-    unended: bool = False
+    unended: bool
+    link: str
+    reached: bool
+    broken: int | None
+    linked: bool
 
 
 class Journal:
-    """Appends events. Set a torn last line aside first (:func:`mend`), so that they go behind the good part."""
+    """Appends events; lets go of its file and of the lock of its cast while nothing is written, see :meth:`rest`."""
 
-    def __init__(self, path: Path, *, sync: bool = False) -> None:
-        """Open ``path`` for appending; ``sync`` asks for an fsync at every append."""
+    def __init__(
+        self,
+        path: Path,
+        lock: CastLock | None = None,
+        *,
+        sync: bool = False,
+        contents: Contents | None = None,
+    ) -> None:
+        """Open ``path`` for appending.
+
+        Args:
+            path: the file; it is made.
+            lock: that of the cast, which is let go of with the journal.
+            sync: whether each append is forced to the disk.
+            contents: what was read of it; :meth:`mend` it before the first append. None for a new one.
+        """
         self.path = path
         self.sync = sync
+        self._lock = lock
+        self._link = contents.link if contents else ""
         self._unsure = False
+        self._closed = False
         self._handle = -1
         with HeldInterrupts(), disk(path, "open the journal"):
-            self._handle = open_plain(path, _APPEND)
-            self._end = os.fstat(self._handle).st_size
+            self._handle = open_plain(path, _APPEND | os.O_CREAT)
+            here = os.fstat(self._handle)
+            self._process = os.getpid()
+            self._file, self._end = (here.st_ino, here.st_dev), here.st_size
+
+    def mend(self, contents: Contents) -> Path | None:
+        """Make the journal ready to be appended to, whose contents were just read.
+
+        A torn last line is moved into a file of its own beside the journal, which is returned;
+        a last line that lacks only its line break gets it.
+        """
+        if contents.unended:
+            with disk(self.path, "end the last line of the journal"):
+                write_all(self._handle, b"\n")
+                self._end += 1
+        if not contents.torn:
+            return None
+        aside = next(
+            name
+            for number in itertools.count(1)
+            if not (
+                name := self.path.with_name(f"{self.path.stem}.torn-{contents.end}-{number}.txt")
+            ).exists()
+        )
+        with disk(self.path, "set the torn last line of the journal aside"):
+            replace_file(aside, contents.torn, sync=self.sync)
+            os.ftruncate(self._handle, contents.end)
+            self._end = contents.end
+        return aside
 
     def append(self, lines: Sequence[Line]) -> None:
         """Append events in one write, after a look that the file is still there and nobody else wrote it.
@@ -89,20 +147,22 @@ class Journal:
         Raises:
             DiskError: nothing of the events stays, unless the disk refuses even to cut the file; then
                 the next append cuts it before it writes.
+            MateriaError: this is a copy of the process that writes the cast (``locked``), or the lock, which was
+                let go of, is somebody else's by now.
         """
-        block = encoded(lines)
+        block, link = encoded(lines, self._link)
         with HeldInterrupts():
+            self.wake()
             try:
                 if self._unsure:
                     self._cut()
                 self._check_alone()
                 self._unsure = True
-                written = os.write(self._handle, block)
-                while written < len(block):
-                    written += os.write(self._handle, block[written:])
+                write_all(self._handle, block)
                 if self.sync:
                     os.fsync(self._handle)
                 self._end += len(block)
+                self._link = link
                 self._unsure = False
             except BaseException as error:
                 if self._unsure:
@@ -114,19 +174,18 @@ class Journal:
 
     def _check_alone(self) -> None:
         """Refuse to write to a journal that was removed, replaced, or written by somebody else."""
-        here = os.fstat(self._handle)
         try:
             there = os.stat(self.path)  # noqa: PTH116 - at each step
         except FileNotFoundError:
             there = None
-        if there is None or (there.st_ino, there.st_dev) != (here.st_ino, here.st_dev):
+        if there is None or (there.st_ino, there.st_dev) != self._file:
             raise DiskError(
                 "The journal of this cast was removed or replaced while it was open.",
                 where=str(self.path),
                 hint="put it back, then resume; what happened since it went is not recorded",
                 kind="journal_gone",
             )
-        if here.st_size != self._end:
+        if there.st_size != self._end:
             raise DiskError(
                 "The journal of this cast was changed by somebody else while it was open.",
                 where=str(self.path),
@@ -135,31 +194,87 @@ class Journal:
             )
 
     @property
-    def end(self) -> int:
-        """How many bytes of the journal are known to be good."""
-        return self._end
+    def mark(self) -> Mark:
+        """How far the journal goes."""
+        return Mark(self._end, self._link)
+
+    @property
+    def rests(self) -> bool:
+        """Whether file and lock are let go of."""
+        return self._handle < 0
+
+    def rest(self) -> None:
+        """Let go of the file and the lock until the next append, unless the file is still to be cut."""
+        if not self._unsure:
+            self._let_go()
+
+    def wake(self) -> None:
+        """Take the lock and the file again.
+
+        Raises:
+            DiskError: the journal was removed, replaced or changed meanwhile, or cannot be opened.
+            MateriaError: somebody else writes the cast by now (``locked``), or the process that does was copied.
+        """
+        if os.getpid() != self._process:
+            raise MateriaError(
+                f"This cast is being written by process {self._process}, of which this one is a copy.",
+                where=str(self.path.parent),
+                hint="go on there; or start the process by another way than fork (spawn), and resume the cast in it",
+                kind="locked",
+            )
+        if not self.rests:
+            return
+        if self._closed:
+            raise ValueError("the journal is closed")
+        with HeldInterrupts():
+            try:
+                self._check_alone()
+                self._lock = CastLock(self.path.parent)
+                with disk(self.path, "open the journal"):
+                    self._handle = open_plain(self.path, _APPEND)
+                self._check_alone()
+            except BaseException:
+                self._let_go()
+                raise
 
     def _cut(self) -> None:
         os.ftruncate(self._handle, self._end)
         self._unsure = False
 
-    def close(self) -> None:
-        """Close the file; appending afterwards is an error."""
+    def _let_go(self) -> None:
         handle, self._handle = self._handle, -1
         if handle >= 0:
             os.close(handle)
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.release()
+
+    def close(self) -> None:
+        """Let go of the file and the lock for good; appending afterwards is an error."""
+        self._closed = True
+        self._let_go()
 
     def __del__(self) -> None:
         """Close also where an interrupt came before anybody had the journal to close."""
         self.close()
 
 
-def read_journal(path: Path, until: str | None = None) -> Contents:
+def read_journal(
+    path: Path, until: str | None = None, *, known: Mark | None = None, lenient: bool = False
+) -> Contents:
     """Read every event, or those up to the first of the type ``until``.
 
     A last line that is not whole is returned as ``torn``; blank lines are passed over.
 
-    Raises MateriaError (kind ``damaged_journal``) when a line before the last is not an event.
+    Args:
+        path: the file.
+        until: where to stop.
+        known: how far the journal went once.
+        lenient: whether a line before the last that is not an event ends the reading, as broken, rather than
+            being an error.
+
+    Raises:
+        MateriaError: there is no journal to read (``no_journal``), or it is damaged (``damaged_journal``).
     """
     try:
         content = read_plain(path, LONGEST)
@@ -171,19 +286,29 @@ def read_journal(path: Path, until: str | None = None) -> Contents:
             kind="no_journal",
         ) from error
     lines: list[Line] = []
-    position = 0
+    reached = known is None
+    position, link, linked, broken = 0, "", False, None
+    torn, unended = b"", bool(content) and not content.endswith(b"\n")
     for number, raw in enumerate(content.splitlines(keepends=True), start=1):
         start, position = position, position + len(raw)
-        line = _event(raw)
+        line = None if raw.isspace() else _event(raw)
         if line is not None:
+            body, given = _unlinked(raw.rstrip(b"\r\n"))
+            after = _linked(link, body)
+            if broken is None and (given != after if given or linked else False):
+                broken = len(lines)
+            link, linked = given or after, linked or bool(given)
             lines.append(line)
+            reached = reached or (known is not None and known.link == link)
             if line.type == until:
                 break
         elif position == len(content):
-            if raw.isspace():
-                return Contents(tuple(lines), start, b"")
-            return Contents(tuple(lines), start, raw)
+            torn, unended, position = b"" if raw.isspace() else raw, False, start
+            break
         elif not raw.isspace():
+            if lenient:
+                broken = len(lines) if broken is None else broken
+                break
             raise MateriaError(
                 "The journal is damaged: a line in the middle is not an event.",
                 where=f"{path}:{number}",
@@ -191,29 +316,23 @@ def read_journal(path: Path, until: str | None = None) -> Contents:
                 kind="damaged_journal",
             )
     # A beginning of a JSON object is never one itself, so a last line that can be read is whole.
-    return Contents(tuple(lines), position, b"", unended=bool(content) and not content.endswith(b"\n"))
+    return Contents(tuple(lines), position, torn, unended, link, reached, broken, linked)
 
 
-def mend(path: Path, contents: Contents) -> Path | None:
-    """Make a journal ready to be appended to.
+_LINK: Final = b',"link":"'
+_ENDS: Final = len(_LINK) + 18  # 16 digits, a quotation mark and a brace
 
-    A torn last line is moved into a file of its own beside the journal, which is returned;
-    a last line that lacks only its line break gets it.
-    """
-    if contents.unended:
-        with disk(path, "end the last line of the journal"), path.open("ab") as file:
-            file.write(b"\n")
-    if not contents.torn:
-        return None
-    aside = next(
-        name
-        for number in itertools.count(1)
-        if not (name := path.with_name(f"{path.stem}.torn-{contents.end}-{number}.txt")).exists()
-    )
-    with disk(path, "set the torn last line of the journal aside"):
-        write_file(str(aside), contents.torn)
-        os.truncate(path, contents.end)
-    return aside
+
+def _linked(before: str, body: bytes) -> str:
+    """Return the link of a line: ``body`` is all that stands before its link."""
+    return blake2b(body, digest_size=8, key=before.encode()).hexdigest()
+
+
+def _unlinked(raw: bytes) -> tuple[bytes, str]:
+    """Take the link off a line; "" for a line that has none, which a foreign or an early journal does not."""
+    if raw[-_ENDS:-18] != _LINK:
+        return raw, ""
+    return raw[:-_ENDS], raw[-18:-2].decode("ascii", "replace")
 
 
 def _event(raw: bytes) -> Line | None:
@@ -236,9 +355,9 @@ def _event(raw: bytes) -> Line | None:
     )
 
 
-def encoded(lines: Sequence[Line]) -> bytes:
-    """Return lines as they stand in a journal."""
-    forms = []
+def encoded(lines: Sequence[Line], link: str = "") -> tuple[bytes, str]:
+    """Return lines as they stand in a journal behind the line that carries ``link``, and the link of the last."""
+    found = []
     for line in lines:
         form = {
             "ts": line.ts,
@@ -248,11 +367,17 @@ def encoded(lines: Sequence[Line]) -> bytes:
             "steps": line.steps,
             "data": line.data,
         }
-        forms.append(form if line.label is None else {**form, "label": line.label})
+        body = _bytes_of(form if line.label is None else {**form, "label": line.label})[:-1]
+        link = _linked(link, body)
+        found += [body, _LINK, link.encode(), b'"}\n']
+    return b"".join(found), link
+
+
+def _bytes_of(form: Mapping[str, JSON]) -> bytes:
     try:
-        return "\n".join([*map(_encode, forms), ""]).encode()
+        return _encode(form).encode()
     except UnicodeEncodeError:  # half of a surrogate pair, which JSON can only escape
-        return b"".join(json_bytes(form) + b"\n" for form in forms)
+        return json_bytes(dict(form))
     except RecursionError as error:
         raise too_deep_to_write() from error
     except (TypeError, ValueError) as error:
@@ -276,9 +401,9 @@ def lines_of(events: Sequence[Event], session: Session, files: RunDir) -> list[L
     for event in events:
         data = to_json(event)
         text = data.get("text")
-        if isinstance(text, str) and len(text) * 3 > OUTPUT_INLINE_BYTES and isinstance(event, _KEPT):
-            content = to_bytes(text)
-            if len(content) > OUTPUT_INLINE_BYTES:
+        if isinstance(text, str) and isinstance(event, _KEPT):
+            content = alone_in_its_artifact(text)
+            if content is not None:
                 files.write(str(data["artifact"]), content)
                 del data["text"]
                 data["sha256"] = sha256(content).hexdigest()

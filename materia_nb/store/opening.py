@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -20,16 +21,17 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import output_name
 from materia_nb.engine.state import CastState, Failure, Item, Visit
 from materia_nb.errors import MateriaError
+from materia_nb.file_io import BESIDE, read_plain
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import is_object
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.report import LoadoutError
 from materia_nb.loadout.resolve import build_graph, sketch_graph
-from materia_nb.store.files import disk, read_plain
+from materia_nb.store.files import disk
 from materia_nb.store.journal import Contents, Line, encoded, lines_of, read_journal
 from materia_nb.store.reader import Recording, begun, read_session
 from materia_nb.store.reference import unkept
-from materia_nb.store.rundir import RunDir, new_run_dir, place_of
+from materia_nb.store.rundir import RunDir, new_run_dir, place_of, written_mark
 
 
 def as_recorded(rules: Rules, lines: Sequence[Line], read: Callable[[str], str]) -> Recording:
@@ -140,6 +142,8 @@ def _over(state: CastState, status: JSON) -> CastState:
 LONGEST_CONFIG: Final = 50_000_000
 """The longest config of a cast that is read, in bytes."""
 
+CONFIG: Final = "config.resolved.json"
+
 ENGINE = "materia_nb"
 """What our journals name as their engine."""
 
@@ -155,6 +159,7 @@ class Recorded:
         ours: whether this engine wrote it.
         project: the directory that it worked in.
         problems: why its loadout cannot be cast here.
+        redefined: whether definitions of materia were taken into the cast, which the file of the config may lack.
     """
 
     rules: Rules
@@ -163,6 +168,7 @@ class Recorded:
     ours: bool
     project: Path
     problems: tuple[str, ...] = ()
+    redefined: bool = False
 
 
 def read_contents(files: RunDir, until: str | None = None) -> Contents:
@@ -177,7 +183,7 @@ def read_contents(files: RunDir, until: str | None = None) -> Contents:
             hint="list the casts of this project (casts), or give the path of a run directory",
             kind="no_cast",
         )
-    return read_journal(files.journal, until)
+    return read_journal(files.journal, until, known=written_mark(files.path))
 
 
 def cast_start(contents: Contents) -> Mapping[str, JSON] | None:
@@ -223,8 +229,13 @@ def read_recorded(files: RunDir, *, to_look: bool = False) -> Recorded:
     """
     contents = read_contents(files)
     start = cast_start(contents) or {}
-    document = _document(files.path / "config.resolved.json")
+    document = _document(files.path / CONFIG)
     document, name = _with_pipeline(document, start)
+    latest = {
+        line.data.get("materia"): line.data for line in contents.lines if line.type == "materia_redefined"
+    }
+    for materia, data in latest.items():
+        document = with_definition(document, materia, data.get("definition"))
     given = start.get("owners")
     owners = (
         {key: Path(path) for key, path in given.items() if isinstance(path, str)}
@@ -248,7 +259,16 @@ def read_recorded(files: RunDir, *, to_look: bool = False) -> Recorded:
         ours=start.get("engine") == ENGINE,
         project=Path(project) if isinstance(project, str) else files.path,
         problems=problems,
+        redefined=bool(latest),
     )
+
+
+def with_definition(document: JSON, materia: JSON, definition: JSON) -> JSON:
+    """Return a config in which a materia that it has is defined in another way."""
+    known = document.get("materia") if isinstance(document, dict) else None
+    if not isinstance(document, dict) or not isinstance(known, dict) or materia not in known:
+        return document
+    return {**document, "materia": {**known, str(materia): definition}}
 
 
 def _with_pipeline(document: JSON, start: Mapping[str, JSON]) -> tuple[JSON, str | None]:
@@ -302,37 +322,37 @@ def fork_files(
     path = new_run_dir(root or files.path.parent)
     lines = [_copied(line, path, files.path.name, step) for line in lines]
     try:
+        made = RunDir(path, sync=files.sync)
         with disk(path, "copy the cast"):
-            for name in ("sockets", "contexts", "config.resolved.json"):
-                source = files.path / name
-                if source.is_dir():
-                    shutil.copytree(source, path / name, ignore=_odd)
-                elif source.exists():
-                    shutil.copy2(source, path / name)
-            made = RunDir(path)
-            made.replace("events.jsonl", encoded([*lines, *([] if now else _back(made, rules, lines, step))]))
+            made.write(CONFIG, read_plain(files.path / CONFIG, LONGEST_CONFIG))
+            for name in _artifacts(files):
+                made.write(name, read_plain(files.path / name))
+        back = [] if now else _back(made, rules, lines, step)
+        made.write("events.jsonl", encoded([*lines, *back])[0])
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)  # a half-made copy is no cast
         raise
     return path
 
 
-def write_events(root: Path, rules: Rules, start: ev.CastStart, events: Sequence[ev.Event]) -> Path:
+def write_events(
+    root: Path, rules: Rules, start: ev.CastStart, events: Sequence[ev.Event], *, sync: bool = False
+) -> Path:
     """Write a cast that is made of events, with its config, to a new directory in ``root``; it can be resumed.
 
     The journal, which makes the directory a cast, comes last and at once.
     """
     path = new_run_dir(root)
     try:
-        made = RunDir(path)
-        made.replace_json("config.resolved.json", dict(rules.graph.document))
+        made = RunDir(path, sync=sync)
+        made.write_json(CONFIG, dict(rules.graph.document))
         start = replace(start, place=place_of(path))
         session = begin(rules, start)
         lines = lines_of([start], session, made)
         for event in events:
             session = evolve(rules, session, event)
             lines += lines_of([event], session, made)
-        made.replace("events.jsonl", encoded(lines))
+        made.write("events.jsonl", encoded(lines)[0])
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)
         raise
@@ -344,10 +364,16 @@ def _of_that_cast(line: Line) -> bool:
     return line.type in _APPROVALS or (line.type == "labelled" and not line.data.get("step"))
 
 
-def _odd(folder: str, names: list[str]) -> list[str]:
-    """Pick what no cast made: links, which may lead anywhere, and pipes, which would be waited for."""
-    modes = {name: (Path(folder) / name).lstat().st_mode for name in names}
-    return [name for name, mode in modes.items() if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))]
+def _artifacts(files: RunDir) -> Iterator[str]:
+    """Yield the outputs of a run directory, and what utilities read and wrote: plain files, through no link."""
+    if not files.is_inside("sockets"):
+        return
+    for folder, folders, names in os.walk(files.path / "sockets"):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(folder) / name
+            if stat.S_ISREG(path.lstat().st_mode) and not BESIDE.fullmatch(name):
+                yield path.relative_to(files.path).as_posix()
 
 
 def _copied(line: Line, path: Path, cast_id: str, step: int) -> Line:
@@ -361,7 +387,7 @@ def _copied(line: Line, path: Path, cast_id: str, step: int) -> Line:
 
 def _back(files: RunDir, rules: Rules, lines: Sequence[Line], step: int) -> list[Line]:
     """Return the line that takes the copy back to ``step``, none where that is not over yet."""
-    session = read_session(rules, lines, files.read_text).session
+    session = read_session(rules, lines, files.text_of).session
     last = session.steps.latest
     if last is not None and last.number == step and last.after.status not in ("ready", "complete"):
         return []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import os
 import re
 import socket
@@ -14,25 +13,22 @@ from contextlib import suppress
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from materia_nb.engine.events import OUTPUT_INLINE_BYTES
 from materia_nb.engine.routing import short
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.session import Session, StepRecord, branch_suffix, context_name, output_name
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError
+from materia_nb.file_io import BESIDE, opened, read_plain, replace_file, sync_folder
 from materia_nb.jsonvalue import JSON
 from materia_nb.platform import Handle, call_later
 from materia_nb.store.files import (
-    LONGEST,
     DiskError,
     disk,
     json_bytes,
-    read_plain,
-    replace_file,
-    sync_folder,
     to_bytes,
-    write_file,
 )
 
 CAST_ID: Final = r"^[0-9A-Za-z][0-9A-Za-z_.-]*$"
@@ -56,15 +52,13 @@ class RunDir:
         """Where the events stand."""
         return self.path / "events.jsonl"
 
-    def write(self, name: str, content: bytes) -> str:
-        """Write the artifact ``name`` and return its name."""
-        folder, path = name.rpartition("/")[0], f"{self._root}/{name}"
-        with disk(path, "write an artifact"):
+    def write(self, name: str, content: bytes | Iterable[bytes]) -> str:
+        """Write the file ``name`` beside and rename it; returns its name."""
+        folder = name.rpartition("/")[0]
+        with disk(f"{self._root}/{name}", f"write {name}"):
             if folder not in self._made:
                 self._make(folder)
-            write_file(path, content, sync=self.sync)
-            if self.sync:
-                sync_folder(f"{self._root}/{folder}")
+            replace_file(f"{self._root}/{name}", content, sync=self.sync)
         return name
 
     def _make(self, folder: str) -> None:
@@ -78,8 +72,7 @@ class RunDir:
 
     def check_inside(self, folder: str) -> None:
         """Raise MateriaError unless a folder of artifacts lies in the run directory, links followed."""
-        wanted = self._resolved / folder
-        if ".." in folder.split("/") or wanted.resolve() != wanted:
+        if not self.is_inside(folder):
             raise MateriaError(
                 "The cast would write outside of its run directory, or through a link in it.",
                 where=f"{self._root}/{folder}"[:500],
@@ -87,35 +80,31 @@ class RunDir:
                 kind="bad_artifact",
             )
 
+    def is_inside(self, folder: str) -> bool:
+        """Whether a folder of artifacts lies in the run directory, links followed."""
+        wanted = self._resolved / folder
+        return ".." not in folder.split("/") and wanted.resolve() == wanted
+
     def write_text(self, name: str, text: str) -> str:
-        """Write an artifact of text."""
+        """Write a file of text."""
         return self.write(name, to_bytes(text))
 
     def write_json(self, name: str, value: JSON) -> str:
-        """Write an artifact of JSON, indented."""
+        """Write a file of JSON, indented."""
         return self.write(name, json_bytes(value, indent=2))
 
-    def replace_json(self, name: str, value: JSON) -> None:
-        """Write a derived file such as manifest.json anew, atomically."""
-        self.replace(name, json_bytes(value, indent=2) + b"\n")
-
-    def replace(self, name: str, content: bytes | Iterable[bytes]) -> None:
-        """Write a file anew, atomically."""
-        with disk(self.path / name, f"write {name}"):
-            replace_file(self.path / name, content, sync=self.sync)
-
-    def journal_bytes(self) -> int:
-        """How long the journal is, 0 when there is none."""
-        try:
-            return self.journal.stat().st_size
-        except OSError:
-            return 0
+    def sweep(self) -> None:
+        """Take away what a process that was killed had not renamed yet. To be called by who holds the lock."""
+        for folder, _, names in os.walk(self.path):
+            for name in filter(BESIDE.fullmatch, names):
+                with suppress(OSError):
+                    os.unlink(f"{folder}/{name}")  # noqa: PTH108 - of a folder as text
 
     def has(self, name: str) -> bool:
         """Whether there is such an artifact."""
         return os.path.isfile(f"{self._root}/{name}")  # noqa: PTH113 - asked for each output of a cast
 
-    def read_text(self, name: str) -> str:
+    def text_of(self, name: str) -> str:
         """Read an artifact; raises MateriaError when it is not there or leads out of the directory."""
         path = self.path / name
         try:
@@ -131,7 +120,7 @@ class RunDir:
                 kind="bad_artifact",
             )
         try:
-            return read_plain(path, LONGEST).decode("utf-8", "replace")
+            return read_plain(path).decode("utf-8", "replace")
         except OSError as error:
             raise MateriaError(
                 f"An artifact that the journal names cannot be read: {error.strerror}.",
@@ -177,6 +166,8 @@ def is_cast_id(name: str) -> bool:
     return bool(_CAST_ID.fullmatch(name)) and ".." not in name
 
 
+_HEAD: Final = re.compile(rb'^  "(status|steps|journalBytes|journalLink)": "?(\w+)"?,?$', re.MULTILINE)
+_LONGEST_HEAD: Final = 1 << 20
 _SOON_S: Final = 0.5
 _AT_ONCE: Final = 500
 """How many entries of a manifest are written at once."""
@@ -193,6 +184,7 @@ class ArtifactWriter:
         self._lock = threading.Lock()
         self._since = 0
         self._session: Session | None = None
+        self._written: Session | None = None
         self._timer: Handle | None = None
 
     def soon(self, session: Session) -> None:
@@ -201,13 +193,22 @@ class ArtifactWriter:
         if self._timer is None:
             self._timer = call_later(_SOON_S, self._write_steps)
 
-    def now(self, session: Session) -> None:
-        """Write everything that follows from ``session``, manifest and usage too."""
+    def has_written(self, session: Session) -> bool:
+        """Whether everything that follows from ``session`` was written."""
+        return self._written is session
+
+    def has_now(self, session: Session) -> None:
+        """Take it that everything that follows from ``session`` is written."""
+        self._since, self._written = max(len(session.steps) - 1, 0), session
+
+    def now(self, session: Session, mark: Mark) -> None:
+        """Write everything that follows from ``session``, whose journal is as ``mark`` says, manifest and usage too."""
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()
         with self._lock:
-            self._since = write(self._files, self._rules, session, self._since)
+            self._since = write(self._files, self._rules, session, self._since, mark)
+            self._written = session
 
     def _write_steps(self) -> None:
         self._timer, session = None, self._session
@@ -222,55 +223,98 @@ class ArtifactWriter:
             self._timer.cancel()
 
 
-def write(files: RunDir, rules: Rules, session: Session, since: int) -> int:
+class Mark(NamedTuple):
+    """How far a journal went: its length in bytes, and the link that its last line carries."""
+
+    size: int = 0
+    link: str = ""
+
+
+def write(files: RunDir, rules: Rules, session: Session, since: int, mark: Mark) -> int:
     """Write the files of the steps from index ``since`` on, then manifest and usage.
 
     Returns the index to go on from: that of the first step that may still change.
     """
     since = write_steps(files, rules, session.steps, since)
-    files.replace("manifest.json", manifest(files.path.name, rules, session, files.journal_bytes()))
-    files.replace_json("usage.json", usage_report(rules, session))
+    files.write_json("usage.json", usage_report(rules, session))
+    # Last, since it says that all of them are there.
+    files.write("manifest.json", manifest(files.path.name, rules, session, mark))
     return since
 
 
 def write_steps(files: RunDir, rules: Rules, steps: Sequence[StepRecord], since: int) -> int:
     """Write the files of the steps from index ``since`` on; returns the index to go on from."""
+    prompts = writes_prompts(rules)
     for step in steps[since:]:
+        if prompts:
+            write_prompt(files, rules, step)
         _write_step(files, rules, step)
     return max(len(steps) - 1, 0)
 
 
-def is_current(files: RunDir, session: Session) -> bool:
-    """Whether the files were written when the journal was as long as it is now."""
+def writes_prompts(rules: Rules) -> bool:
+    """Whether the config asks for what each turn was told as files, too (R63)."""
+    return rules.graph.document.get("artifacts") == "all"
+
+
+def manifest_head(path: Path) -> dict[str, str]:
+    """Return ``status``, ``steps``, ``journalBytes`` and ``journalLink`` of our manifest in a run directory, as text.
+
+    What it does not say is left out; where it cannot be read, all is.
+    """
     try:
-        head, entries, _ = (files.path / "manifest.json").read_bytes().partition(b',\n  "entries"')
-        found = json.loads(head + b"\n}" if entries else head)
-    except (OSError, ValueError, RecursionError):
-        return False
-    if not isinstance(found, dict) or found.get("journalBytes") != files.journal_bytes():
-        return False
+        with opened(path / "manifest.json") as handle:
+            found = _HEAD.findall(os.pread(handle, _LONGEST_HEAD, 0))
+    except OSError:
+        return {}
+    return {name.decode(): value.decode() for name, value in found}
+
+
+def written_mark(path: Path) -> Mark | None:
+    """Return how far the journal of a run directory went when our manifest was written; None where none says so."""
+    head = manifest_head(path)
+    if "journalLink" not in head or not head.get("journalBytes", "").isdecimal():
+        return None
+    return Mark(int(head["journalBytes"]), head["journalLink"])
+
+
+def is_current(files: RunDir, session: Session, mark: Mark) -> bool:
+    """Whether the files were written when the journal was as ``mark`` says."""
     outputs = (turn.artifact for step in session.steps for turn in step.turns if turn.artifact)
-    return all(files.has(name) for name in outputs)
+    return written_mark(files.path) == mark and all(files.has(name) for name in outputs)
+
+
+def alone_in_its_artifact(text: str) -> bytes | None:
+    """Return the bytes of an output that is too long for its event (R43); None for any other."""
+    if len(text) * 3 <= OUTPUT_INLINE_BYTES:
+        return None
+    content = to_bytes(text)
+    return content if len(content) > OUTPUT_INLINE_BYTES else None
+
+
+def write_prompt(files: RunDir, rules: Rules, step: StepRecord) -> None:
+    """Write what a step was told, layer by layer; nothing for a utility."""
+    if step.prompt is None:
+        return
+    head = [
+        "# Prompt",
+        "",
+        f"cast: {files.path.name}",
+        f"socket: {step.socket}",
+        f"materia: {rules.sockets[step.socket].socket.materia.id}",
+        f"item: {short(step.item_label) if step.item_label else '-'}",
+        f"visit: {step.visit}",
+    ]
+    body = [part for layer in step.prompt.layers for part in ("", f"## {layer.heading}", "", layer.brief)]
+    files.write_text(
+        context_name(step.socket, step.visit, step.item_key, step.branch), "\n".join([*head, *body, ""])
+    )
 
 
 def _write_step(files: RunDir, rules: Rules, step: StepRecord) -> None:
-    materia = rules.sockets[step.socket].socket.materia
-    if step.prompt is not None:
-        head = [
-            "# Prompt",
-            "",
-            f"cast: {files.path.name}",
-            f"socket: {step.socket}",
-            f"materia: {materia.id}",
-            f"item: {short(step.item_label) if step.item_label else '-'}",
-            f"visit: {step.visit}",
-        ]
-        body = [part for layer in step.prompt.layers for part in ("", f"## {layer.heading}", "", layer.brief)]
-        files.write_text(
-            context_name(step.socket, step.visit, step.item_key, step.branch), "\n".join([*head, *body, ""])
-        )
     for turn in step.turns:
-        if turn.artifact is not None:
+        # A long one was written before its event, whose digest vouches for it: it is the only copy.
+        if turn.artifact is not None and alone_in_its_artifact(turn.text) is None:
             files.write_text(turn.artifact, turn.text)
     reading = step.reading
     if reading is not None and reading.accepted and rules.sockets[step.socket].wanted.parse == "json":
@@ -279,8 +323,8 @@ def _write_step(files: RunDir, rules: Rules, step: StepRecord) -> None:
         )
 
 
-def manifest(cast_id: str, rules: Rules, session: Session, journal_bytes: int = 0) -> Iterator[bytes]:
-    """Yield what lists what the cast left behind, an artifact a line, with how it stood when its journal had ``journal_bytes``."""
+def manifest(cast_id: str, rules: Rules, session: Session, mark: Mark) -> Iterator[bytes]:
+    """Yield what lists what the cast left behind, an artifact a line, with how it stood when its journal was as ``mark`` says."""
     state = session.state
     head: dict[str, JSON] = {
         "castId": cast_id,
@@ -288,7 +332,8 @@ def manifest(cast_id: str, rules: Rules, session: Session, journal_bytes: int = 
         "loadout": rules.graph.name,
         "status": state.status,
         "steps": len(session.steps),
-        "journalBytes": journal_bytes,
+        "journalBytes": mark.size,
+        "journalLink": mark.link,
         "next": state.next,
         "cursors": dict(state.cursors),
         "visits": dict(state.visits),
@@ -305,6 +350,7 @@ def manifest(cast_id: str, rules: Rules, session: Session, journal_bytes: int = 
 
 
 def _entries(rules: Rules, session: Session) -> Iterator[dict[str, JSON]]:
+    prompts = writes_prompts(rules)
     for step in session.steps:
         here = rules.sockets[step.socket]
         materia = here.socket.materia
@@ -312,7 +358,7 @@ def _entries(rules: Rules, session: Session) -> Iterator[dict[str, JSON]]:
         if step.item_key is not None:
             about |= {"itemKey": step.item_key, "itemLabel": step.item_label}
         about["visit"] = step.visit
-        if step.prompt is not None:
+        if prompts and step.prompt is not None:
             artifact = context_name(step.socket, step.visit, step.item_key, step.branch)
             yield {**about, "kind": "context", "artifact": artifact, "timestamp": step.started}
         for turn in step.turns:

@@ -15,11 +15,12 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
 from materia_nb.engine.state import CastState, Visit
 from materia_nb.errors import MateriaError
+from materia_nb.file_io import read_plain, replace_file
 from materia_nb.handoff.capabilities import NamesArtifacts
 from materia_nb.handoff.envelope import names
 from materia_nb.handoff.protocol import Reading
 from materia_nb.jsonvalue import JSON
-from materia_nb.store.files import disk, json_bytes, locked, replace_file
+from materia_nb.store.files import disk, json_bytes, locked
 from materia_nb.store.rundir import RunDir
 
 _LONGEST: Final = 1_000
@@ -180,9 +181,10 @@ def read_context(root: Path) -> dict[str, JSON]:
     """
     path = root / CONTEXT_FILE
     with disk(path, "read what is kept about the project"):
-        if not path.exists():
+        try:
+            text = read_plain(path)
+        except FileNotFoundError:
             return {}
-        text = path.read_text(encoding="utf-8")
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

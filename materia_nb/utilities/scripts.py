@@ -15,8 +15,9 @@ from pathlib import Path, PurePath
 from typing import Final, Literal, NamedTuple
 
 from materia_nb.errors import MateriaError, did_you_mean
+from materia_nb.file_io import read_plain, replace_file
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.config_files import read_config, replace_bytes, write_config
+from materia_nb.loadout.config_files import read_config, write_config
 from materia_nb.loadout.facts import SHIPPED_SCRIPTS, Object, as_list, as_object, script_file
 from materia_nb.loadout.graph import Materia
 
@@ -74,7 +75,7 @@ def _stands(folder: Path, name: str, entry: JSON) -> Copy:
     path = _copy(folder, entry, made_from) if isinstance(made_from, str) else None
     path = path or folder / name
     try:
-        now = _hash(path.read_bytes())
+        now = _hash(read_plain(path, follow=True))
     except OSError:
         return Copy(name, path, "not there")
     if now == new:
@@ -119,11 +120,11 @@ def _place(folder: Path, name: str, entry: JSON) -> JSON:
     if copy is not None and copy.is_file():
         return entry
     path = folder / name
-    if path.exists() and _hash(path.read_bytes()) not in {new, as_object(entry).get("sha256")}:
+    if path.exists() and _hash(read_plain(path, follow=True)) not in {new, as_object(entry).get("sha256")}:
         path = folder / f"{PurePath(name).stem}.{new[:_HASH_SHOWN]}.py"
     # A file that has the hash of this script in its name was made from it, and may have been changed since.
     if path.name == name or not path.exists():
-        replace_bytes(path, content)
+        replace_file(path, content)
     return {"file": path.name, "sha256": new}
 
 
@@ -145,7 +146,7 @@ def _manifest(folder: Path) -> Object:
 
 
 def _packaged(name: str) -> bytes:
-    return (PACKAGED / name).read_bytes()
+    return read_plain(PACKAGED / name, follow=True)
 
 
 def _hash(content: bytes) -> str:

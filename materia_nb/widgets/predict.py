@@ -15,6 +15,7 @@ from materia_nb.display.escape import Html, html_join, html_lines, html_text
 from materia_nb.display.graph_parts import line_legend
 from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError, counted
+from materia_nb.file_io import read_own
 from materia_nb.lessons import PredictionView, Question
 from materia_nb.widgets.base import Panel, button, row, runs_of, show_html, show_panel
 
@@ -30,7 +31,7 @@ class PredictPicture(anywidget.AnyWidget):
         guess: what is called with the socket that was clicked.
     """
 
-    _esm = Path(__file__).with_name("predict_picture.js").read_text(encoding="utf-8")
+    _esm = read_own(Path(__file__).with_name("predict_picture.js"))
     _css = (
         ".mnb-question svg{max-width:100%;max-height:380px;width:auto;height:auto;display:block}"
         ".mnb-place{cursor:pointer}.mnb-place:hover{filter:brightness(1.15)}"

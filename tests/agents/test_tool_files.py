@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from materia_nb.agents.tools import MOST_TEXT, Toolbox, changing_tools, reading_tools
-from materia_nb.loadout import config_files
 
 
 @pytest.fixture
@@ -216,7 +215,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
     def fail(_):
         raise error
 
-    monkeypatch.setattr(config_files.os, "fsync", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     if isinstance(error, KeyboardInterrupt):
         with pytest.raises(KeyboardInterrupt):
             box.call(tool, {"path": "a.txt", **args})

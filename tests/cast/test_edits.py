@@ -263,7 +263,7 @@ def test_a_prompt_is_reworded_for_one_turn_only(bench, cast):
     assert "a" in asked[1]
     other = same_as_journal(bench, cast)
     assert other.steps[1].prompt == cast.steps[1].prompt
-    kept = cast.run_dir / "contexts" / "Socket-2-WI-1-1.md"
+    kept = cast.export.contexts() / "Socket-2-WI-1-1.md"
     assert "Build it in one file." in kept.read_text()
 
 

@@ -170,7 +170,7 @@ def test_both_turns_are_asked_kept_and_counted(tmp_path):
     usage = json.loads((cast.run_dir / "usage.json").read_text())
     assert usage["bySocket"]["Socket-1"]["total"] == 22
     entries = json.loads((cast.run_dir / "manifest.json").read_text())["entries"]
-    assert [entry["kind"] for entry in entries] == ["context", "socket_work", "socket_output"]
+    assert [entry["kind"] for entry in entries] == ["socket_work", "socket_output"]
     h.assert_same(open_cast(cast.run_dir), cast)
 
 

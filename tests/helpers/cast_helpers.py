@@ -185,8 +185,9 @@ def watched(root: Path, document: Mapping[str, Any], agents: Mapping[str, object
 
 
 def prefix(cast_dir: Path, count: int, to: Path) -> Path:
-    """Copy a run directory with only the first ``count`` events."""
+    """Copy a run directory with only the first ``count`` events, as it was before it first paused."""
     shutil.copytree(cast_dir, to)
+    (to / "manifest.json").unlink(missing_ok=True)
     kept = (cast_dir / "events.jsonl").read_bytes().splitlines(keepends=True)[:count]
     (to / "events.jsonl").write_bytes(b"".join(kept))
     return to

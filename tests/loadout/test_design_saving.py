@@ -421,7 +421,7 @@ def test_a_failed_write_leaves_file_and_design(wb, project, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("materia_nb.loadout.config_files.os.fsync", full)
+    monkeypatch.setattr("materia_nb.file_io.os.fsync", full)
     with pytest.raises(MateriaError, match="No space left"):
         wb.save_design(draft)
     assert path.read_bytes() == before

@@ -181,7 +181,7 @@ class Interrupted:
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("at", range(1, 9))
-@pytest.mark.parametrize("function", ["append", "write_file", "answered", "entered", "output"])
+@pytest.mark.parametrize("function", ["append", "replace_file", "answered", "entered", "output"])
 def test_an_interrupt_around_any_write_loses_nothing(tmp_path, monkeypatch, function, at, after):
     """Between artifact and journal, between journal and what this object believes, and everywhere else."""
     from materia_nb.engine import outputs, session_changes
@@ -189,7 +189,7 @@ def test_an_interrupt_around_any_write_loses_nothing(tmp_path, monkeypatch, func
 
     owner, name = {
         "append": (journal_module.Journal, "append"),
-        "write_file": (rundir, "write_file"),
+        "replace_file": (rundir, "replace_file"),
         "answered": (session_changes, "keep_output"),
         "entered": (session_changes, "keep_entry"),
         "output": (outputs, "output"),
@@ -325,7 +325,6 @@ def test_r43_the_journal_alone_rebuilds_a_cast_and_its_artifacts(tmp_path):
         if path.is_file() and path.name not in {"cast.lock", "events.jsonl", "config.resolved.json"}
     }
     shutil.rmtree(cast.run_dir / "sockets")
-    shutil.rmtree(cast.run_dir / "contexts")
     (cast.run_dir / "manifest.json").unlink()
     again = resume_cast(cast.run_dir, h.table(h.loop_agents(2, refuse=[1])))
     h.assert_same(again, cast)

@@ -49,7 +49,7 @@ def test_an_item_key_that_would_be_a_path_is_not_gone_on_with(begun, key):
     assert open_cast(begun).steps, "it can be looked at"
 
 
-@pytest.mark.parametrize("name", ["sockets", "sockets/Socket-2", "contexts"])
+@pytest.mark.parametrize("name", ["sockets", "sockets/Socket-2"])
 def test_nothing_is_written_through_a_link(tmp_path, begun, name):
     outside = tmp_path / "outside"
     shutil.rmtree(begun / name, ignore_errors=True)
@@ -72,9 +72,9 @@ def test_a_file_that_is_a_link_is_not_written_through(tmp_path, begun):
     folder = begun / "sockets" / "Socket-2"
     folder.mkdir()
     (folder / "1-WI-1.md").symlink_to(target)
-    with pytest.raises(MateriaError, match="Could not write an artifact"):
-        resume_cast(begun).reply("built")
+    resume_cast(begun).reply("built")
     assert target.read_text() == "precious"
+    assert not (folder / "1-WI-1.md").is_symlink(), "it was replaced"
 
 
 @pytest.mark.parametrize("name", ["cast.lock", "events.jsonl"])
@@ -83,7 +83,7 @@ def test_a_lock_or_a_journal_that_is_a_link_is_not_written_through(tmp_path, beg
     (begun / name).rename(target)
     (begun / name).symlink_to(target)
     before = target.read_bytes()
-    with pytest.raises(MateriaError, match="Could not open"):
+    with pytest.raises(MateriaError, match="it is a link"):
         resume_cast(begun)
     assert target.read_bytes() == before
 

@@ -59,7 +59,7 @@ def test_r29_a_utility(tmp_path):
     assert [line["type"] for line in lines] == [
         "cast_start", "socket_start", "utility_input", "utility_command", "socket_complete", "cast_end",
     ]  # fmt: skip
-    assert all(set(line) == {"ts", "type", "v", "status", "steps", "data"} for line in lines)
+    assert all(set(line) == {"ts", "type", "v", "status", "steps", "data", "link"} for line in lines)
     assert {line["v"] for line in lines} == {2}
     about = {"socket": "Socket-1", "materia": "M", "materiaLabel": "M"}
     assert lines[1]["data"] == {**about, "visit": 1, "step": 1}
@@ -96,14 +96,19 @@ def test_r29_a_loop_over_items(tmp_path):
     cast.run()
     keys = ["1-WI-1", "2-WI-1", "3-WI-2"]
     assert files(cast) == ALWAYS | {
-        "sockets/Socket-1/1.md", "sockets/Socket-1/1.json", "contexts/Socket-1-1.md",
+        "sockets/Socket-1/1.md", "sockets/Socket-1/1.json",
         *[f"sockets/Socket-{n}/{key}.md" for n in (2, 3) for key in keys],
         *[f"sockets/Socket-3/{n}.json" for n in (1, 2, 3)],
-        *[f"contexts/Socket-{n}-{key[2:]}-{key[0]}.md" for n in (2, 3) for key in keys],
-        "sockets/Socket-4/1.md", "contexts/Socket-4-1.md",
+        "sockets/Socket-4/1.md",
     }  # fmt: skip
     start = next(line["data"] for line in h.lines_of(cast) if line["data"].get("itemKey") == "WI-1")
     assert start["itemLabel"] == start["itemLabelShort"] == "Part 1"
+    before = files(cast)
+    assert cast.export.contexts() == cast.run_dir / "contexts"
+    assert files(cast) - before == {
+        "contexts/Socket-1-1.md", "contexts/Socket-4-1.md",
+        *[f"contexts/Socket-{n}-{key[2:]}-{key[0]}.md" for n in (2, 3) for key in keys],
+    }  # fmt: skip
     context = (cast.run_dir / "contexts/Socket-2-WI-1-2.md").read_text()
     assert "once more" in context  # the follow-up is part of the prompt
     assert all(layer.text in context for layer in cast.steps[3].prompt.layers)
@@ -123,7 +128,9 @@ def test_r29_an_item_outside_work_items_is_known_by_its_index(tmp_path):
     document["materia"]["Give"] = h.python('print(\'{"state": {"list": [7, 8]}}\')', parse="json")
     cast = h.start(tmp_path, document, lambda: "x")
     assert cast.run() == "complete"
-    assert {"sockets/Socket-1/1-0.md", "sockets/Socket-1/2-1.md", "contexts/Socket-1-1-2.md"} <= files(cast)
+    assert {"sockets/Socket-1/1-0.md", "sockets/Socket-1/2-1.md"} <= files(cast)
+    cast.export.contexts()
+    assert "contexts/Socket-1-1-2.md" in files(cast)
 
 
 def test_r29_refused_answers_and_drafts_are_kept(tmp_path):
@@ -142,7 +149,6 @@ def test_r29_refused_answers_and_drafts_are_kept(tmp_path):
     base = "sockets/Socket-1/1"
     assert files(cast) == ALWAYS | {
         f"{base}.refinement-1.md", f"{base}.refinement-2.md", f"{base}.refused-3.md", f"{base}.md", f"{base}.json",
-        "contexts/Socket-1-1.md",
     }  # fmt: skip
     assert h.types_of(cast) == [
         "cast_start", "socket_start", "socket_refinement", "refinement_message", "socket_refinement",
@@ -153,7 +159,7 @@ def test_r29_refused_answers_and_drafts_are_kept(tmp_path):
     assert by_type["same_socket_recovery_start"]["validationKind"] == "json_parse"
     assert by_type["same_socket_recovery_start"]["artifact"] == f"{base}.refused-3.md"
     kinds = [entry["kind"] for entry in read(cast, "manifest.json")["entries"]]
-    assert kinds == ["context", "socket_refinement", "socket_refinement", "socket_output", "socket_output"]
+    assert kinds == ["socket_refinement", "socket_refinement", "socket_output", "socket_output"]
 
 
 def test_r30_manifest_and_usage_follow_from_the_journal(tmp_path):
@@ -167,7 +173,7 @@ def test_r30_manifest_and_usage_follow_from_the_journal(tmp_path):
             text = {"Plan": texts["Plan"](), "Build": "b", "Check": h.YES, "Tell": "t"}[turn.materia_id]
             return Reply(text, usage.get(turn.materia_id))
 
-    cast = h.start(tmp_path, h.loop_config(), Counting())
+    cast = h.start(tmp_path, h.loop_config(artifacts="all"), Counting())  # R63
     assert not (cast.run_dir / "manifest.json").exists()
     cast.run()
     manifest, report = read(cast, "manifest.json"), read(cast, "usage.json")
@@ -207,7 +213,6 @@ def test_r30_derived_files_are_written_at_pauses_only(tmp_path):
     person = h.start(tmp_path, h.chain_config(1))
     person.step()
     assert read(person, "manifest.json")["status"] == "waiting"
-    assert (person.run_dir / "contexts/Socket-1-1.md").exists()
 
 
 def sizes(tmp_path, count: int) -> tuple[int, int, int]:

@@ -135,7 +135,7 @@ def test_an_outdated_copy_that_cannot_be_replaced_is_not_run(folder, package, mo
     def refuse(path: Path, data: bytes) -> None:
         raise PermissionError(13, "read-only")
 
-    monkeypatch.setattr(scripts, "replace_bytes", refuse)
+    monkeypatch.setattr(scripts, "replace_file", refuse)
     assert not synchronize(folder)
     assert find_script(NAME, [folder]) == package / NAME
     assert find_script("commit-sigil.py", [folder]) == folder / "commit-sigil.py"

@@ -20,8 +20,8 @@ from materia_nb.agents.tools.confine import Place, Work, reach
 from materia_nb.agents.tools.reading_tools import binary
 from materia_nb.agents.tools.tool import MOST_TEXT, SHELL_SECONDS, Refused, ToolResult, readable
 from materia_nb.errors import alike
+from materia_nb.file_io import replace_file
 from materia_nb.jsonvalue import JSON
-from materia_nb.loadout.config_files import replace_in
 from materia_nb.secrets import scrubbed, scrubbed_part
 from materia_nb.utilities.process import ProcessResult, run_process
 
@@ -41,7 +41,7 @@ def write(work: Work, args: Mapping[str, JSON]) -> ToolResult:
     with reach(work.root, args["path"], "make") as place:
         _check_target(place)
         before = "new" if place.status is None else f"{place.status.st_size:,} bytes before"
-        replace_in(place.folder, place.name, data)
+        replace_file(place.name, data, sync=True, folder=place.folder)
         return ToolResult(f"{place.shown} is written: {len(data):,} bytes ({before}).", ok=True)
 
 
@@ -65,7 +65,7 @@ def edit(work: Work, args: Mapping[str, JSON]) -> ToolResult:
             raise Refused(f"The file would have more than {MOST_BYTES:,} characters.")
         after = before.replace(old, new)
         data = _encoded(after.replace("\n", "\r\n") if crlf else after, "new")
-        replace_in(place.folder, place.name, data)
+        replace_file(place.name, data, sync=True, folder=place.folder)
         times = "" if count == 1 else f" in {before.count(old):,} places"
         return ToolResult(f"{place.shown} is changed{times}.\n{_difference(before, after)}", ok=True)
 

@@ -19,10 +19,11 @@ from materia_nb.cast.sweep.verdicts import Check, Judge, Verdict, verdict_of
 from materia_nb.cast.views.status import draft_of
 from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError, counted
+from materia_nb.file_io import append_line, read_plain
 from materia_nb.jsonvalue import JSON
 from materia_nb.sharing import Bar, Progress, shared
 from materia_nb.store.catalogue import list_casts
-from materia_nb.store.files import disk, read_plain
+from materia_nb.store.files import disk
 
 _FEW: Final = 3
 _UNDER_WAY: Final = ("stopped", "person")
@@ -190,9 +191,7 @@ class Kept:
 
     def _append(self, value: Mapping[str, JSON]) -> None:
         with disk(self._path, "keep a row"):
-            torn = b"" if not self._path.exists() or self._path.read_bytes()[-1:] in (b"", b"\n") else b"\n"
-            with self._path.open("ab") as file:
-                file.write(torn + json.dumps(value).encode() + b"\n")
+            append_line(self._path, json.dumps(value).encode())
 
 
 _SAME: Final[dict[str, str]] = {}

@@ -92,6 +92,12 @@ def resume(call: Call) -> Any:
     return call.bench.resume(call.get("cast") or "-1")
 
 
+@verb("verify", _CAST, example="%materia verify -1")
+def verify(call: Call) -> Any:
+    """Say up to which step a recorded cast is as it was written; works where it is too damaged to be opened."""
+    return Text(repr(call.bench.verify(call.get("cast") or call.cast.run_dir)))
+
+
 @verb(
     "page",
     Argument("file", "where to; cast.html in the run directory if left out", "rest"),
