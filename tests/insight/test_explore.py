@@ -15,7 +15,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract import ContractProtocol
 from materia_nb.insight import space
 from materia_nb.insight.answers import Answer
-from materia_nb.insight.explore import Exploration, longest, stalling
+from materia_nb.insight.explore import Exploration, longest, played, stalling
 from materia_nb.insight.rehearse import rehearse
 from materia_nb.insight.space import Node, Space, Way
 from materia_nb.loadout import build_graph
@@ -261,6 +261,22 @@ def spoken(document, name):
 
 
 protocols = st.sampled_from([DEFAULT_HANDOFF, *OWN_PROTOCOLS])
+
+
+@settings(max_examples=LAPS)
+@given(loadouts(), st.integers(2, 30))
+def test_what_a_search_that_was_cut_off_has_seen_is_so(document, most):
+    """Casts by chance add states beyond where it was cut off; each that was seen can be come to."""
+    rules = rules_of(document)
+    whole = Exploration(rules.graph, range(3), SMALL)
+    assume(whole.complete_search)
+    e = Exploration(rules.graph, range(3), most)
+    assert set(e.ends_seen) <= set(whole.ends)
+    assert set(e.not_taken) >= set(whole.never)
+    assert set(e.not_visited) >= set(whole.unreached)
+    for end in e.ends_seen:
+        state = played(rules, e.witness(end)).state
+        assert (state.failure.kind if state.failure else state.status) == end
 
 
 @settings(max_examples=LAPS)
