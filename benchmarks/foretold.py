@@ -89,10 +89,10 @@ def never_happens(rehearsals: int) -> None:
 
 def _speaks(loadout: dict[str, Any], random: Random) -> bool:
     """Let a loadout speak a protocol at random, and half of the time some of its sockets others; whether any is not sparse."""
-    loadout["handoff"] = random.choice(OWN_PROTOCOLS)
+    loadout["handoff"] = random.choice(list(OWN_PROTOCOLS))
     for socket in loadout["sockets"].values() if random.random() < 0.5 else ():
         if random.random() < 0.5:
-            socket["handoff"] = random.choice(OWN_PROTOCOLS)
+            socket["handoff"] = random.choice(list(OWN_PROTOCOLS))
     spoken = {
         loadout["handoff"],
         *(socket.get("handoff", "sparse") for socket in loadout["sockets"].values()),
