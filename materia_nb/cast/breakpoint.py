@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.display.escape import part
+from materia_nb.engine.remarks import hollow_fields, repeats
 from materia_nb.engine.routing import Decision
+from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, TurnRecord
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import read_plain, replace_file
@@ -16,7 +18,9 @@ from materia_nb.jsonvalue import JSON, get_path, same, split_path
 from materia_nb.loadout.graph import Graph
 from materia_nb.store.files import disk, json_bytes
 
-BreakKind: TypeAlias = Literal["before", "after", "edge", "refused", "not_satisfied", "changed"]
+BreakKind: TypeAlias = Literal[
+    "before", "after", "edge", "refused", "not_satisfied", "changed", "same_again", "hollow_answer"
+]
 """What a breakpoint stops at."""
 _NEEDS: Final[Mapping[str, frozenset[str]]] = {
     "before": frozenset({"socket"}),
@@ -25,6 +29,8 @@ _NEEDS: Final[Mapping[str, frozenset[str]]] = {
     "refused": frozenset(),
     "not_satisfied": frozenset(),
     "changed": frozenset({"path"}),
+    "same_again": frozenset(),
+    "hollow_answer": frozenset(),
 }
 """The fields that each kind must have; those that need none may have a socket."""
 
@@ -44,7 +50,7 @@ class Breakpoint(NamedTuple):
 
     Attributes:
         kind: ``before`` or ``after`` a socket, on an ``edge`` out of it, when an output is ``refused``, when one says
-            ``not_satisfied``, or when a step ``changed`` what stands at a path of the state.
+            ``not_satisfied``, when one is the ``same_again`` or a ``hollow_answer`` (R64), or when a step ``changed`` what stands at a path of the state.
         socket: which; None for ``changed``, or for any socket where an output is refused or not satisfied.
         edge: an edge by its number among those of its socket, from 1, or every way to a socket or ``end`` by that name.
         path: dotted, of what is watched in the state.
@@ -85,6 +91,8 @@ class Breakpoint(NamedTuple):
             "after": f"after {where}",
             "refused": f"refused output of {where}",
             "not_satisfied": f"{where} not satisfied",
+            "same_again": f"{where} says the same again",
+            "hollow_answer": f"hollow answer of {where}",
             "changed": f"state.{part(self.path or '', 60)} changed",
             "edge": edge,
         }[self.kind]
@@ -105,10 +113,11 @@ class Breakpoint(NamedTuple):
             else place is not None and self.edge == place + 1
         )
 
-    def hit(self, session: Session, upcoming: str | None) -> bool:
+    def hit(self, rules: Rules, session: Session, upcoming: str | None) -> bool:
         """Whether a cast is at it between two steps, or before the repair of a refused output.
 
         Args:
+            rules: what the cast runs by.
             session: what the cast knows.
             upcoming: the socket that comes next.
         """
@@ -118,11 +127,19 @@ class Breakpoint(NamedTuple):
             return here and self._is_time(lambda: state.visits.get(upcoming or "", 0) + 1)
         if last is None or state.status != ("waiting" if self.kind == "refused" else "ready"):
             return False
+        if self.kind in ("same_again", "hollow_answer"):
+            found = [step for step in self._remarked(rules, session) if self._is_about(step)]
+            return found[-1:] == [last] and self._is_time(lambda: len(found))
         if self.kind == "refused":
             here = self._is_about(last) and bool(last.turns) and _is_refused(last.turns[-1])
         else:
             here = self._times(last) > 0
         return here and self._is_time(lambda: sum(map(self._times, session.steps)))
+
+    def _remarked(self, rules: Rules, session: Session) -> Iterator[StepRecord]:
+        if self.kind == "same_again":
+            return repeats(rules, session)
+        return (step for step in session.steps if hollow_fields(rules, step))
 
     def _is_time(self, count: Callable[[], int]) -> bool:
         return self.nth is None or self.nth == count()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 from materia_nb.cast.breakpoint import (
     BreakKind,
@@ -102,14 +102,14 @@ class CastBreakpoints(Stops):
         if not self.conditions:
             return []
         upcoming = self._runner.snapshot().next_socket
-        return [one for one in self if one.hit(self._runner.session, upcoming)]
+        return [one for one in self if one.hit(self._runner.rules, self._runner.session, upcoming)]
 
     def reached(self, cast: object) -> bool:
         """Whether ``cast``, which this belongs to, is at a breakpoint whose condition, if it has one, holds."""
         found = [self.conditions[one] for one in self.hit]
         return any(condition is None or condition(cast) for condition in found)
 
-    def add(
+    def add(  # noqa: PLR0913 - one argument for each thing to stop at
         self,
         socket: str | None = None,
         condition: Condition | None = None,
@@ -118,6 +118,8 @@ class CastBreakpoints(Stops):
         edge: int | str | None = None,
         refused: bool = False,
         not_satisfied: bool = False,
+        same_again: bool = False,
+        hollow_answer: bool = False,
         nth: int | None = None,
     ) -> None:
         """Make runs stop at a socket: in front of it, unless it is said where else.
@@ -139,12 +141,22 @@ class CastBreakpoints(Stops):
                 A loop that is passed over because its list is empty takes none.
             refused: when its output is refused, before the repair turn.
             not_satisfied: when it says that it is not satisfied, with an item or whatever else it judges.
+            same_again: when it says what it said in an earlier visit for the same item (R64).
+            hollow_answer: when it is taken after a refusal and says far less than the refused answer did (R64).
             nth: only the n-th time in a cast, counted from its start, whatever the condition said before.
 
         Raises:
             MateriaError: there is no such socket (``unknown_socket``) or way, or more than one place is meant (``usage``).
         """
-        made = self._meant(socket, after, edge, refused, not_satisfied)
+        made = self._meant(
+            socket,
+            edge,
+            after=after,
+            refused=refused,
+            not_satisfied=not_satisfied,
+            same_again=same_again,
+            hollow_answer=hollow_answer,
+        )
         self._put(made._replace(nth=_checked(nth)), condition)
 
     def watch(self, path: str, *, nth: int | None = None) -> None:
@@ -166,13 +178,25 @@ class CastBreakpoints(Stops):
         edge: int | str | None = None,
         refused: bool = False,
         not_satisfied: bool = False,
+        same_again: bool = False,
+        hollow_answer: bool = False,
     ) -> None:
         """Take breakpoints away: all of a socket, a watched path, or the one that :meth:`add` makes of the same.
 
         Without anything, all of them.
         """
-        if after or edge is not None or refused or not_satisfied:
-            gone = [self._meant(socket, after, edge, refused, not_satisfied)]
+        if after or edge is not None or refused or not_satisfied or same_again or hollow_answer:
+            gone = [
+                self._meant(
+                    socket,
+                    edge,
+                    after=after,
+                    refused=refused,
+                    not_satisfied=not_satisfied,
+                    same_again=same_again,
+                    hollow_answer=hollow_answer,
+                )
+            ]
         elif socket is None and path is None:
             gone = list(self)
         else:
@@ -211,16 +235,9 @@ class CastBreakpoints(Stops):
             self._runner.messages.append(self.shared.problem)
             self.shared.problem = ""
 
-    def _meant(
-        self, socket: str | None, after: bool, edge: int | str | None, refused: bool, not_satisfied: bool
-    ) -> Breakpoint:
-        kinds: dict[BreakKind, bool] = {
-            "after": after,
-            "edge": edge is not None,
-            "refused": refused,
-            "not_satisfied": not_satisfied,
-        }
-        meant = [kind for kind, given in kinds.items() if given] or ["before"]
+    def _meant(self, socket: str | None, edge: int | str | None, **given: bool) -> Breakpoint:
+        kinds: dict[str, bool] = {**given, "edge": edge is not None}
+        meant = [kind for kind in get_args(BreakKind) if kinds.get(kind)] or ["before"]
         if len(meant) > 1:
             raise MateriaError(
                 f"A breakpoint stops at one thing, not at {' and '.join(meant)}.",
@@ -238,7 +255,7 @@ class CastBreakpoints(Stops):
         elif one.kind in ("before", "after", "edge"):
             raise MateriaError(
                 "The socket of the breakpoint is missing.",
-                hint="only refused and not_satisfied can mean any socket",
+                hint="only what an output says can be meant of any socket",
                 kind="usage",
             )
         if one.kind == "edge" and one.socket is not None:

@@ -17,8 +17,9 @@ from materia_nb.engine.item_edits import WORK_ITEMS, governing
 from materia_nb.engine.items import Standing, standings
 from materia_nb.engine.labels import Label
 from materia_nb.engine.prompt import Prompt
+from materia_nb.engine.remarks import remarks_of
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Edit, Session, StepRecord, Steps, remarks_of
+from materia_nb.engine.session import Edit, Session, StepRecord, Steps
 from materia_nb.engine.session import label_of as session_label
 from materia_nb.engine.state import CastState, Failure, Hold, Item, Pin, Usage, Visit
 from materia_nb.errors import MateriaError

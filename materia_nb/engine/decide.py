@@ -19,9 +19,10 @@ from materia_nb.engine.evolve import evolve
 from materia_nb.engine.item_edits import WORK_ITEMS, ListEdit, lay_out, origins_of
 from materia_nb.engine.labels import Label, LabelKey
 from materia_nb.engine.prompt import reworded
+from materia_nb.engine.remarks import remarks_of
 from materia_nb.engine.routing import Step, waiting_visit
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import Session, name_of_correction, name_of_output, remarks_of
+from materia_nb.engine.session import Session, name_of_correction, name_of_output
 from materia_nb.engine.state import Failure, Pin, Usage, Visit
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.contract import Approval, Grant, answer_facts, answer_note

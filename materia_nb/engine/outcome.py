@@ -15,7 +15,13 @@ from materia_nb.loadout.vocabulary import SENDING_BACK
 from materia_nb.loadout.ways import reachable_from
 
 RemarkCode: TypeAlias = Literal[
-    "unanswered-verdict", "no-edge-matched", "exhausted-unmatched", "empty-loop", "never-worked-on"
+    "unanswered-verdict",
+    "no-edge-matched",
+    "exhausted-unmatched",
+    "empty-loop",
+    "never-worked-on",
+    "same-again",
+    "hollow-answer",
 ]
 
 

@@ -9,7 +9,6 @@ from materia_nb.engine.conversation import MateriaEvent, Message, ToolCall
 from materia_nb.engine.item_edits import ListEdit
 from materia_nb.engine.items import places
 from materia_nb.engine.labels import WHOLE_CAST, Label, LabelKey
-from materia_nb.engine.outcome import Remark, never_worked_on, remarks
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
@@ -345,22 +344,6 @@ class Session(NamedTuple):
 def label_of(session: Session, step: StepRecord | None = None) -> Label:
     """Return what people say of a step, or of the cast itself."""
     return session.labels.get(WHOLE_CAST if step is None else (step.branch, step.number), Label())
-
-
-def remarks_of(rules: Rules, session: Session) -> tuple[Remark, ...]:
-    """Return what is odd about a cast if it is complete (R45)."""
-    if session.state.status != "complete":
-        return ()
-    story = (one for step in session.steps for one in (step.entry, step.decision))
-    decisions = [one for one in (*story, session.ending) if one is not None]
-
-    def item_of(decision: Decision) -> ItemId | None:
-        later = (one for one in session.edits if one.step > decision.step - (one.before.next is not None))
-        return None if decision.item is None else moved_by(rules, later, decision.item)
-
-    edited = {path for one in session.edits for path in one.lists}
-    found = remarks(rules, decisions, item_of)
-    return (*found, *never_worked_on(rules, session.state, edited))
 
 
 def item_now(rules: Rules, session: Session, step: StepRecord) -> ItemId | None:

@@ -75,7 +75,8 @@ def stops_at(cast: Snapshot, element: Element) -> list[Breakpoint]:
     """Return the breakpoints that an element of the graph can have, the plainest first; none of an item or a loop."""
     if element.kind == "socket":
         asked = not cast.graph.sockets[element.id].is_utility
-        kinds: tuple[BreakKind, ...] = ("before", "after", *(("refused", "not_satisfied") if asked else ()))
+        of_agents: tuple[BreakKind, ...] = ("refused", "not_satisfied", "hollow_answer") if asked else ()
+        kinds: tuple[BreakKind, ...] = ("before", "after", *of_agents, "same_again")
         return [Breakpoint(kind, element.id) for kind in kinds]
     if element.kind not in ("edge", "exit"):
         return []

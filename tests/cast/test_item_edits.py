@@ -18,8 +18,8 @@ from materia_nb.engine import session_changes as to
 from materia_nb.engine.event_json import from_json, to_json
 from materia_nb.engine.item_edits import ListEdit, governing, origins_of
 from materia_nb.engine.items import standing, standings
+from materia_nb.engine.remarks import remarks_of
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.session import remarks_of
 from materia_nb.errors import MateriaError
 from materia_nb.loadout import build_graph
 

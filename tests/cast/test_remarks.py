@@ -126,7 +126,7 @@ def test_r45_a_new_plan_makes_the_verdicts_on_the_old_items_moot(tmp_path):
         {"id": "e", "from": "Socket-2", "condition": "satisfied", "targetSocketId": "Socket-3"}
     ]
     cast = odd(tmp_path, sockets, [PLAN, h.NO, PLAN, h.YES, h.YES, "x"], loops)
-    assert cast.now.remarks == ()
+    assert codes(cast) == [("same-again", "Socket-1", 3, None)]
 
 
 def test_r45_one_socket_with_a_guarded_edge_that_does_not_match(tmp_path):
@@ -192,3 +192,62 @@ def test_r45_why_tells_of_the_loop_that_was_passed_over_behind_a_step(empty):
     told = str(empty.why())
     assert "Edge 1 to Socket-2 was taken" in told
     assert "Socket-2 of loop L was passed over: its list is empty; there is no always exit" in told
+
+
+# -- R64: what was said ----------------------------------------------------------------------
+
+
+def reworked(tmp_path, *answers):
+    document = h.loop_config(limits={"maxNoAdvanceCycles": 5})
+    return h.start(tmp_path, document, scripted([{"workItems": h.items("a", "b")}, *answers]))
+
+
+def test_r64_an_output_that_is_the_same_again_for_the_same_item(tmp_path):
+    no = '{"satisfied": false, "context": "once  more"}'
+    cast = reworked(tmp_path, "b ", h.NO, " b", no, "other", h.YES, "b", h.YES, "told")
+    assert cast.run() == "complete"
+    assert codes(cast) == [("same-again", "Socket-2", 4, "WI-1"), ("same-again", "Socket-3", 5, "WI-1")]
+    assert "for item WI-1" in cast.now.remarks[0].message
+    assert [one["code"] for one in h.lines_of(cast)[-1]["data"]["remarks"]] == ["same-again"] * 2
+    h.assert_same(open_cast(cast.run_dir), cast)
+
+
+def test_r64_what_is_pinned_or_about_other_items_does_not_count(tmp_path):
+    cast = reworked(tmp_path, h.NO, h.YES, h.YES.replace("well", "very well"), "told")
+    cast.pins.add("Build", "pinned")
+    assert cast.run() == "complete"
+    assert codes(cast) == []
+
+
+def test_r64_an_answer_that_was_emptied_to_be_taken(tmp_path):
+    full = {"workItems": h.items(*"abcdef"), "summary": "no such field"}
+    cast = h.start(tmp_path, h.loop_config(), scripted([full, {"workItems": []}]))
+    cast.run()
+    assert ("hollow-answer", "Socket-1", 1, None) in codes(cast)
+    cast = h.start(
+        tmp_path, h.loop_config(), scripted([full, {"workItems": h.items("a")}, "b", h.YES, "told"])
+    )
+    cast.run()
+    assert codes(cast) == []
+
+
+def test_r64_breakpoints_wait_for_both(tmp_path):
+    cast = reworked(tmp_path, "b", h.NO, "b", h.NO, "b", h.YES, "c", h.YES, "told")
+    cast.breakpoints.add(same_again=True)
+    assert (cast.run(), len(cast.steps)) == ("breakpoint", 4)
+    assert (cast.run(), len(cast.steps)) == ("breakpoint", 5)
+    cast.breakpoints.clear()
+    cast.breakpoints.add("Socket-2", same_again=True, nth=2)
+    assert (cast.run(), len(cast.steps)) == ("breakpoint", 6)
+    assert repr(cast.breakpoints) == "<breakpoints: Socket-2 says the same again, 2nd time>"
+    full = {"workItems": h.items(*"abcdef"), "summary": "no such field"}
+    cast = h.start(
+        tmp_path,
+        h.config(
+            {"Socket-1": h.at("G", ("always", "Socket-2"), parse="json"), "Socket-2": h.at("M")},
+            {"G": h.agent(generator=True), "M": h.agent()},
+        ),
+        scripted([full, {"workItems": []}, "told"]),
+    )
+    cast.breakpoints.add(hollow_answer=True)
+    assert (cast.run(), len(cast.steps)) == ("breakpoint", 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from materia_nb.cast import Cast
 from materia_nb.cast.views.status import StatusView
@@ -165,6 +165,10 @@ def decide(call: Call) -> Any:
     return StepView(current.now)
 
 
+_MEANT: Final = ("after", "refused", "not_satisfied", "same_again", "hollow_answer")
+"""What a breakpoint can stop at beside a way out and a path, each a flag."""
+
+
 @verb(
     "break",
     Argument("socket", "which; left out, --refused and --not-satisfied mean any", completes="socket"),
@@ -174,6 +178,10 @@ def decide(call: Call) -> Any:
     ),
     Argument("--refused", "stop when its output is refused, before the repair turn", "flag"),
     Argument("--not-satisfied", "stop when it says that it is not satisfied", "flag"),
+    Argument("--same-again", "stop when it says what it said before for the same item", "flag"),
+    Argument(
+        "--hollow-answer", "stop when it is taken after a refusal and says far less than before", "flag"
+    ),
     Argument("--on", "stop behind a step that changes this dotted path in the state", "option"),
     Argument("--nth", "only the n-th time in a cast", "option", whole=True),
     Argument(
@@ -188,7 +196,7 @@ def break_(call: Call) -> Any:
     """Stop runs in front of a socket, or elsewhere; alone, list the breakpoints. They are kept for the loadout."""
     current, socket, path, nth = call.cast, call.get("socket"), call.get("on"), call.get("nth")
     edge, when = call.get("edge"), call.get("when")
-    where: dict[str, Any] = {name: bool(call.get(name)) for name in ("after", "refused", "not_satisfied")}
+    where: dict[str, Any] = {name: bool(call.get(name)) for name in _MEANT}
     where["edge"] = int(edge) if edge is not None and edge.isdecimal() else edge
     if call.get("clear"):
         current.breakpoints.clear(socket, path, **where)
