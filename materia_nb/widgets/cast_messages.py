@@ -18,7 +18,7 @@ from materia_nb.widgets.cast_parts import dock_names
 from materia_nb.widgets.cast_slices import asked_key
 from materia_nb.widgets.inspector_blocks import check_element, stops_at
 from materia_nb.widgets.inspector_tabs import TABS
-from materia_nb.widgets.state_and_items import base_of, changed_blocks, issues_of, rebuilt
+from materia_nb.widgets.state_and_items import base_of, changed_blocks, foretold, issues_of, rebuilt, redone
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -321,7 +321,8 @@ class CastMessages:
         now = self.cast.now.work_items
         # Rows that were read from another list do not know their places in this one.
         items, origins = rebuilt(values.get("rows"), now, known=values.get("base") == base_of(now))
-        self.cast.edit.items(items, origins)
+        again, abandon = redone(values, origins)
+        self.cast.edit.items(items, origins, again=again, abandon=abandon)
 
     def _on_undo(self, _: Values) -> None:
         self._free()
@@ -370,9 +371,12 @@ class CastMessages:
         )
 
     def _on_check_items(self, values: Values) -> None:
-        items, _ = rebuilt(values.get("rows"), self.cast.now.work_items, known=False)
+        now = self.cast.now
+        known = values.get("base") == base_of(now.work_items)
+        items, origins = rebuilt(values.get("rows"), now.work_items, known=known)
         issues = [[one.path, one.message] for one in issues_of(items)[:100]]
-        self.panel.front.answer("check_items", values.get("token"), issues=issues)
+        said, order = foretold(now, items, origins, *redone(values, origins))
+        self.panel.front.answer("check_items", values.get("token"), issues=issues, said=said, order=order)
 
     def _on_value(self, values: Values) -> None:
         path = values.get("path")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.engine.item_edits import WORKED_ON
+from materia_nb.engine.item_edits import WORK_ITEMS, WORKED_ON, ListEdit, lay_out, origins_of
 from materia_nb.engine.items import Standing
 from materia_nb.engine.limits import edges_used, limits_of
 from materia_nb.errors import MateriaError
@@ -181,7 +181,9 @@ def rebuilt(
     made: list[JSON] = []
     origins: list[int | None] = []
     for row in given:
-        title, context, origin = (*row, None, None, None)[:3] if isinstance(row, list) else (None, None, None)
+        title, context, origin = (
+            (*row[:3], None, None, None)[:3] if isinstance(row, list) else (None, None, None)
+        )
         if not isinstance(title, str) or not isinstance(context, str):
             raise MateriaError("A row has no title or context.", hint="reload the page", kind="bad_message")
         there = type(origin) is int and 0 <= origin < len(items)
@@ -191,6 +193,32 @@ def rebuilt(
         made.append(value)
         origins.append(origin if there else None)
     return made, origins if known else None
+
+
+def redone(values: Mapping[str, Any], origins: Sequence[int | None] | None) -> tuple[list[int], bool]:
+    """Read which items the rows of a table ask for again, and whether the one being worked on is to be abandoned."""
+    rows = values.get("rows")
+    marked = zip(rows if isinstance(rows, list) else (), origins or (), strict=False)
+    again = [origin for row, origin in marked if origin is not None and len(row) > 3 and row[3] is True]
+    return again, values.get("abandon") is True and origins is not None
+
+
+def foretold(
+    cast: Snapshot,
+    items: list[JSON],
+    origins: Sequence[int | None] | None,
+    again: Sequence[int],
+    abandon: bool,
+) -> tuple[list[str], list[int] | None]:
+    """Say what applying a list would move, and in which order its rows would stand; no order where it would be refused."""
+    known = origins_of(cast.work_items, items) if origins is None else origins
+    wanted = {WORK_ITEMS: ListEdit(tuple(known), tuple(again), abandon)}
+    try:
+        laid = lay_out(cast.rules, cast.engine, {**cast.state, WORK_ITEMS: items}, wanted)
+    except MateriaError as error:
+        return [str(error)], None
+    place = {id(one): index for index, one in enumerate(items)}
+    return list(laid.said), [place[id(one)] for one in laid.data[WORK_ITEMS]]
 
 
 def issues_of(items: list[JSON]) -> list[Issue]:

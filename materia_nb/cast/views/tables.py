@@ -7,12 +7,13 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.cast.listing import TableOf, data_frame
-from materia_nb.display.bundle import Table
-from materia_nb.display.escape import shorten
+from materia_nb.display.bundle import Table, bundle
+from materia_nb.display.escape import html_join, html_lines, html_table, shorten
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import Pin
 from materia_nb.insight.queries import Spent
 from materia_nb.jsonvalue import compact, pretty
+from materia_nb.outgoing import plain
 from materia_nb.store.catalogue import CastEntry
 
 if TYPE_CHECKING:
@@ -155,14 +156,29 @@ def quest_row(quest: Quest) -> tuple[str, ...]:
     return (quest.id, quest.status, *words, short(quest.note or "", 120))
 
 
-def items_view(cast: Snapshot) -> Table:
-    """The work items and how each stands (R46)."""
+class ItemsView(Table):
+    """The work items and how each stands, and what an edit of them moved."""
+
+    said: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return "\n".join([super().__repr__(), *map(plain, self.said)])
+
+    def _show(self) -> dict[str, Any]:
+        parts = [html_table(self.headers, self.rows)] if self.rows else [html_lines([self.empty])]
+        return bundle(repr(self), html=html_join([*parts, html_lines(self.said)]))
+
+
+def items_view(cast: Snapshot, said: Sequence[str] = ()) -> ItemsView:
+    """The work items and how each stands (R46); ``said`` is what an edit of them moved."""
     rows = []
     for index, (item, stands) in enumerate(zip(cast.work_items, cast.standings, strict=True)):
         title = item.get("title", "") if isinstance(item, dict) else pretty(item)
         context = item.get("context", "") if isinstance(item, dict) else ""
         rows.append((f"WI-{index + 1}", stands, shorten(str(title), 80), shorten(str(context), 120)))
-    return Table(("item", "", "title", "context"), rows, "no work items")
+    made = ItemsView(("item", "state", "title", "context"), rows, "no work items")
+    made.said = tuple(said)
+    return made
 
 
 def allowed_view(cast: Snapshot) -> Table:

@@ -8,6 +8,7 @@ from materia_nb.cast.views.status import StatusView
 from materia_nb.cast.views.step_views import PromptView, StepView
 from materia_nb.cast.views.tables import items_view
 from materia_nb.display.bundle import JsonView
+from materia_nb.engine.items import item_label
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import read_text
@@ -16,19 +17,32 @@ from materia_nb.magics.registry import Argument, Call, verb
 
 @verb(
     "items",
+    Argument("--again", "items to work on again: numbers, keys or titles with commas between them", "option"),
+    Argument("--abandon", "give up the item being worked on and go on with the next", "flag"),
     cell="may",
     example='%%materia items\n[{"title": "Outline", "context": "Three headings."}]',
 )
 def items(call: Call) -> Any:
-    """Show the work items; with a cell, replace them by the list in it, in JSON or YAML."""
+    """Show the work items and how each stands; with a cell, replace them by the list in it, in JSON or YAML.
+
+    What is done comes first in the list, then what is being worked on, then the open ones in the order given.
+    """
+    said: list[str] = []
+    abandon = bool(call.get("abandon"))
     if call.body is not None:
         given = _value(call.body)
         if not isinstance(given, list):
             raise MateriaError(
                 "The cell must hold a list.", hint="each item has title and context", kind="items"
             )
-        call.cast.edit.items(given)
-    return items_view(call.cast.now)
+        said += call.cast.edit.items(given, abandon=abandon)
+    elif abandon:
+        said += call.cast.edit.abandon()
+    if again := call.get("again"):
+        titles = [item_label(one, "") for one in call.cast.now.work_items]
+        named = [str(again)] if again in titles else [one.strip() for one in str(again).split(",")]
+        said += call.cast.edit.again(*named)
+    return items_view(call.cast.now, said)
 
 
 @verb(

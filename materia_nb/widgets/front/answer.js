@@ -2,6 +2,7 @@
 import { h, clear, button, setText, setAttr, setEnabled, isEnabled } from "./dom.js";
 import { drawBlocks } from "./blocks.js";
 import { checkedField } from "./checking.js";
+import { rowsOf } from "./sheet.js";
 
 /**
  * @param {HTMLElement} host
@@ -207,7 +208,7 @@ function itemsForm(send, form, fields) {
   const rows = [];
   const add = (title = "", context = "") => {
     const name = h("input", { class: "mnb-in", placeholder: "title", value: title, "aria-label": `title of item ${rows.length + 1}` });
-    const about = h("input", { class: "mnb-in", placeholder: "context: all that is needed to do it", value: context, "aria-label": `context of item ${rows.length + 1}` });
+    const about = h(context.includes("\n") ? "textarea" : "input", { class: "mnb-in", placeholder: "context: all that is needed to do it", value: context, "aria-label": `context of item ${rows.length + 1}` });
     const one = { name, about, node: h("div", { class: "mnb-itemrow" }, name, about, button("×", "take this item away", () => {
       rows.splice(rows.indexOf(one), 1);
       one.node.remove();
@@ -229,7 +230,7 @@ function itemsForm(send, form, fields) {
       rows.pop();
       last.node.remove();
     }
-    for (const line of text.split(/\r?\n/)) if (line.trim()) add(...line.split("\t").slice(0, 2));
+    for (const cells of rowsOf(text)) add(...cells.slice(0, 2));
   });
   const given = () => rows.filter((one) => one.name.value || one.about.value).map((one) => [one.name.value, one.about.value, null]);
   const go = (satisfied) => () => {

@@ -1,0 +1,121 @@
+"""The table of work items in a browser (R46): dragged, pasted, taken out, asked for again."""
+
+from __future__ import annotations
+
+import pytest
+
+from browser.lab import Lab
+from browser.surface import Surface
+
+pytestmark = pytest.mark.browser
+
+AGENTS = """
+def items(*names):
+    return {"workItems": [{"title": n, "context": f"about {n}"} for n in names]}
+wb = __import__("materia_nb").Workbench(".")
+wb.agent("Plan", lambda: items("Outline", "Draft", "Links", "Index", "Proofread"))
+wb.agent("Build", lambda turn: f"built {turn.item_label}")
+for who in ("Eval", "Maintain"): wb.agent(who, lambda: {"satisfied": True})
+wb.agent("Narrate", lambda: "told")
+"""
+BEGUN = (
+    "%load_ext materia_nb",
+    AGENTS,
+    "%materia use Plan-Build-Eval",
+    "%materia cast a guide",
+    "c = wb.current\nc.run(until=lambda c: c.now.engine.cursors.get('workItemIndex') == 2)",
+    "print([label for socket, _, _, label in c.route if socket == 'Socket-2'])",
+)
+
+
+@pytest.fixture
+def panel(lab: Lab) -> Surface:
+    """Outline and Draft are done, Links is next."""
+    lab.open(lab.notebook(*BEGUN))
+    lab.run_all()
+    panel = Surface(lab, 3)
+    panel.tab("Items")
+    panel.says("open, next")
+    return panel
+
+
+def titles(panel: Surface) -> list[str]:
+    return [one.input_value() for one in panel.at.locator("input[data-field=title]").all()]
+
+
+def states(panel: Surface) -> list[str]:
+    return [one.inner_text().split(" ", 1)[1] for one in panel.at.locator(".mnb-state").all()]
+
+
+def test_r46_the_last_item_dragged_first_is_worked_on_next(lab: Lab, panel: Surface):
+    assert states(panel) == ["done", "done", "open, next", "open", "open"]
+    grip = panel.at.locator(".mnb-grip").nth(4)
+    grip.scroll_into_view_if_needed()
+    grip.hover()
+    lab.page.mouse.down()
+    top = panel.at.get_by_role("grid", name="work items").locator(".mnb-gridspace").bounding_box()
+    assert top is not None
+    lab.page.mouse.move(top["x"] + 10, top["y"] + 5, steps=6)
+    lab.page.mouse.up()
+    panel.says("'Proofread' is 3, not 1")
+    assert titles(panel) == ["Outline", "Draft", "Proofread", "Links", "Index"], "as it will be applied"
+    lab.screenshot("items-dragged", cell=3)
+    lab.screenshot("items-dragged", cell=3, dark=True)
+    panel.press("Apply")
+    panel.at.locator(".mnb-gridrow", has_text="open, next").locator("input[data-field=title]").wait_for()
+    panel.press("Step")
+    panel.says("being worked on")
+    assert titles(panel)[states(panel).index("being worked on")] == "Proofread"
+    lab.run_cell(5)
+    assert "'Draft', 'Proofread']" in lab.cell_text(5)
+
+
+def test_r46_an_item_being_worked_on_is_asked_about_and_a_done_one_is_done_again(lab: Lab, panel: Surface):
+    panel.press("Step")
+    panel.says("being worked on")
+    row = panel.at.locator(".mnb-gridrow", has_text="being worked on")
+    row.locator("button[aria-label^=remove]").click()
+    panel.says("is being worked on at Socket-2")
+    lab.screenshot("items-asked", cell=3)
+    panel.press("Leave it")
+    assert len(titles(panel)) == 5
+    panel.at.get_by_role("grid", name="work items").focus()
+    keys = lab.page.keyboard
+    keys.press("Home")
+    keys.press("a")
+    panel.says("'Outline' is worked on again")
+    assert titles(panel) == ["Draft", "Links", "Outline", "Index", "Proofread"]
+    panel.at.get_by_role("button", name="abandon WI-2", exact=True).click()
+    panel.says("it stays in the list as passed over")
+    panel.press("Apply")
+    panel.says("passed over")
+    lab.screenshot("items-abandoned", cell=3, dark=True)
+    panel.press("Run")
+    panel.is_("done")
+    lab.run_cell(5)
+    assert "'Links', 'Outline', 'Index', 'Proofread']" in lab.cell_text(5)
+
+
+def test_rows_of_a_spreadsheet_may_have_line_breaks_and_what_is_wrong_is_named_and_shown(
+    lab: Lab, panel: Surface
+):
+    grid = panel.at.get_by_role("grid", name="work items")
+    rows = ['Sixth\t"first line\nsecond ""line"""', *(f"More {n}\tabout" for n in range(30)), "Blank\t"]
+    grid.evaluate(
+        """(grid, text) => {
+            const data = new DataTransfer();
+            data.setData("text/plain", text);
+            grid.focus();
+            grid.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+        }""",
+        "\r\n".join(rows),
+    )
+    panel.says("WI-37: The context of a work item must not be blank.")
+    field = panel.at.get_by_label("context of WI-37", exact=True)
+    field.wait_for()
+    assert field.evaluate("(one) => one === document.activeElement")
+    field.fill("now it has one")
+    panel.press("Apply")
+    lab.set_source(5, "print(len(c.work_items), c.work_items[5])")
+    lab.run_cell(5)
+    assert "37 {'title': 'Sixth', 'context': 'first line\\nsecond \"line\"'}" in lab.cell_text(5)
