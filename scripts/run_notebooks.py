@@ -1,4 +1,4 @@
-"""Execute the notebooks and store them with their outputs: ``python scripts/run_notebooks.py``.
+"""Execute the notebooks and store them with their outputs: ``python scripts/run_notebooks.py [NAME...]``.
 
 They run in a copy of notebooks/ with a profile of its own, so neither casts nor the user's loadouts get in. What
 is stored is what a reader without a kernel can see, and nothing that differs from run to run: no state of
@@ -35,14 +35,20 @@ CELL_NOISE: Final = (
 CELL_SECONDS: Final = 120
 
 
-def main(folder: Path = NOTEBOOKS, scratch: Path = SCRATCH) -> int:
-    """Execute and store every notebook of a folder; the exit code, 1 if a cell failed or told of this machine."""
+def main(folder: Path = NOTEBOOKS, scratch: Path = SCRATCH, only: Sequence[str] = ()) -> int:
+    """Execute and store the notebooks of a folder, or those that are named.
+
+    Returns:
+        The exit code, 1 if a cell failed or told of this machine.
+    """
     import nbformat
     from nbclient.exceptions import CellExecutionError
 
     copy_apart(folder, scratch)
     failed = 0
     for path in sorted(folder.glob("*.ipynb")):
+        if only and path.stem not in only:
+            continue
         stored = path.read_text(encoding="utf-8")
         try:
             book = execute(scratch / path.name)
@@ -144,4 +150,4 @@ def alike(outputs: Sequence[Mapping[str, Any]], patterns: Sequence[tuple[re.Patt
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(only=sys.argv[1:]))

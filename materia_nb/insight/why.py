@@ -12,7 +12,7 @@ from materia_nb.engine.routing import AdvanceFact, Decision, Passed
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import CastState, Failure
 from materia_nb.errors import MateriaError, counted, did_you_mean
-from materia_nb.loadout.graph import END
+from materia_nb.loadout.graph import END, Graph
 from materia_nb.loadout.vocabulary import Said, said_words
 
 THOUGHT: Final = "What the agent thought"
@@ -267,19 +267,39 @@ def guesses(rules: Rules) -> tuple[str, ...]:
 
 
 def known_guess(rules: Rules, guess: str) -> str:
-    """Return the guess as the loadout writes it, whatever its case.
+    """Return the guess as the loadout writes it, whatever its case; a materia may be named in place of its socket.
 
     Raises:
-        MateriaError: there is no such socket (``unknown_socket``).
+        MateriaError: there is no such socket (``unknown_socket``), or the materia is in several (``ambiguous``).
     """
-    known = guesses(rules)
-    if guess in known:
-        return guess
-    found = [name for name in known if name.casefold() == guess.strip().casefold()]
-    if len(found) == 1:
-        return found[0]
+    known, place = guesses(rules), place_of(rules.graph, guess)
+    if place in known:
+        return place
     hint = f"{did_you_mean(guess, known)} (a socket of this loadout, end, or stop)"
     raise MateriaError(f"{guess!r} is not a place that a step can lead to.", hint=hint, kind="unknown_socket")
+
+
+def place_of(graph: Graph, word: str) -> str:
+    """Return the socket, ``end`` or ``stop`` that a person means by a word: its name in any case, or its materia.
+
+    A word that names no place comes back as it is.
+
+    Raises:
+        MateriaError: it names a materia that is in several sockets (``ambiguous``).
+    """
+    meant, places = word.strip().casefold(), (*graph.sockets, END, STOP)
+    if word in places:
+        return word
+    if found := [place for place in places if place.casefold() == meant]:
+        return found[0] if len(found) == 1 else word
+    found = [socket.id for socket in graph.sockets.values() if socket.materia.id.casefold() == meant]
+    if len(found) > 1:
+        raise MateriaError(
+            f"{word.strip()} is the materia of {' and '.join(found)}.",
+            hint="name the socket",
+            kind="ambiguous",
+        )
+    return found[0] if found else word
 
 
 def upcoming(rules: Rules, state: CastState) -> str:

@@ -1,11 +1,13 @@
 """What the lessons in notebooks/ are made with: predicting the route, cells that check an answer, exercises.
 
-``predict`` says whether a guess about the next step is right, without moving the cast; ``check`` passes only
-when every question is answered, and answered rightly. The answers that a lesson brings with it are ``sealed``,
-so that nobody reads them by accident. ``exercise`` draws a loadout and questions from a seed, and brings no answers; ``clinic`` admits a mistake of the gallery.
+``predict`` says whether a guess about the next step is right, without moving the cast; ``numbers`` draws those of a
+lesson from the learner's name, and its ``check`` passes only when every question is answered, and answered rightly.
+``exercise`` draws a loadout and questions from a seed, and brings no answers; ``clinic`` admits a mistake of the gallery.
 """
 
-from materia_nb.lessons.checks import Sealed, check, progress, seal, sealed
+from materia_nb.lessons.checks import check, progress
+from materia_nb.lessons.duty import Night, night_shift
+from materia_nb.lessons.numbers import Numbers, numbers, shortest_verdicts
 from materia_nb.lessons.questions import (
     Patient,
     PredictionView,
@@ -19,17 +21,19 @@ from materia_nb.lessons.variants import Exercise, exercise
 
 __all__ = [
     "Exercise",
+    "Night",
+    "Numbers",
     "Patient",
     "PredictionView",
     "Question",
     "RouteView",
-    "Sealed",
     "check",
     "clinic",
     "exercise",
+    "night_shift",
+    "numbers",
     "predict",
     "progress",
     "question",
-    "seal",
-    "sealed",
+    "shortest_verdicts",
 ]

@@ -1,4 +1,4 @@
-"""``python -m materia_nb.lessons``: make a course for nbgrader, and tables of what a class guessed."""
+"""``python -m materia_nb.lessons``: make a course for nbgrader, mark what was handed in, and tables of what a class guessed."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from materia_nb.errors import MateriaError
-from materia_nb.lessons import assignments, checks
-
-PROGRAM = "python -m materia_nb.lessons"
+from materia_nb.lessons import assignments, checks, marking
 
 
 def main(arguments: Sequence[str]) -> int:
     """Do what a command says; the exit code: 0 done, 1 refused, 2 not understood."""
-    parser = argparse.ArgumentParser(prog=PROGRAM, description=(__doc__ or "").split(": ", 1)[1])
+    parser = argparse.ArgumentParser(prog=assignments.PROGRAM, description=(__doc__ or "").split(": ", 1)[1])
     commands = parser.add_subparsers(dest="command", required=True)
     release = commands.add_parser(
         "release", help="make a course folder with an nbgrader assignment of each lesson"
@@ -25,11 +23,22 @@ def main(arguments: Sequence[str]) -> int:
     merge = commands.add_parser("progress", help="one table of the guesses of a class")
     merge.add_argument("files", type=Path, nargs="+", metavar="FILE", help="files, or folders that hold them")
     merge.add_argument("--csv", action="store_true", help="one line a question, for a spreadsheet")
+    mark = commands.add_parser("mark", help="mark what was handed in, without running any of it")
+    mark.add_argument("folders", type=Path, nargs="+", metavar="DIR", help="holds WHO/LESSON/LESSON.ipynb")
+    mark.add_argument("--csv", action="store_true", help="one line a question, for a spreadsheet")
+    key = commands.add_parser("key", help="the right answers of a learner in a lesson: for teachers")
+    key.add_argument("lesson", metavar="LESSON", help="such as 03-loops, or exercises")
+    key.add_argument("name", metavar="NAME", help="of the learner, from which the numbers are drawn")
     given = parser.parse_args(arguments)
     try:
         if given.command == "release":
             for path in assignments.release(given.folder, given.lessons):
                 print(path)
+        elif given.command == "mark":
+            marks = marking.mark_all(given.folders)
+            print(marking.as_csv(marks) if given.csv else repr(marking.marks_table(marks)))
+        elif given.command == "key":
+            print(marking.key_text(given.lesson, given.name))
         else:
             found = checks.merge(given.files)
             print(checks.as_csv(found) if given.csv else repr(checks.class_table(found)))

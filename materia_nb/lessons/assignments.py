@@ -1,23 +1,22 @@
-"""An nbgrader course of the lessons: every lesson an assignment, with its answers where only the teacher has them.
+"""An nbgrader course of the lessons: every lesson an assignment, with numbers that vary by who does it.
 
-A lesson becomes ``source/LESSON/LESSON.ipynb`` of the course. What students get is made of it by nbgrader
-(``nbgrader generate_assignment LESSON``), which takes out what stands between its markers: the right answers, and the
-tests that hold them. Stored outputs and solutions are left out here, since they tell the answers too.
+A lesson becomes ``source/LESSON/LESSON.ipynb`` of the course. It holds no right answers, and no tests: nbgrader marks
+it by :class:`materia_nb.lessons.grader.Marks`, which reads the answers and runs nothing of what was handed in. The
+check cell, stored outputs and solutions are left out, since they tell the answers.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from materia_nb.cast.gallery import code_cell, markdown_cell, notebook
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.file_io import read_own, read_plain, replace_file
-from materia_nb.jsonvalue import JSON
-from materia_nb.lessons.checks import sealed
+from materia_nb.lessons.checks import LEARNER
+from materia_nb.lessons.misreadings import QUESTIONS
 from materia_nb.lessons.variants import TOPICS
 from materia_nb.loadout.config_files import write_text
 from materia_nb.store.files import disk
@@ -26,29 +25,32 @@ EXERCISES: Final = "exercises"
 """The assignment whose graphs and numbers vary by the name of who does it."""
 SCHEMA: Final = 3
 """The version of nbgrader's cell metadata."""
+PROGRAM: Final = "python -m materia_nb.lessons"
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
-_ANSWER: Final = re.compile(r'^(?P<name>\w+) = sealed\("(?P<seal>[^"]+)"\)(?P<comment>.*)$')
 _CONFIG: Final = """\
 # Made by `python -m materia_nb.lessons release`; yours to change.
 c = get_config()  # noqa: F821
 c.CourseDirectory.course_id = "materia"
-# What stands in place of the right answers: nothing, so that the cell above them can be run.
-c.ClearSolutions.code_stub = {"python": "# your answers stand above"}
-c.ExecutePreprocessor.timeout = 120
+c.ClearSolutions.code_stub = {"python": "# your answers are above"}
+# Answers are read and compared; nothing of what was handed in is run.
+c.Autograde.autograde_preprocessors = [
+    "materia_nb.lessons.grader.Marks",
+    "nbgrader.preprocessors.SaveAutoGrades",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
 """
 _NOTE: Final = (
-    "*This lesson is marked. Put your answers in place of the dots; predictions are not marked, and may be made as "
-    "often as you like.*"
+    "*This lesson is marked. Put your answers in place of the dots, as plain values: they are read, not run. "
+    "Predictions are not marked, and may be made as often as you like.*"
 )
-
-
-class Question(NamedTuple):
-    """One question of a lesson."""
-
-    name: str
-    answer: JSON
-    comment: str
+_LEARNER: Final = """\
+# Your name, as your course knows it, in quotes: your numbers are drawn from it.
+learner = ...
+### BEGIN SOLUTION
+learner = "teacher"
+### END SOLUTION"""
+_NAMED: Final = f"%env {LEARNER}={{learner}}"
 
 
 def lessons_folder() -> Path:
@@ -65,8 +67,14 @@ def lessons_folder() -> Path:
 
 def lesson_names() -> tuple[str, ...]:
     """The lessons that have questions, and the exercises."""
-    found = sorted(path.stem for path in lessons_folder().glob("*.ipynb") if _questions(_read(path)))
-    return (*found, EXERCISES)
+    return (*QUESTIONS, EXERCISES)
+
+
+def marked(name: str) -> tuple[str, ...]:
+    """The questions of a lesson that are marked: those whose right answers vary by the learner."""
+    if name == EXERCISES:
+        return tuple(f"{topic}_{one}" for topic, kind in TOPICS.items() for one in kind.asks)
+    return tuple(one for one, ask in QUESTIONS[name].items() if ask.varies)
 
 
 def release(folder: Path, lessons: Sequence[str] = ()) -> list[Path]:
@@ -100,7 +108,7 @@ def release(folder: Path, lessons: Sequence[str] = ()) -> list[Path]:
         for name, path in targets.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             write_text(path, json.dumps(assignment(name), ensure_ascii=False, indent=1) + "\n")
-            _copy_recordings(path.parent, read_own(path))
+            copy_recordings(path.parent, read_own(path))
         config = folder / "nbgrader_config.py"
         if not config.exists():
             write_text(config, _CONFIG)
@@ -108,48 +116,43 @@ def release(folder: Path, lessons: Sequence[str] = ()) -> list[Path]:
 
 
 def assignment(name: str) -> dict[str, Any]:
-    """Return the teacher's notebook of an assignment: cells tagged for nbgrader, with the right answers in them."""
+    """Return the teacher's notebook of an assignment: cells tagged for nbgrader."""
     if name == EXERCISES:
         return notebook(_exercise_cells())
-    book = _read(lessons_folder() / f"{name}.ipynb")
+    book = read_notebook(lessons_folder() / f"{name}.ipynb")
     return notebook(_lesson_cells(name, book), book["metadata"])
 
 
 def _lesson_cells(name: str, book: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    asked = _questions(book)
     for place, cell in enumerate(book["cells"]):
-        source = _source(cell)
+        source = source_of(cell)
         if cell["cell_type"] == "markdown":
             if not source.startswith("## Solutions"):
                 yield markdown_cell(f"{source}\n\n{_NOTE}" if place == 0 else source)
-        elif "parameters" in _tags(cell):
-            yield _tagged(_answers(source, asked), "answers", solution=True)
-            for one in asked:
-                yield _tagged(_test(name, one), f"test-{one.name}", points=1)
-        elif "raises-exception" not in _tags(cell):  # the check cell, which computes the answers
+            if place == 0:
+                yield from _learner_cells()
+        elif "parameters" in tags_of(cell):
+            yield _tagged(_solved(source), "answers", solution=True)
+            given = ", ".join(f"{one}={one}" for one in QUESTIONS[name])
+            yield code_cell(f"mine.form({given})  # what your answers are read as")
+            yield from map(_point, marked(name))
+        elif "raises-exception" not in tags_of(cell):  # the check cell, which works the answers out
             yield code_cell(source)
 
 
-def _answers(source: str, asked: Sequence[Question]) -> str:
-    """The cell for the answers: dots for the student, and behind them, between nbgrader's markers, what is right."""
-    lines = ["# Put your answers in place of the dots, and run this cell."]
-    for line in source.splitlines():
-        if found := _ANSWER.match(line):
-            lines.append(f"{found['name']} = ...{found['comment']}")
-        elif line.startswith("#") and "sealed" not in line:
-            lines.append(line)
-    right = [f"{one.name} = {one.answer!r}" for one in asked]
-    return "\n".join([*lines, "### BEGIN SOLUTION", *right, "### END SOLUTION"])
+def _learner_cells() -> Iterator[dict[str, Any]]:
+    yield _tagged(_LEARNER, "learner", solution=True)
+    yield code_cell(_NAMED)
 
 
-def _test(lesson: str, one: Question) -> str:
-    return f"""\
-# {one.name} is marked here: one point.
-### BEGIN HIDDEN TESTS
-from materia_nb.lessons.checks import mark
+def _solved(source: str) -> str:
+    """A cell to be filled. nbgrader wants to know where answers of the teacher would be."""
+    return f"{source}\n### BEGIN SOLUTION\n# {PROGRAM} key LESSON NAME\n### END SOLUTION"
 
-mark("{lesson}", "{one.name}", {one.name}, {one.answer!r})
-### END HIDDEN TESTS"""
+
+def _point(question: str) -> dict[str, Any]:
+    """Where the mark of a question is shown."""
+    return _tagged(f"# {question} is marked here: one point.", f"test-{question}", points=1)
 
 
 # -- the exercises -----------------------------------------------------------------------
@@ -158,52 +161,34 @@ mark("{lesson}", "{one.name}", {one.name}, {one.answer!r})
 def _exercise_cells() -> Iterator[dict[str, Any]]:
     yield markdown_cell(
         "# Exercises\n\nEach has a loadout and what will be said in its cast, drawn from your name: your neighbour has "
-        "others. Work them out on paper; nothing has to be run but these cells."
+        f"others. Work them out on paper; you need to run nothing but these cells.\n\n{_NOTE}"
     )
-    yield _tagged(
-        "# Your name, as your course knows it.\nlearner = ...\n### BEGIN SOLUTION\nlearner = 'teacher'\n### END SOLUTION",
-        "learner",
-        solution=True,
-    )
-    yield code_cell("from materia_nb.lessons import exercise\n\ndrawn = {}")
+    yield from _learner_cells()
+    yield code_cell("from materia_nb.lessons import exercise")
     for topic, kind in TOPICS.items():
         yield markdown_cell(f"## {kind.about}")
-        yield code_cell(f'drawn["{topic}"] = exercise("{topic}", str(learner))\ndrawn["{topic}"]')
-        names = {one: f"{topic}_{one}" for one in kind.asks}
-        stubs = [f"{names[one]} = ...  # {words}" for one, (words, _) in kind.asks.items()]
-        right = [f'{names[one]} = drawn["{topic}"].answers()["{one}"]' for one in kind.asks]
-        answers = "\n".join([*stubs, "### BEGIN SOLUTION", *right, "### END SOLUTION"])
-        yield _tagged(answers, f"answers-{topic}", solution=True)
-        given = ", ".join(f"{one}={variable}" for one, variable in names.items())
-        marked = (
-            f'# {kind.about} is marked here: one point.\nexercise("{topic}", str(learner)).check({given})'
-        )
-        yield _tagged(marked, f"test-{topic}", points=1)
+        yield code_cell(f'exercise("{topic}", str(learner))')
+        stubs = [f"{topic}_{one} = ...  # {words}" for one, (words, _) in kind.asks.items()]
+        yield _tagged(_solved("\n".join(stubs)), f"answers-{topic}", solution=True)
+        yield from (_point(f"{topic}_{one}") for one in kind.asks)
 
 
 # -- cells -------------------------------------------------------------------------------
 
 
-def _questions(book: dict[str, Any]) -> list[Question]:
-    return [
-        Question(found["name"], sealed(found["seal"]).open(), found["comment"])
-        for cell in book["cells"]
-        if "parameters" in _tags(cell)
-        for line in _source(cell).splitlines()
-        if (found := _ANSWER.match(line))
-    ]
-
-
-def _read(path: Path) -> dict[str, Any]:
+def read_notebook(path: Path) -> dict[str, Any]:
+    """Read a notebook of the package as JSON."""
     book: dict[str, Any] = json.loads(read_own(path))
     return book
 
 
-def _source(cell: dict[str, Any]) -> str:
+def source_of(cell: Mapping[str, Any]) -> str:
+    """Return the source of a cell, which is one text or a list of lines."""
     return "".join(cell["source"])
 
 
-def _tags(cell: dict[str, Any]) -> Sequence[str]:
+def tags_of(cell: Mapping[str, Any]) -> Sequence[str]:
+    """Return the tags of a cell."""
     tags: Sequence[str] = cell["metadata"].get("tags", ())
     return tags
 
@@ -225,7 +210,7 @@ def _tagged(
     return {**code_cell(source), "metadata": {"nbgrader": tag}}
 
 
-def _copy_recordings(folder: Path, source: str) -> None:
+def copy_recordings(folder: Path, source: str) -> None:
     """Bring what a lesson's cells read from beside it."""
     for path in (lessons_folder() / "recordings").glob("*.json"):
         if f"recordings/{path.name}" in source:

@@ -8,8 +8,6 @@ each answer. Nothing of it is sent anywhere, and no name stands in it but the on
 
 from __future__ import annotations
 
-import base64
-import binascii
 import csv
 import io
 import json
@@ -19,7 +17,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import EllipsisType
 from typing import Final, NamedTuple, TypeAlias
 
 from materia_nb.cast.library import DEFAULT_ARTIFACT_DIR
@@ -27,8 +24,11 @@ from materia_nb.display.bundle import Table, Text
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import append_line, read_plain
+from materia_nb.insight.why import STOP, place_of
 from materia_nb.jsonvalue import JSON
-from materia_nb.lessons.misreadings import ANY, MISREADINGS
+from materia_nb.lessons.misreadings import ANY, Ask, fold
+from materia_nb.loadout import Graph
+from materia_nb.loadout.graph import END
 
 NAME: Final = "guesses.jsonl"
 PLACE: Final = "MATERIA_GUESSES"
@@ -56,7 +56,7 @@ class Score:
 
     Attributes:
         who: whose it is.
-        lesson: the lesson, the topic of an exercise, or the loadout of a prediction.
+        lesson: the lesson, the topic of an exercise, or the patient of a clinic.
         question: what was asked.
         tries: how many different answers were given, up to the right one.
         right: whether the right one was among them.
@@ -207,20 +207,23 @@ def _files(paths: Sequence[Path]) -> Iterable[tuple[Path, str]]:
 
 def as_csv(found: Sequence[Score]) -> str:
     """Return scores as CSV, which a spreadsheet reads; no cell begins as a formula does."""
+    head = ("who", "lesson", "question", "tries", "right", "points", "sure but wrong")
+    return csv_text(
+        head,
+        (
+            (one.who, one.lesson, one.question, one.tries, int(one.right), f"{one.points:g}", int(one.misled))
+            for one in found
+        ),
+    )
+
+
+def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table as CSV; a text that a spreadsheet would take for a formula gets a quote before it."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("who", "lesson", "question", "tries", "right", "points", "sure but wrong"))
-    for one in found:
-        words = (one.who, one.lesson, one.question)
-        writer.writerow(
-            [
-                *("'" + word if word[:1] in "=+-@\t" and word else word for word in words),
-                one.tries,
-                int(one.right),
-                f"{one.points:g}",
-                int(one.misled),
-            ]
-        )
+    writer.writerow(head)
+    for row in rows:
+        writer.writerow("'" + one if isinstance(one, str) and one[:1] in {*"=+-@\t"} else one for one in row)
     return out.getvalue()
 
 
@@ -255,93 +258,57 @@ _KINDS: Final = (
     (bool, "True or False"),
     (int, "a whole number"),
     (str, "text in quotes, such as 'Socket-1'"),
-    (list, "a list, such as ['Socket-1', 'end']"),
+    (list, "a list, such as ['Socket-1', 'Socket-2']"),
     (dict, "an object, such as {'a': 1}"),
 )
 
 
-class Sealed:
-    """The answer that a lesson brings with it, in a form that is not read at a glance.
-
-    It stands where a learner's answer belongs, and does not count as one.
-    """
-
-    def __init__(self, seal: str) -> None:
-        self._seal = seal
-
-    def open(self) -> JSON:
-        """Return the answer.
-
-        Raises:
-            MateriaError: the seal is not one that :func:`seal` made (``bad_seal``).
-        """
-        try:
-            value: JSON = json.loads(base64.b64decode(self._seal, validate=True))
-        except (binascii.Error, ValueError):
-            raise MateriaError(
-                "This sealed answer cannot be opened.",
-                hint="put your own answer in its place: x = 'Socket-1'",
-                kind="bad_seal",
-            ) from None
-        return value
-
-    def __repr__(self) -> str:
-        return "<sealed>"
-
-
-def sealed(seal: str) -> Sealed:
-    """Take a sealed answer; put your own in its place."""
-    return Sealed(seal)
-
-
-def seal(answer: JSON) -> str:
-    """Make the seal of an answer, for those who write a lesson."""
-    return base64.b64encode(json.dumps(answer, separators=(",", ":")).encode()).decode()
-
-
-def check(lesson: str = "", /, **questions: Asked) -> Text:
+def check(**questions: Asked) -> Text:
     """Pass when every question is answered, and answered rightly; otherwise tell all that is missing or wrong.
 
-    What was answered is kept in the learner's file of guesses.
+    The check cell of a lesson uses the ``check`` of its :func:`materia_nb.lessons.numbers`, which knows more.
 
     Args:
-        lesson: whose explanations of wrong answers are used: the name of its notebook, such as ``03-loops``.
-        questions: under the variable that an answer stands in, the answer and the right one, taken from a cast:
+        questions: under the variable that holds an answer, the answer and the right one, taken from a cast:
             ``check(next_socket=(next_socket, cast.route[1][0]))``; and, as a third, a line of code that shows
-            how it went. ``...``, None and a sealed answer are no answer.
+            how it went. ``...`` and None are no answer.
 
     Raises:
         MateriaError: an answer is wrong (``wrong_answer``) or missing (``no_answer``); it says what is wrong
             with each, and not what the right one is.
     """
-    return judged(lesson, "", MISREADINGS.get(lesson, {}), questions)
-
-
-def mark(lesson: str, name: str, answer: object, truth: JSON) -> Text:
-    """Pass when one question is answered rightly; the tests of an assignment are made of it.
-
-    Raises:
-        MateriaError: as :func:`check`.
-    """
-    return check(lesson, **{name: (answer, truth)})
+    return judged("", "", {}, questions)
 
 
 def judged(
-    lesson: str, seed: str, known: Mapping[str, Mapping[str, str]], questions: Mapping[str, Asked]
+    lesson: str,
+    seed: str,
+    known: Mapping[str, Ask],
+    questions: Mapping[str, Asked],
+    graph: Graph | None = None,
 ) -> Text:
-    """Do what :func:`check` does, with the explanations that are given; ``seed`` is kept with the answers."""
+    """Do what :func:`check` does, with the forms and explanations that are given, and keep the answers.
+
+    Args:
+        lesson: under which they are kept.
+        seed: kept with them.
+        known: what is known of each question.
+        questions: as :func:`check`.
+        graph: whose materia may be named in place of their sockets.
+    """
     right = missing = 0
     lines = []
     for name, asked in questions.items():
-        answer, truth = asked[0], asked[1]
-        if answer is None or isinstance(answer, EllipsisType | Sealed):
+        truth, ask = asked[1], known.get(name) or Ask(kind_of(asked[1]))
+        if is_missing(asked[0]):
             missing += 1
-            lines.append(f"\u25cb {name}: not answered yet; write {name} = and {_kind(truth)}")
+            lines.append(f"\u25cb {name}: not answered yet; write {name} = and {ask.form}")
             continue
-        same = type(answer) is type(truth) and _folded(answer) == _folded(truth)
+        answer = taken(asked[0], truth, graph)
+        same = is_right(answer, truth)
         keep(lesson, name, answer, right=same, seed=seed)
         right += same
-        lines += [f"\u2713 {name} is right"] if same else _told_wrong(name, asked, known.get(name, {}))
+        lines += [f"\u2713 {name} is right"] if same else _told_wrong(name, answer, asked, ask)
     if right == len(questions):
         return Text("\n".join(lines))
     wrong = len(questions) - right - missing
@@ -353,40 +320,67 @@ def judged(
     )
 
 
-def _told_wrong(name: str, asked: Asked, explained: Mapping[str, str]) -> list[str]:
-    answer, truth = asked[0], asked[1]
-    because = [_what_is_wrong(answer, truth)]
+def is_missing(answer: object) -> bool:
+    """Whether that is no answer: ``...`` or None."""
+    return answer is None or answer is ...
+
+
+def taken(answer: object, truth: JSON, graph: Graph | None = None) -> object:
+    """Return an answer as it is compared: a tuple is a list, ``3.0`` is 3, and a materia's name is its socket.
+
+    Raises:
+        MateriaError: the materia is in several sockets (``ambiguous``).
+    """
+    if isinstance(answer, tuple):
+        answer = list(answer)
+    if isinstance(answer, list):
+        parts = truth if isinstance(truth, list) and truth else [None]
+        return [taken(one, parts[0], graph) for one in answer]
+    if isinstance(answer, float) and answer.is_integer() and type(truth) is int:
+        return int(answer)
+    if graph is not None and isinstance(answer, str) and truth in (*graph.sockets, END, STOP):
+        return place_of(graph, answer)
+    return answer
+
+
+def is_right(answer: object, truth: JSON) -> bool:
+    """Whether an answer is the right one; upper and lower case do not count, nor do spaces around a word."""
+    return type(answer) is type(truth) and fold(answer) == fold(truth)
+
+
+def told_of(answer: object, truth: JSON, ask: Ask) -> list[str]:
+    """Say what is wrong with an answer, without giving the right one away."""
+    because = [_what_is_wrong(answer, truth, ask.form)]
     if type(answer) is type(truth):
-        because.append(explained.get(str(_folded(answer))) or explained.get(ANY, ""))
+        because.append(ask.explained.get(str(fold(answer))) or ask.explained.get(ANY, ""))
+    return [words for words in because if words]
+
+
+def _told_wrong(name: str, answer: object, asked: Asked, ask: Ask) -> list[str]:
     lines = [f"\u2717 {name}: {shorten(repr(answer), 80)} is not right."]
-    lines += [f"    {words}" for words in because if words]
+    lines += [f"    {words}" for words in told_of(answer, asked[1], ask)]
     if len(asked) == 3:
         lines.append(f"    to see how it went: {asked[2]}")
     return lines
 
 
-def _what_is_wrong(given: object, truth: JSON) -> str:
-    """Say what is wrong without giving the answer away."""
+def _what_is_wrong(given: object, truth: JSON, form: str) -> str:
     if type(given) is not type(truth):
-        return f"The answer is {_kind(truth)}."
+        return f"The answer is {form}."
     if isinstance(given, list) and isinstance(truth, list):
         pairs = zip(given, truth, strict=False)
-        same = [_folded(one) == _folded(other) for one, other in pairs]
+        same = [fold(one) == fold(other) for one, other in pairs]
         right = same.index(False) if False in same else len(same)
+        if given[right:] == [END] and right == len(truth):
+            return "All of them are right but the last: end is no socket."
         if right == 0:
             return "It goes wrong at the first."
         return "Its first is right." if right == 1 else f"Its first {right} are right."
     return ""
 
 
-def _kind(truth: JSON) -> str:
+def kind_of(truth: JSON) -> str:
+    """What an answer to a question looks like, where nothing says more about it than its type."""
     if isinstance(truth, list) and all(isinstance(one, bool) for one in truth):
         return "a list, such as [True, False]"
     return next((words for kind, words in _KINDS if isinstance(truth, kind)), "a value")
-
-
-def _folded(value: object) -> object:
-    """A value as it is compared, and as the table of misreadings spells it: upper and lower case do not count, nor do spaces around a word."""
-    if isinstance(value, str):
-        return value.strip().casefold()
-    return [_folded(one) for one in value] if isinstance(value, list) else value

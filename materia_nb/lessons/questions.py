@@ -26,7 +26,8 @@ from materia_nb.engine.routing import short
 from materia_nb.errors import MateriaError, counted
 from materia_nb.insight.why import Prediction, guesses, judge, known_guess, upcoming
 from materia_nb.jsonvalue import JSON
-from materia_nb.lessons.checks import Sealed, judged, keep, worth
+from materia_nb.lessons.checks import judged, keep, kind_of, worth
+from materia_nb.lessons.misreadings import ANY, Ask
 from materia_nb.lessons.variants import cast_once
 from materia_nb.loadout import check_config, read_text
 from materia_nb.loadout.graph import END
@@ -108,6 +109,7 @@ class Question:
     Args:
         cast: which; it stays as it is.
         tries: how many wrong guesses there may be until the answer is told.
+        name: under which guesses are kept in the learner's file: ``LESSON/QUESTION``. Without one none is kept.
 
     Attributes:
         socket: the socket that runs next.
@@ -124,7 +126,7 @@ class Question:
             be looked at (``read_only``).
     """
 
-    def __init__(self, cast: Cast, tries: int = 1) -> None:
+    def __init__(self, cast: Cast, tries: int = 1, name: str = "") -> None:
         if cast.runner.busy():
             raise MateriaError(
                 "A step is running, so it is not settled yet what comes next.",
@@ -133,7 +135,7 @@ class Question:
             )
         self.places = guesses(cast.now.rules)
         self.points: list[float] = []
-        self._tries = tries
+        self._tries, self._name = tries, name
         self._ask(cast)
         folder = tempfile.mkdtemp(prefix="materia-twin-")
         self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
@@ -173,24 +175,26 @@ class Question:
         self._ask(self.twin)
 
     def guess(self, guess: object, *, sure: bool | None = None) -> PredictionView:
-        """Say whether a guess is right, and why; it is kept in the learner's file of guesses.
+        """Say whether a guess is right, and why; a question that has a name keeps it in the learner's file of guesses.
 
         Args:
-            guess: a socket, ``end``, or ``stop`` (it fails, or needs a person); also a sealed answer.
+            guess: a socket or its materia, ``end``, or ``stop`` (it fails, or needs a person).
             sure: whether the learner is sure of it; None when that was not said.
 
         Raises:
             MateriaError: the guess is none of these (``unknown_socket``), or a person must answer (``not_decided``).
         """
-        opened = guess.open() if isinstance(guess, Sealed) else guess
-        expected = known_guess(self.twin.now.rules, str(opened))
+        expected = known_guess(self.twin.now.rules, str(guess))
         if self._judged is None:
             self._judged = self._run()
         title, decision, entry = self._judged
         found = judge(self.twin.now.rules, expected, title, decision, self.twin.now.engine, entry)
         if self.told:  # so this is no guess any more
             return PredictionView(found)
-        keep(self.twin.graph.name, f"predict: {title}", expected, right=found.right, sure=sure)
+        if self._name:
+            lesson, _, asked = self._name.rpartition("/")
+            place = f", step {len(self.points) + 1}" if self.points else ""
+            keep(lesson, f"{asked}{place}", expected, right=found.right, sure=sure)
         self._count(found)
         return PredictionView(found, told=self.told, sure=sure)
 
@@ -241,24 +245,23 @@ class Question:
         self._remove()
 
 
-def question(cast: Cast, tries: int = 1) -> Question:
+def question(cast: Cast, tries: int = 1, name: str = "") -> Question:
     """Ask where the next step of a cast leads; see :class:`Question`."""
-    return Question(cast, tries)
+    return Question(cast, tries, name)
 
 
-def predict(cast: Cast, guess: object, *, sure: bool | None = None) -> PredictionView:
-    """Say whether the next step leads where the guess says, and why. The cast does not move.
+def predict(cast: Cast, guess: object) -> PredictionView:
+    """Say whether the next step leads where the guess says, and why. The cast does not move, and no guess is kept.
 
     Args:
         cast: which; its next socket must be answered by a function, a script or a process.
-        guess: a socket, ``end``, or ``stop`` (it fails, or needs a person); also a sealed answer.
-        sure: whether the learner is sure of it; None when that was not said.
+        guess: a socket or its materia, ``end``, or ``stop`` (it fails, or needs a person).
 
     Raises:
         MateriaError: as :class:`Question` and :meth:`Question.guess`.
     """
     with closing(Question(cast)) as asked:
-        return asked.guess(guess, sure=sure)
+        return asked.guess(guess)
 
 
 def _outputs(cast: Cast) -> int:
@@ -306,9 +309,9 @@ def _standing(cast: Cast) -> tuple[str, ...]:
     return tuple(lines)
 
 
-_EXPLAINED: Final[Mapping[str, Mapping[str, str]]] = {
-    "step": {"*": "That step did what its record says and what was meant. In which was the wrong way taken?"},
-    "socket": {"*": "Look for the socket whose edges, exits, advance or parse would have to be another."},
+_EXPLAINED: Final = {
+    "step": "That step did what its record says and what was meant. In which was the wrong way taken?",
+    "socket": "Look for the socket whose edges, exits, advance or parse would have to be another.",
 }
 
 
@@ -355,7 +358,8 @@ class Patient(Shown):
                 f"{unknown[0]} is not asked for.", hint=f"say {' and '.join(truth)}", kind="unknown_question"
             )
         asked = {name: (found.get(name, ...), right) for name, right in truth.items()}
-        told = judged(f"clinic: {self.card.name}", "", _EXPLAINED, asked)
+        asks = {name: Ask(kind_of(right), {ANY: _EXPLAINED[name]}) for name, right in truth.items()}
+        told = judged(f"clinic: {self.card.name}", "", asks, asked, self.card.graph)
         return Text(f"{told}\n{self._sick.why}\ncheck would have said: {self._sick.code}")
 
     def mend(self, loadout: str | Mapping[str, JSON]) -> Text:
@@ -363,6 +367,7 @@ class Patient(Shown):
 
         Args:
             loadout: a loadout as it stands in a cell (JSON or YAML, or a mapping), with or without ``materia``.
+                The one that was admitted, unchanged, is no try, and is not kept.
 
         Raises:
             MateriaError: it has problems, it goes wrong still (``not_mended``), or it cannot be read.
@@ -375,7 +380,8 @@ class Patient(Shown):
         materia = body.pop("materia", self.card.document["materia"])
         document = {**self.card.document, "materia": materia, "loadouts": {self.card.loadout: body}}
         wrong = self._wrong(document, wanted)
-        keep(f"clinic: {self.card.name}", "mend", "mended" if not wrong else wrong[0], right=not wrong)
+        if document != self.card.document:
+            keep(f"clinic: {self.card.name}", "mend", "mended" if not wrong else wrong[0], right=not wrong)
         if wrong:
             raise MateriaError("It is not mended yet.", more=wrong, kind="not_mended")
         return Text("✓ Mended: with the same answers it does what was meant.")

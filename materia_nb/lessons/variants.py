@@ -20,7 +20,8 @@ from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.jsonvalue import JSON
-from materia_nb.lessons.checks import Asked, judged
+from materia_nb.lessons.checks import Asked, judged, kind_of
+from materia_nb.lessons.misreadings import Ask
 from materia_nb.loadout import Graph, build_graph
 from materia_nb.loadout.graph import END
 
@@ -116,10 +117,6 @@ class Exercise(Shown):
         """What is asked, by the name that :meth:`check` takes the answer under."""
         return {name: words for name, (words, _) in self._kind.asks.items()}
 
-    def answers(self) -> dict[str, JSON]:
-        """The right answers, for whoever sets the exercise."""
-        return {name: truth(self.played) for name, (_, truth) in self._kind.asks.items()}
-
     def check(self, **answers: object) -> Text:
         """Pass when every question is answered rightly; see :func:`materia_nb.lessons.check`.
 
@@ -131,10 +128,10 @@ class Exercise(Shown):
             what = f"{name} is no question of this exercise."
             needs_one_of(name, self.questions, what, "unknown_question")
         asked: dict[str, Asked] = {
-            name: (answers.get(name, ...), truth) for name, truth in self.answers().items()
+            name: (answers.get(name, ...), truth) for name, truth in right_answers(self).items()
         }
         try:
-            return judged(self.topic, self.seed, self._kind.explained, asked)
+            return judged(self.topic, self.seed, self._asks, asked, self.graph)
         except MateriaError as error:
             self._wrong += error.kind == "wrong_answer"
             if error.kind == "wrong_answer" and self._wrong >= TRIES:
@@ -142,6 +139,11 @@ class Exercise(Shown):
                     "look at the steps of the cast with steps() on this exercise, or try another seed"
                 )
             raise
+
+    @property
+    def _asks(self) -> dict[str, Ask]:
+        truths = right_answers(self)
+        return {name: Ask(kind_of(truths[name]), words) for name, words in self._kind.explained.items()}
 
     def steps(self) -> Table:
         """Show what the cast did, after two checks with something wrong.
@@ -192,6 +194,11 @@ def exercise(topic: str, seed: str = "") -> Exercise:
         MateriaError: there is no such topic (``unknown_topic``).
     """
     return Exercise(topic, seed)
+
+
+def right_answers(one: Exercise) -> dict[str, JSON]:
+    """Return the right answers of an exercise: the teacher's key, and what answers are judged by."""
+    return {name: truth(one.played) for name, (_, truth) in TOPICS[one.topic].asks.items()}
 
 
 def _words(given: Sequence[bool]) -> str:

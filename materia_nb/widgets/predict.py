@@ -78,6 +78,7 @@ class PredictPanel(Panel):
 
     Args:
         cast: which.
+        name: what guesses are kept under; see :class:`materia_nb.lessons.Question`.
 
     Attributes:
         question: what is asked; None when nothing can be.
@@ -86,11 +87,11 @@ class PredictPanel(Panel):
         picture: the graph, in which sockets can be clicked.
     """
 
-    def __init__(self, cast: Cast) -> None:
+    def __init__(self, cast: Cast, name: str = "") -> None:
         super().__init__("predict the route")
         self.cast = cast
         self.answer: PredictionView | None = None
-        self.question, self._asked = _ask(cast)
+        self.question, self._asked = _ask(cast, name)
         self._words, self._told = ui.HTML(), ui.HTML()
         places = self.question.places if self.question else ()
         sockets = [place for place in places if place in cast.graph.sockets]
@@ -178,14 +179,14 @@ class PredictPanel(Panel):
         return graph_svg(self.cast.graph, marks)
 
 
-def _ask(cast: Cast) -> tuple[Question | None, str]:
+def _ask(cast: Cast, name: str) -> tuple[Question | None, str]:
     try:
-        asked = Question(cast, TRIES)
+        asked = Question(cast, TRIES, name)
     except MateriaError as error:
         return None, error.what
     return asked, asked.text
 
 
-def show(cast: Cast) -> PredictPanel:
+def show(cast: Cast, name: str = "") -> PredictPanel:
     """Make the panel; what earlier runs of the same cell showed is closed."""
-    return show_panel("predict", lambda: PredictPanel(cast))
+    return show_panel("predict", lambda: PredictPanel(cast, name))

@@ -12,7 +12,7 @@ from builders import NO, YES, Play, asks, at, config, edge, exit_route, items, l
 from magics_helpers import new_shell
 from materia_nb.errors import MateriaError
 from materia_nb.insight.why import STOP, guesses, judge, known_guess, upcoming
-from materia_nb.lessons import Question, predict, question, seal, sealed
+from materia_nb.lessons import Question, predict, progress, question
 from materia_nb.lessons.checks import guesses_file, read_guesses
 from materia_nb.widgets.base import runs_of, widgets_in
 from materia_nb.widgets.predict import PredictPanel
@@ -160,7 +160,7 @@ def test_a_guess_moves_nothing_and_can_be_made_again(cast):
         False,
     ]
     assert (cast.steps, cast.status) == ([], "ready")
-    shown = asked.guess(sealed(seal("Socket-1")))._repr_mimebundle_()
+    shown = asked.guess("Plan")._repr_mimebundle_()
     assert "✗ Not this time" in shown["text/plain"]
     assert "✗ Not this time" in shown["text/html"]
 
@@ -344,7 +344,7 @@ def test_the_verb_takes_a_socket_a_variable_or_shows_buttons(shell, bench):
     bench.cast("x")
     assert shell.run_line_magic("materia", "predict Socket-2").right
     bench.current.step()
-    shell.user_ns["my_guess"] = sealed(seal("Socket-3"))
+    shell.user_ns["my_guess"] = "Socket-3"
     assert shell.run_line_magic("materia", "predict $my_guess").right
     bench.current.step()
     assert "1 step right" in repr(shell.run_line_magic("materia", "predict --sure Socket-2 end"))
@@ -357,6 +357,23 @@ def test_the_verb_takes_a_socket_a_variable_or_shows_buttons(shell, bench):
     panel.close()
 
 
+def test_a_guess_is_kept_under_the_name_of_its_question_and_an_example_is_not(shell, bench):
+    bench.cast("x")
+    shell.run_line_magic("materia", "predict --example end")
+    predict(bench.current, "end")
+    assert repr(progress()) == "nothing was answered yet"
+    shell.run_line_magic("materia", "predict --as 01-x/first Socket-3")
+    shell.run_line_magic("materia", "predict --as 01-x/other Socket-3")
+    shell.run_line_magic("materia", "predict --as 01-x/first Socket-2 Socket-3")
+    shell.run_line_magic("materia", "predict end")
+    assert progress().rows == [
+        ("01-x", "first", "2", "✓", "0.5"),
+        ("01-x", "other", "1", "✗", "0"),
+        ("01-x", "first, step 2", "1", "✓", "1"),
+        ("Plan-Build-Eval", f"predict {bench.current.id}", "1", "✗", "0"),
+    ]
+
+
 # -- the panel ------------------------------------------------------------------------------
 
 
@@ -365,7 +382,7 @@ def make():
     made = []
 
     def one(cast):
-        made.append(PredictPanel(cast))
+        made.append(PredictPanel(cast, "lesson/question"))
         return made[-1]
 
     yield one

@@ -90,8 +90,11 @@ def a_lesson_is_done(stranger: Stranger, name: str) -> None:
     assert failed(cells) == checks
     assert len(checks) == 1
     path = stranger.home / "lessons" / name
-    # What a learner writes is what the seals hold.
-    path.write_text(re.sub(r"(= sealed\(\\\"[\w=+/]+\\\"\))", r"\1.open()", path.read_text()))
+    answers = stranger.run("python", "-m", "materia_nb.lessons", "key", path.stem, "")
+    book = json.loads(path.read_text())
+    (cell,) = [one for one in book["cells"] if "parameters" in one["metadata"].get("tags", ())]
+    cell["source"] = answers
+    path.write_text(json.dumps(book))
     assert failed(cells_after_a_run(stranger, name)) == set()
 
 

@@ -198,6 +198,8 @@ def doctor(call: Call) -> Any:
     "predict",
     Argument("--sure", "you are sure of it", "flag"),
     Argument("--unsure", "you are guessing", "flag"),
+    Argument("--as", "the name that the guess is kept under, such as 03-loops/first-item", "option"),
+    Argument("--example", "this is no guess of yours: it is not kept", "flag"),
     Argument(
         "socket",
         "where the next step leads, and the steps after it: sockets, end, or stop; or $variables",
@@ -209,12 +211,13 @@ def doctor(call: Call) -> Any:
 def predict(call: Call) -> Any:
     """Guess where the next step leads, and be told whether that is so, and why; the cast stays. Alone: with buttons."""
     current, route = call.cast, call.get("socket")
+    name = "" if call.get("example") else call.get("as") or f"{current.graph.name}/predict {current.id}"
     if route is None:
         from materia_nb.widgets.predict import show
 
-        return show(current)
+        return show(current, name)
     sure = True if call.get("sure") else False if call.get("unsure") else None
-    with closing(lessons.question(current)) as asked, running(asked.twin):
+    with closing(lessons.question(current, name=name)) as asked, running(asked.twin):
         return asked.guess(route[0], sure=sure) if len(route) == 1 else asked.walk(route, sure=sure)
 
 
