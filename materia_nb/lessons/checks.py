@@ -258,7 +258,7 @@ _KINDS: Final = (
     (bool, "True or False"),
     (int, "a whole number"),
     (str, "text in quotes, such as 'Socket-1'"),
-    (list, "a list, such as ['Socket-1', 'Socket-2']"),
+    (list, "a list, such as ['Socket-1', 'Socket-3']"),
     (dict, "an object, such as {'a': 1}"),
 )
 
