@@ -75,28 +75,18 @@ def key(lesson: str, learner: str) -> Mapping[str, Key]:
 
 def _run(lesson: str, learner: str) -> Numbers:
     """Run the lesson of the package in a folder that goes again; what it drew and compared."""
-    from IPython.core.interactiveshell import InteractiveShell
-    from IPython.utils.capture import capture_output
-    from traitlets.config import Config
+    from materia_nb.magics.unattended import run_cells
 
-    import materia_nb
-
+    book = read_notebook(lessons_folder() / f"{lesson}.ipynb")
+    code = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
+    (check,) = (place for place, cell in enumerate(code) if "raises-exception" in tags_of(cell))
     with tempfile.TemporaryDirectory(prefix="materia-marks-") as place:
-        book = read_notebook(lessons_folder() / f"{lesson}.ipynb")
         copy_recordings(Path(place), json.dumps(book))
         own = {LEARNER: learner, PLACE: str(Path(place) / "guesses.jsonl")}
-        with contextlib.chdir(place), _environment(own), capture_output():
-            make: Any = InteractiveShell
-            shell = make(config=Config({"HistoryManager": {"enabled": False}}))
-            materia_nb.load_ipython_extension(shell)
-            for cell in book["cells"]:
-                done = shell.run_cell(source_of(cell)) if cell["cell_type"] == "code" else None
-                if "raises-exception" in tags_of(cell):
-                    break  # the check cell has compared
-                if done is not None:
-                    done.raise_error()
-            mine = shell.user_ns["mine"]
-            shell.user_ns["wb"].close()
+        with contextlib.chdir(place), _environment(own):
+            names = run_cells((source_of(cell), cell is code[check]) for cell in code[: check + 1])
+            names["wb"].close()
+    mine = names["mine"]
     assert isinstance(mine, Numbers)  # noqa: S101 - a lesson of the package
     return mine
 
@@ -232,7 +222,4 @@ def as_csv(found: Sequence[Mark]) -> str:
 
 def key_text(lesson: str, learner: str) -> str:
     """Return the key of a lesson as lines, ``name = answer``."""
-    return "\n".join(
-        f"{name} = {json.dumps(one.truth) if isinstance(one.truth, str) else one.truth!r}"
-        for name, one in key(lesson, learner).items()
-    )
+    return "\n".join(f"{name} = {one.truth!r}" for name, one in key(lesson, learner).items())

@@ -161,7 +161,9 @@ def test_the_key_of_a_learner_is_for_teachers_and_no_method_of_what_a_learner_ha
     from materia_nb.lessons.numbers import Numbers
 
     assert main(["key", "03-loops", "ada"]) == 0
-    assert f"visits_of_plant = {right_of('03-loops', 'ada')['visits_of_plant']}" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert f"visits_of_plant = {right_of('03-loops', 'ada')['visits_of_plant']}" in told
+    assert "after_the_last_check = 'Socket-4'" in told
     assert main(["key", "exercises", "ada"]) == 0
     assert "edges_route = ['Socket-1'" in capsys.readouterr().out
     assert main(["key", "03-loop", "ada"]) == 1
