@@ -55,6 +55,7 @@ def turn_facts(rules: Rules, here: SocketRules, state: View, visit: Visit) -> Tu
         refused=visit.repairs,
         memory=visit.memory,
         sockets=frozenset(rules.graph.sockets),
+        names=rules.names,
         changed_files=visit.changed,
     )
 

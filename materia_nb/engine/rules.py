@@ -108,6 +108,7 @@ class Rules:
         self.session = session
         self.sockets = {socket.id: _socket_rules(graph, socket) for socket in graph.sockets.values()}
         self.trail = max(TRAIL, len(self.sockets)) + 1
+        self.names = _names(graph)
         self.nests = any(
             not text.startswith("$") for here in self.sockets.values() for _, _, text in here.assign
         )
@@ -156,6 +157,19 @@ def _lists(walks: Sequence[Walk]) -> dict[tuple[str, ...], tuple[Walk, ...]]:
         return 1 + max((depth(one, seen | {path}) for one in outer if one != path), default=-1)
 
     return {path: tuple(found[path].values()) for path in sorted(found, key=depth)}
+
+
+def _names(graph: Graph) -> dict[str, str]:
+    """Return the materia, and their labels, that are placed once, each with its socket; ids of sockets come first (R51)."""
+    found: dict[str, set[str]] = {}
+    for id_, socket in graph.sockets.items():
+        for name in (socket.materia.id, socket.materia.label):
+            found.setdefault(name, set()).add(id_)
+    return {
+        name: next(iter(placed))
+        for name, placed in found.items()
+        if len(placed) == 1 and name not in graph.sockets
+    }
 
 
 def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:

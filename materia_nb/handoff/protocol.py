@@ -147,6 +147,7 @@ class TurnFacts:
         refused: how many outputs of this turn were refused already.
         memory: ``Reading.memory`` of the last accepted output; None at the start of a task.
         sockets: the ids that a detour may name; None when not known.
+        names: what else a detour may name, the materia and labels that are placed once, each with its socket (R51).
         changed_files: the files of the project that were made or written since the visit began, as the
             runtime saw it; only for a protocol that :class:`SeesChanges`.
     """
@@ -159,6 +160,7 @@ class TurnFacts:
     refused: int = 0
     memory: JSON = None
     sockets: frozenset[str] | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
     changed_files: tuple[str, ...] = ()
 
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+import cast_helpers as h
 from builders import edge, wanted
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import TurnFacts, protocol
@@ -400,3 +401,34 @@ def test_6_a_lone_draft_is_no_handoff():
     assert codes(env.look_for([draft], "f", "s", "a").warnings) == ["DRAFT_PRESENT"]
     nothing = env.look_for([], "f", "s", "a")
     assert (codes(nothing.issues), nothing.warnings) == (["ENVELOPE_MISSING"], ())
+
+
+@pytest.mark.parametrize(
+    "named, target",
+    [
+        ("Socket-2", "Socket-2"),
+        ("Secure", "Socket-2"),
+        ("Make it safe", "Socket-2"),
+        ("Twice", None),
+        ("x", None),
+    ],
+)
+def test_r51_a_detour_takes_a_socket_or_what_is_placed_once(tmp_path, named, target):
+    twice = h.agent("Twice")
+    made = h.config(
+        {
+            "Socket-1": h.at("Ask", parse="json", handoff="envelope"),
+            "Socket-2": h.at("Secure"),
+            "Socket-3": h.at("Twice"),
+            "Socket-4": h.at("Twice"),
+        },
+        {"Ask": h.agent(), "Secure": h.agent(label="Make it safe"), "Twice": twice},
+    )
+    wish = {"recommendation": "DETOUR", "reason": "first", "next_step_suggestion": named}
+    cast = h.start(tmp_path, made, lambda: json.dumps(envelope(routing=wish)))
+    cast.step()
+    assert cast.now.next_socket == target
+    if target is None:
+        assert cast.status == "held"
+        assert repr(named) in cast.now.engine.hold.reason
+        assert any(repr(named) in one.message for one in cast.steps[0].reading.warnings)

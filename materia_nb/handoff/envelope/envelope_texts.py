@@ -68,14 +68,22 @@ def _unverified(envelope: Envelope, facts: TurnFacts) -> Verdict:
 
 
 def _detour(satisfied: bool | None, envelope: Envelope, facts: TurnFacts) -> Verdict:
-    if _has_target(envelope, facts):
-        return Verdict(satisfied, "detour", envelope.reason, envelope.suggestion)
-    return Verdict(satisfied, "escalate", f"A detour without a socket to go to: {envelope.reason}")
+    target = _target(envelope, facts)
+    if target:
+        return Verdict(satisfied, "detour", envelope.reason, target)
+    named = envelope.suggestion
+    lost = (
+        f"A detour to {named[:100]!r}, which is no socket here"
+        if named
+        else "A detour without a socket to go to"
+    )
+    return Verdict(satisfied, "escalate", f"{lost}: {envelope.reason}")
 
 
-def _has_target(envelope: Envelope, facts: TurnFacts) -> bool:
-    known = facts.sockets is None or envelope.suggestion in facts.sockets
-    return bool(envelope.suggestion) and known
+def _target(envelope: Envelope, facts: TurnFacts) -> str:
+    """Return the socket that a detour leads to, "" for none: by its id, or what is placed there alone (R51)."""
+    named = envelope.suggestion
+    return named if facts.sockets is None or named in facts.sockets else facts.names.get(named, "")
 
 
 def _at_cap(facts: TurnFacts) -> bool:
@@ -96,11 +104,13 @@ def _remarks(envelope: Envelope, facts: TurnFacts) -> Iterator[Issue]:
             f"STATUS_RECOMMENDATION_CONFLICT:{status}+{wish}",
             f"{wish} does not go with {status} here; the status counts.",
         )
-    if wish == "DETOUR" and not _has_target(envelope, facts):
+    if wish == "DETOUR" and not _target(envelope, facts):
         yield _remark(
             "routing.next_step_suggestion",
             "DETOUR_WITHOUT_TARGET",
-            "The detour names no socket of the loadout.",
+            f"The detour names {envelope.suggestion[:100]!r}, which is no socket of the loadout and no materia placed once."
+            if envelope.suggestion
+            else "The detour names no socket of the loadout.",
         )
     if status == "UNVERIFIED" and wish == "LOOP":
         if can_help is None:
