@@ -96,7 +96,7 @@ class Breakpoint(NamedTuple):
             "changed": f"state.{part(self.path or '', 60)} changed",
             "edge": edge,
         }[self.kind]
-        return said if self.nth is None else f"{said}, {_ordinal(self.nth)} time"
+        return said if self.nth is None else f"{said}, {ordinal(self.nth)} time"
 
     def _target(self, graph: Graph | None) -> str | None:
         socket = graph.sockets.get(self.socket or "") if graph is not None else None
@@ -209,7 +209,8 @@ def _is_refused(turn: TurnRecord) -> bool:
     return turn.mode != "correction" and turn.reading is not None and not turn.reading.accepted
 
 
-def _ordinal(number: int) -> str:
+def ordinal(number: int) -> str:
+    """Write a place in an order: 1st, 2nd, 11th."""
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
 

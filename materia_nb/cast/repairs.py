@@ -158,11 +158,13 @@ class Redefinition(NamedTuple):
 
     @property
     def lines(self) -> list[tuple[str, str]]:
-        """The fields that differ, written as JSON: each line behind ``+``, ``-`` or a blank."""
+        """The fields that differ, written as JSON: each line behind ``+``, ``-`` or a blank; what is far from a change is left out."""
         found: list[tuple[str, str]] = []
         for key in differing(self.old, self.new):
-            lines = ndiff(_field(key, self.old), _field(key, self.new))
-            found += [(line[0], line[2:]) for line in lines if line[0] != "?"]
+            told = ndiff(_field(key, self.old), _field(key, self.new))
+            lines = [(line[0], line[2:]) for line in told if line[0] != "?"]
+            near = {at + by for at, (sign, _) in enumerate(lines) if sign != " " for by in (-1, 0, 1)}
+            found += [line for at, line in enumerate(lines) if at in near or at == 0]
         return found
 
 

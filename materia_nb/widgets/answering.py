@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from materia_nb.cast.views.status import tried_words
 from materia_nb.display.escape import part
 from materia_nb.display.sections import JUDGED
 from materia_nb.engine import outputs
@@ -19,7 +18,7 @@ from materia_nb.handoff.jsontext import json_advice
 from materia_nb.handoff.protocol import Outcome, Piece
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
-from materia_nb.outgoing import outgoing_traceback, plain
+from materia_nb.outgoing import plain
 from materia_nb.widgets.blocks import (
     Block,
     call_blocks,
@@ -30,9 +29,9 @@ from materia_nb.widgets.blocks import (
     line,
     lines,
     pre,
-    table,
 )
 from materia_nb.widgets.cast_slices import asked_key, names_of
+from materia_nb.widgets.ended import checked_by_hand, end_blocks, failure_state, next_acts
 from materia_nb.widgets.state_and_items import texts
 
 if TYPE_CHECKING:
@@ -44,12 +43,13 @@ _TAIL: Final = 4_000
 _PREVIOUS: Final = 1_500
 
 
-def answer_state(cast: Cast, *, busy: bool) -> dict[str, Any]:
-    """Return the tab that is about the present: failure first, then who asks for what, then the answer form.
+def answer_state(cast: Cast, *, busy: bool, casts: int = 1) -> dict[str, Any]:
+    """Return the tab that is about the present: failure or result first, then who asks for what, then the answer form.
 
     Args:
         cast: which.
         busy: whether a step runs.
+        casts: how many the panel has.
     """
     visit = cast.now.waiting_at
     alive = cast.now.writable
@@ -58,8 +58,9 @@ def answer_state(cast: Cast, *, busy: bool) -> dict[str, Any]:
         "key": _key(cast, visit),
         "busy": busy,
         "alive": alive,
-        "top": _failed(cast),
-        "acts": _acts(cast) if alive and not busy else [],
+        "top": end_blocks(cast),
+        "failed": None if busy else failure_state(cast),
+        "next": [] if busy else next_acts(cast, casts),
         "live": _live(cast, visit),
     }
     if cast.approvals.asking and alive:
@@ -82,7 +83,7 @@ def answer_state(cast: Cast, *, busy: bool) -> dict[str, Any]:
             "key": f"{record.branch} {record.number} {len(record.turns)}",
             "text": record.output or "",
             "words": f"Correct the output of step {record.number}",
-            "open": cast.status == "failed",
+            "open": False,
             "why_not": _edited_since(cast),
         }
     state["blocks"] = _bottom(cast)
@@ -93,55 +94,6 @@ def _key(cast: Cast, visit: Visit | None) -> str:
     """Name what is asked now: what a person typed is kept until something else is."""
     at = (visit.step, visit.turn, visit.mode) if visit is not None else (len(cast.steps), cast.status)
     return f"{cast.id} {len(cast.now.abandoned)} {' '.join(map(str, at))}"
-
-
-def _failed(cast: Cast) -> list[Block]:
-    """Why the cast stopped, before anything else."""
-    failure = cast.failure
-    if failure is None:
-        remarks = [f"remark: {one}" for one in cast.now.remarks[:8]]
-        return (
-            [*lines(cast.now.conclusion[:20]), *lines(remarks, "warn")] if cast.status == "complete" else []
-        )
-    tried = tried_words(cast.now)
-    parts = [{**head(f"{failure.kind}: {failure.message}"[:2_000]), "tone": "bad"}]
-    parts += [line(tried, "quiet")] if tried else []
-    parts += [line(f"To go on: {failure.hint}")] if failure.hint else []
-    if failure.refused is not None:
-        issues, text = failure.refused
-        parts += [
-            table(("where", "issue", "what to do"), issue_rows(issues)),
-            fold("the refused answer", [pre(text)]),
-        ]
-    raised = cast.runner.raised
-    if raised is not None and failure.kind in ("agent_error", "agent_failed", "failed"):
-        parts.append(fold("where it was raised", [pre(outgoing_traceback(raised)[-4_000:])]))
-    return parts
-
-
-def _acts(cast: Cast) -> list[dict[str, str]]:
-    """The buttons for what a failure names."""
-    if cast.status not in ("failed", "aborted"):
-        return []
-    acts = [{"kind": "recast", "words": "Recast", "title": "run the socket where it stopped once more"}]
-    if cast.now.prompt_cut_short is not None:
-        acts.insert(0, {"kind": "resend", "words": "Resend", "title": "ask the same turn once more"})
-        acts.append({"kind": "tab prompt", "words": "Change its prompt", "title": "for this turn only"})
-    if cast.now.at_limit:
-        acts.append({"kind": "revive", "words": "Revive", "title": "go on, the limit granted once more"})
-    if cast.failure is not None and cast.failure.kind == "budget":
-        acts.append(
-            {"kind": "raise budget", "words": "Raise the budget…", "title": "the token budget of this cast"}
-        )
-    if _correctable(cast) is not None:
-        acts.append(
-            {
-                "kind": "correct",
-                "words": "Correct the answer",
-                "title": "decide the step again with another output",
-            }
-        )
-    return acts
 
 
 def _live(cast: Cast, visit: Visit | None) -> dict[str, Any]:
@@ -311,7 +263,7 @@ def checked(cast: Cast, text: str, what: str) -> dict[str, Any]:
     Args:
         cast: which.
         text: what was typed.
-        what: ``reply``, ``correction`` or ``value`` (of the state, as JSON).
+        what: ``reply``, ``by_hand`` (where the cast failed), ``correction`` or ``value`` (of the state, as JSON).
     """
     if what == "value":
         try:
@@ -325,6 +277,8 @@ def checked(cast: Cast, text: str, what: str) -> dict[str, Any]:
             return {"issues": [], "advice": "", "fine": False}
         rules = cast.now.rules.sockets[record.socket]
         issues = list(rules.protocol.read(text, rules.wanted).issues)
+    elif what == "by_hand":
+        issues = checked_by_hand(cast, text) if cast.now.owed else []
     else:
         issues = (
             list(outputs.check_answer(cast.now.rules, cast.now.engine, text)) if cast.now.waiting_at else []

@@ -1,6 +1,6 @@
 """What the inspector shows that is only to be read, as plain data, and how it is written as text and as HTML.
 
-A block is a JSON object with ``is``: ``head``, ``line``, ``pre``, ``table``, ``facts``, ``fold``, ``json``. Foreign
+A block is a JSON object with ``is``: ``head``, ``line``, ``pre``, ``table``, ``facts``, ``fold``, ``json``, ``diff``. Foreign
 text in them has been made harmless as text and bounded; none of it is markup.
 """
 
@@ -38,9 +38,15 @@ _MOST_ROWS: Final = 200
 _JSON_CHARS: Final = 20_000
 
 
-def head(text: str, *, small: bool = False) -> Block:
-    """A heading."""
-    return {"is": "head", "text": part(text, 300), **({"small": True} if small else {})}
+def head(text: str, *, small: bool = False, tone: str = "") -> Block:
+    """A heading; ``tone`` as for a line."""
+    more = {**({"small": True} if small else {}), **({"tone": tone} if tone else {})}
+    return {"is": "head", "text": part(text, 300), **more}
+
+
+def diff(lines: Iterable[tuple[str, str]]) -> Block:
+    """What was changed of a text: each line behind ``+``, ``-`` or a blank."""
+    return {"is": "diff", "rows": [[sign, bounded(text, CELL_CHARS)] for sign, text in lines][:_MOST_ROWS]}
 
 
 def line(text: str, tone: str = "") -> Block:
@@ -93,9 +99,15 @@ def _block_text(block: Block) -> str:
         return repr(Table(block["headers"], block["rows"]))
     if kind == "facts":
         return "\n".join(f"{name}: {value}" for name, value in block["rows"])
+    if kind == "diff":
+        return _diff_text(block)
     if kind == "fold":
         return f"{block['title']}\n{indent(blocks_text(block['inside']), '  ')}"
     return str(block.get("text", ""))
+
+
+def _diff_text(block: Block) -> str:
+    return "\n".join(f"{sign} {text}" for sign, text in block["rows"])
 
 
 def blocks_html(blocks: Iterable[Block]) -> Html:
@@ -109,6 +121,8 @@ def _block_html(block: Block) -> Html:
         return html_table(block["headers"], block["rows"])
     if kind == "facts":
         return html_facts(block["rows"])
+    if kind == "diff":
+        return html_pre(_diff_text(block))
     if kind == "fold":
         return html_fold(block["title"], blocks_html(block["inside"]), opened=block["open"])
     draw = {"head": html_heading, "pre": html_pre, "json": html_pre}.get(kind)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from materia_nb.cast.breakpoint import breakpoint_of
+from materia_nb.cast.repairs import changed_definition
 from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.jsonvalue import MISSING, get_path, pretty
@@ -16,6 +17,7 @@ from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import checked, clicked_text, only_text, typed_value
 from materia_nb.widgets.cast_parts import dock_names
 from materia_nb.widgets.cast_slices import asked_key
+from materia_nb.widgets.ended import page_of
 from materia_nb.widgets.inspector_blocks import check_element, stops_at
 from materia_nb.widgets.inspector_tabs import TABS
 from materia_nb.widgets.state_and_items import base_of, changed_blocks, foretold, issues_of, rebuilt, redone
@@ -139,6 +141,36 @@ class CastMessages:
         self._begin(values, "Resend", self.cast.resend)
 
     def _on_revive(self, values: Values) -> None:
+        self._begin(values, "Revive", self.cast.revive)
+
+    def _on_take(self, values: Values) -> None:
+        """Take what the workbench has changed of the materia where the cast failed, and run it once more."""
+        changed = changed_definition(self.cast.now)
+        if changed is not None:
+            self._free()
+            self.cast.edit.redefine(changed.materia)
+        self._begin(values, "Recast", self.cast.recast)
+
+    def _on_by_hand(self, values: Values) -> None:
+        self._free()
+        self.cast.reply(only_text(values, "text"))
+        self.panel.select(None)
+
+    def _on_pin_text(self, values: Values) -> None:
+        """Let a text answer the socket where the cast failed, from now on, and go on."""
+        self._free()
+        self.cast.pins.add(self._socket(values), only_text(values, "text"))
+        self.panel.graph_changed()
+        self._begin(values, "Recast", self.cast.recast)
+
+    def _on_skip(self, values: Values) -> None:
+        self._free()
+        self.cast.skip(only_text(values, "note", 20_000))
+        self.panel.select(None)
+
+    def _on_raise_budget(self, values: Values) -> None:
+        self._free()
+        self._on_budget(values)
         self._begin(values, "Revive", self.cast.revive)
 
     def _on_pause(self, _: Values) -> None:
@@ -339,6 +371,13 @@ class CastMessages:
         step = values.get("step")
         self.panel.fork(None if step is None else self._number(values, "step"))
 
+    def _on_page(self, _: Values) -> None:
+        self.panel.say(page_of(self.cast))
+
+    def _on_label(self, values: Values) -> None:
+        self.cast.labels.add(name=only_text(values, "text", 200))
+        self.panel.say("The cast is called so from now on: it can be opened by that name.")
+
     def _on_show_cast(self, values: Values) -> None:
         self.panel.show_cast(self._number(values, "cast"))
 
@@ -365,7 +404,7 @@ class CastMessages:
         self.panel.front.answer("find", values.get("token"), numbers=found)
 
     def _on_check(self, values: Values) -> None:
-        what = self._one_of(values, "what", ("reply", "correction", "value"))
+        what = self._one_of(values, "what", ("reply", "by_hand", "correction", "value"))
         self.panel.front.answer(
             "check", values.get("token"), **checked(self.cast, only_text(values, "text"), what)
         )

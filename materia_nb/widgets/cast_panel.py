@@ -106,6 +106,7 @@ class CastPanel(Panel):
         self.height = height
         self.view.layout.height = f"{height}px"
         self._follow(cast)
+        self._look_after_cells()
         self.at_close(lambda: self.designing.close() if self.designing is not None else None)
         self.refresh()
 
@@ -113,6 +114,18 @@ class CastPanel(Panel):
         self.follow(cast)
         self.at_close(cast.runner.followers.listen(self.later))
         self.follow_runs(runs_of(cast))
+
+    def _look_after_cells(self) -> None:
+        """Draw a failed cast again when a cell has run: it may have changed what failed."""
+        from IPython import get_ipython
+
+        def ran(*_: object) -> None:
+            if self.cast.failure is not None:
+                self.later()
+
+        if (shell := get_ipython()) is not None:
+            shell.events.register("post_run_cell", ran)
+            self.at_close(lambda: shell.events.unregister("post_run_cell", ran))
 
     def recorded(self) -> None:
         """Say that the record of the cast stands below this panel; it is hidden while the panel lives."""
@@ -336,7 +349,8 @@ class CastPanel(Panel):
     def draw(self) -> None:
         """Tell the front-end how everything stands now, in one message."""
         cast, busy = self.cast, self.runs.busy_for(self)
-        asks = not busy and (bool(cast.approvals.asking) or cast.now.held is not None)
+        failed = cast.status == "failed"
+        asks = not busy and (bool(cast.approvals.asking) or cast.now.held is not None or failed)
         if asks and not self._asked:
             self.tab, self.selected = "answer", None  # what waits for a person is what they see
         self._asked = asks

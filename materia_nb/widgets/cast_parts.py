@@ -150,7 +150,10 @@ def _bar(seen: Seen) -> Slice:
 
 
 def _inspector(seen: Seen) -> Slice:
-    return inspector_state(seen.cast, seen.selected, seen.past, seen.tab, busy=seen.busy, only=seen.only)
+    casts = len(seen.casts)
+    return inspector_state(
+        seen.cast, seen.selected, seen.past, seen.tab, busy=seen.busy, only=seen.only, casts=casts
+    )
 
 
 def _timeline(seen: Seen) -> Slice:

@@ -131,6 +131,8 @@ def bar_state(cast: Cast, runs: Runs, *, busy: bool, aborting: bool) -> dict[str
     status, alive = cast.status, cast.now.writable
     going = status in ("ready", "waiting") and alive
     stopped = status in ("failed", "aborted")
+    # The person is the agent: a step would ask nobody.
+    yours = stands.tone == "wants" and cast.now.waiting_at is not None
     again = stopped and alive and not busy
     usage, budget = cast.now.engine.usage, cast.now.engine.budget
     names = names_of(cast.graph)
@@ -143,8 +145,9 @@ def bar_state(cast: Cast, runs: Runs, *, busy: bool, aborting: bool) -> dict[str
         "stopped": stopped,
         "can": {
             "step": going
+            and not yours
             and (not busy or (runs.running == "Step" and not aborting and not cast.runner.stop.is_set())),
-            "run": going and not busy,
+            "run": going and not busy and not yours,
             "pause": busy and not aborting,
             "leave": stands.tone == "aborting",
             "abort": (going or status == "held") and alive and not aborting,
@@ -153,8 +156,8 @@ def bar_state(cast: Cast, runs: Runs, *, busy: bool, aborting: bool) -> dict[str
             "revive": again and cast.now.at_limit,
         },
         "why": {
-            "step": _why_not(cast, busy=busy),
-            "run": _why_not(cast, busy=busy),
+            "step": _why_not(cast, busy=busy, yours=yours),
+            "run": _why_not(cast, busy=busy, yours=yours),
             "pause": "nothing runs",
             "revive": _NO_LIMIT,
         },
@@ -186,9 +189,11 @@ def can_undo(cast: Cast, *, busy: bool) -> bool:
     return now.writable and not busy and bool(now.edits) and now.edits[-1].after is now.engine
 
 
-def _why_not(cast: Cast, *, busy: bool) -> str:
+def _why_not(cast: Cast, *, busy: bool, yours: bool) -> str:
     if busy:
         return "a step is running"
+    if yours:
+        return "it is your turn: answer in the inspector, and the cast goes on from there"
     if not cast.now.writable:
         return "this cast is only looked at: resume it to go on"
     return f"the cast is {cast.status}"
@@ -312,6 +317,14 @@ class StepRows:
             step.ended,
             _marks(step, edited=edited),
         ]
+
+
+def said_words(step: StepRecord) -> str:
+    """What a step said, whole: its context where it has one beside what is only for the machine, else its output."""
+    reading = step.reading
+    if reading is not None and isinstance(reading.context, str) and reading.context.strip():
+        return plain(reading.context)
+    return plain(step.output or "")
 
 
 def _output_words(step: StepRecord) -> str:

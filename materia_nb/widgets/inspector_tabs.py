@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from materia_nb.cast.breakpoint import ordinal
 from materia_nb.cast.cast import Cast
 from materia_nb.cast.views.status import marks_of
 from materia_nb.display.escape import part
-from materia_nb.display.graph_parts import Marks, who_words
+from materia_nb.display.graph_parts import END_SIGN, Marks, links, who_words
 from materia_nb.loadout.graph import END
 from materia_nb.widgets.answering import answer_state
 from materia_nb.widgets.blocks import Block, line
@@ -47,7 +48,14 @@ TABS: Final = tuple(_WORDS)
 
 
 def inspector_state(
-    cast: Cast, selected: Element | None, past: Snapshot | None, tab: str, *, busy: bool, only: str = ""
+    cast: Cast,
+    selected: Element | None,
+    past: Snapshot | None,
+    tab: str,
+    *,
+    busy: bool,
+    only: str = "",
+    casts: int = 1,
 ) -> dict[str, Any]:
     """Return title, tabs and the content of the open one.
 
@@ -58,6 +66,7 @@ def inspector_state(
         tab: the tab that was opened last; one that there is not for this gives way to the first.
         busy: whether a step runs.
         only: the one tab that is shown of the present; all that there are if left out.
+        casts: how many casts the panel has.
     """
     now = cast.now
     if past is not None:
@@ -80,7 +89,7 @@ def inspector_state(
     element = Element("socket", socket) if socket in cast.graph.sockets else None
     several = _OF_SOCKET if element is not None else ("answer", "why", "state", "calls")
     names = (only,) if only else several
-    tabs = _Tabs(now, record, cast, element, busy=busy, at_present=at_present)
+    tabs = _Tabs(now, record, cast, element, busy=busy, at_present=at_present, casts=casts)
     return _state(names, tab, _socket_title(cast, element, at_present=at_present), tabs)
 
 
@@ -120,6 +129,7 @@ class _Tabs:
     busy: bool
     present: bool = True  # whether what is shown is the cast as it is now
     at_present: bool = False
+    casts: int = 1
 
     def dot(self, name: str) -> bool:
         """Whether something waits for the person in a tab."""
@@ -146,7 +156,7 @@ class _Tabs:
 
     def _answer(self) -> dict[str, Any]:
         if self.at_present:
-            return answer_state(self.cast, busy=self.busy)
+            return answer_state(self.cast, busy=self.busy, casts=self.casts)
         assert self.element is not None  # noqa: S101 - a socket is selected where it is not the present one
         parts: list[Block] = []
         here = names_of(self.cast.graph).get(_here(self.shown))
@@ -214,7 +224,7 @@ class _Tabs:
 def _socket_title(cast: Cast, element: Element | None, *, at_present: bool) -> dict[str, Any]:
     if element is None:
         name = "the end" if cast.now.next_socket == END else "the cast"
-        return {"kind": "cast", "name": name, "chips": [cast.status], "id": None}
+        return {"kind": "cast", "name": name, "chips": [cast.status], "id": None, "present": True}
     socket, marks = cast.graph.sockets[element.id], marks_of(cast.now)
     chips = [part(element.id, 40), _who(cast, element.id, marks)]
     at = cast.now.engine.at
@@ -264,11 +274,17 @@ def _stops(cast: Cast, element: Element) -> list[list[Any]]:
 def _title_of(cast: Cast, element: Element) -> dict[str, Any]:
     if element.kind == "item":
         return {"kind": "item", "name": f"WI-{element.id}", "chips": ["work item"], "id": None}
-    name = {"loop": f"loop {part(element.id, 60)}", "exit": "exit", "edge": "edge"}[element.kind]
+    name, under = f"loop {part(element.id, 60)}", "loop"
+    if element.kind != "loop":
+        link = next(one for one in links(cast.graph) if one.key == element.id)
+        names = {**names_of(cast.graph), END_SIGN: "the end"}
+        name = f"{names.get(link.source, link.source)} → {names.get(link.target, link.target)}"
+        under = link.condition if link.place is None else f"{link.condition} · {ordinal(link.place + 1)} way"
+        under = f"exit · {under}" if element.kind == "exit" else under
     return {
         "kind": element.kind,
         "name": name,
-        "chips": [part(element.id, 60)],
+        "chips": [under],
         "id": None,
         "stops": _stops(cast, element),
     }

@@ -9,16 +9,30 @@ import pytest
 from ipywidgets.widgets.widget import _instances as live
 
 import cast_helpers as h
-from magics_helpers import new_shell
+from magics_helpers import cell, line, new_shell
 from materia_nb import Workbench
 from materia_nb.agents import Reply, Usage
 from materia_nb.agents.interface import AgentError, Asking, Noted, Said, ToolCall
+from materia_nb.cast import open_cast
+from materia_nb.cast.repairs import KINDS
 from materia_nb.errors import MateriaError
 from materia_nb.loadout.vocabulary import OWN_PROTOCOLS
 from materia_nb.widgets import cast_panel as panels
 from materia_nb.widgets.base import runs_of
 from materia_nb.widgets.cast_panel import CastPanel
 
+PLAIN = ("take", "resend", "revive")
+ENGINE = {
+    "invalid_output", "repair_exhausted", "edge_traversals_exhausted", "no_advance_cycles_exhausted", "assignment",
+    "budget", "aborted",
+}  # fmt: skip
+SENT = {
+    "recast": ("recast", {}),
+    "resend": ("resend", {}),
+    "answer": ("by_hand", {"text": "mine"}),
+    "pin": ("pin_text", {"socket": "Socket-1", "text": "mine"}),
+    "skip": ("skip", {"note": "not today"}),
+}
 HOSTILE = "<img src=x onerror=window.__owned=1>"
 
 
@@ -461,9 +475,11 @@ def test_a_failure_comes_first_with_buttons_for_what_it_names(tmp_path, make):
     done(panel)
     assert panel.front.bar["tone"] == "failed"
     shown = content(panel, "answer")
-    assert shown["top"][0]["tone"] == "bad"
-    assert "no line" in shown["top"][0]["text"]
-    assert "recast" in [one["kind"] for one in shown["acts"]]
+    told = shown["failed"]["blocks"]
+    assert told[0]["tone"] == "bad"
+    assert told[0]["text"].endswith(" failed")
+    assert "no line" in told[2]["text"]
+    assert [one["name"] for one in shown["failed"]["offers"]][:2] == ["resend", "recast"]
     say(panel, "recast")
     done(panel)
     assert len(tries) == 2
@@ -507,7 +523,7 @@ def test_the_inspector_follows_the_selection(cast, make):
     for kind, key, words in (
         ("loop", "items", "loop items"),
         ("item", "2", "WI-2"),
-        ("edge", "edge:1:Socket-3", "edge"),
+        ("edge", "edge:1:Socket-3", "Eval → Build"),
     ):
         say(panel, "select", element={"kind": kind, "id": key})
         assert panel.front.inspector["title"]["name"] == words
@@ -736,3 +752,105 @@ def test_every_panel_can_be_imported_from_one_place():
 
     for name in widgets.__all__:
         assert getattr(widgets, name).__name__ == name
+
+
+# -- mending ------------------------------------------------------------------------------------------
+
+
+FAILS = {
+    "raised": RuntimeError("gone"),
+    **{
+        kind: AgentError("gone", kind=kind)
+        for kind in KINDS
+        if not kind.startswith("utility") and kind not in ENGINE
+    },
+}
+
+
+@pytest.mark.parametrize("kind", FAILS)
+def test_an_agent_that_failed_in_any_way_is_mended_by_each_act_that_is_offered(tmp_path, make, kind):
+    offered = ["recast"]
+    while offered:
+        act = offered.pop(0)
+        tries = []
+
+        def answer(tries=tries):
+            tries.append(1)
+            if len(tries) == 1:
+                raise FAILS[kind]
+            return "done"
+
+        cast = h.start(tmp_path / act, h.chain_config(1), answer)
+        panel = make(cast)
+        say(panel, "run")
+        done(panel)
+        shown = content(panel, "answer")["failed"]
+        assert shown["blocks"][0]["tone"] == "bad"
+        if act == "recast":
+            offered = [one["name"] for one in shown["offers"] if one["name"] not in ("recast", "reword")]
+            assert offered == [name for name in (*PLAIN, "answer", "pin", "skip") if name in offered]
+        say(panel, *SENT[act][:1], **SENT[act][1])
+        done(panel)
+        assert panel.front.bar["tone"] != "failed", (kind, act)
+        say(panel, "run")
+        done(panel)
+        assert panel.front.bar["tone"] == "done", (kind, act)
+        h.assert_same(open_cast(cast.run_dir), cast)
+        cast.close()
+
+
+def test_a_cell_that_changes_what_failed_is_seen_by_the_panel(make, shell):
+    cell(shell, "loadout L", loadout("raise SystemExit(3)"))
+    cast = line(shell, "cast x")
+    cast.run()
+    panel = make(cast)
+    assert "take" not in [one["name"] for one in content(panel, "answer")["failed"]["offers"]]
+    cell(shell, "loadout L", loadout("print('{}')"))
+    shell.events.trigger("post_run_cell", None)
+    panel.refresh()
+    shown = content(panel, "answer")["failed"]
+    assert shown["offers"][0] == {
+        "name": "take",
+        "words": "Take the changed Count and recast",
+        "does": "this cast uses it from here on",
+    }
+    (change,) = [one for one in shown["blocks"] if one["is"] == "diff"]
+    assert ["+", "    \"print('{}')\""] in change["rows"]
+    say(panel, "take")
+    done(panel)
+    assert cast.run() == "complete"
+    assert [one["type"] for one in h.lines_of(cast)].count("materia_redefined") == 1
+
+
+def loadout(code):
+    sockets = {"Socket-1": {"materia": "Count"}}
+    materia = {"Count": h.python(code, parse="json")}
+    return json.dumps({"entry": "Socket-1", "sockets": sockets, "materia": materia})
+
+
+def test_the_end_shows_the_result_and_what_can_come_next(cast, make):
+    cast.run()
+    panel = make(cast)
+    shown = content(panel, "answer")
+    assert shown["top"][0]["text"].startswith("Complete")
+    assert (
+        shown["top"][2] == {"is": "pre", "text": "The handoff of Narrate."} or shown["top"][2]["is"] == "pre"
+    )
+    assert [one["kind"] for one in shown["next"]] == ["fork", "page", "label"]
+    assert ".html" in say(panel, "page")
+    assert (cast.now.project / f"{cast.id}.html").is_file()
+    say(panel, "label", text="the first")
+    assert cast.labels.of().name == "the first"
+    say(panel, "fork")
+    cast.fork(3)
+
+
+def test_step_is_off_with_the_reason_while_a_person_is_asked(bench, cast, make):
+    bench.agent("Plan", "person")
+    cast.agents.set("Plan", "person")
+    panel = make(cast)
+    say(panel, "step")
+    done(panel)
+    assert panel.front.bar["tone"] == "wants"
+    assert not panel.front.bar["can"]["step"]
+    assert "your turn" in panel.front.bar["why"]["step"]

@@ -231,7 +231,8 @@ def _waiting_for(cast: Snapshot) -> str:
         what = f"may run this once: {shorten(cast.approvals.grant.exact_content, 200)} (abort takes the consent back)"
     elif visit.mode == "final":
         what = "has yet to hand over what was done"
-    return f"waiting: {who} {what}; reply, or step to ask its agent"
+    yours = cast.writable and cast.answered_by(visit.socket) in (None, "person")
+    return f"waiting: {who} {what}; reply{'' if yours else ', or step to ask its agent'}"
 
 
 def _about_calls(cast: Snapshot) -> str:

@@ -3,6 +3,7 @@ import { h, clear, button, setText, setAttr, setEnabled, isEnabled } from "./dom
 import { drawBlocks } from "./blocks.js";
 import { checkedField } from "./checking.js";
 import { rowsOf } from "./sheet.js";
+import { failedBox } from "./failed.js";
 
 /**
  * @param {HTMLElement} host
@@ -11,29 +12,30 @@ import { rowsOf } from "./sheet.js";
  */
 export function answerPart(host, send, shell) {
   const top = h("div", {});
-  const acts = h("div", { class: "mnb-row" });
+  const failed = failedBox(send, { correct: () => correct.open() });
+  const next = h("div", { class: "mnb-row", role: "group", "aria-label": "what can come next" });
   const asks = askingBox(send);
   const live = liveBox(send);
   const form = formBox(send);
   const enter = h("div", { class: "mnb-box", hidden: true });
   const correct = correctBox(send);
   const bottom = h("div", {});
-  host.append(top, acts, asks.node, form.node, enter, live.node, correct.node, bottom);
-  const ACTS = {
-    "tab prompt": () => send("tab", { tab: "prompt" }),
-    "raise budget": () => shell.askLine("token budget of this cast; empty for none", "", (tokens) => send("budget", { tokens })),
-    correct: () => correct.open(),
+  host.append(failed.node, top, next, asks.node, form.node, enter, live.node, correct.node, bottom);
+  const NEXT = {
+    compare: () => send("dock", { dock: "compare" }),
+    label: () => shell.askLine("what this cast is called", "", (text) => text && send("label", { text })),
   };
-  let madeActs = "";
+  let madeNext = "";
   return {
     update(data) {
       drawBlocks(top, data.top, send);
-      const wanted = JSON.stringify(data.acts);
-      if (wanted !== madeActs) {
-        madeActs = wanted;
-        clear(acts).append(...(data.acts || []).map((one, place) => button(one.words, one.title, ACTS[one.kind] || (() => send(one.kind)), { class: `mnb-b ${place ? "" : "mnb-main"}` })));
+      failed.update(data.failed);
+      const wanted = JSON.stringify(data.next || []);
+      if (wanted !== madeNext) {
+        madeNext = wanted;
+        clear(next).append(...(data.next || []).map((one) => button(one.words, one.title, NEXT[one.kind] || (() => send(one.kind)))));
       }
-      acts.hidden = !(data.acts || []).length;
+      next.hidden = !(data.next || []).length;
       asks.update(data.asks, data.busy);
       form.update(data.form, data.key, data.busy);
       live.update(data.live || {}, data.busy);
@@ -45,7 +47,7 @@ export function answerPart(host, send, shell) {
       correct.update(data.correct);
       drawBlocks(bottom, data.blocks, send);
     },
-    unsent: () => form.unsent(),
+    unsent: () => [...form.unsent(), ...failed.unsent()],
   };
 }
 

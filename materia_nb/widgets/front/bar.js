@@ -12,7 +12,11 @@ const BAR_SIGNS = { working: "◌", wants: "●", paused: "‖", breakpoint: "�
 export function barPart(host, send, shell) {
   let data = {};
   const modes = h("div", { class: "mnb-modes", role: "group", "aria-label": "mode" });
-  const pill = h("span", { class: "mnb-pill" });
+  const pill = button("", "", () => {
+    send("tab", { tab: "answer" });
+    send("now");
+    send("select", { element: null });
+  }, { class: "mnb-pill" });
   const pillWords = h("span", {});
   const live = h("span", { class: "mnb-sr", role: "status" });
   const clock = h("span", { class: "mnb-clock", "aria-hidden": "true" });
@@ -50,7 +54,7 @@ export function barPart(host, send, shell) {
   const leave = button("Leave it behind", "go on without the function that is waited for; what it answers later is thrown away", () => isEnabled(leave) && send("leave"));
   const again = h("span", { class: "mnb-again" });
   const resend = button("Resend", "ask the turn that was cut short once more, in the same conversation", go("resend"));
-  const recast = button("Recast", "run the socket where it stopped once more", go("recast"), { class: "mnb-b mnb-main" });
+  const recast = button("Recast", "run the socket where it stopped once more", go("recast"));
   const revive = button("Revive", "go on, the limit that stopped it granted once more", go("revive"));
   again.append(recast, resend, revive);
   const asks = h("span", { class: "mnb-asks", role: "group" });
@@ -65,7 +69,8 @@ export function barPart(host, send, shell) {
   const tokensLong = h("span", { class: "mnb-long" }), tokensShort = h("span", { class: "mnb-short" });
   const tokens = h("span", { class: "mnb-counts" }, tokensLong, tokensShort);
   const more = button("⋯", "more", () => openMenu(more, barMore(data, send, shell), { label: "more" }), { "aria-label": "more", "aria-haspopup": "menu" });
-  host.append(modes, pill, live, step, run, runTo, pause, abort, leave, again, asks, breaks, h("span", { class: "mnb-space" }), counts, meter, tokens, more);
+  // What acts stands before what changes its width, so that no button moves away under the mouse.
+  host.append(modes, step, run, again, asks, runTo, pause, abort, leave, pill, live, breaks, h("span", { class: "mnb-space" }), counts, meter, tokens, more);
 
   const tick = () => {
     const since = data.since;
@@ -91,7 +96,7 @@ export function barPart(host, send, shell) {
       for (const node of casting) node.hidden = !cast;
       pill.className = `mnb-pill mnb-tone-${now.tone}`;
       setText(pillWords, `${BAR_SIGNS[now.tone] || "·"} ${now.words || ""}`);
-      setAttr(pill, "title", now.detail || now.words);
+      setAttr(pill, "title", `${now.detail || now.words}: shows where the cast is`);
       if (told !== now.words) setText(live, (told = now.words || ""));
       tick();
       const can = now.can || {}, why = now.why || {};
@@ -101,8 +106,9 @@ export function barPart(host, send, shell) {
       }
       const asked = Boolean(now.asks) && !now.busy;
       for (const node of [step, run]) node.hidden = !cast || stopped || asked;
-      runTo.hidden = !cast || stopped || asked || now.busy;
-      pause.hidden = !cast || stopped || !now.busy;
+      step.classList.toggle("mnb-main", Boolean(can.step));
+      runTo.hidden = !cast || stopped || asked;
+      pause.hidden = !cast || stopped || asked;
       abort.hidden = !cast || stopped;
       leave.hidden = !cast || !can.leave;
       again.hidden = !cast || !stopped;

@@ -26,6 +26,8 @@ function blockNode(one, open, send) {
     case "pre":
     case "json":
       return h("pre", { class: "mnb-pre", tabindex: "0" }, one.text);
+    case "diff":
+      return h("pre", { class: "mnb-pre mnb-diff", tabindex: "0", "aria-label": "what was changed" }, one.rows.map(([sign, text]) => h(sign === "+" ? "ins" : sign === "-" ? "del" : "span", {}, `${sign} ${text}\n`)));
     case "facts":
       return h("dl", { class: "mnb-facts" }, one.rows.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
     case "table":

@@ -10,7 +10,7 @@ import { statePart } from "./statetree.js";
 export function inspectorPart(host, send, shell) {
   const swatch = h("span", { class: "mnb-swatch", "aria-hidden": "true" });
   const name = h("h3", { class: "mnb-name" });
-  const chips = h("span", { class: "mnb-chips" });
+  const chips = h("div", { class: "mnb-under" });
   const acts = h("span", { class: "mnb-row mnb-end" });
   const tabs = tabRow("inspector", (tab) => send("tab", { tab }));
   const parts = {};
@@ -30,25 +30,22 @@ export function inspectorPart(host, send, shell) {
       };
     },
   };
-  host.append(h("div", { class: "mnb-title" }, swatch, name, chips, acts), tabs.row, tabs.panel);
-  let madeActs = "", madeChips = "", shown = null;
+  host.append(h("div", { class: "mnb-title" }, swatch, name, acts), chips, tabs.row, tabs.panel);
+  let madeActs = "", shown = null;
   return {
     update(data) {
       const title = data.title;
       if (!title) return;
       setAttr(swatch, "data-kind", title.kind);
       setText(name, title.name);
-      const wanted = JSON.stringify(title.chips);
-      if (wanted !== madeChips) {
-        madeChips = wanted;
-        clear(chips).append(...title.chips.map((one) => h("span", { class: "mnb-chip mnb-plain" }, one)));
-      }
+      setAttr(name, "title", title.name);
+      setText(chips, title.chips.join(" · "));
       const now = JSON.stringify(title);
       if (now !== madeActs) {
         madeActs = now;
         clear(acts);
         if (title.step !== undefined || title.kind === "step") acts.append(button("Now", "back to the present", () => send("now"), { class: "mnb-b mnb-small" }));
-        else if (title.id && !title.present) acts.append(button("Now", "show where the cast is", () => send("select", { element: null }), { class: "mnb-b mnb-small" }));
+        else if (!title.present) acts.append(button("Now", "show where the cast is", () => send("select", { element: null }), { class: "mnb-b mnb-small" }));
         if (title.stops?.length) {
           const stop = button("●", "where runs stop here", () => openMenu(stop, [
             { words: "Runs stop" },

@@ -76,7 +76,9 @@ function shellView({ model, el }) {
   const gone = h("div", { class: "mnb-gone", role: "alert" });
   const notice = h("div", { class: "mnb-notice" });
   const line = h("div", { class: "mnb-line", hidden: true });
-  el.append(bar, palette, over, notice, inspector, dock, gone, line);
+  // The bar stands above the graph, so it comes before it for those who go by the Tab key.
+  const above = h("div", { class: "mnb-front", "data-lm-suppress-shortcuts": "true", onkeydown: (event) => event.stopPropagation() }, bar);
+  el.append(above, palette, over, notice, inspector, dock, gone, line);
 
   const folds = new Set();
   const shell = {
@@ -176,6 +178,7 @@ function shellView({ model, el }) {
   const watch = new ResizeObserver(() => {
     const box = surface();
     if (!box) return;
+    if (above.parentNode !== box) box.prepend(above);
     setSurface(model.get("surface") || {});
     setAttr(box, "data-narrow", box.clientWidth <= 640 ? "yes" : null);
   });
@@ -186,6 +189,7 @@ function shellView({ model, el }) {
     closeMenu();
     for (const end of ends) end();
     for (const part of parts) part.destroy?.();
+    above.remove();
     clear(el);
   };
 }

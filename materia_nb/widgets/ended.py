@@ -1,0 +1,205 @@
+"""What the panel tells where a cast has ended: the failure with its ways on, or the result and what can come next."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from materia_nb.cast.repairs import KINDS, OTHER, Redefinition, changed_definition, offers
+from materia_nb.cast.views.status import tried_words
+from materia_nb.display.escape import part
+from materia_nb.engine import decide, outputs
+from materia_nb.engine.session import branch_suffix, output_name
+from materia_nb.jsonvalue import JSON
+from materia_nb.outgoing import outgoing_traceback, plain
+from materia_nb.widgets.blocks import Block, bounded, diff, fold, head, issue_rows, line, lines, pre, table
+from materia_nb.widgets.cast_slices import names_of, said_words
+from materia_nb.widgets.state_and_items import changed_blocks
+
+if TYPE_CHECKING:
+    from materia_nb.cast import Cast
+    from materia_nb.cast.snapshot import Snapshot
+    from materia_nb.handoff import Issue
+
+_STDERR: Final = 4_000
+_REMARKS: Final = 8
+_CONCLUSION: Final = 20
+
+
+def failure_state(cast: Cast) -> dict[str, Any] | None:
+    """Return what the panel tells of a failure, and what it offers; None where the cast did not fail.
+
+    Args:
+        cast: which.
+    """
+    now, failure = cast.now, cast.failure
+    if failure is None:
+        return None
+    changed = changed_definition(now) if now.writable else None
+    socket = failure.socket or ""
+    here = now.rules.sockets.get(socket)
+    text = here is not None and (here.wanted.parse == "text")
+    record = cast.steps[-1] if cast.steps else None
+    told = _failure_blocks(cast, changed)
+    return {
+        "key": f"{cast.id} {len(cast.steps)} {record.tries if record else 0} {failure.kind}",
+        "blocks": [one for one in told if one["is"] != "fold"],
+        "more": [one for one in told if one["is"] == "fold"],
+        "offers": [
+            {"name": one.name, "words": part(one.words, 80), "does": one.does}
+            for one in (offers(now, changed) if now.writable else [])
+        ],
+        "socket": socket,
+        "says": "what it would print" if here is not None and here.socket.is_utility else "the answer",
+        "form": "as text" if text else "as JSON",
+        "tokens": 2 * now.engine.usage.tokens,
+    }
+
+
+def _failure_blocks(cast: Cast, changed: Redefinition | None) -> list[Block]:
+    failure = cast.failure
+    assert failure is not None  # noqa: S101 - the caller asks
+    name = names_of(cast.graph).get(failure.socket or "", "The cast")
+    command = _command(cast.now)
+    ended = _ended_words(command) or KINDS.get(failure.kind, OTHER).words
+    parts = [head(f"{name} {ended}", tone="bad"), line(" · ".join(_under(cast)), "quiet")]
+    if command is None or failure.kind == "invalid_output":
+        parts.append(line(failure.message))
+    if failure.refused is not None:
+        issues, text = failure.refused
+        parts += [
+            table(("where", "issue", "what to do"), issue_rows(issues)),
+            fold("the refused answer", [pre(text)]),
+        ]
+    if command is not None:
+        parts += _process(cast.now, command)
+    elif failure.hint:
+        parts.append(line(f"To go on: {failure.hint}"))
+    raised = cast.runner.raised
+    if raised is not None and failure.kind in ("agent_error", "agent_failed", "failed"):
+        parts.append(fold("where it was raised", [pre(outgoing_traceback(raised))]))
+    if changed is not None:
+        kept = f" in {', '.join(changed.kept)} too, which earlier steps went by" if changed.kept else ""
+        parts += [head(f"changed since this cast began{kept} · {changed.materia}", small=True)]
+        parts.append(diff(changed.lines))
+        if changed.kept:
+            parts.append(line("It can only be had by casting anew.", "quiet"))
+    return parts
+
+
+def _under(cast: Cast) -> list[str]:
+    """Which step it is about, what stands there, how often it was tried."""
+    record, failure = cast.steps[-1] if cast.steps else None, cast.failure
+    socket = cast.graph.sockets.get((failure.socket if failure else None) or "")
+    facts = [failure.kind if failure else ""]
+    if record is not None:
+        facts.append(f"step {record.number}")
+        if record.item_key is not None:
+            facts.append(f"{record.item_key} {part(record.item_label or '', 40)}")
+    if socket is not None:
+        facts += [
+            socket.id,
+            "utility" if socket.is_utility else part(cast.now.answered_by(socket.id) or "you", 40),
+        ]
+    return [*facts, *filter(None, [tried_words(cast.now)]), "nothing was lost"]
+
+
+def _command(now: Snapshot) -> dict[str, JSON] | None:
+    """Return how the process of the step that failed was run; None where none was, or it is not kept."""
+    record, failure = now.steps[-1] if now.steps else None, now.failure
+    if record is None or failure is None or failure.socket != record.socket:
+        return None
+    if not now.graph.sockets[record.socket].is_utility or record.pinned:
+        return None
+    name = f"{output_name(record.socket, record.visit, None, branch_suffix(record.branch))}.command.json"
+    with contextlib.suppress(OSError, ValueError):
+        found = json.loads((now.run_dir / name).read_text(encoding="utf-8"))
+        return found if isinstance(found, dict) else None
+    return None
+
+
+def _ended_words(command: dict[str, JSON] | None) -> str:
+    """How a process ended, as a headline goes on behind a name; empty where it ended well."""
+    if command is None:
+        return ""
+    if command.get("startError"):
+        return "could not be started"
+    if command.get("timedOut"):
+        return f"took longer than {command.get('timeoutMs')} ms and was ended"
+    if command.get("signal"):
+        return f"ended with signal {command['signal']}"
+    return f"ended with code {command['code']}" if command.get("code") else ""
+
+
+def _process(now: Snapshot, command: dict[str, JSON]) -> list[Block]:
+    """What a process said, the command folded, and where all of it is kept."""
+    parts: list[Block] = []
+    if command.get("startError"):
+        parts.append(line(str(command["startError"])))
+    files = [(name, command.get(f"{name}Artifact")) for name in ("stderr", "stdout")]
+    for name, artifact in files:
+        text = ""
+        with contextlib.suppress(OSError):
+            text = (now.run_dir / str(artifact)).read_bytes().decode(errors="replace").rstrip()
+        if not text and (name == "stdout" or command.get("startError")):
+            continue
+        shown = pre(text[-_STDERR:]) if text else line("empty", "quiet")
+        parts += [head(name, small=True), shown] if name == "stderr" else [fold(name, [shown])]
+    argv = command.get("command")
+    inside = [pre("\n".join(map(str, argv)) if isinstance(argv, list) else str(argv))]
+    kept = [f"{name} kept in {artifact}" for name, artifact in files if artifact]
+    parts.append(fold("command, and where its output is kept", [*inside, *lines(kept, "quiet")]))
+    return parts
+
+
+def checked_by_hand(cast: Cast, text: str) -> list[Issue]:
+    """Say what is wrong with a text as an answer by hand where the cast failed."""
+    opened = decide.by_hand(cast.now.rules, cast.now.session, 0)
+    return list(outputs.check_answer(cast.now.rules, opened.session.state, text))
+
+
+def end_blocks(cast: Cast) -> list[Block]:
+    """Tell the result of a complete cast: the final output, the remarks, what changed in the state; empty where it is not."""
+    now = cast.now
+    if cast.status != "complete":
+        return []
+    remarks = now.remarks
+    done = f"Complete{', with remarks' if remarks else ''}, after {len(now.steps)} steps"
+    parts: list[Block] = [head(done, tone="warn" if remarks else "good")]
+    record = next((step for step in reversed(now.steps) if step.output is not None), None)
+    if now.conclusion:
+        parts += [head("what the agents say at the end", small=True), *lines(now.conclusion[:_CONCLUSION])]
+    elif record is not None:
+        name = names_of(cast.graph)[record.socket]
+        parts.append(head(f"final output · {name}, step {record.number}", small=True))
+        words = said_words(record)
+        parts.append(pre(words))
+        if plain(record.output or "").strip() != words.strip():
+            parts.append(fold("as it was written", [pre(record.output or "")]))
+    if remarks:
+        parts.append(head("remarks", small=True))
+        parts += lines([bounded(str(one), 600) for one in remarks[:_REMARKS]], "warn")
+        more = len(remarks) - _REMARKS
+        parts += lines([f"and {more} more: cast.now.remarks"] if more > 0 else [], "quiet")
+    changed = changed_blocks(dict(now.session.start.data), dict(now.state), "what changed in the state")
+    return [*parts, *changed]
+
+
+def next_acts(cast: Cast, casts: int) -> list[dict[str, str]]:
+    """Return what can come after a complete cast, each a message of the panel."""
+    if cast.status != "complete" or not cast.now.writable:
+        return []
+    acts = [("fork", "Fork", "another cast from its end, or from the step that is looked at")]
+    acts += [("compare", "Compare", "with the casts of this panel")] if casts > 1 else []
+    acts += [
+        ("page", "Page", "write it as one HTML page, into the project"),
+        ("label", "Label…", "give it a name"),
+    ]
+    return [{"kind": kind, "words": words, "title": title} for kind, words, title in acts]
+
+
+def page_of(cast: Cast) -> str:
+    """Write a cast as a page into its project, and say where."""
+    path = cast.export.page(cast.now.project / f"{cast.id}.html")
+    return f"The page is {path.name}, in {path.parent}."

@@ -1,0 +1,132 @@
+"""Casts that failed are mended in their panel, in a real JupyterLab: each kind of failure, in few clicks and without a cell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from browser.surface import Surface, violations
+
+if TYPE_CHECKING:
+    from browser.lab import Lab
+
+BENCH = """
+import sys
+from materia_nb import Workbench
+from materia_nb.agents import Reply, Usage
+wb = Workbench(".")
+def python(code, **more):
+    return {"type": "utility", "command": [sys.executable, "-I", "-S", "-c", code], "parse": "json", **more}
+def loadout(count, **more):
+    return {"entry": "Socket-1", "materia": {"Count": count, "Tell": {"tools": "none", "prompt": "Tell"}}, "sockets": {
+        "Socket-1": {"materia": "Count", "edges": [{"when": "always", "to": "Socket-2"}], **more},
+        "Socket-2": {"materia": "Tell"}}}
+def failed(name, count, agents=None, budget=None, **more):
+    wb.load({"budget": {"maxTokens": budget}} if budget else {})
+    wb.define_loadout(name, loadout(count, **more))
+    cast = wb.cast("x", loadout=name, agents={"Tell": lambda: "told", **(agents or {})})
+    cast.run()
+    return cast
+"""
+UTILITY = {
+    "utility_exit": "python('import sys; print(\"no such file\", file=sys.stderr); raise SystemExit(3)')",
+    "utility_timeout": "python('import time; time.sleep(60)', timeoutMs=100)",
+    "utility_not_started": "{**python(''), 'command': ['/no/such/program']}",
+    "invalid_output": "python('print(1)')",
+    "utility_failed": 'python(\'print("""{"satisfied": false, "state": {"n": {"ok": false, "error": "none"}}}""")\')',
+}
+AGENT = "{'tools': 'none', 'prompt': 'Count', 'generator': True}"
+JSON = '{"state": {"n": 1}}'
+ITEMS = '{"workItems": []}'
+
+
+class Clicks:
+    """Counts what is pressed on a surface."""
+
+    def __init__(self, surface: Surface) -> None:
+        self.surface, self.count = surface, 0
+
+    def press(self, name: str) -> None:
+        self.surface.press(name)
+        self.count += 1
+
+    def write(self, label: str, text: str) -> None:
+        self.surface.field(label).fill(text)
+
+
+def by_hand(text):
+    def mend(at: Clicks) -> None:
+        at.press("Write…")
+        at.write("the answer by hand", text)
+        at.surface.says("this answer would be taken")
+        at.press("Send")
+
+    return mend
+
+
+def pinned(at: Clicks) -> None:
+    at.press("Write…")
+    at.write("the answer by hand", JSON)
+    at.press("Pin and go on")
+
+
+def skipped(at: Clicks) -> None:
+    at.press("Skip…")
+    at.write("why it is skipped", "not today")
+    at.press("Skip it")
+
+
+def corrected(at: Clicks) -> None:
+    at.press("Correct…")
+    at.write("the corrected output", JSON)
+    at.press("Recommit")
+
+
+def pressed(name):
+    return lambda at: at.press(name)
+
+
+FAILURES = {
+    "utility_exit": (f"failed('A', {UTILITY['utility_exit']})", "Count ended with code 3", pressed("Take it and recast")),
+    "utility_timeout": (f"failed('B', {UTILITY['utility_timeout']})", "Count took longer than 100 ms", by_hand(JSON)),
+    "utility_not_started": (f"failed('C', {UTILITY['utility_not_started']})", "Count could not be started", skipped),
+    "invalid_output": (f"failed('D', {UTILITY['invalid_output']})", "Count gave an unusable output", pinned),
+    "utility_failed": (f"failed('E', {UTILITY['utility_failed']})", "Count reported a failure", corrected),
+    "repair_exhausted": (
+        f"failed('F', {AGENT}, {{'Count': lambda: 'prose'}}, parse='json')", "Count gave no usable answer", by_hand(ITEMS),
+    ),
+    "agent_error": (
+        f"failed('G', {AGENT}, {{'Count': lambda turn, n=[]: n.append(1) or (1/0 if len(n) == 1 else {ITEMS})}}, parse='json')",
+        "Count failed", pressed("Resend"),
+    ),
+    "budget": (
+        f"failed('H', {AGENT}, {{'Count': lambda: Reply('{ITEMS}', Usage(9, 9))}}, budget=5, parse='json')",
+        "Count used up the budget", pressed("Raise it"),
+    ),
+}  # fmt: skip
+
+
+def test_each_kind_of_failure_is_mended_in_the_panel_in_at_most_three_clicks(lab: Lab):
+    cells = [f"c{place} = {made}\nc{place}.show()" for place, (made, *_) in enumerate(FAILURES.values())]
+    changes = "wb.define_loadout('A', loadout(python('print({})'))) and None"
+    lab.open(lab.notebook(BENCH, *cells, changes))
+    lab.run_cell(0)
+    for place, (kind, (_, headline, mend)) in enumerate(FAILURES.items()):
+        lab.run_cell(place + 1)
+        at = Clicks(Surface(lab, place + 1))
+        at.surface.at.scroll_into_view_if_needed()
+        at.surface.is_("failed · Count")
+        at.surface.says(headline)
+        if kind == "utility_exit":
+            at.surface.says("no such file")
+            lab.run_cell(len(FAILURES) + 1)
+            at.surface.says("changed since this cast began")
+            assert violations(lab, kind) == []
+            lab.screenshot("failed-utility", cell=1)
+            lab.screenshot("failed-utility", cell=1, dark=True)
+        mend(at)
+        at.surface.is_("is next")
+        at.press("Run")
+        at.surface.is_("done")
+        at.surface.says("told")
+        assert at.count <= 3, kind
+    lab.screenshot("mended", cell=1)
