@@ -118,6 +118,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "rate_limited": Kind("takes no more requests for now", _PASSING),
     "transport": Kind("could not be reached", _PASSING),
     "malformed": Kind("gave an unreadable answer", _PASSING),
+    "answer_cut": Kind("was cut short", _SAYING),
     "too_many_calls": Kind("used too many tools", _SAYING),
     "context_too_long": Kind("was told too much", _SAYING),
     "refused": Kind("refused to answer", _SAYING),

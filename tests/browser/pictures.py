@@ -218,7 +218,7 @@ def test_the_timeline(lab: Lab):
     panel.at.get_by_role("grid", name="steps").locator("[data-index='1']").click()
     panel.tab("Why")
     panel.button("play the steps").click()
-    panel.at.locator(".mnb-title", has_text="step 3").wait_for()
+    panel.at.locator(".mnb-under", has_text="step 3").wait_for()
     panel.button("stop playing").click()
     panel.says("was taken")
     keep(lab, cell, "timeline")
