@@ -409,6 +409,31 @@ def test_completion_offers_casts_and_never_raises(shell):
     assert matcher(Context())["completions"] == []
 
 
+def test_r46_items_are_laid_out_asked_for_again_and_abandoned(shell):
+    line(shell, "use Plan-Build-Eval")
+    wb = shell.user_ns["wb"]
+    wb.agent("Plan", lambda: {"workItems": [{"title": one, "context": "c"} for one in "ab"]})
+    wb.agent("*", lambda: {"satisfied": True})
+    cast = line(shell, "cast x")
+    cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
+    assert [row[1] for row in line(shell, "items").rows] == ["done", "open"]
+    shown = text(
+        cell(
+            shell, "items", "- {title: first, context: c}\n- {title: a, context: c}\n- {title: b, context: c}"
+        )
+    )
+    assert "Moved: 'first' is 2, not 1." in shown
+    cast.step()
+    made = line(shell, "items --again 1 --abandon")
+    assert [row[1:3] for row in made.rows] == [("passed over", "first"), ("open", "a"), ("open", "b")]
+    assert "'first' is abandoned" in text(made)
+    assert "'a' is worked on again" in made._repr_mimebundle_()["text/html"].replace("&#x27;", "'").replace(
+        "&#39;", "'"
+    )
+    with pytest.raises(MateriaError, match="No work item is called 'zz'"):
+        line(shell, "items --again zz")
+
+
 def test_editing_between_steps(shell):
     shell.user_ns["wb"] = bench = materia_nb.Workbench(".")
     bench.use("Plan-Build-Eval")

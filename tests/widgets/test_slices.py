@@ -18,8 +18,11 @@ from materia_nb.widgets.state_and_items import (
     aliases,
     base_of,
     changed_blocks,
+    foretold,
     items_state,
     rebuilt,
+    redone,
+    texts,
     tree_of,
 )
 
@@ -82,6 +85,27 @@ def test_rows_know_where_they_came_from_and_keep_what_was_not_changed():
     assert origins == [None, 1, 0]
     assert rebuilt([["a", "x", 7]], items, known=True)[1] == [None]
     assert rebuilt([["a", "x", 0]], items, known=False)[1] is None
+
+
+def test_r46_what_applying_rows_would_move_is_said_before(cast):
+    cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
+    cast.run(steps=1)
+    assert items_state(cast.now, alive=True, busy=False)["stands"] == ["done", "being worked on", "open"]
+    listed = cast.work_items
+    rows = [[*texts(listed[place]), place, place == 0] for place in (2, 0, 1)]
+    items, origins = rebuilt(rows, listed, known=True)
+    again, abandon = redone({"rows": rows, "abandon": True}, origins)
+    assert (origins, again, abandon) == ([2, 0, 1], [0], True)
+    said, order = foretold(cast.now, items, origins, again, abandon)
+    assert order == [2, 1, 0], "the abandoned one, the one that is done again, the open one"
+    assert said[:2] == [
+        "'b' is abandoned; it stays in the list as passed over.",
+        "'a' is worked on again, first of the open items.",
+    ]
+    assert cast.work_items == listed
+    refused, order = foretold(cast.now, items[:2], origins[:2], [], False)
+    assert order is None
+    assert "'b' is being worked on" in refused[0]
 
 
 @pytest.mark.parametrize("rows", [None, {}, [1], [["a"]], [["a", 3, None]]])
