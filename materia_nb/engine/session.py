@@ -140,6 +140,17 @@ class StepRecord(NamedTuple):
         return self.turns[-1].text if self.turns else None
 
     @property
+    def shown(self) -> str | None:
+        """What is shown as its output: the text of the last turn, or the prose that it assigned from ``$.text`` (R62)."""
+        decision, reading = self.decision, self.reading
+        value = reading.value if reading is not None and reading.accepted else None
+        text = value.get("text") if isinstance(value, dict) else None
+        if decision is None or not isinstance(text, str):
+            return self.output
+        assigned = any(one.found and one.source == "$.text" for one in decision.assigned)
+        return text if assigned else self.output
+
+    @property
     def reading(self) -> Reading | None:
         """What was made of the last turn."""
         return self.turns[-1].reading if self.turns else None

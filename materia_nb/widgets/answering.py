@@ -186,7 +186,7 @@ def form_state(cast: Cast, visit: Visit) -> dict[str, Any]:
     if form["draft"]:
         form["previous"] = {
             "who": "its draft",
-            "text": plain((cast.steps[-1].output or "")[:_TAIL]),
+            "text": plain((cast.steps[-1].shown or "")[:_TAIL]),
             "cut": False,
         }
     if cast.now.wish is not None:

@@ -284,7 +284,7 @@ class StepRows:
             step.socket,
             self.names.get(step.socket, ""),
             f"{step.item_key or ''} {step.item_label or ''}",
-            step.output or "",
+            step.shown or "",
             way_words(step),
             self.names.get(way_words(step), ""),
         )
@@ -328,8 +328,8 @@ def said_words(step: StepRecord) -> str:
 
 
 def _output_words(step: StepRecord) -> str:
-    """What a step said: its words where it decided, else its output."""
-    reading = step.reading
+    """What a step said: its prose (R62), its words where it decided, else its output."""
+    reading = None if step.shown != step.output else step.reading
     said = reading.value if reading is not None and isinstance(reading.value, dict) else {}
     if reading is not None and reading.satisfied is not None and (reading.context or len(said) == 1):
         return shorten(plain(reading.context or ""), _OUTPUT_CHARS)
@@ -338,7 +338,7 @@ def _output_words(step: StepRecord) -> str:
         return shorten(
             f"{counted(len(reading.work_items), 'item')}: {', '.join(map(plain, titles))}", _OUTPUT_CHARS
         )
-    return shorten(plain(step.output), _OUTPUT_CHARS) if step.output is not None else ""
+    return shorten(plain(step.shown), _OUTPUT_CHARS) if step.shown is not None else ""
 
 
 def _marks(step: StepRecord, *, edited: bool) -> list[str]:

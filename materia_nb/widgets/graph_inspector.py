@@ -263,7 +263,7 @@ def last_handoffs(cast: Snapshot, socket: str) -> list[Block]:
     for step in reversed(steps[-HANDOFFS:]):
         item = f", {step.item_key} {step.item_label or ''}" if step.item_key else ""
         title = f"step {step.number}, visit {step.visit}{item} → {way_words(step)}"
-        parts += [head(title, small=True), pre(step.output or "", 2_000)]
+        parts += [head(title, small=True), pre(step.shown or "", 2_000)]
     return parts
 
 

@@ -72,8 +72,8 @@ class StepView(Shown):
         if step is None or self.why is None:
             return list(self.status)
         lines = [self.why.title]
-        if step.output is not None:
-            lines.append(f"  output: {shorten(step.output, 200)}")
+        if step.shown is not None:
+            lines.append(f"  output: {shorten(step.shown, 200)}")
         if step.decision is not None:
             lines += [f"  {line}" for line in self.why.lines]
         return lines + list(self.status)
@@ -83,8 +83,8 @@ class StepView(Shown):
         if step is None or self.why is None:
             return bundle(repr(self), html=html_panel("cast", html_join(status)))
         parts: list[Html] = []
-        if step.output is not None:
-            parts.append(html_pre(step.output, SHOWN_CHARS))
+        if step.shown is not None:
+            parts.append(html_pre(step.shown, SHOWN_CHARS))
         if step.decision is not None:
             parts += _why_html(self.why)
         if self.prompt is not None:
@@ -180,7 +180,7 @@ def _page_step(cast: Snapshot, step: StepRecord) -> PageStep:
         outcome=way_words(step),
         item_key=step.item_key,
         item_label=step.item_label,
-        output=step.output or "",
+        output=step.shown or "",
         parsed=parsed,
         decision_lines=cast.why(step.number).lines,
         prompt=tuple((layer.heading, layer.brief) for layer in step.prompt.layers) if step.prompt else (),

@@ -1,0 +1,49 @@
+"""R62: what a socket assigns from `$.text` is shown as its output, as prose; what is kept stays the raw JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.cast.views.step_views import StepView, cast_page_html
+from materia_nb.widgets.cast_slices import _output_words
+
+PROSE = "It is **done**.\nTwo files were changed."
+ANSWER = json.dumps({"text": PROSE, "satisfied": True})
+
+
+def cast_of(tmp_path, **assign):
+    made = h.config(
+        {
+            "Socket-1": h.at("Tell", ("satisfied", "Socket-2"), parse="json", assign=assign),
+            "Socket-2": h.at("End"),
+        },
+        {"Tell": h.agent(), "End": h.agent("End")},
+    )
+    cast = h.start(tmp_path, made, {"Tell": lambda: ANSWER, "End": lambda: "e"})
+    cast.step()
+    return cast
+
+
+def test_r62_the_text_is_shown_and_the_json_is_kept(tmp_path):
+    cast = cast_of(tmp_path, report="$.text")
+    step = cast.steps[0]
+    assert (step.shown, step.output) == (PROSE, ANSWER)
+    assert cast.state["report"] == PROSE
+    assert "output: It is **done**." in repr(StepView(cast.now))
+    assert cast_page_html(cast.now).count("Two files were changed.") >= 1
+    assert _output_words(step) == "It is **done**. Two files were changed."
+    cast.close()
+    assert (cast.run_dir / step.artifact).read_text() == ANSWER
+
+
+@pytest.mark.parametrize("assign", [{"whole": "$"}, {"all": "$", "said": "$.satisfied"}])
+def test_r62_without_an_assignment_from_it_the_json_is_shown(tmp_path, assign):
+    cast = h.start(
+        tmp_path,
+        h.one_config(h.python(f"print({ANSWER!r})", parse="json", assign=assign)),
+    )
+    cast.run()
+    assert cast.steps[0].shown == cast.steps[0].output
