@@ -88,11 +88,12 @@ class: env-test ## make the lessons an nbgrader course, and let nbgrader mark ri
 	@$(PY) scripts/nbgrader_env.py
 	MATERIA_CLASS=all $(PY) -m pytest -q -rs tests/lessons/test_assignments.py
 
-lint: env-test ## ruff, mypy, the layers
+lint: env-test ## ruff, mypy, the layers, one door for files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	@$(PY) scripts/lint_files.py
 
 format: env-test ## let ruff write what it can
 	$(BIN)/ruff check --fix .

@@ -14,6 +14,7 @@ import re
 import secrets
 import stat
 from collections.abc import Iterable, Iterator
+from io import FileIO
 from pathlib import Path
 from typing import Final
 
@@ -57,6 +58,12 @@ def open_plain(path: Path | str, flags: int, *, follow: bool = False, folder: in
         os.close(handle)
         raise OSError(errno.EINVAL, "it is no plain file")
     return handle
+
+
+def open_file(path: Path, flags: int) -> FileIO:
+    """Open a plain file to be held open for long, and closed also where nobody has it any more; raises OSError."""
+    with HeldInterrupts():
+        return FileIO(open_plain(path, flags), "r+b")
 
 
 def read_plain(path: Path | str, most: int = LONGEST, *, follow: bool = False) -> bytes:

@@ -221,10 +221,10 @@ def resumed(
             runner.messages.append(
                 "What was allowed to tools was said elsewhere or by somebody else: they ask anew."
             )
+        return runner  # noqa: TRY300 - an interrupt right here would leave the lock to the traceback, too
     except BaseException:
         _let_go(journal, lock)
         raise
-    return runner
 
 
 def _keep_envelope(runner: Runner, lines: Sequence[Line]) -> None:

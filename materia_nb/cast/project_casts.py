@@ -70,9 +70,10 @@ class ProjectCasts:
     def start(self, given: Prepared, request: str) -> Cast:
         """Start a cast and make it the current one."""
         cast = start_cast(given.plan, request, given.table)
-        for key, chosen in given.pins.items():
-            cast.pins.put(key, chosen)
-        return self.take(cast)
+        with _closing(cast):
+            for key, chosen in given.pins.items():
+                cast.pins.put(key, chosen)
+            return self.take(cast)
 
     def open(self, reference: str | Path) -> Cast:
         """Open a cast to look at it. See :meth:`Workbench.open`."""
@@ -82,9 +83,11 @@ class ProjectCasts:
         """Open a cast to go on with it. See :meth:`Workbench.resume`."""
         path = self._find(reference)
         utilities = (utility_folder(),)
-        return self.take(
-            self.open_here(path) or resume_cast(path, self._table, utilities=utilities, sync=self.sync)
-        )
+        if (cast := self.open_here(path)) is not None:
+            return self.take(cast)
+        cast = resume_cast(path, self._table, utilities=utilities, sync=self.sync)
+        with _closing(cast):
+            return self.take(cast)
 
     def take(self, cast: Cast) -> Cast:
         """Make a cast the one that verbs are about; it stops where casts of its loadout were told to stop."""
@@ -233,6 +236,20 @@ class ProjectCasts:
 
     def _find(self, reference: object) -> Path:
         return find_cast(self._root, str(reference))
+
+
+class _closing:  # noqa: N801 - used like a function
+    """Closes a cast that nobody gets because of an error: the error's traceback would hold its lock."""
+
+    def __init__(self, cast: Cast) -> None:
+        self._cast = cast
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, kind: object, _: object, __: object) -> None:
+        if kind is not None:
+            self._cast.close()
 
 
 def _id_of(reference: object) -> object:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from materia_nb.errors import MateriaError
-from materia_nb.file_io import open_plain, read_plain
+from materia_nb.file_io import open_file, open_plain, read_plain
 from materia_nb.interrupts import HeldInterrupts
 from materia_nb.jsonvalue import JSON, too_deep_to_write
 from materia_nb.platform import file_is_locked, lock_file, unlock_file
@@ -232,8 +232,7 @@ def locked(path: Path, doing: str) -> Iterator[None]:
     """Hold the lock file ``path`` alone among all processes and threads, waiting for it; ``doing`` is for the error."""
     with disk(path, doing):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with HeldInterrupts():
-            file = os.fdopen(open_plain(path, _OPEN), "r+b", buffering=0)
+        file = open_file(path, _OPEN)
     with file:
         with disk(path, doing):
             lock_file(file.fileno(), path, wait=True)

@@ -85,10 +85,6 @@ class RunDir:
         wanted = self._resolved / folder
         return ".." not in folder.split("/") and wanted.resolve() == wanted
 
-    def write_text(self, name: str, text: str) -> str:
-        """Write a file of text."""
-        return self.write(name, to_bytes(text))
-
     def write_json(self, name: str, value: JSON) -> str:
         """Write a file of JSON, indented."""
         return self.write(name, json_bytes(value, indent=2))
@@ -306,16 +302,15 @@ def write_prompt(files: RunDir, rules: Rules, step: StepRecord) -> None:
         f"visit: {step.visit}",
     ]
     body = [part for layer in step.prompt.layers for part in ("", f"## {layer.heading}", "", layer.brief)]
-    files.write_text(
-        context_name(step.socket, step.visit, step.item_key, step.branch), "\n".join([*head, *body, ""])
-    )
+    name = context_name(step.socket, step.visit, step.item_key, step.branch)
+    files.write(name, to_bytes("\n".join([*head, *body, ""])))
 
 
 def _write_step(files: RunDir, rules: Rules, step: StepRecord) -> None:
     for turn in step.turns:
         # A long one was written before its event, whose digest vouches for it: it is the only copy.
         if turn.artifact is not None and alone_in_its_artifact(turn.text) is None:
-            files.write_text(turn.artifact, turn.text)
+            files.write(turn.artifact, to_bytes(turn.text))
     reading = step.reading
     if reading is not None and reading.accepted and rules.sockets[step.socket].wanted.parse == "json":
         files.write_json(

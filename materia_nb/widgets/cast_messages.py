@@ -118,7 +118,8 @@ class CastMessages:
 
     def _begin(self, values: Values, what: str, act: Callable[[], object]) -> None:
         """Start something that takes time, after what was typed and not applied yet, if that is asked for."""
-        for one in (values.get("first") or ())[:_MOST_FIRST]:
+        first = values.get("first")
+        for one in first[:_MOST_FIRST] if isinstance(first, list) else ():
             self.heard(one)  # where one of them is refused nothing is started
         self.panel.look(None)
         self.panel.start(what, act)

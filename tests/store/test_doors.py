@@ -1,0 +1,280 @@
+"""One door for reading and one for writing: plain files only, bounded; and casts that let go of theirs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import sys
+import threading
+
+import pytest
+
+import cast_helpers as h
+import lint_files
+from materia_nb import Workbench
+from materia_nb.cast import beginning, open_cast, resume_cast
+from materia_nb.errors import MateriaError
+from materia_nb.file_io import append_line, read_plain, replace_file
+from materia_nb.store.catalogue import list_casts
+
+
+def test_nothing_opens_files_past_the_doors():
+    assert lint_files.problems() == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["open('x')", "os.open('x', 0)", "path.open('rb')", "path.open()", "path.read_text()", "path.read_text(encoding='u')",
+     "path.write_bytes(b'')", "path.open(mode='a')", "shutil.copy2(a, b)"],
+)  # fmt: skip
+def test_the_rule_sees_what_opens_files(code, tmp_path):
+    (tmp_path / "one.py").write_text(f"def act(path):\n    return {code}\n")
+    (problem,) = lint_files.problems(tmp_path)
+    assert ":2: " in problem
+
+
+def test_only_plain_files_of_a_bounded_length_are_read(tmp_path):
+    plain = tmp_path / "plain"
+    replace_file(plain, [b"abc", b"def"])
+    assert read_plain(plain, 6) == b"abcdef"
+    with pytest.raises(OSError, match="more than 5 bytes"):
+        read_plain(plain, 5)
+    (tmp_path / "link").symlink_to(plain)
+    with pytest.raises(OSError, match="it is a link"):
+        read_plain(tmp_path / "link")
+    assert read_plain(tmp_path / "link", follow=True) == b"abcdef"
+    os.mkfifo(tmp_path / "pipe")
+    for odd in ("pipe", "/dev/zero", tmp_path):
+        with pytest.raises(OSError, match="no plain file"):
+            read_plain(tmp_path / odd)
+
+
+def test_a_file_that_is_replaced_keeps_its_permissions_and_is_no_link_any_more(tmp_path):
+    precious, path = tmp_path / "precious", tmp_path / "file"
+    precious.write_text("precious")
+    path.symlink_to(precious)
+    replace_file(path, b"one")
+    assert (precious.read_text(), path.is_symlink()) == ("precious", False)
+    path.chmod(0o640)
+    replace_file(path, b"two")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"two", 0o640)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "precious"]
+
+
+def test_a_line_goes_behind_one_that_was_cut_off(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    append_line(path, b"1")
+    path.write_bytes(b"1\n2")
+    append_line(path, b"3")
+    assert path.read_bytes() == b"1\n2\n3\n"
+
+
+@pytest.fixture
+def left(tmp_path):
+    """A cast that stands before its last socket, with every file that a run makes."""
+    cast = h.start(
+        tmp_path, h.chain_config(3, artifacts="all") | {"artifacts": "all"}, lambda visit: "x" * 70_000
+    )
+    cast.run(steps=2)
+    cast.close()
+    return cast.run_dir
+
+
+NAMES = [
+    "events.jsonl", "config.resolved.json", "cast.lock", "manifest.json", "usage.json", "sockets/Socket-1/1.md",
+    "contexts/Socket-1-1.md",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "circle"])
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_waits_for_what_is_no_file(left, name, kind):
+    path = left / name
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/zero" if kind == "device" else path)
+    done = []
+
+    def use():
+        for act in (
+            lambda: list_casts(left.parent),
+            lambda: open_cast(left),
+            lambda: resume_cast(left).close(),
+        ):
+            with contextlib.suppress(MateriaError):
+                act()
+            done.append(act)
+
+    thread = threading.Thread(target=use, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert len(done) == 3, "raised something else, or waits"
+
+
+def test_a_torn_journal_that_is_a_link_is_not_mended_through_it(left, tmp_path):
+    target = tmp_path / "precious"
+    journal = left / "events.jsonl"
+    target.write_bytes(journal.read_bytes() + b'{"ts": 1')
+    journal.unlink()
+    journal.symlink_to(target)
+    before = target.read_bytes()
+    with pytest.raises(MateriaError):
+        resume_cast(left)
+    assert target.read_bytes() == before
+    assert list(tmp_path.rglob("events.torn*")) == []
+
+
+# -- handles and locks ---------------------------------------------------------------------------
+
+
+def open_files():
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+
+
+@pytest.fixture
+def few_handles():
+    """As many handles as are open, and 30 more."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_files() + 30, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
+MANY = int(os.environ.get("MATERIA_MANY_CASTS", "60"))
+"""How many casts are made; 2,000 by hand."""
+
+
+def test_any_number_of_casts_that_are_over_fit_into_one_kernel(few_handles, tmp_path):
+    wb = Workbench(project=tmp_path)
+    wb.load(h.one_config())
+    wb.agents.set("*", lambda: "done")
+    before = open_files()
+    casts = [wb.cast(f"number {number}") for number in range(2)]
+    for cast in casts:
+        cast.run()
+    for number in range(MANY):
+        cast = wb.cast(f"another {number}")
+        assert cast.run() == "complete"
+    assert open_files() == before
+    casts[0].labels.add(name="first")  # taken again, and let go of
+    assert open_files() == before
+    assert open_cast(casts[0].run_dir).labels.of().name == "first"
+    assert casts[0].now.writable
+
+
+def test_too_many_open_files_have_an_error_of_their_own(few_handles, tmp_path):
+    held = []
+    with pytest.raises(MateriaError, match="too many files are open") as caught:
+        held.extend(h.start(tmp_path, h.one_config(), lambda: "done") for _ in range(40))
+    assert caught.value.kind == "too_many_files"
+    assert "close some casts" in caught.value.hint
+    for cast in held:
+        cast.close()
+    h.start(tmp_path, h.one_config(), lambda: "done").close()
+
+
+def test_a_cast_that_is_over_is_taken_again_when_it_goes_on(tmp_path):
+    def fails(visit):
+        if not fails.mended:
+            raise ValueError("not yet")
+        return "done"
+
+    fails.mended = False
+    cast = h.start(tmp_path, h.one_config(), fails)
+    assert cast.run() == "failed"
+    other = resume_cast(cast.run_dir, h.table(fails))  # nobody holds it
+    other.close()
+    fails.mended = True
+    cast.recast()
+    with pytest.raises(MateriaError) as caught:
+        resume_cast(cast.run_dir)
+    assert cast.status == "ready"
+    assert caught.value.kind == "locked"
+    cast.run()
+    resume_cast(cast.run_dir).close()
+
+
+def test_what_somebody_else_wrote_meanwhile_is_not_written_over(tmp_path):
+    cast = h.start(tmp_path, h.one_config(), lambda: "done")
+    cast.run()
+    other = resume_cast(cast.run_dir)
+    other.labels.add(name="theirs")
+    with pytest.raises(MateriaError) as caught:
+        cast.labels.add(name="mine")
+    assert caught.value.kind == "journal_changed"
+    cast.close()
+    assert open_cast(cast.run_dir).labels.of().name == "theirs"
+
+
+def test_a_copy_of_the_process_does_not_write(tmp_path):
+    cast = h.start(tmp_path, h.chain_config(2), lambda: "done")
+    cast.run(steps=1)
+    child = os.fork()
+    if child == 0:
+        try:
+            cast.step()
+        except MateriaError as error:
+            os._exit(7 if error.kind == "locked" else 8)
+        finally:
+            os._exit(9)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert cast.run() == "complete"
+    h.assert_same(open_cast(cast.run_dir), cast)
+
+
+@pytest.mark.parametrize("what", [KeyboardInterrupt, MateriaError, OSError])
+def test_a_resume_that_fails_anywhere_leaves_nothing_locked(left, what):
+    """At each line of what resumes a cast, with the traceback held: then it can be resumed."""
+    (left / "manifest.json").unlink()
+    at, lines, wanted = 0, [0], [0]
+    while at <= lines[0]:
+        at += 1
+        lines[0], wanted[0] = 0, at
+
+        def trace(frame, event, arg):
+            if frame.f_code is not beginning.resumed.__code__:
+                return None
+
+            def line(frame, event, arg):
+                if event == "line":
+                    lines[0] += 1
+                    if lines[0] == wanted[0]:
+                        raise what("at a line")
+                return line
+
+            return line
+
+        sys.settrace(trace)
+        held = None
+        try:
+            resume_cast(left, h.table(lambda: "x")).close()
+        except what as error:
+            held = error
+        finally:
+            sys.settrace(None)
+        assert held is not None or lines[0] < at
+        resume_cast(left, h.table(lambda: "x")).close()
+    assert at > 20
+
+
+def test_a_full_disk_at_the_very_end_is_made_up_for_when_the_cast_is_closed(tmp_path, monkeypatch):
+    cast = h.start(tmp_path, h.chain_config(2), lambda: "done")
+    real = os.replace
+
+    def full(source, target, **named):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(MateriaError, match="No space left"):
+        cast.run()
+    assert cast.status == "complete"
+    monkeypatch.setattr(os, "replace", real)
+    cast.close()
+    assert (cast.run_dir / "manifest.json").exists()
+    assert (cast.run_dir / "sockets/Socket-2/1.md").read_text() == "done"

@@ -1,0 +1,166 @@
+"""A journal vouches for itself: what is changed, taken out, put in or exchanged in it is noticed, up to the step."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.cast import open_cast, resume_cast
+from materia_nb.errors import MateriaError
+from materia_nb.store.rundir import RunDir
+from materia_nb.store.verifying import verify
+
+MANY = int(os.environ.get("MATERIA_FLIPS", "300"))
+"""How many random changes are made of each kind; 10,000 by hand."""
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """The lines of a finished cast, and its directory."""
+    cast = h.start(tmp_path_factory.mktemp("links"), h.loop_config(), h.loop_agents(2, refuse=[1]))
+    cast.run()
+    cast.close()
+    return (cast.run_dir / "events.jsonl").read_bytes().splitlines(keepends=True), cast.run_dir
+
+
+@pytest.fixture
+def changed(recorded, tmp_path):
+    """A copy of the directory with other lines in its journal."""
+
+    def make(lines, *, manifest=True):
+        folder = tmp_path / "run"
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(recorded[1], folder)
+        (folder / "events.jsonl").write_bytes(b"".join(lines))
+        if not manifest:
+            (folder / "manifest.json").unlink()
+        return folder
+
+    return make
+
+
+def test_an_untouched_cast_is_good(recorded):
+    found = verify(RunDir(recorded[1]))
+    assert (found.good, found.steps, found.lines) == (True, 8, len(recorded[0]))
+    assert repr(found) == f"Good: up to step 8, {len(recorded[0])} lines."
+    assert open_cast(recorded[1]).verify() == found
+
+
+def test_any_flipped_bit_is_noticed(recorded, changed):
+    lines, _ = recorded
+    content, dice, silent = b"".join(lines), random.Random(63), []
+    for _ in range(MANY):
+        place, bit = dice.randrange(len(content)), 1 << dice.randrange(8)
+        folder = changed([content[:place], bytes([content[place] ^ bit]), content[place + 1 :]])
+        found = verify(RunDir(folder))
+        line = content[:place].count(b"\n")
+        # A line break that became another blank takes nothing away; what JSON says is the same.
+        if found.good and json_lines(folder) != json_lines(recorded[1]):
+            silent.append((place, bit))
+        assert found.good or found.lines <= line + 1
+    assert silent == []
+
+
+def json_lines(folder):
+    try:
+        return [json.loads(line) for line in (folder / "events.jsonl").read_bytes().splitlines()]
+    except ValueError:
+        return None
+
+
+def test_lines_taken_out_put_in_or_exchanged_are_noticed(recorded, changed):
+    lines, _ = recorded
+    dice = random.Random(64)
+    for _ in range(MANY):
+        one, other = sorted(dice.sample(range(len(lines)), 2))
+        kind = dice.choice(["out", "twice", "exchanged"])
+        made = list(lines)
+        if kind == "out":
+            del made[one:other]
+        elif kind == "twice":
+            made.insert(other, made[one])
+        else:
+            made[one], made[other] = made[other], made[one]
+        found = verify(RunDir(changed(made)))
+        assert not found.good, (kind, one, other)
+        assert found.lines == (other if kind == "twice" else one), (kind, one, other)
+
+
+def test_a_changed_output_is_told_when_opened_and_not_gone_on_with(recorded, changed):
+    lines, _ = recorded
+    place = next(n for n, line in enumerate(lines) if b"built 2" in line)
+    folder = changed(
+        [line.replace(b"built 2", b"BUILT 2") if n == place else line for n, line in enumerate(lines)]
+    )
+    opened = open_cast(folder)
+    (message,) = opened.now.messages
+    assert f"line {place + 1} is not what was written there" in message
+    assert f"good up to step {verify(RunDir(folder)).steps}" in message
+    assert len(opened.steps) == 8, "all that was recorded is shown"
+    with pytest.raises(MateriaError, match="changed") as caught:
+        resume_cast(folder)
+    assert (caught.value.kind, caught.value.where) == (
+        "damaged_journal",
+        f"{folder / 'events.jsonl'}:{place + 1}",
+    )
+    # What the error says to do helps.
+    cut = resume_cast(changed(lines[:place], manifest=False), h.table(h.loop_agents(2, refuse=[1])))
+    assert cut.run() == "complete"
+    assert cut.verify().good
+
+
+def test_an_end_that_was_taken_off_is_told_apart_from_one_that_tore(recorded, changed):
+    lines, _ = recorded
+    shorter = changed(lines[:-3])
+    found = verify(RunDir(shorter))
+    assert (found.good, found.torn) == (False, False)
+    assert "lacks its end" in found.problems[0]
+    assert "lacks its end" in open_cast(shorter).now.messages[0]
+    gone_on = resume_cast(shorter, h.table(h.loop_agents(2, refuse=[1])))
+    assert "lacks its end" in gone_on.now.messages[0]
+    assert gone_on.run() == "complete"
+    assert gone_on.verify().good, "what was found is told once"
+    gone_on.close()
+    torn = verify(RunDir(changed([*lines[:-1], lines[-1][:-9]], manifest=False)))
+    assert (torn.good, torn.torn, torn.lines) == (True, True, len(lines) - 1)
+    assert "torn" in repr(torn)
+
+
+def test_a_journal_without_links_opens_and_goes_on_with_them(recorded, changed):
+    early = [
+        json.dumps({k: v for k, v in json.loads(line).items() if k != "link"}).encode() + b"\n"
+        for line in recorded[0]
+    ]
+    folder = changed(early[:-4], manifest=False)
+    assert not verify(RunDir(folder)).linked
+    assert open_cast(folder).now.messages == []
+    cast = resume_cast(folder, h.table(h.loop_agents(2, refuse=[1])))
+    cast.run()
+    cast.close()
+    assert verify(RunDir(folder)).good
+    lines = (folder / "events.jsonl").read_bytes().splitlines(keepends=True)
+    broken = verify(RunDir(changed([lines[0], *lines[2:]])))  # the links vouch for what came before them, too
+    assert not broken.good
+
+
+def test_a_long_output_counts(tmp_path, bench):
+    cast = h.start(tmp_path, h.chain_config(3), lambda visit: "x" * 70_000)
+    cast.run()
+    cast.close()
+    (cast.run_dir / "sockets/Socket-2/1.md").write_text("y")
+    found = cast.verify()
+    assert (found.good, found.steps) == (False, 1)
+    assert "SHA-256" in found.problems[0]
+
+
+def test_the_magic_verifies_also_what_cannot_be_opened(recorded, changed, shell):
+    folder = changed([*recorded[0][:4], b"no event\n", *recorded[0][4:]])
+    with pytest.raises(MateriaError, match="damaged"):
+        open_cast(folder)
+    told = str(shell.run_line_magic("materia", f"verify {folder}"))
+    assert "Good only up to here: up to step 1, 4 lines." in told
