@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from materia_nb.agents.interface import (
 )
 from materia_nb.agents.model.model_agent import ModelAgent
 from materia_nb.engine.conversation import ToolCall
+from materia_nb.engine.routing import short
 from materia_nb.engine.state import Pin
 from materia_nb.errors import MateriaError, did_you_mean, named_error
 from materia_nb.interrupts import Stop
@@ -421,6 +423,7 @@ def agent_from(value: object) -> Agent:
     if isinstance(value, Mapping):
         return ScriptedAgent(value)
     if isinstance(value, (list, tuple)):
+        _needs_program(value)
         return CommandAgent(value)
     if isinstance(value, str):
         return _named(value)
@@ -429,6 +432,16 @@ def agent_from(value: object) -> Agent:
     if callable(value) and not isinstance(value, type):
         return FunctionAgent(value)
     raise AgentError(f"A {type(value).__name__} is not an agent", hint=f"give {_FORMS}")
+
+
+def _needs_program(command: Sequence[object]) -> None:
+    """Refuse a list that plainly holds texts: what it begins with has blanks in it and is no program."""
+    first = command[0] if command else None
+    if isinstance(first, str) and len(first.split()) > 1 and shutil.which(first) is None:
+        raise AgentError(
+            f"A list of strings is a command, and {short(first, 40)!r} is no program",
+            hint='give replies by socket or materia: {"Socket-1": ["first", "second"]}',
+        )
 
 
 def _named(value: str) -> Agent:
