@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from materia_nb.errors import MateriaError, did_you_mean
 
@@ -35,6 +35,91 @@ _POINTLESS: Final = 1e21
 
 MISSING: Final = _Missing()
 """Stands for "there is no value here", which null (None) is not."""
+
+
+def _refuse(*_: object, **__: object) -> NoReturn:
+    raise MateriaError(
+        "What a cast or a loadout gives out cannot be changed in place.",
+        hint="cast.edit.set(path, value) changes the state; dict(...), list(...) or copy.deepcopy make a copy of your own",
+        kind="frozen",
+    )
+
+
+class FrozenDict(dict[Any, JSON]):
+    """An object that can only be read, else a dict like any other; a copy of it can be changed (R47)."""
+
+    __slots__ = ()
+
+    def __copy__(self) -> dict[Any, JSON]:
+        return dict(self)
+
+    def __deepcopy__(self, memo: object) -> JSON:
+        return thawed(self)
+
+    def __reduce__(self) -> tuple[type, tuple[dict[Any, JSON]]]:
+        return FrozenDict, (dict(self),)
+
+
+class FrozenList(list[JSON]):
+    """A list that can only be read, else a list like any other; a copy of it can be changed (R47)."""
+
+    __slots__ = ()
+
+    def __copy__(self) -> list[JSON]:
+        return list(self)
+
+    def __deepcopy__(self, memo: object) -> JSON:
+        return thawed(self)
+
+    def __reduce__(self) -> tuple[type, tuple[list[JSON]]]:
+        return FrozenList, (list(self),)
+
+
+for _kind, _names in (
+    (FrozenDict, "__setitem__ __delitem__ __ior__ clear pop popitem setdefault update"),
+    (
+        FrozenList,
+        "__setitem__ __delitem__ __iadd__ __imul__ append clear extend insert pop remove reverse sort",
+    ),
+):
+    for _name in _names.split():
+        setattr(_kind, _name, _refuse)
+
+
+def frozen(value: JSON) -> JSON:
+    """Return a value whose objects and lists can only be read; what is so already is shared, not copied.
+
+    Raises:
+        MateriaError: it is nested too deeply to be written.
+    """
+    try:
+        return _frozen(value)
+    except RecursionError as error:
+        raise too_deep_to_write() from error
+
+
+_READ_ONLY: Final = frozenset({str, int, float, bool, type(None), FrozenDict, FrozenList})
+
+
+def _frozen(value: JSON) -> JSON:
+    if isinstance(value, dict):
+        if type(value) is FrozenDict:
+            return value
+        return FrozenDict(
+            {key: one if type(one) in _READ_ONLY else _frozen(one) for key, one in value.items()}
+        )
+    if isinstance(value, list) and type(value) is not FrozenList:
+        return FrozenList([_frozen(child) for child in value])
+    return value
+
+
+def thawed(value: JSON) -> JSON:
+    """Return a copy of a value that can be changed."""
+    if isinstance(value, dict):
+        return {key: thawed(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [thawed(child) for child in value]
+    return value
 
 
 def split_path(path: str) -> list[str]:

@@ -14,7 +14,7 @@ from materia_nb.engine.session import Session
 from materia_nb.engine.state import Visit
 from materia_nb.errors import MateriaError
 from materia_nb.interrupts import Stop
-from materia_nb.jsonvalue import JSON, compact
+from materia_nb.jsonvalue import JSON, compact, thawed
 from materia_nb.secrets import scrubbed, scrubbed_json
 from materia_nb.store.files import to_bytes
 from materia_nb.utilities.utility_step import stdin_document
@@ -60,8 +60,8 @@ def turn_of(
         tools=materia.tools,
         model=materia.model,
         thinking=materia.thinking,
-        wants=None if free else here.wants or None,
-        schema=None if free else here.schema,
+        wants=None if free else dict(here.wants) or None,
+        schema=None if free else thawed(here.schema),
         request=session.state.request,
         cast_id=run_dir.name,
         project=project,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from materia_nb.agents.agent_table import AgentTable
@@ -194,9 +195,9 @@ class Workbench:
         return self._answerers.agents
 
     @property
-    def pins(self) -> dict[str, BenchPin]:
+    def pins(self) -> Mapping[str, BenchPin]:
         """What casts begin with as pinned, by socket or materia; :meth:`pin` and :meth:`unpin` change it."""
-        return self._answerers.pins
+        return MappingProxyType(self._answerers.pins)
 
     @overload
     def agent(self, name: str) -> Callable[[_Function], _Function]: ...

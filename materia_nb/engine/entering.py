@@ -31,7 +31,7 @@ from materia_nb.engine.state import (
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.capabilities import Learned, Task
 from materia_nb.handoff.protocol import TurnFacts
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, frozen
 from materia_nb.loadout.graph import END
 from materia_nb.loadout.vocabulary import SENDING_BACK
 
@@ -122,10 +122,10 @@ def begin(
     """
     return CastState(
         request=request,
-        data=data or {},
+        data=frozen(dict(data or {})),
         next=rules.graph.entry,
         budget=rules.graph.budget,
-        knowledge=knowledge or {},
+        knowledge=frozen(dict(knowledge or {})),
     )
 
 

@@ -20,6 +20,7 @@ from materia_nb.engine.session import Session, turns_in
 from materia_nb.engine.state import Failure, Pin
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.contract.approval import Grant
+from materia_nb.jsonvalue import FrozenDict
 
 
 class Unfit(MateriaError):
@@ -224,11 +225,13 @@ def _pinned(_: Rules, session: Session, event: ev.Pinned) -> Session:
     pin = Pin.read({"kind": event.kind, "to": event.to, "text": event.text or "", "visits": event.visits})
     if pin is None:
         raise Unfit(event, "and it is no pin")
-    return session._replace(pins={**session.pins, event.name: pin})
+    return session._replace(pins=FrozenDict({**session.pins, event.name: pin}))
 
 
 def _unpinned(_: Rules, session: Session, event: ev.Unpinned) -> Session:
-    return session._replace(pins={name: pin for name, pin in session.pins.items() if name != event.name})
+    return session._replace(
+        pins=FrozenDict({name: pin for name, pin in session.pins.items() if name != event.name})
+    )
 
 
 def _kept(_: Rules, session: Session, event: ev.SuggestionKept) -> Session:
@@ -278,7 +281,7 @@ def _labelled(_: Rules, session: Session, event: ev.Labelled) -> Session:
         raise Unfit(event, "and nothing was said that it could take back")
     else:
         before = before[:-1]
-    return session._replace(labels=labels, labels_before=before)
+    return session._replace(labels=FrozenDict(labels), labels_before=before)
 
 
 def _recommitted(rules: Rules, session: Session, event: ev.SocketRecommitted) -> Session:

@@ -23,6 +23,7 @@ from materia_nb.engine.state import (
     Visit,
 )
 from materia_nb.errors import counted
+from materia_nb.jsonvalue import FrozenDict
 from materia_nb.loadout.graph import Edge, ExitRoute
 
 
@@ -120,7 +121,7 @@ def count_edge(
         draft.counts = {**draft.counts, edge_id: used + 1}
     else:
         record = draft.items.get(visit.item.id, NEW_ITEM)
-        record = record._replace(used={**record.used, edge_id: used + 1})
+        record = record._replace(used=FrozenDict({**record.used, edge_id: used + 1}))
         draft.items = {**draft.items, visit.item.id: record}
     return None if used < limit else _over(rules, draft.trail, visit, edge, limit)
 

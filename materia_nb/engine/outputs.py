@@ -32,7 +32,7 @@ from materia_nb.engine.state import (
 from materia_nb.errors import MateriaError, counted
 from materia_nb.handoff.contract.approval import Grant
 from materia_nb.handoff.protocol import UNKNOWN, Issue, Reading
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, frozen
 from materia_nb.loadout.graph import END
 
 GO_ON = "Go on with this work where you stopped."
@@ -238,7 +238,15 @@ def check_answer(rules: Rules, state: CastState, text: str) -> tuple[Issue, ...]
 
 def _read(rules: Rules, here: SocketRules, state: View, visit: Visit, text: str) -> Reading:
     facts = turn_facts(rules, here, state, visit) if here.needs_facts else UNKNOWN
-    return here.protocol.read(text, here.wanted, facts)
+    reading = here.protocol.read(text, here.wanted, facts)
+    if not isinstance(reading.value, dict | list):
+        return reading
+    return reading._replace(
+        value=frozen(reading.value),
+        work_items=frozen(reading.work_items),
+        memory=frozen(reading.memory),
+        events=tuple(map(frozen, reading.events)),
+    )
 
 
 def _drafted(draft: Draft, visit: Visit) -> Step:

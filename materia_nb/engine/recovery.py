@@ -18,6 +18,7 @@ from materia_nb.engine.state import (
     Visit,
 )
 from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import FrozenDict
 
 
 def fail(state: CastState, failure: Failure) -> Step:
@@ -137,7 +138,7 @@ def revive(rules: Rules, state: CastState) -> Step:
         extra = state.extra
         if failure.allow:
             key, more = failure.allow
-            extra = {**extra, key: extra.get(key, 0) + more}
+            extra = FrozenDict({**extra, key: extra.get(key, 0) + more})
         revived = state._replace(status="ready", next=failure.blocked, failure=None, extra=extra)
         return Step(revived, (event,))
     if here is None or visit is None or state.next is not None:
@@ -148,7 +149,7 @@ def revive(rules: Rules, state: CastState) -> Step:
         return _revive_budget(rules, here, state, visit, state.unrouted, event)
     if kind == "repair_exhausted":
         turn = ("repair", visit.step)
-        state = state._replace(extra={**state.extra, turn: state.extra.get(turn, 0) + 1})
+        state = state._replace(extra=FrozenDict({**state.extra, turn: state.extra.get(turn, 0) + 1}))
         visit = visit._replace(mode="repair", repairs=visit.repairs + 1, turn=visit.turn + 1)
     elif visit.drafts or visit.mode in (
         "final",
@@ -174,7 +175,7 @@ def waiting_again(rules: Rules, here: SocketRules, state: CastState, visit: Visi
 def _waiting(state: CastState, visit: Visit) -> CastState:
     """Let ``visit`` owe an output again; an advance that the failure came after is taken back (R48)."""
     if state.failure is not None and (cursor := state.failure.undo) is not None:
-        state = state._replace(cursors={**state.cursors, cursor: state.cursors[cursor] - 1})
+        state = state._replace(cursors=FrozenDict({**state.cursors, cursor: state.cursors[cursor] - 1}))
     return state._replace(status="waiting", failure=None, hold=None, at=visit)
 
 

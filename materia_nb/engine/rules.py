@@ -23,7 +23,7 @@ from materia_nb.handoff.capabilities import (
     SeesChanges,
     TellsTheTask,
 )
-from materia_nb.jsonvalue import JSON, split_path
+from materia_nb.jsonvalue import JSON, FrozenDict, frozen, split_path
 from materia_nb.loadout.graph import ExitRoute, Graph, Socket
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK
 
@@ -106,7 +106,9 @@ class Rules:
         """Work out the rules of every socket of ``graph``; ``session`` is what agents are told as the id of the cast."""
         self.graph = graph
         self.session = session
-        self.sockets = {socket.id: _socket_rules(graph, socket) for socket in graph.sockets.values()}
+        self.sockets: dict[str, SocketRules] = FrozenDict(
+            {socket.id: _socket_rules(graph, socket) for socket in graph.sockets.values()}
+        )
         self.trail = max(TRAIL, len(self.sockets)) + 1
         self.names = _names(graph)
         self.nests = any(
@@ -197,8 +199,8 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         ask_at_work=ASKED_LATER if socket.finalize else ask,
         assign=tuple((target, tuple(split_path(target)), text) for target, text in socket.assign),
         exits=exits,
-        goes=edge_choices(socket.edges),
-        leaves=exit_choices(exits),
+        goes=FrozenDict(edge_choices(socket.edges)),
+        leaves=FrozenDict(exit_choices(exits)),
         reports=socket.is_utility
         and wanted.parse == "json"
         and not any(
@@ -207,8 +209,10 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         ),
         bounded=any(edge.max_traversals is not None for edge in socket.edges),
         consumer_cursors=tuple(iterator.cursor for iterator in consuming),
-        wants=spoken.fields(wanted) if isinstance(spoken, NamesFields) else {},
-        schema=spoken.schema(wanted) if isinstance(spoken, HasSchema) and not socket.is_utility else None,
+        wants=frozen(spoken.fields(wanted) if isinstance(spoken, NamesFields) else {}),
+        schema=frozen(
+            spoken.schema(wanted) if isinstance(spoken, HasSchema) and not socket.is_utility else None
+        ),
         teller=spoken if isinstance(spoken, TellsTheTask) else None,
         learner=spoken if isinstance(spoken, Learns) else None,
         naming=spoken if isinstance(spoken, NamesArtifacts) else None,
@@ -218,5 +222,7 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         needs_facts=not (isinstance(spoken, ReadsTextAlone) and spoken.reads_text_alone),
         sees_changes=isinstance(spoken, SeesChanges) and spoken.sees_changes,
         placed=placed(socket, graph.name),
-        about={"socket": socket.id, "materia": socket.materia.id, "materiaLabel": socket.materia.label},
+        about=frozen(
+            {"socket": socket.id, "materia": socket.materia.id, "materiaLabel": socket.materia.label}
+        ),
     )

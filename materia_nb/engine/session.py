@@ -12,9 +12,9 @@ from materia_nb.engine.labels import WHOLE_CAST, Label, LabelKey
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import CastState, ItemId, Mode, Past, Pin, Usage, Visit
+from materia_nb.engine.state import NOTHING, CastState, ItemId, Mode, Past, Pin, Usage, Visit
 from materia_nb.handoff.protocol import Reading
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, FrozenDict
 
 
 class TurnRecord(NamedTuple):
@@ -38,7 +38,7 @@ class TurnRecord(NamedTuple):
     usage: Usage | None
     message: str | None = None
     calls: tuple[ToolCall, ...] = ()
-    meta: Mapping[str, JSON] = {}
+    meta: Mapping[str, JSON] = NOTHING
     spent: tuple[Usage, ...] = ()
     events: tuple[MateriaEvent, ...] = ()
     pinned: str | None = None
@@ -77,7 +77,7 @@ class StepRecord(NamedTuple):
     notes: tuple[str, ...] = ()
     spent: tuple[Usage, ...] = ()
     left: int = 0
-    pins: Mapping[str, Pin] = {}
+    pins: Mapping[str, Pin] = NOTHING
     tries: int = 1
     plain: bool = True
     skipped: str | None = None
@@ -197,7 +197,7 @@ class Edit(NamedTuple):
     before: CastState
     after: CastState
     asked: Prompt | None = None
-    lists: Mapping[str, ListEdit] = {}
+    lists: Mapping[str, ListEdit] = NOTHING
     said: tuple[str, ...] = ()
     visit: Session | None = None
 
@@ -205,24 +205,32 @@ class Edit(NamedTuple):
 class Steps(Sequence[StepRecord]):
     """The steps so far, immutable; a longer one shares the list of the shorter one.
 
-    ``latest`` is the last, ``behind`` the one before, each if there is one.
-
     The list only ever grows at its end, and each value remembers how much of it is its own. So adding
     a step costs the same however many there are, and an earlier value never sees a later step.
     """
 
-    __slots__ = ("_closed", "_count", "behind", "latest")
+    __slots__ = ("_behind", "_closed", "_count", "_latest")
 
     def __init__(
         self, closed: list[StepRecord] | None = None, count: int = 0, latest: StepRecord | None = None
     ) -> None:
         self._closed = [] if closed is None else closed
         self._count = count
-        self.behind = self._closed[count - 1] if count else None
-        self.latest = latest
+        self._behind = self._closed[count - 1] if count else None
+        self._latest = latest
+
+    @property
+    def latest(self) -> StepRecord | None:
+        """The latest step, if there is one."""
+        return self._latest
+
+    @property
+    def behind(self) -> StepRecord | None:
+        """The step before the latest, if there is one."""
+        return self._behind
 
     def __len__(self) -> int:
-        return self._count + (self.latest is not None)
+        return self._count + (self._latest is not None)
 
     @overload
     def __getitem__(self, index: int) -> StepRecord: ...
@@ -240,8 +248,8 @@ class Steps(Sequence[StepRecord]):
     def _at(self, place: int) -> StepRecord:
         if place < self._count:
             return self._closed[place]
-        assert self.latest is not None  # noqa: S101 - the callers check the length
-        return self.latest
+        assert self._latest is not None  # noqa: S101 - the callers check the length
+        return self._latest
 
     def __iter__(self) -> Iterator[StepRecord]:
         return (self._at(place) for place in range(len(self)))
@@ -258,13 +266,13 @@ class Steps(Sequence[StepRecord]):
 
     def adding(self, step: StepRecord) -> Steps:
         """Return these steps and another one."""
-        if self.latest is None:
+        if self._latest is None:
             return Steps(self._closed[: self._count], self._count, step)
         if len(self._closed) == self._count:
-            self._closed.append(self.latest)
-            if self._closed[self._count] is self.latest:  # else another thread went on from here just now
+            self._closed.append(self._latest)
+            if self._closed[self._count] is self._latest:  # else another thread went on from here just now
                 return Steps(self._closed, self._count + 1, step)
-        return Steps([*self._closed[: self._count], self.latest], self._count + 1, step)
+        return Steps([*self._closed[: self._count], self._latest], self._count + 1, step)
 
     def ending_in(self, step: StepRecord) -> Steps:
         """Return these steps with another record of the latest one."""
@@ -313,13 +321,13 @@ class Session(NamedTuple):
     noted_before: int = 0
     spent: tuple[Usage, ...] = ()
     allowed: frozenset[str] = frozenset()
-    turns: Mapping[str, int] = {}
+    turns: Mapping[str, int] = NOTHING
     edits: tuple[Edit, ...] = ()
     abandoned: tuple[Sequence[StepRecord], ...] = ()
     kept: tuple[JSON, ...] = ()
-    pins: Mapping[str, Pin] = {}
+    pins: Mapping[str, Pin] = NOTHING
     ending: Decision | None = None
-    labels: Mapping[LabelKey, Label] = {}
+    labels: Mapping[LabelKey, Label] = NOTHING
     labels_before: tuple[tuple[LabelKey, Label], ...] = ()
 
     @property
@@ -393,7 +401,7 @@ def turns_in(rules: Rules, steps: Sequence[StepRecord]) -> dict[str, int]:
             asked = sum(turn.mode != "correction" for turn in step.turns)  # nobody was asked for a correction
             for key in (step.socket, f"materia {socket.materia.id}"):
                 counts[key] = counts.get(key, 0) + asked
-    return counts
+    return FrozenDict(counts)
 
 
 What: TypeAlias = Literal["enter", "utility", "agent", "person"]

@@ -17,7 +17,7 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, StepRecord, TurnRecord
 from materia_nb.engine.state import CastState, Failure, Past, Usage
 from materia_nb.handoff.contract.approval import Grant
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, FrozenDict, frozen
 
 NO_META: Final[Mapping[str, JSON]] = {}
 """What an agent gave beside its answer when it gave nothing: one for all."""
@@ -121,7 +121,7 @@ def keep_output(rules: Rules, session: Session, step: Step, answer: Answer, ts: 
         answer.usage,
         session.wish,
         session.calls,
-        answer.meta,
+        frozen(answer.meta),
         session.spent,
         told_events(step.events, record.at.step, ts) if len(step.events) > 1 else (),
         answer.pinned,
@@ -147,7 +147,7 @@ def keep_output(rules: Rules, session: Session, step: Step, answer: Answer, ts: 
         calls=(),
         asking=(),
         spent=(),
-        turns=turns,
+        turns=FrozenDict(turns),
     )
 
 
@@ -304,7 +304,19 @@ def edited(
     before, after = session.state, laid.state
     ends = before.next is None and after.next is not None
     visit = session if ends else None
-    made = Edit(ts, before.steps, patch, inverse, before, after, session.prompt, laid.lists, laid.said, visit)
+    patch, inverse = tuple(map(frozen, patch)), tuple(map(frozen, inverse))
+    made = Edit(
+        ts,
+        before.steps,
+        patch,
+        inverse,
+        before,
+        after,
+        session.prompt,
+        FrozenDict(laid.lists),
+        laid.said,
+        visit,
+    )
     session = session._replace(edits=(*session.edits, made))
     if ends:
         record = session.steps[-1]

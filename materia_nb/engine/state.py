@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
-from types import MappingProxyType
-from typing import Final, Literal, NamedTuple, Protocol, Self, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias
 
 from materia_nb.handoff.contract.approval import Grant
 from materia_nb.handoff.protocol import Issue, Needs, Reading
-from materia_nb.jsonvalue import JSON, MISSING
+from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen
 from materia_nb.loadout.graph import Budget, Iterator
 
 Place: TypeAlias = tuple[str, int]
@@ -31,6 +30,10 @@ Mode: TypeAlias = Literal["work", "draft", "final", "repair", "resume"]
 ``draft`` belongs to multi-turn sockets. ``final`` asks for the handoff, where something else came first:
 accepted drafts, or the work of a socket with ``finalize``. ``resume`` goes on with work that was interrupted: by its agent, or by a person's answer.
 """
+
+
+NOTHING: Final[Mapping[Any, Any]] = FrozenDict()
+"""An empty mapping, which is shared and stays empty."""
 
 
 class Item(NamedTuple):
@@ -81,7 +84,7 @@ class Shown(NamedTuple):
 class ItemRecord(NamedTuple):
     """What belongs to an item while it is worked on: edge budgets used, and its path (R18)."""
 
-    used: Mapping[EdgeId, int] = {}
+    used: Mapping[EdgeId, int] = NOTHING
     path: tuple[tuple[str, int], ...] = ()
     cycles: int = 0
 
@@ -214,12 +217,12 @@ class CastState(NamedTuple):
     """
 
     request: str
-    data: Mapping[str, JSON] = {}
-    cursors: Mapping[str, int] = {}
-    visits: Mapping[str, int] = {}
-    traversals: Mapping[str, int] = {}
-    counts: Mapping[EdgeId, int] = {}
-    items: Mapping[ItemId, ItemRecord] = {}
+    data: Mapping[str, JSON] = NOTHING
+    cursors: Mapping[str, int] = NOTHING
+    visits: Mapping[str, int] = NOTHING
+    traversals: Mapping[str, int] = NOTHING
+    counts: Mapping[EdgeId, int] = NOTHING
+    items: Mapping[ItemId, ItemRecord] = NOTHING
     follow_up: tuple[FollowUp, ...] = ()
     steps: int = 0
     bounded_at: int = 0
@@ -230,20 +233,20 @@ class CastState(NamedTuple):
     usage: Usage = Usage()
     warned: bool = False
     budget: Budget = Budget()
-    extra: Mapping[tuple[object, ...], int] = {}
+    extra: Mapping[tuple[object, ...], int] = NOTHING
     status: Status = "ready"
     next: str | None = None
     at: Visit | None = None
     shown: tuple[Shown, ...] = ()
-    within: Mapping[str, tuple[Place, ...]] = {}
+    within: Mapping[str, tuple[Place, ...]] = NOTHING
     trail: tuple[str, ...] = ()
     told: int = 0
     unrouted: Unrouted | None = None
     failure: Failure | None = None
     hold: Hold | None = None
     detours: tuple[str, ...] = ()
-    knowledge: Mapping[str, JSON] = {}
-    passed: Mapping[ItemId, bool] = {}
+    knowledge: Mapping[str, JSON] = NOTHING
+    passed: Mapping[ItemId, bool] = NOTHING
 
     @property
     def waiting_at(self) -> Visit | None:
@@ -342,7 +345,25 @@ class Draft:
         ) = state
 
     def done(self) -> CastState:
-        """Return the finished state."""
+        """Return the finished state; nothing that it holds can be changed."""
+        if type(self.data) is dict:
+            self.data = frozen(self.data)
+        if type(self.cursors) is dict:
+            self.cursors = FrozenDict(self.cursors)
+        if type(self.visits) is dict:
+            self.visits = FrozenDict(self.visits)
+        if type(self.traversals) is dict:
+            self.traversals = FrozenDict(self.traversals)
+        if type(self.counts) is dict:
+            self.counts = FrozenDict(self.counts)
+        if type(self.items) is dict:
+            self.items = FrozenDict(self.items)
+        if type(self.extra) is dict:
+            self.extra = FrozenDict(self.extra)
+        if type(self.within) is dict:
+            self.within = FrozenDict(self.within)
+        if type(self.passed) is dict:
+            self.passed = FrozenDict(self.passed)
         return tuple.__new__(CastState, _in_order(self))
 
 
@@ -356,7 +377,6 @@ View: TypeAlias = CastState | Draft
 PinKind: TypeAlias = Literal["text", "visits", "function"]
 
 _KINDS: Final[Mapping[JSON, PinKind]] = {"text": "text", "visits": "visits", "function": "function"}
-_NONE: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +393,7 @@ class Pin:
     kind: PinKind
     words: str
     text: str = ""
-    visits: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: _NONE)
+    visits: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: NOTHING)
 
     def answer(self, socket: str, visit: int) -> str | None:
         """Return the answer of a visit; None when it has none for it."""
@@ -391,7 +411,7 @@ class Pin:
     @classmethod
     def read(cls, data: Mapping[str, JSON]) -> Self | None:
         """Read what :meth:`as_json` gave; None when it is nothing of the kind."""
-        words, text, visits = data.get("to"), data.get("text", ""), data.get("visits", {})
+        words, text, visits = data.get("to"), data.get("text", ""), frozen(data.get("visits", {}))
         kind = next((known for name, known in _KINDS.items() if name == data.get("kind")), None)
         if kind is None or not isinstance(words, str) or not isinstance(text, str):
             return None

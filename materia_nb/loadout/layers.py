@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from materia_nb.errors import MateriaError, did_you_mean
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, frozen
 from materia_nb.loadout.config_files import (
     ENDINGS,
     config_error,
@@ -66,6 +66,9 @@ class Layer:
     document: Mapping[str, JSON] = field(default_factory=dict, compare=False, repr=False)
     fault: MateriaError | None = field(default=None, compare=False)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "document", frozen(self.document))
+
     def __str__(self) -> str:
         return f"{self.name} ({self.label})"
 
@@ -83,6 +86,10 @@ class LayeredConfig:
     document: Object
     layers: tuple[Layer, ...]
     owners: Mapping[str, Path]
+
+    def __post_init__(self) -> None:
+        for name in ("document", "owners"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
 
     @property
     def loadout_names(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeGuard, TypeVar
 
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, FrozenDict, frozen
 from materia_nb.loadout.check_graph import check_loops, check_sockets
 from materia_nb.loadout.facts import (
     BUILT_IN,
@@ -175,6 +175,7 @@ def build_graph(
     """
     from materia_nb.loadout import models
 
+    document = frozen(document)
     name = active_loadout(document) if loadout_name is None else loadout_name
     problems = find_problems(document, name)
     if problems:
@@ -193,13 +194,13 @@ def build_graph(
     return Graph(
         name=name,
         entry=str(facts.entry),
-        sockets=sockets,
-        loops=derivation.loops,
+        sockets=FrozenDict(sockets),
+        loops=FrozenDict(derivation.loops),
         limits=_bounds(Limits, models.Limits, document.get("limits")),
         budget=_bounds(Budget, models.Budget, document.get("budget")),
         derived=tuple(derivation.told),
-        consumers=_consumers(derivation.loops.values()),
-        document=_own_document(document, name, used),
+        consumers=FrozenDict(_consumers(derivation.loops.values())),
+        document=frozen(_own_document(document, name, used)),
         keep_thinking=document.get("keepThinking") is not False,
     )
 
