@@ -17,7 +17,7 @@ from materia_nb.agents.agent_table import AgentTable
 from materia_nb.agents.interface import sound
 from materia_nb.cast import beginning
 from materia_nb.cast.attempt import Attempts, Wording
-from materia_nb.cast.cast_breakpoints import OVER, Breakpoints, CastBreakpoints, Pause
+from materia_nb.cast.cast_breakpoints import OVER, CastBreakpoints, Pause
 from materia_nb.cast.edits import Approvals, Edits, Labels
 from materia_nb.cast.exports import Exports
 from materia_nb.cast.listing import StepList
@@ -53,7 +53,7 @@ class Cast:
         """Hold the cast that ``runner`` runs."""
         self.runner = runner
         if not isinstance(runner.stops, CastBreakpoints):
-            runner.stops = CastBreakpoints(Breakpoints(), runner)
+            runner.stops = CastBreakpoints(runner)
 
     def close(self) -> None:
         """Let go of the journal and the lock; the cast can still be looked at."""
@@ -542,7 +542,7 @@ class Cast:
     def _begun_as_mine(self, path: Path) -> Cast:
         """Resume a cast that begins with what this one did: the same agents, breakpoints and pinned functions."""
         made = Cast(beginning.like(self.runner, path))
-        made.breakpoints.share(self.breakpoints.shared)
+        made.breakpoints.begin_as(self.breakpoints)
         made.runner.definitions = self.runner.definitions
         return made
 

@@ -1,12 +1,14 @@
-"""Where the runs of a cast stop: its breakpoints, which belong to the loadout and are kept over kernels."""
+"""Where the runs of casts stop: the breakpoints of a loadout in its project, and those of one cast; files keep both."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Final, Literal, TypeAlias, get_args
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from materia_nb.cast.breakpoint import (
+    FILE,
     BreakKind,
     Breakpoint,
     Condition,
@@ -29,7 +31,7 @@ OVER: Final[Mapping[str, Pause]] = {"complete": "complete", "failed": "failed", 
 
 
 class Breakpoints:
-    """What the casts of one loadout share in a workbench, forked and resumed ones too; a file keeps it over kernels.
+    """The breakpoints of a loadout in a workbench, or of one cast; a file keeps them over kernels.
 
     Attributes:
         conditions: the breakpoints, each with its condition if it has one.
@@ -49,17 +51,18 @@ class Breakpoints:
     def put(self, made: Mapping[Breakpoint, Condition | None]) -> None:
         """Add some; each takes the place of the one that stops there already, whatever time it was for."""
         there = {one.every_time for one in made}
-        self._change(
+        self.replace(
             {**{one: how for one, how in self.conditions.items() if one.every_time not in there}, **made}
         )
 
     def remove(self, those: Iterable[Breakpoint]) -> None:
         """Take some away, whatever time they are for."""
         gone = {one.every_time for one in those}
-        self._change({one: how for one, how in self.conditions.items() if one.every_time not in gone})
+        self.replace({one: how for one, how in self.conditions.items() if one.every_time not in gone})
 
-    def _change(self, after: dict[Breakpoint, Condition | None]) -> None:
-        before, self.conditions = self.conditions, after
+    def replace(self, after: Mapping[Breakpoint, Condition | None]) -> None:
+        """Have these and no others."""
+        before, self.conditions = self.conditions, dict(after)
         kept, was = ([one for one, how in now.items() if how is None] for now in (after, before))
         if self._path is None or kept == was:
             return
@@ -71,43 +74,13 @@ class Breakpoints:
             self._refused = True
 
 
-class CastBreakpoints(Stops):
-    """Where the runs of one cast stop: ``cast.breakpoints``. Casts of one loadout in a workbench share them.
+class Settable(Stops):
+    """Breakpoints that can be added and taken away. Iterating gives each :class:`~materia_nb.cast.breakpoint.Breakpoint`."""
 
-    Iterating gives each :class:`~materia_nb.cast.breakpoint.Breakpoint`; those of a workbench are there in the next
-    kernel too, except those with a condition.
-    """
-
-    def __init__(self, shared: Breakpoints, runner: Runner) -> None:
-        """Change ``shared`` for the cast that ``runner`` runs; its watchers are told."""
-        self.shared = shared
-        self._runner = runner
-
-    def share(self, shared: Breakpoints) -> None:
-        """Share where runs stop with other casts; what this one was told already is shared too."""
-        if shared is not self.shared:
-            if self.shared.conditions:
-                shared.put(self.shared.conditions)
-            self.shared = shared
-            self._tell_problem()
-
-    @property
-    def conditions(self) -> Mapping[Breakpoint, Condition | None]:
-        """The breakpoints, each with its condition if it has one."""
-        return self.shared.conditions
-
-    @property
-    def hit(self) -> list[Breakpoint]:
-        """The breakpoints that the cast is at now, whatever their conditions say."""
-        if not self.conditions:
-            return []
-        upcoming = self._runner.snapshot().next_socket
-        return [one for one in self if one.hit(self._runner.rules, self._runner.session, upcoming)]
-
-    def reached(self, cast: object) -> bool:
-        """Whether ``cast``, which this belongs to, is at a breakpoint whose condition, if it has one, holds."""
-        found = [self.conditions[one] for one in self.hit]
-        return any(condition is None or condition(cast) for condition in found)
+    def __init__(self, graph: Graph) -> None:
+        """Stop casts of ``graph``."""
+        super().__init__()
+        self._graph = graph
 
     def add(  # noqa: PLR0913 - one argument for each thing to stop at
         self,
@@ -207,8 +180,7 @@ class CastBreakpoints(Stops):
 
     def remove(self, *those: Breakpoint) -> None:
         """Take away breakpoints, as iterating gives them."""
-        self.shared.remove(those)
-        self._told()
+        raise NotImplementedError
 
     def toggle(self, one: Breakpoint) -> None:
         """Add a breakpoint, or take it away if it is there.
@@ -223,17 +195,7 @@ class CastBreakpoints(Stops):
             self._put(one)
 
     def _put(self, one: Breakpoint, condition: Condition | None = None) -> None:
-        self.shared.put({one: condition})
-        self._told()
-
-    def _told(self) -> None:
-        self._tell_problem()
-        self._runner.followers.tell()
-
-    def _tell_problem(self) -> None:
-        if self.shared.problem:
-            self._runner.messages.append(self.shared.problem)
-            self.shared.problem = ""
+        raise NotImplementedError
 
     def _meant(self, socket: str | None, edge: int | str | None, **given: bool) -> Breakpoint:
         kinds: dict[str, bool] = {**given, "edge": edge is not None}
@@ -249,7 +211,7 @@ class CastBreakpoints(Stops):
         return one
 
     def _check(self, one: Breakpoint) -> None:
-        graph = self._runner.rules.graph
+        graph = self._graph
         if one.socket is not None:
             graph.needs_socket(one.socket)
         elif one.kind in ("before", "after", "edge"):
@@ -260,6 +222,118 @@ class CastBreakpoints(Stops):
             )
         if one.kind == "edge" and one.socket is not None:
             _check_way(graph, graph.sockets[one.socket], one.edge)
+
+
+class CastBreakpoints(Settable):
+    """Where the runs of one cast stop: ``cast.breakpoints``.
+
+    They are those that the workbench has for the loadout, until they are changed here: then the cast has its own, which
+    begin with a copy and reach no other cast (R47). A file in its run directory keeps those without a condition.
+    """
+
+    def __init__(self, runner: Runner) -> None:
+        """Stop the cast that ``runner`` runs; its watchers are told of changes."""
+        super().__init__(runner.rules.graph)
+        self._runner = runner
+        self._followed = Breakpoints()
+        self._own: Breakpoints | None = None
+        if (path := runner.files.path / FILE).exists():
+            self._own = Breakpoints(path, self._graph.name)
+            self._tell_problem()
+
+    @property
+    def are_its_own(self) -> bool:
+        """Whether the cast has its own, since they were changed here."""
+        return self._own is not None
+
+    def follow(self, followed: Breakpoints) -> None:
+        """Have the breakpoints of the workbench, unless the cast has its own."""
+        self._followed = followed
+        self._tell_problem()
+
+    def begin_as(self, other: CastBreakpoints) -> None:
+        """Begin with what another cast has: its own as a copy, or the same of the workbench."""
+        self.follow(other._followed)
+        if other._own is not None:
+            self.change(lambda own: own.replace(other.conditions))
+
+    @property
+    def conditions(self) -> Mapping[Breakpoint, Condition | None]:
+        """The breakpoints, each with its condition if it has one."""
+        return MappingProxyType((self._own or self._followed).conditions)
+
+    @property
+    def hit(self) -> list[Breakpoint]:
+        """The breakpoints that the cast is at now, whatever their conditions say."""
+        if not self.conditions:
+            return []
+        upcoming = self._runner.snapshot().next_socket
+        return [one for one in self if one.hit(self._runner.rules, self._runner.session, upcoming)]
+
+    def reached(self, cast: object) -> bool:
+        """Whether ``cast``, which this belongs to, is at a breakpoint whose condition, if it has one, holds."""
+        found = [self.conditions[one] for one in self.hit]
+        return any(condition is None or condition(cast) for condition in found)
+
+    def remove(self, *those: Breakpoint) -> None:
+        """Take away breakpoints, as iterating gives them."""
+        self.change(lambda own: own.remove(those))
+
+    def _put(self, one: Breakpoint, condition: Condition | None = None) -> None:
+        self.change(lambda own: own.put({one: condition}))
+
+    def change(self, change: Callable[[Breakpoints], None], *, of_all: bool = False) -> None:
+        """Change the cast's own; what is changed ``of_all`` casts changes nothing here while the cast has none."""
+        if self._own is None and not of_all:
+            writable = self._runner.journal is not None
+            self._own = Breakpoints(self._runner.files.path / FILE if writable else None, self._graph.name)
+            self._own.conditions = dict(self._followed.conditions)
+        if self._own is not None:
+            change(self._own)
+        self._tell_problem()
+        self._runner.followers.tell()
+
+    def _tell_problem(self) -> None:
+        for one in (self._followed, self._own):
+            if one is not None and one.problem:
+                self._runner.messages.append(one.problem)
+                one.problem = ""
+
+
+class LoadoutBreakpoints(Settable):
+    """Where the runs of all casts of a loadout stop: ``wb.breakpoints``, ``%materia break``.
+
+    Casts that changed theirs have their own and are left alone, but for the current one, which is changed too. A file of
+    the project keeps those without a condition for the next kernel.
+    """
+
+    def __init__(self, kept: Breakpoints, graph: Graph, current: CastBreakpoints | None) -> None:
+        """Change ``kept``, and the breakpoints of the cast that is ``current`` if it is of this loadout."""
+        super().__init__(graph)
+        self._kept, self._current = kept, current
+
+    @property
+    def conditions(self) -> Mapping[Breakpoint, Condition | None]:
+        """The breakpoints, each with its condition if it has one."""
+        return MappingProxyType(self._kept.conditions)
+
+    def remove(self, *those: Breakpoint) -> None:
+        """Take away breakpoints, as iterating gives them."""
+        self._change(lambda one: one.remove(those))
+
+    def clear(self, socket: str | None = None, path: str | None = None, **where: Any) -> None:
+        """Take breakpoints away, as ``cast.breakpoints.clear`` does; those of the current cast too."""
+        super().clear(socket, path, **where)
+        if self._current is not None and self._current.are_its_own:
+            self._current.clear(socket, path, **where)
+
+    def _put(self, one: Breakpoint, condition: Condition | None = None) -> None:
+        self._change(lambda there: there.put({one: condition}))
+
+    def _change(self, change: Callable[[Breakpoints], None]) -> None:
+        change(self._kept)
+        if self._current is not None:
+            self._current.change(change, of_all=True)
 
 
 def _check_way(graph: Graph, socket: Socket, edge: int | str | None) -> None:

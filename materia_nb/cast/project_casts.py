@@ -9,6 +9,7 @@ from typing import Any
 from materia_nb.agents.agent_table import AgentTable
 from materia_nb.cast import Breakpoints, Cast, Plan, Prepared, open_cast, resume_cast, start_cast
 from materia_nb.cast.breakpoint import FILE
+from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints
 from materia_nb.cast.library import Library, copy_scripts, utility_folder
 from materia_nb.cast.listing import CastList
 from materia_nb.cast.snapshot import Snapshot, graph_of, snapshot_of
@@ -90,17 +91,26 @@ class ProjectCasts:
             return self.take(cast)
 
     def take(self, cast: Cast) -> Cast:
-        """Make a cast the one that verbs are about; it stops where casts of its loadout were told to stop."""
+        """Make a cast the one that verbs are about; it stops where the casts of its loadout do."""
         if cast.now.writable:
             copy_scripts(cast.graph)
-        name = cast.graph.name
-        if name not in self._stops:
-            self._stops[name] = Breakpoints(self._root / FILE, name)
-        cast.breakpoints.share(self._stops[name])
+        cast.breakpoints.follow(self._stops_of(cast.graph))
         cast.runner.definitions = self._library.definitions
         self.last = cast
         self._open[cast.run_dir.resolve()] = cast
         return cast
+
+    def _stops_of(self, graph: Graph) -> Breakpoints:
+        if graph.name not in self._stops:
+            self._stops[graph.name] = Breakpoints(self._root / FILE, graph.name)
+        return self._stops[graph.name]
+
+    def breakpoints(self) -> LoadoutBreakpoints:
+        """Where all casts of the current cast's loadout stop, or of the chosen one. See :attr:`Workbench.breakpoints`."""
+        if self.last is None:
+            graph = self._library.graph()
+            return LoadoutBreakpoints(self._stops_of(graph), graph, None)
+        return LoadoutBreakpoints(self._stops_of(self.last.graph), self.last.graph, self.last.breakpoints)
 
     @property
     def current(self) -> Cast:

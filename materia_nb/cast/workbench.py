@@ -14,6 +14,7 @@ from materia_nb.agents.interface import Agent
 from materia_nb.agents.notebook_agents import RecordedAgent
 from materia_nb.cast import Cast, Prepared
 from materia_nb.cast.answerers import Answerers, BenchPin
+from materia_nb.cast.cast_breakpoints import LoadoutBreakpoints
 from materia_nb.cast.library import Library, copy_scripts, spoken
 from materia_nb.cast.listing import CastList
 from materia_nb.cast.project_casts import ProjectCasts
@@ -234,6 +235,16 @@ class Workbench:
             MateriaError: as ``cast.pins.add``.
         """
         return self._answerers.pin(name, to, visit=visit)
+
+    @property
+    def breakpoints(self) -> LoadoutBreakpoints:
+        """Where runs stop in all casts of a loadout: that of the current cast, else the chosen one.
+
+        A file of the project keeps them for the next kernel. ``cast.breakpoints`` changes those of one cast alone::
+
+            wb.breakpoints.add("Socket-3", after=True)
+        """
+        return self._casts.breakpoints()
 
     def unpin(self, name: str) -> None:
         """Take a pin away, in the current cast and for those begun later.
@@ -619,7 +630,7 @@ class Workbench:
         return self._quests
 
     def take(self, cast: Cast) -> Cast:
-        """Make a cast the one that verbs are about; it stops where casts of its loadout were told to stop."""
+        """Make a cast the one that verbs are about; it stops where the casts of its loadout do."""
         return self._casts.take(cast)
 
     def close(self) -> None:

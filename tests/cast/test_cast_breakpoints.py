@@ -1,4 +1,4 @@
-"""Where runs stop, each kind of breakpoint; what casts of a loadout share, and what a file keeps over kernels."""
+"""Where runs stop, each kind of breakpoint; those of a loadout, those of one cast, and what files keep over kernels."""
 
 from __future__ import annotations
 
@@ -205,21 +205,58 @@ def test_they_are_taken_away_one_by_one_or_by_socket(checked):
     assert not breaks
 
 
-# -- shared in a kernel, kept over kernels ---------------------------------------------------------------
+# -- of all casts of a loadout, or of one -----------------------------------------------------------------
 
 
 def test_a_new_cast_of_the_loadout_has_them_and_one_of_another_has_not(bench, cast):
-    cast.breakpoints.add("Socket-2")
-    cast.breakpoints.watch("plan")
+    bench.breakpoints.add("Socket-2")
+    bench.breakpoints.watch("plan")
     made = bench.cast("again")
-    assert (sockets(made), made.breakpoints.paths) == ({"Socket-2"}, ["plan"])
+    for one in (cast, made):
+        assert (sockets(one), one.breakpoints.paths) == ({"Socket-2"}, ["plan"])
     assert not bench.cast("x", loadout="Hello-Utility").breakpoints
-    made.breakpoints.clear()
-    assert not sockets(cast), "taken away in one, gone in all"
+    bench.take(made)
+    bench.breakpoints.clear()
+    assert not sockets(cast), "taken away of all, gone in all"
+    assert not made.breakpoints.are_its_own
+
+
+def test_r47_those_of_a_cast_reach_no_other(bench, cast):
+    bench.breakpoints.add("Socket-3")
+    other = bench.cast("other")
+    cast.breakpoints.add("Socket-2")
+    cast.breakpoints.clear("Socket-3")
+    assert (sockets(cast), sockets(other), sockets(bench.cast("later"))) == (
+        {"Socket-2"},
+        {"Socket-3"},
+        {"Socket-3"},
+    )
+    assert [one.socket for one in bench.breakpoints] == ["Socket-3"]
+    fork = cast.fork()
+    fork.breakpoints.add("Socket-4")
+    cast.breakpoints.clear()
+    assert (sockets(cast), sockets(fork)) == (set(), {"Socket-2", "Socket-4"})
+    bench.breakpoints.add("Socket-1")
+    assert (sockets(cast), sockets(other)) == (set(), {"Socket-3", "Socket-1"}), "it has its own"
+
+
+def test_those_of_the_workbench_change_those_of_the_current_cast_too(bench, cast):
+    cast.breakpoints.add("Socket-2")
+    bench.breakpoints.add("Socket-3", lambda now: len(now.steps) > 1)
+    assert sockets(cast) == {"Socket-2", "Socket-3"}
+    bench.breakpoints.clear()
+    assert not cast.breakpoints
+
+
+def test_they_can_be_set_before_there_is_a_cast(bench):
+    bench.breakpoints.add("Socket-2")
+    assert sockets(bench.cast("x")) == {"Socket-2"}
+    with pytest.raises(MateriaError):
+        bench.breakpoints.add("Socket-99")
 
 
 def test_a_fork_and_a_resumed_cast_have_them(bench, cast):
-    cast.breakpoints.add("Socket-3", lambda now: len(now.steps) > 1)
+    cast.breakpoints.add("Socket-3")
     cast.step()
     fork = bench.take(cast.fork())
     assert sockets(fork) == {"Socket-3"}
@@ -227,11 +264,14 @@ def test_a_fork_and_a_resumed_cast_have_them(bench, cast):
     resumed = bench.resume(fork.id)
     assert resumed is not fork
     assert resumed.run() == "breakpoint"
+    resumed.breakpoints.clear()
+    resumed.close()
+    bench.cast("other")
+    bench.breakpoints.add("Socket-2")
+    assert not sockets(bench.resume(fork.id)), "its own are none"
 
 
-def test_what_was_set_before_a_workbench_takes_the_cast_stays(bench, cast):
-    cast.fork().breakpoints.add("Socket-4")
-    assert "Socket-4" in sockets(cast), "forked outside the workbench too"
+# -- kept over kernels ------------------------------------------------------------------------------------
 
 
 def another_kernel(bench):
@@ -241,24 +281,27 @@ def another_kernel(bench):
 
 
 def test_the_next_kernel_has_them_but_not_those_with_a_condition(bench, cast):
-    cast.breakpoints.add("Socket-2", after=True, nth=2)
-    cast.breakpoints.add("Socket-3", lambda _: True)
-    cast.breakpoints.watch("plan")
+    bench.breakpoints.add("Socket-2", after=True, nth=2)
+    bench.breakpoints.add("Socket-3", lambda _: True)
+    bench.breakpoints.watch("plan")
     cast.close()
+    assert another_kernel(bench).cast("other").breakpoints
     resumed = another_kernel(bench).resume(cast.id)
     assert [one.words() for one in resumed.breakpoints] == ["after Socket-2, 2nd time", "state.plan changed"]
     assert not resumed.now.messages
     resumed.breakpoints.clear()
+    assert another_kernel(bench).cast("again").breakpoints
+    bench.breakpoints.clear()
     assert not another_kernel(bench).cast("again").breakpoints
 
 
 def test_two_kernels_keep_those_of_two_loadouts_and_the_last_writer_wins(bench, cast):
     other = another_kernel(bench)
-    theirs = other.cast("x")
-    greeting = other.cast("x", loadout="Hello-Utility")
-    greeting.breakpoints.watch("greeting")
-    cast.breakpoints.add("Socket-2")
-    theirs.breakpoints.add("Socket-3")
+    other.cast("x", loadout="Hello-Utility")
+    other.breakpoints.watch("greeting")
+    other.cast("x")
+    bench.breakpoints.add("Socket-2")
+    other.breakpoints.add("Socket-3")
     third = another_kernel(bench)
     assert sockets(third.cast("x")) == {"Socket-3"}
     assert third.cast("x", loadout="Hello-Utility").breakpoints.paths == ["greeting"]
@@ -274,7 +317,7 @@ def test_a_damaged_file_is_told_once_and_written_over(bench, content):
     assert FILE in message
     assert not cast.breakpoints
     assert not bench.cast("y").now.messages
-    cast.breakpoints.add("Socket-2")
+    bench.breakpoints.add("Socket-2")
     assert sockets(another_kernel(bench).cast("z")) == {"Socket-2"}
 
 
@@ -294,8 +337,8 @@ def test_of_a_damaged_list_the_others_are_there_and_not_without_end(bench):
 
 def test_a_disk_that_refuses_is_told_once_and_stops_nothing(bench, cast):
     (bench.artifact_root / FILE).mkdir()
-    cast.breakpoints.add("Socket-2")
-    cast.breakpoints.add("Socket-3")
+    bench.breakpoints.add("Socket-2")
+    bench.breakpoints.add("Socket-3")
     (message,) = cast.now.messages
     assert "as long as this kernel" in message
     assert cast.run() == "breakpoint"

@@ -19,7 +19,7 @@ import cast_helpers as h
 from materia_nb import Workbench
 from materia_nb.agents import AgentTable, FunctionAgent, PersonAgent
 from materia_nb.cast import Cast, open_cast
-from materia_nb.cast.cast_breakpoints import CastBreakpoints
+from materia_nb.cast.cast_breakpoints import Settable
 from materia_nb.engine.rules import Rules
 from materia_nb.errors import MateriaError
 
@@ -27,7 +27,7 @@ MACHINES = (
     Cast,
     Workbench,
     Rules,
-    CastBreakpoints,
+    Settable,
     AgentTable,
     FunctionAgent,
     PersonAgent,
@@ -35,7 +35,7 @@ MACHINES = (
     Path,
 )
 """Their attributes are there to be set, by methods of their own, or are not ours."""
-ROOMS = {"runner", "library", "shared"}
+ROOMS = {"runner", "library"}
 """Where the machinery is, which only those enter who change it on purpose."""
 NOT_CALLED = (type, ModuleType, FunctionType, MethodType, type(len), str, bytes, int, float, bool, complex)
 ASKED = (

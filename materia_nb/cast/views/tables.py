@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
+from materia_nb.cast.breakpoint import Stops
 from materia_nb.cast.listing import TableOf, data_frame
 from materia_nb.display.bundle import Table, bundle
 from materia_nb.display.escape import html_join, html_lines, html_table, shorten
@@ -13,6 +14,7 @@ from materia_nb.engine.routing import short
 from materia_nb.engine.state import Pin
 from materia_nb.insight.queries import Spent
 from materia_nb.jsonvalue import compact, pretty
+from materia_nb.loadout.graph import Graph
 from materia_nb.outgoing import plain
 from materia_nb.store.catalogue import CastEntry
 
@@ -37,11 +39,11 @@ def pins_view(here: Mapping[str, Pin], later: Mapping[str, tuple[Pin, str | None
     return Table(("socket or materia", "pinned to", "in", "text"), rows, "nothing is pinned")
 
 
-def breakpoints_view(cast: Snapshot) -> Table:
-    """The breakpoints of a cast."""
+def breakpoints_view(stops: Stops, graph: Graph) -> Table:
+    """The breakpoints of a cast, or of all casts of a loadout."""
     rows = [
-        (one.words(cast.graph), f"{how.__doc__ or 'condition'} (gone with this kernel)" if how else "always")
-        for one, how in cast.breakpoints.conditions.items()
+        (one.words(graph), f"{how.__doc__ or 'condition'} (gone with this kernel)" if how else "always")
+        for one, how in stops.conditions.items()
     ]
     return Table(("runs stop", "when"), rows, "no breakpoints")
 

@@ -193,18 +193,20 @@ _MEANT: Final = ("after", "refused", "not_satisfied", "same_again", "hollow_answ
     example="%materia break Socket-3 --when \"state.get('retries', 0) > 2\"",
 )
 def break_(call: Call) -> Any:
-    """Stop runs in front of a socket, or elsewhere; alone, list the breakpoints. They are kept for the loadout."""
-    current, socket, path, nth = call.cast, call.get("socket"), call.get("on"), call.get("nth")
+    """Stop runs in front of a socket, or elsewhere; alone, list the breakpoints. Kept for all casts of the loadout."""
+    bench, socket, path, nth = call.bench, call.get("socket"), call.get("on"), call.get("nth")
     edge, when = call.get("edge"), call.get("when")
     where: dict[str, Any] = {name: bool(call.get(name)) for name in _MEANT}
     where["edge"] = int(edge) if edge is not None and edge.isdecimal() else edge
     if call.get("clear"):
-        current.breakpoints.clear(socket, path, **where)
+        bench.breakpoints.clear(socket, path, **where)
     elif path is not None:
-        current.breakpoints.watch(str(path), nth=nth)
+        bench.breakpoints.watch(str(path), nth=nth)
     elif socket is not None or any(where.values()):
-        current.breakpoints.add(socket, _condition(when, call) if when else None, **where, nth=nth)
-    return breakpoints_view(current.now)
+        bench.breakpoints.add(socket, _condition(when, call) if when else None, **where, nth=nth)
+    if bench.cast_ is None:
+        return breakpoints_view(bench.breakpoints, bench.graph())
+    return breakpoints_view(bench.current.breakpoints, bench.current.graph)
 
 
 def _condition(expression: str, call: Call) -> Any:
