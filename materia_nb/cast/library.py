@@ -68,7 +68,7 @@ class Library:
     def read(self, given: str | Path | Mapping[str, JSON] | None) -> LayeredConfig:
         """Read the layers with this file, or these definitions, on top."""
         notebook = self._notebook if any(self._notebook.values()) else None
-        return load_layers(given, project=self.project, bundled=self._bundled, notebook=notebook)
+        return load_layers(given, project=self.project, bundled=self._bundled, notebook=notebook).frozen()
 
     def definitions(self) -> tuple[Mapping[str, JSON], Mapping[str, Path]]:
         """Return every materia as files and cells define it now, whether reloaded or not, and the directories of their files."""

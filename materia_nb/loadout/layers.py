@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -66,9 +66,6 @@ class Layer:
     document: Mapping[str, JSON] = field(default_factory=dict, compare=False, repr=False)
     fault: MateriaError | None = field(default=None, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "document", frozen(self.document))
-
     def __str__(self) -> str:
         return f"{self.name} ({self.label})"
 
@@ -87,9 +84,10 @@ class LayeredConfig:
     layers: tuple[Layer, ...]
     owners: Mapping[str, Path]
 
-    def __post_init__(self) -> None:
-        for name in ("document", "owners"):
-            object.__setattr__(self, name, frozen(getattr(self, name)))
+    def frozen(self) -> LayeredConfig:
+        """Return the same config, of which nothing can be changed in place."""
+        layers = tuple(replace(layer, document=frozen(layer.document)) for layer in self.layers)
+        return LayeredConfig(frozen(self.document), layers, frozen(self.owners))
 
     @property
     def loadout_names(self) -> tuple[str, ...]:
