@@ -97,6 +97,9 @@ COMMANDS = {
     "refine": lambda cast, n: cast.refine(f"change {n}"),
     "finalize": lambda cast, n: cast.finalize(),
     "items": lambda cast, n: cast.edit.items(h.items(*"abcd"[n % 5 :])),
+    "again": lambda cast, n: cast.edit.again(n % 3 + 1),
+    "abandon": lambda cast, n: cast.edit.abandon(),
+    "move": lambda cast, n: cast.edit.items(cast.work_items[::-1], abandon=n % 2 == 0),
     "state": lambda cast, n: cast.edit.state({**cast.state, f"k{n % 3}": [n]}),
     "value": lambda cast, n: cast.edit.set("plan.n", n),
     "prompt": lambda cast, n: cast.edit.reword(("materia", "return", "work item")[n % 3], f"words {n}"),
@@ -185,6 +188,7 @@ def assert_found_again(sessions):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_command_can_do_something(name, tmp_path):
     """The property must not hold because a command is always refused."""
+    begun_item = [("step", 0, OUTPUTS[2], "answer"), ("enter", 0, "", "answer")]
     ways = {
         "reply": ([("enter", 0, "", "answer")], 2),
         "refine": "draft", "finalize": "draft", "items": "loop", "prompt": ([("enter", 0, "", "answer")], 0),
@@ -192,6 +196,7 @@ def test_each_command_can_do_something(name, tmp_path):
         "recast": "failed", "revive": "failed", "resend": "failed", "skip": "failed",
         "by hand": ([("step", 0, "", "fail")], 2), "approve calls": "asks", "deny calls": "asks",
         "answer": "asked", "approve": "consent", "deny": "consent", "decide": "asked",
+        "abandon": (begun_item, 0), "again": ([*begun_item, ("abandon", 0, "", "answer")], 0),
         "unlabel": "labelled", "before change": ([("step", 0, OUTPUTS[2], "answer"), ("value", 1, "", "answer")], 0),
     }  # fmt: skip
     plan = [("step", 0, OUTPUTS[2], "answer")]
