@@ -456,19 +456,19 @@ class Cast:
             self.runner.write_derived()
             return self.steps[-1] if self.steps else None
 
-    def skip(self, note: str) -> StepRecord:
+    def skip(self, note: str, *, item: bool = False) -> StepRecord:
         """Go on without the socket where the cast failed or was aborted; the note says why, in the journal and in why.
 
         It is as if the socket had said nothing: nothing of it comes into the state, and the first ``always`` edge is
-        taken (R3).
+        taken (R3). With ``item`` the whole work item is passed over, and the next one is begun (R46).
 
         Raises:
-            MateriaError: the note is blank (``usage``), the cast has not stopped (``not_stopped``), or it stopped
-                behind a socket that had answered (``nothing_owed``).
+            MateriaError: the note is blank (``usage``), the cast has not stopped (``not_stopped``), it stopped
+                behind a socket that had answered (``nothing_owed``), or at no work item (``no_item``).
         """
         with self.runner.lock():
             self.runner.begin()
-            self.runner.do(decide.skip, clean(note))
+            self.runner.do(decide.skip_item if item else decide.skip, clean(note))
             self.runner.stop.clear()
             self.runner.write_derived()
             return self.steps[-1]

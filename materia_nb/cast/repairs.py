@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.cast.snapshot import Snapshot
+from materia_nb.engine.item_edits import WORKED_ON
 from materia_nb.jsonvalue import JSON, MISSING, pretty, same
 from materia_nb.utilities.scripts import beside_config
 
 ActName: TypeAlias = Literal[
-    "take", "resend", "recast", "budget", "revive", "reword", "answer", "correct", "pin", "skip"
+    "take", "resend", "recast", "budget", "revive", "reword", "answer", "correct", "pin", "skip", "skip_item"
 ]
 
 
@@ -81,6 +82,12 @@ ACTS: Final[Mapping[ActName, Act]] = {
         "skip NOTE",
         "the socket owes an answer",
     ),
+    "skip_item": Act(
+        "Pass over the item",
+        "with a note; the next item is begun, and this one stays in the list as passed over",
+        "skip --item NOTE",
+        "a work item is being worked on",
+    ),
 }
 """Every way on, in the order in which they are offered where a kind has no other."""
 
@@ -92,7 +99,7 @@ class Kind(NamedTuple):
     acts: tuple[ActName, ...]
 
 
-_BY_HAND: Final[tuple[ActName, ...]] = ("answer", "pin", "skip")
+_BY_HAND: Final[tuple[ActName, ...]] = ("answer", "pin", "skip_item", "skip")
 _UTILITY: Final[tuple[ActName, ...]] = ("take", "recast", *_BY_HAND)
 _PASSING: Final[tuple[ActName, ...]] = ("resend", "recast", "take", "reword", *_BY_HAND)
 _SETUP: Final[tuple[ActName, ...]] = ("take", "resend", "recast", *_BY_HAND)
@@ -102,12 +109,12 @@ KINDS: Final[Mapping[str, Kind]] = {
     "utility_exit": Kind("ended with an error", _UTILITY),
     "utility_timeout": Kind("took too long", _UTILITY),
     "utility_not_started": Kind("could not be started", _UTILITY),
-    "utility_failed": Kind("reported a failure", ("take", "recast", "correct", "pin", "skip")),
+    "utility_failed": Kind("reported a failure", ("take", "recast", "correct", "pin", "skip_item", "skip")),
     "invalid_output": Kind("gave an unusable output", _UTILITY),
     "repair_exhausted": Kind("gave no usable answer", ("revive", "take", "recast", *_BY_HAND)),
-    "edge_traversals_exhausted": Kind("went its way too often", ("revive", "correct")),
-    "no_advance_cycles_exhausted": Kind("went round without getting on", ("revive", "correct")),
-    "assignment": Kind("could not be put into the state", ("skip",)),
+    "edge_traversals_exhausted": Kind("went its way too often", ("revive", "correct", "skip_item")),
+    "no_advance_cycles_exhausted": Kind("went round without getting on", ("revive", "correct", "skip_item")),
+    "assignment": Kind("could not be put into the state", ("skip_item", "skip")),
     "budget": Kind("used up the budget", ("budget", "revive")),
     "aborted": Kind("was stopped by a person", ("recast", "resend", "revive", *_BY_HAND)),
     "agent_error": Kind("failed", _PASSING),
@@ -241,6 +248,7 @@ def _can(cast: Snapshot, name: ActName, changed: Redefinition | None) -> bool:
         "budget": cast.budget_used_up,
         "revive": cast.at_limit and not cast.budget_used_up,
         "correct": bool(cast.steps) and bool(cast.steps[-1].turns),
-        **dict.fromkeys(_BY_HAND, cast.owed),
+        **dict.fromkeys(("answer", "pin", "skip"), cast.owed),
+        "skip_item": WORKED_ON in cast.standings,
     }
     return can.get(name, True)

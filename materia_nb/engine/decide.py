@@ -152,13 +152,42 @@ def by_hand(rules: Rules, session: Session, ts: int) -> Outcome:
 
 def skip(rules: Rules, session: Session, note: str, ts: int) -> Outcome:
     """Go on without the visit where the cast stopped; a note says why."""
-    if not note.strip():
-        raise MateriaError("The note is missing.", hint="say in a few words why it is skipped", kind="usage")
+    _needs_note(note)
     change = to.skipped(rules, session, note, ts)
     first, *rest = change.step.events
     target = change.session.state.next
     event = _event_of(rules, first, ts, note=note, **({"next": target} if target else {}))
     return Outcome(change.session, (event, *[_event_of(rules, one, ts) for one in rest]))
+
+
+def skip_item(rules: Rules, session: Session, note: str, ts: int) -> Outcome:
+    """Give up the item at which the cast stopped and go on with the next (R46); a note says why."""
+    _needs_note(note)
+    visit = session.state.at
+    items = session.state.data.get(WORK_ITEMS)
+    if session.state.failure is None or visit is None or not isinstance(items, list):
+        raise MateriaError(
+            "The cast did not stop at a work item.",
+            hint="skip without item goes on without the socket",
+            kind="no_item",
+        )
+    given_up = edit_items(rules, session, items, range(len(items)), ts, abandon=True)
+    if given_up.session.state.failure is not None:
+        raise MateriaError("No work item is being worked on.", hint="skip without item", kind="no_item")
+    event = ev.SocketSkipped(
+        about=routing.about(rules, visit),
+        visit=visit.visit,
+        note=note,
+        next=given_up.session.state.next,
+        item=True,
+        ts=ts,
+    )
+    return Outcome(evolve(rules, given_up.session, event), (*given_up.events, event))
+
+
+def _needs_note(note: str) -> None:
+    if not note.strip():
+        raise MateriaError("The note is missing.", hint="say in a few words why it is skipped", kind="usage")
 
 
 def nothing(_: Rules, session: Session, __: int) -> Outcome:

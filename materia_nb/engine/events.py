@@ -101,13 +101,14 @@ class AnsweredByHand(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SocketSkipped(Event):
-    """A person goes on without the socket where the cast stopped; `note` says why."""
+    """A person goes on without the socket where the cast stopped, or with `item` without its item; `note` says why."""
 
     type: ClassVar[str] = "socket_skipped"
     about: About = field(default_factory=dict)
     visit: int | None = None
     note: str = ""
     next: str | None = None
+    item: bool = False
     by: str = "person"
 
 

@@ -126,6 +126,8 @@ def _by_hand(rules: Rules, session: Session, event: ev.AnsweredByHand) -> Sessio
 
 
 def _skipped(rules: Rules, session: Session, event: ev.SocketSkipped) -> Session:
+    if event.item:  # the edit before it has given the item up
+        return to.latest_changed(session, skipped=event.note)
     return to.skipped(rules, session, event.note, event.ts).session
 
 

@@ -68,6 +68,15 @@ class Comparison:
         return between(one, other, aspects, self._names, (self.a.rules.graph, self.b.rules.graph))
 
     @cached_property
+    def stands(self) -> str | None:
+        """Which of the two, ``A`` or ``B``, only has not gone on yet: all of its steps are the other's; None if neither."""
+        first, ones, others = self.first, self.a.session.steps, self.b.session.steps
+        if first is None or first.aspects or len(ones) == len(others):
+            return None
+        name, side = ("A", self.a) if len(ones) < len(others) else ("B", self.b)
+        return name if side.session.state.status in ("ready", "waiting") else None
+
+    @cached_property
     def parted(self) -> int | None:
         """The first step behind which the two routes are no longer the same, counted from 1; None when they are."""
         ones, others = self.a.session.steps, self.b.session.steps

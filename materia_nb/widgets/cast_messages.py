@@ -166,7 +166,7 @@ class CastMessages:
 
     def _on_skip(self, values: Values) -> None:
         self._free()
-        self.cast.skip(only_text(values, "note", 20_000))
+        self.cast.skip(only_text(values, "note", 20_000), item=values.get("item") is True)
         self.panel.select(None)
 
     def _on_raise_budget(self, values: Values) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -15,7 +16,7 @@ from materia_nb.insight.compare import Comparison, Pair
 from materia_nb.insight.sides import used
 from materia_nb.loadout.graph import END, Graph
 from materia_nb.outgoing import plain
-from materia_nb.widgets.blocks import Block, line, table
+from materia_nb.widgets.blocks import Block, line, lines, table
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
@@ -428,34 +429,43 @@ def compare_state(casts: Sequence[Cast], shown: Cast) -> dict[str, Any]:
     other = shown if shown is not casts[0] else casts[-1]
     found = Comparison(casts[0].now.side, other.now.side)
     names = names_of(casts[0].graph)
-    first = found.first.step if found.first is not None else None
-    blocks: list[Block] = [
-        line("They did the same so far." if found.first is None else f"They first differ in step {first}."),
-        *(line(one) for one in (found.first.lines if found.first is not None else ())),
-    ]
+    ours = ("this cast", f"fork {list(casts).index(other)}")
+    first = found.first.step if found.first is not None and found.stands is None else None
+    if found.first is None:
+        told = ["Nothing differs: they did the same."]
+    elif found.stands is not None:
+        after = f"after step {found.first.step}" if found.first.step else "at the start"
+        told = [f"{ours[found.stands == 'B']} stands {after}; nothing differs so far."]
+    else:
+        told = [f"They first differ in step {first}.", *(_named(one, ours) for one in found.first.lines)]
+    blocks: list[Block] = lines(told)
     spent = [
         ("ends", casts[0].status, other.status),
         ("tokens", *(f"{one.tokens:,}" for one in found.usage)),
         ("time", *(f"{one / 1000:.1f} s" for one in found.time)),
     ]
     return {
-        "names": ["this cast", f"fork {list(casts).index(other)}"],
-        "pairs": [_pair(one, names, first) for one in found.pairs[-MOST_PAIRS:]],
-        "blocks": [*blocks, table(("", "this cast", "the fork"), spent)],
+        "names": list(ours),
+        "pairs": [_pair(one, names, first, ours) for one in found.pairs[-MOST_PAIRS:]],
+        "blocks": [*blocks, table(("", *ours), spent)],
     }
 
 
-def _pair(pair: Pair, names: dict[str, str], first: int | None) -> dict[str, Any]:
+def _named(text: str, ours: tuple[str, str]) -> str:
+    """Write the names of this panel for the A and B of a comparison."""
+    where = r"(?:^|(?<=; )|(?<=, )|(?<=\bin )|(?<=only ))[AB](?= |[,.;]|$)"
+    return re.sub(where, lambda found: ours[found[0] == "B"], text)
+
+
+def _pair(pair: Pair, names: dict[str, str], first: int | None, ours: tuple[str, str]) -> dict[str, Any]:
     one = pair.a if pair.a is not None else pair.b
     number = one.number if one is not None else None
     return {
         "number": number,
         "a": _words(pair.a, names),
         "b": _words(pair.b, names),
-        "what": f"only in {'this cast' if pair.where == 'A' else 'the fork'}"
-        if pair.where != "both"
-        else ", ".join(pair.did),
-        "first": number == first,
+        "what": f"only in {ours[pair.where == 'B']}" if pair.where != "both" else ", ".join(pair.did),
+        "first": first is not None and number == first,
     }
 
 

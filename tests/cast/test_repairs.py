@@ -188,7 +188,7 @@ def test_a_round_too_many_offers_to_grant_or_to_correct(tmp_path):
     cast = h.start(tmp_path, config, agents)
     assert cast.run() == "failed"
     assert cast.failure.kind == "no_advance_cycles_exhausted"
-    assert names(cast) == ["revive", "correct"]
+    assert names(cast) == ["revive", "correct", "skip_item"]
     cast.edit.recommit(h.YES)
     cast.agents.set("Check", lambda: h.YES)
     assert cast.run() == "complete"
@@ -258,3 +258,39 @@ def test_a_skipped_step_is_there_after_resuming(failed):
     assert resumed.run() == "complete"
     forked = resumed.fork(1)
     assert forked.steps[0].skipped == "down"
+
+
+def test_an_item_is_passed_over_with_a_note_and_the_next_one_begun(tmp_path):
+    tries = []
+
+    def build():
+        tries.append(1)
+        if len(tries) == 2:
+            raise AgentError("gone", kind="transport")
+        return "built"
+
+    cast = h.start(tmp_path, h.loop_config(), {**h.loop_agents(3), "Build": build})
+    assert cast.run() == "failed"
+    assert "skip_item" in names(cast)
+    step = cast.skip("nobody needs it", item=True)
+    assert (step.skipped, cast.now.standings) == ("nobody needs it", ["done", "passed over", "open"])
+    assert "A person went on without it: nobody needs it" in str(cast.why(step.number))
+    h.assert_same(open_cast(cast.run_dir), cast)
+    assert cast.run() == "complete"
+    assert [one.item_key for one in cast.steps if one.socket == "Socket-2"] == ["WI-1", "WI-2", "WI-3"]
+
+
+def test_an_item_that_goes_round_for_ever_is_passed_over(tmp_path):
+    config = h.loop_config(limits={"maxNoAdvanceCycles": 1})
+    config["loadouts"]["T"]["sockets"]["Socket-3"]["edges"][1].pop("maxTraversals")
+    says = iter([h.NO, h.NO, h.YES])
+    cast = h.start(tmp_path, config, {**h.loop_agents(2), "Check": lambda: next(says)})
+    assert cast.run() == "failed"
+    cast.skip("it will not get better", item=True)
+    assert cast.run() == "complete"
+
+
+def test_only_an_item_that_is_worked_on_can_be_passed_over(failed):
+    assert "skip_item" not in names(failed)
+    with pytest.raises(MateriaError, match="work item"):
+        failed.skip("why not", item=True)

@@ -110,7 +110,7 @@ COMMANDS = {
     "recast": lambda cast, n: cast.recast(),
     "revive": lambda cast, n: cast.revive(),
     "resend": lambda cast, n: cast.resend(),
-    "skip": lambda cast, n: cast.skip("not now"),
+    "skip": lambda cast, n: cast.skip("not now", item=bool(n % 3 == 0)),
     "by hand": lambda cast, n: cast.reply(OUTPUTS[n % len(OUTPUTS)]) if cast.failure else None,
     "approve calls": lambda cast, n: cast.approvals.approve(always=bool(n % 2)),
     "deny calls": lambda cast, n: cast.approvals.deny("no"),

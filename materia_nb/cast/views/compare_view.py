@@ -78,6 +78,10 @@ class CompareView(Shown, Comparison):
         first = self.first
         if first is None:
             return [f"A and B did the same, in {counts[0]}."]
+        if self.stands is not None:
+            other = "B" if self.stands == "A" else "A"
+            after = f"after step {first.step}" if first.step else "at the start"
+            return [f"{self.stands} stands {after}; nothing differs so far. {other} has gone on from there."]
         lines = [f"A has {counts[0]}, B {counts[1]}. They first differ in step {first.step}."]
         lines += [f"  {line}" for line in first.lines]
         if found := self.loadouts.differences:

@@ -262,12 +262,13 @@ def recast(call: Call) -> Any:
 
 @verb(
     "skip",
+    Argument("--item", "the whole work item is passed over, and the next one is begun", "flag"),
     Argument("note", "why, for the journal", "rest", required=True),
     example="%materia skip the counter is down today",
 )
 def skip(call: Call) -> Any:
-    """Go on without the socket where a cast failed, by its always edge; the note is kept in the journal."""
-    call.cast.skip(str(call.get("note")))
+    """Go on without the socket where a cast failed, by its always edge, or without its item; the journal keeps the note."""
+    call.cast.skip(str(call.get("note")), item=bool(call.get("item")))
     return StepView(call.cast.now)
 
 

@@ -44,12 +44,13 @@ export function failedBox(send, opens) {
     },
     skip: (one, first) => {
       const note = h("input", { class: "mnb-in", placeholder: "why; the journal keeps it", "aria-label": "why it is skipped" });
-      const go = button("Skip it", one.does, () => isEnabled(go) && send("skip", { note: note.value }), { class: "mnb-b mnb-main" });
+      const go = button(one.name === "skip_item" ? "Pass over" : "Skip it", one.does, () => isEnabled(go) && send("skip", { note: note.value, item: one.name === "skip_item" }), { class: "mnb-b mnb-main" });
       setEnabled(go, false, "say in a few words why");
       note.addEventListener("input", () => setEnabled(go, Boolean(note.value.trim()), "say in a few words why"));
       note.addEventListener("keydown", (event) => event.key === "Enter" && go.click());
-      return opening("Skip…", one.does, h("div", { class: "mnb-row mnb-nowrap" }, note, go), first);
+      return opening(one.name === "skip_item" ? "Pass over…" : "Skip…", one.does, h("div", { class: "mnb-row mnb-nowrap" }, note, go), first);
     },
+    skip_item: (one, first) => make.skip(one, first),
     budget: (one, first, data) => {
       const tokens = h("input", { class: "mnb-in mnb-num", inputmode: "numeric", value: String(data.tokens), "aria-label": "token budget of this cast; empty for none" });
       return [h("span", { class: "mnb-row mnb-nowrap" }, tokens, button("Raise it", one.does, () => send("raise_budget", { tokens: tokens.value }), { class: first ? "mnb-b mnb-main" : "mnb-b" })), null];
