@@ -503,3 +503,13 @@ def test_what_is_asked_for_names_every_field_and_shows_a_block_that_needs_only_a
 
 def test_text_sockets_take_anything():
     assert CON.read(" hi ", wanted({})).value == "hi"
+
+
+def test_9_malformed_suggestions_are_skipped_with_a_warning():
+    given = [{"description": "d", "body": "b", "type": "weird"}, {"description": "x"}, 3]
+    reading = read(contract(memorialize_suggestions=given))
+    assert reading.accepted
+    assert [one.split(":")[0] for one in reading.notes] == [
+        f"memorialize_suggestions[{place}]" for place in range(3)
+    ]
+    assert read(contract(memorialize_suggestions=[])).notes == ()

@@ -5,7 +5,7 @@ The text is stable from run to run (no ids, no times), since notebooks are compa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from materia_nb.cast.breakpoint import Breakpoint
@@ -39,6 +39,8 @@ from materia_nb.engine.routing import short
 from materia_nb.engine.state import Hold
 from materia_nb.errors import counted
 from materia_nb.handoff.contract import request_of
+from materia_nb.handoff.protocol import as_text
+from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.graph import END
 from materia_nb.outgoing import plain
 
@@ -243,6 +245,25 @@ def _about_calls(cast: Snapshot) -> str:
     return f"may run {calls}; step asks its agent, who runs it"
 
 
+_CONSENT: Final = {
+    "operation": "operation",
+    "scope": "scope",
+    "risk_level": "risk",
+    "rollback": "rollback",
+    "verification": "confirmation",
+}
+"""What a person sees beside the exact command that consent is asked for, each field of the request with its word."""
+
+
+def _consented(request: Mapping[str, JSON]) -> Iterator[str]:
+    """What exactly a person is asked to consent to (contract rules, section 12)."""
+    if command := request.get("exact_content"):
+        yield judged_words("exactly this", str(command))
+    for field, word in _CONSENT.items():
+        if request and (command or request.get(field)):
+            yield f"{word}: {shorten(as_text(request.get(field) or 'not said'), 300)}"
+
+
 def _held_for(hold: Hold, socket: str) -> list[str]:
     asked = {
         "consent": "approve or deny the command",
@@ -251,10 +272,10 @@ def _held_for(hold: Hold, socket: str) -> list[str]:
         "help": "answer with what it lacks",
     }.get(hold.needs or "", "answer")
     value = hold.reading.value
-    command = request_of(value).get("exact_content") if isinstance(value, dict) else None
+    request = request_of(value) if isinstance(value, dict) and hold.needs == "consent" else {}
     return [
         f"held by {socket} ({hold.action}): {hold.reason}",
-        *([judged_words("exactly this", str(command))] if command and hold.needs == "consent" else []),
+        *_consented(request),
         f"to go on: {asked}, decide in its place, correct its output (recommit), or abort",
     ]
 

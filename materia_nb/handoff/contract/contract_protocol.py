@@ -9,7 +9,13 @@ from typing import Final, NamedTuple
 from materia_nb.handoff.capabilities import Learned, Section, SuggestionKind, Task
 from materia_nb.handoff.contract import contract_fields
 from materia_nb.handoff.contract.contract_check import Checked, validate
-from materia_nb.handoff.contract.contract_fields import FINDINGS, STATUSES, apply_updates, output_of
+from materia_nb.handoff.contract.contract_fields import (
+    FINDINGS,
+    STATUSES,
+    apply_updates,
+    memorialize_suggestions,
+    output_of,
+)
 from materia_nb.handoff.contract.contract_texts import (
     conclusion,
     context,
@@ -204,13 +210,15 @@ def _accepted(
     unfinished = checked.only_unfinished or checked.status == "IN_PROGRESS"
     if way.action == "route" and way.satisfied is False and unfinished and not wanted.sends_back:
         way = way._replace(satisfied=None, action="reissue")  # run the node again (section 14)
-    return way._replace(warnings=checked.warnings).reading(
+    unread = memorialize_suggestions(contract.get("memorialize_suggestions")).warnings
+    made = way._replace(warnings=checked.warnings).reading(
         value,
         context=context(contract, checked.warnings),
         work_items=work_items(contract) if wanted.work_items else None,
         issues=checked.issues,
         memory=memory,
     )
+    return made._replace(notes=tuple(unread))
 
 
 def _refused(value: JSON, checked: Checked, facts: TurnFacts) -> Reading:
