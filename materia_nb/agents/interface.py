@@ -79,10 +79,10 @@ class AgentError(MateriaError):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one turn, and its cost when that is known (R20)."""
+    """Tokens of one turn, and its cost (R20); None is what is not known (R56)."""
 
-    input: int = 0
-    output: int = 0
+    input: int | None = 0
+    output: int | None = 0
     cost: float | None = None
 
 
@@ -342,12 +342,13 @@ def sound_usage(given: Any, who: str) -> StepUsage:
         AgentError: they are no numbers, or cannot be.
     """
     try:
-        numbers = int(given.input), int(given.output), float(given.cost or 0.0)
+        tokens = [None if one is None else int(one) for one in (given.input, given.output)]
+        used = StepUsage(tokens[0], tokens[1], None if given.cost is None else float(given.cost))
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
         raise AgentError(f"{who} returned a usage that is not numbers: {given!r}") from error
-    if min(numbers) < 0 or not math.isfinite(numbers[2]):
+    if any(one is not None and not 0 <= one < math.inf for one in used[:3]):
         raise AgentError(f"{who} returned a usage that cannot be: {given!r}")
-    return StepUsage(*numbers)
+    return used
 
 
 def agent_failure(agent: Agent, socket: str, error: Exception) -> tuple[str, str, str]:

@@ -20,7 +20,7 @@ from materia_nb.engine import decide
 from materia_nb.engine.decide import Outcome
 from materia_nb.engine.items import template
 from materia_nb.engine.session import Session, StepRecord
-from materia_nb.engine.state import CastState, Pin, Usage, Visit
+from materia_nb.engine.state import CastState, Pin, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.protocol import in_brief
 from materia_nb.insight import sides
@@ -126,7 +126,7 @@ def tried(
         None if reading is None else reading.satisfied,
         to,
         leads,
-        _less(sides.used(step), sides.used(before.steps[-1])),
+        sides.used(step).less(sides.used(before.steps[-1])),
         len(turns),
         len(step.calls) - len(before.steps[-1].calls),
         seconds,
@@ -157,10 +157,6 @@ def _leads(trial: Trial) -> tuple[str | None, str]:
 def _asks(session: Session) -> str:
     tools = ", ".join(dict.fromkeys(call.tool for call in session.asking))
     return f"asks leave for {tools}" if tools else ""
-
-
-def _less(used: Usage, before: Usage) -> Usage:
-    return Usage(used.input - before.input, used.output - before.output, used.cost - before.cost)
 
 
 Wording = str | Mapping[str, str]

@@ -146,6 +146,11 @@ def case_of(
         "state": dict(start.data),
         "knowledge": dict(start.knowledge),
         "maxTokens": session.state.budget.max_tokens,
+        **(
+            {}
+            if session.state.budget.max_cost_usd is None
+            else {"maxCostUsd": session.state.budget.max_cost_usd}
+        ),
         "answers": [
             {
                 "socket": key[0],
@@ -234,9 +239,9 @@ def _turn(turn: TurnRecord) -> JSON:
     if turn.message is not None:
         found["message"] = turn.message
     if turn.usage is not None:
-        found["usage"] = dict(turn.usage._asdict())
+        found["usage"] = turn.usage.as_json()
     if turn.spent:
-        found["spent"] = [dict(one._asdict()) for one in turn.spent]
+        found["spent"] = [one.as_json() for one in turn.spent]
     return found
 
 
@@ -255,8 +260,9 @@ def read_case(path: Path) -> Case:
 
 def _run(given: Mapping[str, Any], rules: Rules) -> tuple[Session, Needed | None]:
     state = entering.begin(rules, given["request"], given.get("knowledge"), given.get("state"))
-    if (most := given.get("maxTokens")) is not None:
-        state = state._replace(budget=replace(rules.graph.budget, max_tokens=most))
+    most, cost = given.get("maxTokens"), given.get("maxCostUsd")
+    if most is not None or cost is not None:
+        state = state._replace(budget=replace(rules.graph.budget, max_tokens=most, max_cost_usd=cost))
     answers: Answers = {
         ((one["socket"], one["item"], one["label"]), one["time"]): [_turn_of(turn) for turn in one["turns"]]
         for one in given["answers"]

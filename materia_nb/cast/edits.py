@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import EllipsisType
+from typing import Final
 
 from materia_nb.agents.interface import sound
 from materia_nb.cast.repairs import REDEFINED, redefinition
@@ -31,6 +34,8 @@ from materia_nb.store.files import DiskError
 from materia_nb.store.opening import CONFIG, with_definition
 from materia_nb.store.side_files import change_context
 from materia_nb.utilities.scripts import beside_config
+
+_MONEY: Final = re.compile(r"\$(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?) ?usd")
 
 
 class Edits:
@@ -235,11 +240,36 @@ class Edits:
         self._runner.write_now()
         return self._runner.session.steps[-1]
 
-    def budget(self, max_tokens: int | None) -> None:
-        """Change the token budget of this cast only; None takes it away (R20)."""
+    def budget(
+        self, max_tokens: int | EllipsisType | None = ..., *, max_cost_usd: float | EllipsisType | None = ...
+    ) -> None:
+        """Change the budget of this cast only; None takes a maximum away, one that is not given stays (R20)."""
         with self._runner.lock():
             self._runner.begin()
-            self._runner.do(decide.set_budget, max_tokens)
+            now = self._runner.session.state.budget
+            tokens = now.max_tokens if max_tokens is ... else max_tokens
+            cost = now.max_cost_usd if max_cost_usd is ... else max_cost_usd
+            self._runner.do(decide.set_budget, tokens, cost)
+
+    def budget_in_words(self, words: str) -> None:
+        """Change the budget as a person writes it: ``20000`` tokens, ``2.50 USD``, or ``none`` for no maximum at all.
+
+        Raises:
+            MateriaError: it is none of these (``bad_budget``).
+        """
+        said = words.strip().lower().replace(",", "").replace("_", "")
+        if said in ("", "none"):
+            self.budget(None, max_cost_usd=None)
+        elif said.isascii() and said.isdigit():
+            self.budget(int(said))
+        elif money := _MONEY.fullmatch(said):
+            self.budget(max_cost_usd=float(money[1] or money[2]))
+        else:
+            raise MateriaError(
+                f"{words[:40]!r} is no budget.",
+                hint="write 20000 for tokens, 2.50 USD for a cost, or none",
+                kind="bad_budget",
+            )
 
     def remember(self, number: int) -> Suggestion:
         """Keep a suggestion in what is known about the project; later casts are told of it.

@@ -176,9 +176,9 @@ def recording_of(cast: Snapshot) -> dict[str, JSON]:
                 "text": turn.text,
             }
             if turn.usage is not None:
-                entry["usage"] = dict(turn.usage._asdict())
+                entry["usage"] = turn.usage.as_json()
             if spent := [*earlier, *turn.spent]:
-                entry["spent"] = [dict(used._asdict()) for used in spent]
+                entry["spent"] = [used.as_json() for used in spent]
                 earlier = []
             entry |= {name: said for name in ("thinking", "cut") if (said := getattr(turn, name))}
             if turn.calls:

@@ -21,6 +21,7 @@ from materia_nb.agents.interface import (
     Asking,
     Called,
     Noted,
+    Reply,
     Said,
     SoundReply,
     Spent,
@@ -44,7 +45,7 @@ from materia_nb.engine.event_json import from_json
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Pending, Session, branch_suffix, output_name, pending
 from materia_nb.engine.session_changes import NO_META, Answer
-from materia_nb.engine.state import CastState, Visit
+from materia_nb.engine.state import UNREPORTED, CastState, Visit
 from materia_nb.errors import MateriaError
 from materia_nb.interrupts import Stop
 from materia_nb.loadout.graph import Materia
@@ -425,9 +426,7 @@ class Runner:
                 if isinstance(answer, Asking):
                     self.do(decide.ask, [without_keys(call) for call in answer.calls])
                     return
-                free = visit.mode in here.any_text
-                who = f"The agent {name_of(agent)}"
-                reply = None if answer is None else sound(answer, who, here.write, free=free)
+                reply = None if answer is None else self._sound(agent, answer, visit)
             except Exception as error:  # noqa: BLE001 - agents are other people's code
                 self.raised = error.__cause__ if isinstance(error.__cause__, Exception) else error
                 if self.stop.is_set() and getattr(error, "kind", None) == "interrupted":
@@ -447,6 +446,14 @@ class Runner:
             due = pending(self.rules, self.session)
             if due and due[0].visit is not None and breaks():
                 return
+
+    def _sound(self, agent: Agent, answer: Reply, visit: Visit) -> SoundReply:
+        """Take a reply; what it used is unknown where somebody was asked who did not say (R56)."""
+        here = self.rules.sockets[visit.socket]
+        free = visit.mode in here.any_text
+        reply = sound(answer, f"The agent {name_of(agent)}", here.write, free=free)
+        asked = not isinstance(agent, PinnedAgent) and not getattr(agent, "at_once", False)
+        return reply._replace(usage=UNREPORTED) if asked and reply.usage is None else reply
 
     def _take(self, visit: Visit, telling: Telling) -> None:
         """Take what an agent tells while it answers; from a turn that is over, nothing is taken."""

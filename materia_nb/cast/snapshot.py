@@ -16,6 +16,7 @@ from materia_nb.engine.conversation import Message, ToolCall
 from materia_nb.engine.item_edits import WORK_ITEMS, governing
 from materia_nb.engine.items import Standing, standings
 from materia_nb.engine.labels import Label
+from materia_nb.engine.limits import used_up
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.remarks import remarks_of
 from materia_nb.engine.rules import Rules
@@ -180,9 +181,8 @@ class Snapshot:
 
     @property
     def budget_used_up(self) -> bool:
-        """Whether the tokens used reach the budget (R20)."""
-        most = self.engine.budget.max_tokens
-        return most is not None and self.engine.usage.tokens >= most
+        """Whether what is used reaches the budget (R20)."""
+        return used_up(self.engine) is not None
 
     @property
     def owed(self) -> bool:

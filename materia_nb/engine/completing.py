@@ -8,7 +8,7 @@ from materia_nb.engine import prompt_layers
 from materia_nb.engine.choosing import Choice, matches
 from materia_nb.engine.entering import learned_from
 from materia_nb.engine.items import forget, lies_in, list_at, own_list, source, walked_by
-from materia_nb.engine.limits import count_detour, count_edge, count_exit, with_uses
+from materia_nb.engine.limits import count_detour, count_edge, count_exit, nearly_used_up, used_up, with_uses
 from materia_nb.engine.routing import (
     NOTHING_APPLIED,
     AdvanceFact,
@@ -22,6 +22,7 @@ from materia_nb.engine.routing import (
 )
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
+    Blind,
     Draft,
     Failure,
     Item,
@@ -87,9 +88,9 @@ def complete(
     )
     applied = Applied(assigned, fact, warnings) if assigned or fact or warnings else NOTHING_APPLIED
     events: tuple[EventDraft, ...] = (completed, *told)
-    if draft.budget.max_tokens is not None:
-        warned, over = _check_budget(draft, visit, draft.budget.max_tokens)
-        events += warned
+    if draft.budget.limited:
+        told_of_budget, over = _check_budget(draft, visit)
+        events += told_of_budget
         if over:
             draft.unrouted = unrouted
             decision = decision_of(visit, "budget", None, reading, applied)
@@ -200,22 +201,35 @@ def _advanced(fact: AdvanceFact, draft: Draft, item: Item | None) -> ItemId | No
     return next(outer, (fact.cursor, fact.before, ()))
 
 
-def _check_budget(draft: Draft, visit: Visit, most: int) -> tuple[tuple[EventDraft, ...], Failure | None]:
-    """Warn once, and stop at the maximum; the step's own changes are kept (R20)."""
-    used = draft.usage.tokens
-    facts = {"tokens": used, "max_tokens": most}
-    if used >= most:
-        failure = Failure(
-            "budget",
-            f"The cast has used {used} of {most} tokens.",
-            visit.socket,
-            "raise the budget of this cast (budget N), then revive it",
-        )
-        return (EventDraft("budget_limit", None, facts),), failure
-    if not draft.warned and used * 100 >= most * draft.budget.warn_at_percent:
+def _check_budget(draft: Draft, visit: Visit) -> tuple[tuple[EventDraft, ...], Failure | None]:
+    """Warn once, say once what cannot be counted, and stop at the maximum; the step's own changes are kept (R20, R56)."""
+    usage, budget = draft.usage, draft.budget
+    events = _blind(draft, visit)
+    counts = {"tokens": usage.tokens, "max_tokens": budget.max_tokens}
+    facts = {**counts, "cost": usage.cost, "max_cost_usd": budget.max_cost_usd}
+    if (over := used_up(draft)) is not None:
+        hint = "raise the budget of this cast (budget N), then revive it"
+        return (*events, EventDraft("budget_limit", None, facts)), Failure("budget", over, visit.socket, hint)
+    if not draft.warned and nearly_used_up(draft):
         draft.warned = True
-        return (EventDraft("budget_warning", None, facts),), None
-    return (), None
+        events = (*events, EventDraft("budget_warning", None, facts))
+    return events, None
+
+
+def _blind(draft: Draft, visit: Visit) -> tuple[EventDraft, ...]:
+    """Say of tokens and of cost, where the budget bounds them, that there is a turn of which nobody reported them."""
+    usage, budget, told = draft.usage, draft.budget, {one.of for one in draft.blind}
+    met = (
+        Blind("tokens", visit.socket, visit.step)
+        if budget.max_tokens is not None and usage.uncounted
+        else None,
+        Blind("cost", visit.socket, visit.step)
+        if budget.max_cost_usd is not None and usage.unpriced
+        else None,
+    )
+    new = tuple(one for one in met if one is not None and one.of not in told)
+    draft.blind += new
+    return tuple(EventDraft("budget_blind", visit, {"of": one.of}) for one in new)
 
 
 def route(

@@ -481,18 +481,25 @@ def back_to(rules: Rules, session: Session, number: int, ts: int) -> Outcome:
     return _fold(rules, session, ev.CastBack(step=number, ts=ts))
 
 
-def set_budget(rules: Rules, session: Session, most: int | None, ts: int) -> Outcome:
-    """Change the token budget of this cast only (R20)."""
+def set_budget(
+    rules: Rules, session: Session, max_tokens: int | None, max_cost_usd: float | None, ts: int
+) -> Outcome:
+    """Change the budget of this cast only (R20)."""
     # what comes from a notebook need not be what the annotation says
-    given: object = most
-    if given is not None and (type(given) is not int or given < 0):
-        told = f"{given!r:.40}" if isinstance(given, int | float | str) else type(given).__name__
+    given: tuple[tuple[object, tuple[type, ...], str], ...] = (
+        (max_tokens, (int,), "a whole number of tokens"),
+        (max_cost_usd, (int, float), "an amount in US dollars"),
+    )
+    for most, types, what in given:
+        if most is None or (type(most) in types and most >= 0):  # type: ignore[operator]
+            continue
+        told = f"{most!r:.40}" if isinstance(most, int | float | str) else type(most).__name__
         raise MateriaError(
-            f"A budget is a whole number of tokens, not {told}.",
+            f"A budget is {what}, not {told}.",
             hint="give a number from 0, or None for no limit",
             kind="bad_budget",
         )
-    return _fold(rules, session, ev.BudgetSet(max_tokens=most, ts=ts))
+    return _fold(rules, session, ev.BudgetSet(max_tokens=max_tokens, max_cost_usd=max_cost_usd, ts=ts))
 
 
 def pin(rules: Rules, session: Session, name: str, chosen: Pin, ts: int) -> Outcome:

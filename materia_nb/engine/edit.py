@@ -67,6 +67,7 @@ def recommit(
     waiting = entered.state._replace(
         usage=latest.usage,
         warned=latest.warned,
+        blind=latest.blind,
         budget=latest.budget,
         told=latest.told,
         at=visit._replace(mode=mode),
@@ -83,7 +84,9 @@ def back_to(earlier: CastState, latest: CastState) -> CastState:
         raise MateriaError(
             "The cast did not go on from that step.", hint="choose the step before it", kind="back"
         )
-    return earlier._replace(usage=latest.usage, warned=latest.warned, budget=latest.budget, told=latest.told)
+    return earlier._replace(
+        usage=latest.usage, warned=latest.warned, blind=latest.blind, budget=latest.budget, told=latest.told
+    )
 
 
 def patch_between(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:

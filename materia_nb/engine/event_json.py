@@ -52,13 +52,14 @@ def _call(value: JSON) -> ToolCall:
 
 
 def usage_from(value: JSON) -> Usage:
-    """Read the usage of an output; what is not a number counts as none. Raises ValueError."""
+    """Read the usage of an output; what is not a number is not known (R56). Raises ValueError."""
     if not isinstance(value, dict):
         raise ValueError(value)  # noqa: TRY004 - one kind of error for all
     given = [value.get(name) for name in ("input", "output", "cost")]
-    numbers = [n if isinstance(n, (int, float)) and not isinstance(n, bool) else 0 for n in given]
+    numbers = [n if isinstance(n, (int, float)) and not isinstance(n, bool) else None for n in given]
     try:
-        return Usage(int(numbers[0]), int(numbers[1]), float(numbers[2]))
+        tokens = [None if n is None else int(n) for n in numbers[:2]]
+        return Usage(tokens[0], tokens[1], None if numbers[2] is None else float(numbers[2]))
     except OverflowError as error:  # not finite
         raise ValueError(value) from error
 
@@ -76,6 +77,7 @@ def _place(value: JSON) -> int | None:
 _FORMS: Final[Mapping[str, _Form]] = {
     "str": _Form(_same, _is(str)),
     "int": _Form(_same, _is(int)),
+    "float": _Form(_same, _is(int, float)),
     "bool": _Form(_same, _is(bool)),
     "JSON": _Form(_same, _same),
     "Mapping[str, JSON]": _Form(dict, _is(dict)),
@@ -84,7 +86,7 @@ _FORMS: Final[Mapping[str, _Form]] = {
     "tuple[Mapping[str, JSON], ...]": _Form(list, _each(_is(dict))),
     "ToolCall": _Form(lambda call: call.as_json(), _call),
     "tuple[ToolCall, ...]": _Form(lambda calls: [call.as_json() for call in calls], _each(_call)),
-    "Usage": _Form(lambda usage: usage._asdict(), usage_from),
+    "Usage": _Form(Usage.as_json, usage_from),
     "Decided": _Form(_same, _decided_as),
 }
 

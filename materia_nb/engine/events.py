@@ -311,8 +311,10 @@ class BudgetWarning(Event):
     """The budget is nearly used up."""
 
     type: ClassVar[str] = "budget_warning"
-    tokens: int = 0
+    tokens: int | None = None
     max_tokens: int | None = None
+    cost: float | None = None
+    max_cost_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,8 +322,19 @@ class BudgetLimit(Event):
     """The budget is used up."""
 
     type: ClassVar[str] = "budget_limit"
-    tokens: int = 0
+    tokens: int | None = None
     max_tokens: int | None = None
+    cost: float | None = None
+    max_cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetBlind(Event):
+    """Nobody reported the `tokens`, or the `cost`, of a turn, so the budget cannot count it (R56); told once of each."""
+
+    type: ClassVar[str] = "budget_blind"
+    about: About = field(default_factory=dict)
+    of: str = "tokens"
 
 
 # -- the turn of an agent ------------------------------------------------------------------
@@ -453,6 +466,7 @@ class BudgetSet(Event):
 
     type: ClassVar[str] = "budget_set"
     max_tokens: int | None = None
+    max_cost_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -607,6 +621,7 @@ EVENTS: Final[Mapping[str, type[Event]]] = {
         TurnResent,
         BudgetWarning,
         BudgetLimit,
+        BudgetBlind,
         BudgetSet,
         Pinned,
         Unpinned,

@@ -220,7 +220,7 @@ def _decided(rules: Rules, session: Session, event: ev.HoldDecided) -> Session:
 
 
 def _budget(_: Rules, session: Session, event: ev.BudgetSet) -> Session:
-    return session._replace(state=recovery.set_budget(session.state, event.max_tokens))
+    return session._replace(state=recovery.set_budget(session.state, event.max_tokens, event.max_cost_usd))
 
 
 def _pinned(_: Rules, session: Session, event: ev.Pinned) -> Session:
@@ -337,6 +337,7 @@ _EVOLVE: Final[Mapping[type[ev.Event], Callable[[Rules, Session, Any], Session]]
             ev.MateriaRedefined,
             ev.BudgetWarning,
             ev.BudgetLimit,
+            ev.BudgetBlind,
             ev.UtilityInput,
             ev.UtilityCommand,
         ),

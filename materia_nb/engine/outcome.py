@@ -10,6 +10,7 @@ from materia_nb.engine.items import item_at, list_at, walked_by
 from materia_nb.engine.routing import Decision, Passed
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, ItemId
+from materia_nb.errors import counted
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.vocabulary import SENDING_BACK
 from materia_nb.loadout.ways import reachable_from
@@ -22,6 +23,7 @@ RemarkCode: TypeAlias = Literal[
     "never-worked-on",
     "same-again",
     "hollow-answer",
+    "budget-blind",
 ]
 
 
@@ -184,6 +186,21 @@ def _from_entry(rules: Rules, but: str | None = None) -> set[str]:
         for route in loop.routes if loop.id != but else ():
             ways[route.source].append(route.target)
     return reachable_from([graph.entry], ways)
+
+
+def blind_remarks(state: CastState) -> tuple[Remark, ...]:
+    """Say what the budget of a cast could not count (R56)."""
+    usage = state.usage
+    missing = {"tokens": usage.uncounted, "cost": usage.unpriced}
+    return tuple(
+        Remark(
+            "budget-blind",
+            f"nobody reported the {one.of} of {counted(missing[one.of], 'turn')}, so the budget could not count them",
+            one.socket,
+            one.step,
+        )
+        for one in state.blind
+    )
 
 
 PREVIOUS: Final = "previous"

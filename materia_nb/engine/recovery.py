@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from materia_nb.engine.completing import route
 from materia_nb.engine.entering import first_prompt
+from materia_nb.engine.limits import used_up
 from materia_nb.engine.prompt import repair_again, repair_prompt
 from materia_nb.engine.routing import EventDraft, Step, stop_cast, waiting_visit
 from materia_nb.engine.rules import Rules, SocketRules
@@ -182,21 +183,19 @@ def _waiting(state: CastState, visit: Visit) -> CastState:
 def _revive_budget(
     rules: Rules, here: SocketRules, state: CastState, visit: Visit, unrouted: Unrouted, event: EventDraft
 ) -> Step:
-    most = state.budget.max_tokens
-    if most is not None and state.usage.tokens >= most:
+    if (over := used_up(state)) is not None:
         raise MateriaError(
-            f"The budget of {most} tokens is still used up ({state.usage.tokens}).",
-            hint="raise it first: budget N",
-            kind="budget",
+            f"The budget is still used up: {over}", hint="raise it first: budget N", kind="budget"
         )
     draft = Draft(state)
     draft.failure = None
     return route(rules, here, draft, visit, unrouted, events=(event,))
 
 
-def set_budget(state: CastState, max_tokens: int | None) -> CastState:
+def set_budget(state: CastState, max_tokens: int | None, max_cost_usd: float | None = None) -> CastState:
     """Change the budget of this cast only; a warning may come again."""
-    return state._replace(budget=replace(state.budget, max_tokens=max_tokens), warned=False)
+    budget = replace(state.budget, max_tokens=max_tokens, max_cost_usd=max_cost_usd)
+    return state._replace(budget=budget, warned=False)
 
 
 def _needs_stopped(state: CastState) -> None:

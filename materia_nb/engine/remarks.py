@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from materia_nb.engine.outcome import Remark, never_worked_on, remarks
+from materia_nb.engine.outcome import Remark, blind_remarks, never_worked_on, remarks
 from materia_nb.engine.routing import Decision
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, item_now, moved_by
@@ -31,7 +31,12 @@ def remarks_of(rules: Rules, session: Session) -> tuple[Remark, ...]:
 
     edited = {path for one in session.edits for path in one.lists}
     found = remarks(rules, decisions, item_of)
-    return (*found, *never_worked_on(rules, session.state, edited), *_spoken(rules, session))
+    return (
+        *found,
+        *never_worked_on(rules, session.state, edited),
+        *_spoken(rules, session),
+        *blind_remarks(session.state),
+    )
 
 
 def repeats(rules: Rules, session: Session) -> Iterator[StepRecord]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
+from materia_nb.errors import counted
 from materia_nb.handoff.contract.approval import Grant
 from materia_nb.handoff.protocol import Issue, Needs, Reading
 from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen
 from materia_nb.loadout.graph import Budget, Iterator
+
+_N = TypeVar("_N", int, float)
 
 Place: TypeAlias = tuple[str, int]
 """A place in a list: the cursor that walks it, and an index."""
@@ -146,21 +149,89 @@ class Failure(NamedTuple):
     undo: str | None = None
 
 
-class Usage(NamedTuple):
-    """Tokens and cost so far (R20)."""
+def known_sum(one: _N | None, other: _N | None) -> _N | None:
+    """Add what is known; None stands for unknown, and where nothing is known the sum is not either (R56)."""
+    if one is None or other is None:
+        return one or other or None
+    return one + other
 
-    input: int = 0
-    output: int = 0
-    cost: float = 0.0
+
+class Usage(NamedTuple):
+    """Tokens and cost of a turn, or added up (R20); None is what nobody reported (R56).
+
+    In a sum ``uncounted`` and ``unpriced`` count the turns whose tokens, or cost, nobody reported: they are not in it.
+    """
+
+    input: int | None = 0
+    output: int | None = 0
+    cost: float | None = 0.0
+    uncounted: int = 0
+    unpriced: int = 0
 
     @property
-    def tokens(self) -> int:
+    def tokens(self) -> int | None:
         """Input and output together, which is what the budget counts."""
-        return self.input + self.output
+        return known_sum(self.input, self.output)
 
     def plus(self, other: Usage) -> Usage:
         """Add what something else used."""
-        return Usage(self.input + other.input, self.output + other.output, self.cost + other.cost)
+        return Usage(
+            known_sum(self.input, other.input),
+            known_sum(self.output, other.output),
+            known_sum(self.cost, other.cost),
+            self._without_tokens + other._without_tokens,
+            self._without_cost + other._without_cost,
+        )
+
+    def less(self, before: Usage) -> Usage:
+        """Take away what had been used before."""
+        return Usage(
+            None if self.input is None else self.input - (before.input or 0),
+            None if self.output is None else self.output - (before.output or 0),
+            None if self.cost is None else self.cost - (before.cost or 0.0),
+            self._without_tokens - before._without_tokens,
+            self._without_cost - before._without_cost,
+        )
+
+    @property
+    def _without_tokens(self) -> int:
+        return self.uncounted or int(self.tokens is None)
+
+    @property
+    def _without_cost(self) -> int:
+        return self.unpriced or int(self.cost is None)
+
+    @property
+    def tokens_words(self) -> str:
+        """The tokens in words, with the turns that they are not known of."""
+        return _in_words(None if self.tokens is None else f"{self.tokens:,}", self._without_tokens)
+
+    @property
+    def cost_words(self) -> str:
+        """The cost in words, with the turns that it is not known of."""
+        return _in_words(None if self.cost is None else f"{self.cost:.4f} USD", self._without_cost)
+
+    def as_json(self) -> dict[str, JSON]:
+        """Return what one turn used, as the journal keeps it; null is unknown."""
+        return {"input": self.input, "output": self.output, "cost": self.cost}
+
+
+UNREPORTED: Final = Usage(None, None, None)
+"""What a turn used whose agent did not say."""
+
+
+def _in_words(known: str | None, missing: int) -> str:
+    if known is None:
+        return "unknown"
+    return f"{known}, unknown of {counted(missing, 'turn')}" if missing else known
+
+
+class Blind(NamedTuple):
+    """What a budget could not count: the ``tokens`` or the ``cost`` of a turn, first met there (R56)."""
+
+    of: Literal["tokens", "cost"]
+    socket: str
+    step: int
 
 
 class Unrouted(NamedTuple):
@@ -207,6 +278,7 @@ class CastState(NamedTuple):
         shown: the current item and those that it lies within, the outermost first, as ``data`` shows them (R12, R34).
         within: for the cursor of a nested list, the outer items that it was last walked for (R34).
         trail: the sockets entered last, in order.
+        blind: what the budget could not count, each told once (R56).
         told: how many events the outputs told so far (R39).
         last_socket: the socket that ``last_output`` is of; ``last_artifact`` where it is kept, once that is known.
         hold: what a held cast waits for.
@@ -232,6 +304,7 @@ class CastState(NamedTuple):
     last_artifact: str | None = None
     usage: Usage = Usage()
     warned: bool = False
+    blind: tuple[Blind, ...] = ()
     budget: Budget = Budget()
     extra: Mapping[tuple[object, ...], int] = NOTHING
     status: Status = "ready"
@@ -290,6 +363,7 @@ class Draft:
     last_artifact: str | None
     usage: Usage
     warned: bool
+    blind: tuple[Blind, ...]
     budget: Budget
     extra: Mapping[tuple[object, ...], int]
     status: Status
@@ -327,6 +401,7 @@ class Draft:
             self.last_artifact,
             self.usage,
             self.warned,
+            self.blind,
             self.budget,
             self.extra,
             self.status,

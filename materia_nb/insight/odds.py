@@ -143,8 +143,10 @@ class Odds:
         turns: how many turns agents have, on average.
         visits: how often each socket is visited, on average.
         moves: how ``complete`` and the turns move with each socket's chance.
-        tokens: what it takes on average, None when not asked for.
+        tokens: what it takes on average, as far as that is given; None when nothing is.
         cost: the same in money.
+        uncounted: the agents that are visited and of which no tokens are given: theirs are not in it (R56).
+        unpriced: the same of cost.
     """
 
     graph: Graph
@@ -157,6 +159,8 @@ class Odds:
     moves: Mapping[str, Moves]
     tokens: float | None = None
     cost: float | None = None
+    uncounted: tuple[str, ...] = ()
+    unpriced: tuple[str, ...] = ()
 
 
 def odds_of(
@@ -201,6 +205,8 @@ def odds_of(
         _moves(space, chances, often, success, left),
         _total(graph, visits, tokens),
         _total(graph, visits, cost),
+        _lacking(graph, visits, tokens),
+        _lacking(graph, visits, cost),
     )
 
 
@@ -239,7 +245,20 @@ def _moves(
 def _total(graph: Graph, visits: Mapping[str, float], each: PerSocket | None) -> float | None:
     if each is None:
         return None
-    return sum(count * (at(graph, socket, each) or 0.0) for socket, count in visits.items())
+    known = [(count, at(graph, socket, each)) for socket, count in visits.items()]
+    given = [count * one for count, one in known if one is not None]
+    return sum(given) if given else None
+
+
+def _lacking(graph: Graph, visits: Mapping[str, float], each: PerSocket | None) -> tuple[str, ...]:
+    """The agents that are visited and of which nothing is given; a process uses no tokens unless that is said."""
+    if each is None:
+        return ()
+    return tuple(
+        socket
+        for socket, count in visits.items()
+        if count and not graph.sockets[socket].is_utility and at(graph, socket, each) is None
+    )
 
 
 def at(graph: Graph, socket: str, each: _Each | Mapping[str, _Each]) -> _Each | None:

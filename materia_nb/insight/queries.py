@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, StepRecord
-from materia_nb.engine.state import Usage
+from materia_nb.engine.state import Usage, known_sum
 from materia_nb.errors import MateriaError, needs_one_of
 from materia_nb.handoff.capabilities import Concludes, Reported, SuggestionKind, Suggests
 from materia_nb.insight import sides
@@ -252,7 +252,7 @@ class Spent(NamedTuple):
     turns: int = 0
     calls: int = 0
     usage: Usage = Usage()
-    ms: int = 0
+    ms: int | None = 0
     left: Usage = Usage()
 
     def plus(self, other: Spent) -> Spent:
@@ -263,16 +263,17 @@ class Spent(NamedTuple):
             self.turns + other.turns,
             self.calls + other.calls,
             self.usage.plus(other.usage),
-            self.ms + other.ms,
+            known_sum(self.ms, other.ms),
             self.left.plus(other.left),
         )
 
 
 def _spent_in(step: StepRecord, *, left: bool) -> Spent:
     """What went into one step; ``left`` is whether going back left it behind."""
-    used, took = sides.used(step), max(0, sides.took(step) or 0)
+    took = sides.took(step)
+    used, ms = sides.used(step), None if took is None else max(0, took)
     turns = sum(turn.prompt is not None and turn.mode != "correction" for turn in step.turns)
-    return Spent((), 1, turns, len(step.calls), used, took, used if left else Usage())
+    return Spent((), 1, turns, len(step.calls), used, ms, used if left else Usage())
 
 
 def spent(rules: Rules, session: Session, by: Sequence[str] = ("socket",)) -> list[Spent]:

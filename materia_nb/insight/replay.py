@@ -146,7 +146,7 @@ def replay(original: Side, rules: Rules) -> Replay:
     edits = list(before.edits)
     run = _Run(rules, Session(state, state), edits, dict(before.state.extra))
     if before.state.budget != rules.graph.budget == original.rules.graph.budget:
-        run.do(decide.set_budget, before.state.budget.max_tokens)
+        run.do(decide.set_budget, before.state.budget.max_tokens, before.state.budget.max_cost_usd)
     needs = run.all(recorded(before.steps))
     left = tuple(f"A person's edit after step {edit.step} is left out." for edit in edits)
     return Replay(original, Side(original.name, rules, run.session), needs, left, tuple(run.events))

@@ -325,16 +325,19 @@ def _model_attributes(event: ev.Output) -> dict[str, Attribute]:
     """Tell which model answered and what it used; nothing where a person or a function did."""
     found: dict[str, Attribute] = {"materia.output": event.type}
     model, provider, usage = event.meta.get("model"), event.meta.get("provider"), event.usage
-    if model or usage is not None:
+    if model or (usage is not None and usage.tokens is not None):
         found["gen_ai.operation.name"] = "chat"
     if model:
         found["gen_ai.request.model"] = _cut(str(model), 100)
     if provider:
         found["gen_ai.provider.name"] = _cut(str(provider), 100)
     if usage is not None:
-        found |= {"gen_ai.usage.input_tokens": usage.input, "gen_ai.usage.output_tokens": usage.output}
-        if usage.cost:
-            found["materia.usage.cost"] = usage.cost
+        told = {
+            "gen_ai.usage.input_tokens": usage.input,
+            "gen_ai.usage.output_tokens": usage.output,
+            "materia.usage.cost": usage.cost,
+        }
+        found |= {name: value for name, value in told.items() if value is not None}
     return found
 
 

@@ -115,6 +115,14 @@ CountFromOne: TypeAlias = Annotated[int, _whole_from(1)]
 Percent: TypeAlias = Annotated[
     float, Kind(lambda value: is_number(value) and value >= 0, {"type": "number", "minimum": 0})
 ]
+Amount: TypeAlias = Annotated[
+    float,
+    Kind(
+        lambda value: is_number(value) and value >= 0,
+        {"type": "number", "minimum": 0},
+        "write a number from 0 up",
+    ),
+]
 Milliseconds: TypeAlias = Annotated[
     int,
     Kind(

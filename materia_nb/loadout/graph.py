@@ -163,10 +163,16 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Token budget of a cast (R20); None means no maximum."""
+    """What a cast may use (R20); None means no maximum."""
 
     max_tokens: int | None = None
     warn_at_percent: float = 75
+    max_cost_usd: float | None = None
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is a maximum."""
+        return self.max_tokens is not None or self.max_cost_usd is not None
 
 
 @dataclass(frozen=True, slots=True)

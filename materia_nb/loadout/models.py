@@ -9,6 +9,7 @@ from pydantic.json_schema import models_json_schema
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import graph
 from materia_nb.loadout.fields import (
+    Amount,
     Artifacts,
     Count,
     CountFromOne,
@@ -72,8 +73,11 @@ class Budget(Model):
     warn_at_percent: Percent | None = known(
         "When to warn.", "percent", "R20", default=_BUDGET.warn_at_percent
     )
-    max_cost_usd: JSON = known(
-        "Cost in US dollars.", "number", "R20", ignored="cost is recorded, never enforced; use maxTokens"
+    max_cost_usd: Amount | None = known(
+        "Cost in US dollars, as far as it is known, after which the cast stops.",
+        "number from 0 up",
+        "R20",
+        "R56",
     )
     stop_at_limit: JSON = known("Whether the maximum stops the cast, which it always does.", "true", "R20")
 

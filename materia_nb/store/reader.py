@@ -305,7 +305,7 @@ class _Reader:
         if event.usage and not state.usage.tokens:
             tokens, cost = event.usage.get("tokens"), event.usage.get("cost")
             if isinstance(tokens, dict):
-                total = {**tokens, "cost": cost.get("total") if isinstance(cost, dict) else 0}
+                total = {**tokens, "cost": cost.get("total") if isinstance(cost, dict) else None}
                 self._set_state(state._replace(usage=usage_from(total)))
 
     def _failed(self, event: ev.CastEnd, *, free: bool) -> None:

@@ -368,7 +368,7 @@ def _kind(here: SocketRules, mode: str) -> str:
 
 
 def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:
-    """Add up tokens and cost: in all, by socket, by materia and by item."""
+    """Add up tokens and cost: in all, by socket, by materia and by item. None is unknown, ``uncounted`` turns are apart (R56)."""
     groups: dict[str, dict[str, Usage]] = {"bySocket": {}, "byMateria": {}, "byTask": {}}
     for step in session.steps:
         keys = {
@@ -384,6 +384,7 @@ def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:
     report: dict[str, Any] = {
         "tokens": {"input": total.input, "output": total.output, "total": total.tokens},
         "cost": {"total": total.cost},
+        **_missing(total),
     }
     for group, found in groups.items():
         report[group] = {key: _usage(usage) for key, usage in found.items()}
@@ -391,4 +392,11 @@ def usage_report(rules: Rules, session: Session) -> dict[str, JSON]:
 
 
 def _usage(usage: Usage) -> Mapping[str, JSON]:
-    return {"input": usage.input, "output": usage.output, "total": usage.tokens, "cost": usage.cost}
+    counted = {"input": usage.input, "output": usage.output, "total": usage.tokens, "cost": usage.cost}
+    return {**counted, **_missing(usage)}
+
+
+def _missing(usage: Usage) -> dict[str, JSON]:
+    """How many turns a sum does not count, where there are any (R56)."""
+    missing = {"uncounted": usage.uncounted, "unpriced": usage.unpriced}
+    return {name: count for name, count in missing.items() if count}

@@ -184,12 +184,7 @@ class CastMessages:
         self.panel.abort()
 
     def _on_budget(self, values: Values) -> None:
-        text = only_text(values, "tokens", 20).strip().replace(",", "")
-        if text and not text.isdecimal():
-            raise MateriaError(
-                "The budget is a number of tokens.", hint="or empty for none", kind="bad_budget"
-            )
-        self.cast.edit.budget(int(text) if text else None)
+        self.cast.edit.budget_in_words(only_text(values, "budget", 20))
 
     # -- where runs stop -----------------------------------------------------------------
 

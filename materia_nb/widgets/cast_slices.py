@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from materia_nb.cast.listing import way_words
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.sections import call_words
+from materia_nb.engine.limits import nearly_used_up
 from materia_nb.errors import counted
 from materia_nb.handoff.contract import request_of
 from materia_nb.handoff.sparse import SEVERITIES
@@ -176,8 +177,9 @@ def bar_state(cast: Cast, runs: Runs, *, busy: bool, aborting: bool) -> dict[str
         "tokens": usage.tokens,
         "cost": usage.cost,
         "most": budget.max_tokens,
-        "warn": bool(budget.max_tokens)
-        and usage.tokens * 100 >= (budget.max_tokens or 0) * budget.warn_at_percent,
+        "mostCost": budget.max_cost_usd,
+        "unknown": usage.uncounted,
+        "warn": nearly_used_up(cast.now.engine),
         "asks": _asks(cast) if alive else None,
         "undo": can_undo(cast, busy=busy),
         "allowed": sorted(cast.approvals.allowed),
@@ -441,7 +443,7 @@ def compare_state(casts: Sequence[Cast], shown: Cast) -> dict[str, Any]:
     blocks: list[Block] = lines(told)
     spent = [
         ("ends", casts[0].status, other.status),
-        ("tokens", *(f"{one.tokens:,}" for one in found.usage)),
+        ("tokens", *(one.tokens_words for one in found.usage)),
         ("time", *(f"{one / 1000:.1f} s" for one in found.time)),
     ]
     return {

@@ -11,6 +11,7 @@ from materia_nb.cast.views.status import tried_words
 from materia_nb.display.escape import part
 from materia_nb.engine import decide, outputs
 from materia_nb.engine.session import branch_suffix, output_name
+from materia_nb.engine.state import CastState
 from materia_nb.jsonvalue import JSON
 from materia_nb.outgoing import outgoing_traceback, plain
 from materia_nb.widgets.blocks import Block, bounded, diff, fold, head, issue_rows, line, lines, pre, table
@@ -53,8 +54,14 @@ def failure_state(cast: Cast) -> dict[str, Any] | None:
         "socket": socket,
         "says": "what it would print" if here is not None and here.socket.is_utility else "the answer",
         "form": "as text" if text else "as JSON",
-        "tokens": 2 * now.engine.usage.tokens,
+        "budget": _twice(now.engine),
     }
+
+
+def _twice(state: CastState) -> str:
+    """A budget to go on with: twice what is used of the maximum that was reached."""
+    most, used = state.budget.max_cost_usd, state.usage.cost or 0.0
+    return f"{2 * used:.2f} USD" if most is not None and used >= most else str(2 * (state.usage.tokens or 0))
 
 
 def _failure_blocks(cast: Cast, changed: Redefinition | None) -> list[Block]:

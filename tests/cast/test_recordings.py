@@ -143,7 +143,7 @@ def test_what_was_spent_before_an_answer_is_spent_again(tmp_path):
         assert first.run() == "failed"
         first.resend()
     assert first.run() == "complete"
-    assert first.now.engine.usage == (24, 2, 1.0)
+    assert first.now.engine.usage[:3] == (24, 2, 1.0)
     again = same_again(first, tmp_path)
     assert again.run() == "complete"
     assert again.now.engine.usage == first.now.engine.usage

@@ -349,9 +349,12 @@ class Talk:
             self._tell_spent()
             return said
         response, answer = said
+        *tried, used = self._spending.take()
+        for one in tried:  # answers that broke off before this one
+            self._turn.tell(Spent(one))
         return Reply(
             answer.text,
-            self._spending.take(),
+            used,
             self._meta(response),
             thinking=joined([*self._thoughts, answer.thinking]),
             cut=self._cut(response, answer),
@@ -457,7 +460,7 @@ class Talk:
             turn.tell(Noted(f"No model thinks {turn.thinking!r}; {did_you_mean(turn.thinking, THINKING)}"))
 
     def _tell_spent(self) -> None:
-        if (used := self._spending.take()) is not None:
+        for used in self._spending.take():
             self._turn.tell(Spent(used))
 
     def _meta(self, response: ModelResponse) -> dict[str, JSON]:

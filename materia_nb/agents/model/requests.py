@@ -214,34 +214,19 @@ class Spending:
     """Adds up the tokens of answers, also of those that broke off."""
 
     def __init__(self) -> None:
-        self._begin()
-
-    def _begin(self) -> None:
-        self._input = self._output = 0
-        self._cost: float | None = 0.0
-        self._measured = False
+        self._used: list[Usage] = []
 
     def add(self, response: ModelResponse) -> None:
         """Add the tokens of an answer, as far as they are known."""
         used = response.usage
-        if used.unmeasured_requests or not used.has_values():
-            self._cost = None
-            return
-        self._measured = True
-        self._input += used.input_tokens
-        self._output += used.output_tokens
-        price = _price(response)
-        self._cost = None if price is None or self._cost is None else self._cost + price
+        known = not used.unmeasured_requests and used.has_values()
+        self._used.append(
+            Usage(used.input_tokens, used.output_tokens, _price(response)) if known else Usage(None, None)
+        )
 
-    def take(self) -> Usage | None:
-        """Return the total, and begin anew; None when nobody said how many tokens there were.
-
-        A cost that is known in part is not known.
-        """
-        if not self._measured:
-            return None  # and a cost that is not known stays so for the next total
-        used = Usage(self._input, self._output, self._cost)
-        self._begin()
+    def take(self) -> list[Usage]:
+        """Return what each answer used, and begin anew; nothing when no model answered."""
+        used, self._used = self._used, []
         return used
 
 

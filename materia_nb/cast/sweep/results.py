@@ -12,6 +12,7 @@ from typing import Any, Final
 from materia_nb.cast import Cast, open_cast
 from materia_nb.cast.listing import data_frame
 from materia_nb.cast.sweep.verdicts import Verdict
+from materia_nb.cast.views.tables import known_words
 from materia_nb.display.bundle import Shown, Table, bundle
 from materia_nb.display.escape import (
     Html,
@@ -24,6 +25,7 @@ from materia_nb.display.escape import (
     shorten,
 )
 from materia_nb.display.text import table
+from materia_nb.engine.state import known_sum
 from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of
 from materia_nb.outgoing import plain
 
@@ -50,8 +52,8 @@ class Row:
         why: the message of the failure, or what is waited for.
         steps: how many sockets were entered.
         turns: how many turns agents had.
-        tokens: how many were used.
-        cost: in the unit that agents give it in.
+        tokens: how many were used, None when nobody reported any (R56).
+        cost: in the unit that agents give it in, None when nobody reported any.
         seconds: how long it worked.
         cast: its directory, which ``wb.open`` opens; None when there is none.
         checks: what each check says.
@@ -65,8 +67,8 @@ class Row:
     why: str = ""
     steps: int = 0
     turns: int = 0
-    tokens: int = 0
-    cost: float = 0.0
+    tokens: int | None = 0
+    cost: float | None = 0.0
     seconds: float = 0.0
     cast: Path | None = None
     checks: Mapping[str, Verdict] = field(default_factory=dict)
@@ -124,14 +126,20 @@ class Sweep(Shown, Sequence[Row]):
         return sum(one.ends == "lost" for one in self)
 
     @property
-    def tokens(self) -> int:
-        """The tokens of all casts; those of judges are not among them."""
-        return sum(one.tokens for one in self)
+    def tokens(self) -> int | None:
+        """The tokens of all casts, as far as they are known; those of judges are not among them."""
+        found: int | None = 0
+        for one in self:
+            found = known_sum(found, one.tokens)
+        return found
 
     @property
-    def cost(self) -> float:
-        """The cost of all casts; that of judges is not in it."""
-        return sum(one.cost for one in self)
+    def cost(self) -> float | None:
+        """The cost of all casts, as far as it is known; that of judges is not in it."""
+        found: float | None = 0.0
+        for one in self:
+            found = known_sum(found, one.cost)
+        return found
 
     def frame(self) -> Any:
         """Return the rows as a pandas data frame: their fields, and for each check its value and why.
@@ -182,7 +190,7 @@ class Sweep(Shown, Sequence[Row]):
 
     def _value(self, name: str) -> Callable[[Row], float | None]:
         if name in ("passed", *NUMBERS):
-            return lambda row: float(getattr(row, name))
+            return lambda row: None if getattr(row, name) is None else float(getattr(row, name))
         if name in self.checks:
 
             def check(row: Row) -> float | None:
@@ -193,10 +201,16 @@ class Sweep(Shown, Sequence[Row]):
         known = ("passed", *NUMBERS, *self.checks)
         raise MateriaError(f"Rows have no value {name!r}.", hint=did_you_mean(name, known), kind="usage")
 
+    def _used(self) -> str:
+        missing = sum(one.tokens is None for one in self)
+        words = f"{known_words(self.tokens, '{:,}')} tokens"
+        words += f", unknown of {counted(missing, 'cast')}" if missing and self.tokens is not None else ""
+        return words + (f", {self.cost:.4f} USD" if self.cost else "")
+
     def _lines(self) -> list[str]:
         made = f"{self.fresh} made now, {len(self) - self.fresh - self.lost} were there"
         casts = counted(len(self), "cast")
-        lines = [f"{casts}, {made}; {self.tokens:,} tokens{f', {self.cost:.4f} USD' if self.cost else ''}"]
+        lines = [f"{casts}, {made}; {self._used()}"]
         if self.lost:
             lines.append(f"{self.lost} lost their worker: run the sweep again")
         return [*lines, *self.notes]
@@ -215,8 +229,8 @@ class Sweep(Shown, Sequence[Row]):
                 one.ends,
                 *(_mark(one.checks.get(name)) for name in self.checks),
                 str(one.turns),
-                str(one.tokens),
-                *([f"{one.cost:.4f}"] * costs),
+                known_words(one.tokens),
+                *([known_words(one.cost, "{:.4f}")] * costs),
             )
             for place, one in enumerate(self._rows[:_SHOWN], start=1)
         ]

@@ -52,8 +52,8 @@ class Came(NamedTuple):
         cast: its directory, None when it could not be begun.
         steps: how many sockets were entered.
         turns: how many turns agents had.
-        tokens: how many were used.
-        cost: in the unit that agents give it in.
+        tokens: how many were used, None when nobody reported any (R56).
+        cost: in the unit that agents give it in, None when nobody reported any.
         seconds: how long it worked, in all tries.
     """
 
@@ -62,8 +62,8 @@ class Came(NamedTuple):
     cast: str | None
     steps: int = 0
     turns: int = 0
-    tokens: int = 0
-    cost: float = 0.0
+    tokens: int | None = 0
+    cost: float | None = 0.0
     seconds: float = 0.0
 
 

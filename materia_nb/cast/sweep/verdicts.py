@@ -14,7 +14,7 @@ from materia_nb.agents.interface import Agent, AgentError, Turn, name_of, sound
 from materia_nb.agents.notebook_agents import agent_from
 from materia_nb.cast import Cast
 from materia_nb.cast.sweep.seen import Seen, digest, seen
-from materia_nb.engine.state import Usage
+from materia_nb.engine.state import UNREPORTED, Usage
 from materia_nb.errors import MateriaError, did_you_mean
 from materia_nb.handoff.protocol import in_brief
 from materia_nb.handoff.requirements import Requirements
@@ -86,7 +86,7 @@ class Judge:
             if reply is None:
                 raise AgentError("A judge must answer by itself", hint="give an agent that is no person")
             taken = sound(reply, f"The judge {name_of(self.agent)}")
-            spent = spent.plus(taken.usage or Usage())
+            spent = spent.plus(taken.usage or UNREPORTED)
             reading = _SPARSE.read(taken.text, _WANTED)
             if reading.error is None:
                 return Verdict(reading.satisfied, _cut(reading.context or ""), spent)
@@ -321,5 +321,9 @@ def _context(case: Any, cast: Cast) -> Any:
         duration=taken / 1000,
         _span_tree=SpanTreeRecordingError(_NO_SPANS),
         attributes={"cast": cast.id, "route": route_of(cast), "ends": cast.status},
-        metrics={"steps": len(cast.steps), "tokens": usage.tokens, "cost": usage.cost},
+        metrics={
+            name: number
+            for name, number in (("steps", len(cast.steps)), ("tokens", usage.tokens), ("cost", usage.cost))
+            if number is not None
+        },
     )

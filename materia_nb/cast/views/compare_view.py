@@ -103,10 +103,10 @@ class CompareView(Shown, Comparison):
     def _spent(self, *, time: bool = False) -> list[tuple[str, ...]]:
         rows = [
             ("ends", *(side.session.state.status for side in (self.a, self.b))),
-            ("tokens", *(str(one.tokens) for one in self.usage)),
+            ("tokens", *(one.tokens_words for one in self.usage)),
         ]
         if any(one.cost for one in self.usage):
-            rows.append(("cost", *(f"{one.cost:.4f} USD" for one in self.usage)))
+            rows.append(("cost", *(one.cost_words for one in self.usage)))
         return [*rows, ("time", *(_seconds(one) for one in self.time))] if time else rows
 
     def _show(self) -> dict[str, Any]:
@@ -425,8 +425,9 @@ class AttemptsView(Shown, Sequence[Attempt]):
     def _line(self) -> str:
         taken, usage = sum(one.valid for one in self), self.usage
         times = "once" if len(self) == 1 else f"{len(self)} times"
-        cost = f", {usage.cost:.4f} USD" if usage.cost else ""
-        return f"{self.socket}, asked {times}: {taken} would be taken, {usage.tokens:,} tokens{cost} in all"
+        cost = f", {usage.cost_words}" if usage.cost else ""
+        tokens = "tokens unknown" if usage.tokens is None else f"{usage.tokens_words} tokens"
+        return f"{self.socket}, asked {times}: {taken} would be taken, {tokens}{cost} in all"
 
     def _issues(self) -> list[str]:
         told = []
@@ -460,6 +461,6 @@ def _attempt_row(one: Attempt) -> tuple[str, ...]:
         "no answer" if one.text is None else "yes" if one.valid else "refused",
         "" if one.satisfied is None else compact(one.satisfied),
         one.leads,
-        str(one.usage.tokens),
-        f"{one.usage.cost:.4f} USD" if one.usage.cost else "",
+        one.usage.tokens_words,
+        one.usage.cost_words if one.usage.cost else "",
     )

@@ -338,9 +338,9 @@ class OddsView(_View, Odds):
         yield from _silent(self.nothing)
         yield f"{self.turns:.2f} turns of agents on average"
         if self.tokens is not None:
-            yield f"{self.tokens:,.0f} tokens on average"
+            yield f"{self.tokens:,.0f} tokens on average{_without(self.uncounted)}"
         if self.cost is not None:
-            yield f"a cost of {self.cost:,.4f} on average"
+            yield f"a cost of {self.cost:,.4f} on average{_without(self.unpriced)}"
         rows = []
         for socket, visits in self.visits.items():
             moved = self.moves.get(socket)
@@ -356,6 +356,10 @@ class OddsView(_View, Odds):
                 )
             )
         yield ("socket", "visits", "satisfied", "complete, for +0.01", "turns, for +0.01"), rows
+
+
+def _without(sockets: Sequence[str]) -> str:
+    return f", without {', '.join(sockets)}, of which none is given" if sockets else ""
 
 
 class RehearsalView(_View, Rehearsal):

@@ -158,9 +158,12 @@ def _standing(cast: Snapshot) -> list[str]:
     said = cast.label_of().words
     if loops := _loops(cast):
         lines[0] += f" ({loops})"
-    if now.usage.tokens:
+    if now.usage.tokens or (now.usage.uncounted and now.budget.max_tokens is not None):
         most = f" of {now.budget.max_tokens}" if now.budget.max_tokens is not None else ""
-        lines.append(f"tokens: {now.usage.tokens}{most}")
+        missing = f", unknown of {counted(now.usage.uncounted, 'turn')}" if now.usage.uncounted else ""
+        lines.append(f"tokens: {'unknown' if now.usage.tokens is None else now.usage.tokens}{most}{missing}")
+    if now.budget.max_cost_usd is not None:
+        lines.append(f"cost: {now.usage.cost_words} of {now.budget.max_cost_usd:.4f} USD")
     return [*lines, shorten(said, 200)] if said else lines
 
 

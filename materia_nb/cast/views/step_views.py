@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 from materia_nb.cast.listing import way_words
 from materia_nb.cast.snapshot import Snapshot
 from materia_nb.cast.views.status import draft_of, marks_of, status_lines
+from materia_nb.cast.views.tables import known_words
 from materia_nb.display.bundle import SHOWN_CHARS, Shown, bounded, bundle
 from materia_nb.display.escape import (
     Html,
@@ -38,6 +39,7 @@ from materia_nb.display.text import graph_text, table
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.prompt import Prompt
 from materia_nb.engine.session import StepRecord
+from materia_nb.engine.state import Usage
 from materia_nb.errors import MateriaError
 from materia_nb.handoff import translate
 from materia_nb.handoff.capabilities import LaysOut, Section, ShowsTheWay
@@ -321,9 +323,11 @@ def _answered_by(turn: TurnRecord) -> list[str]:
         said.append(
             f"attempt {part(tried.get('number'))} of {part(tried.get('of'))}, by {part(tried.get('agent'))}"
         )
-    used = [one for one in (*turn.spent, turn.usage) if one is not None]
-    if used:
-        said.append(f"{sum(one.input for one in used)} tokens in, {sum(one.output for one in used)} out")
+    used = reduce(Usage.plus, (one for one in (*turn.spent, turn.usage) if one is not None), Usage())
+    if used.tokens:
+        said.append(f"{known_words(used.input)} tokens in, {known_words(used.output)} out")
+    elif used.tokens is None and (said or "program" in turn.meta):
+        said.append("tokens unknown")
     return ["; ".join(said)] if said else []
 
 

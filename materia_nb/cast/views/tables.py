@@ -49,14 +49,27 @@ def breakpoints_view(stops: Stops, graph: Graph) -> Table:
 
 
 def budget_view(cast: Snapshot) -> Table:
-    """The tokens used against the budget."""
-    usage, most = cast.engine.usage, cast.engine.budget.max_tokens
-    share = f"{usage.tokens / most:.0%}" if most else ""
-    if most is not None and usage.tokens >= most:
+    """The tokens and the cost against the budget."""
+    usage, budget = cast.engine.usage, cast.engine.budget
+    rows = [("tokens", usage.tokens_words, *_share(usage.tokens, budget.max_tokens, "{:,}"))]
+    if usage.cost or budget.max_cost_usd is not None:
+        rows.append(("cost", usage.cost_words, *_share(usage.cost, budget.max_cost_usd, "{:.4f} USD")))
+    return Table(("", "so far", "budget", "used"), rows)
+
+
+def _share(used: float | None, most: float | None, form: str) -> tuple[str, str]:
+    """A maximum in words, and how much of it is used."""
+    if most is None:
+        return "none", ""
+    share = f"{(used or 0) / most:.0%}" if most else ""
+    if (used or 0) >= most:
         share = f"{share}, used up: the cast stops behind the next socket".removeprefix(", ")
-    budget = "none" if most is None else str(most)
-    row = (str(usage.input), str(usage.output), str(usage.tokens), budget, share)
-    return Table(("tokens in", "tokens out", "in all", "budget", "used"), [row])
+    return form.format(most), share
+
+
+def known_words(value: float | None, form: str = "{}") -> str:
+    """Return a number in words; one that nobody reported is unknown (R56)."""
+    return "unknown" if value is None else form.format(value)
 
 
 def found_view(found: Sequence[Found]) -> Table:
@@ -99,8 +112,8 @@ class SpentView(TableOf[Spent]):
     def __init__(self, by: Sequence[str], found: Sequence[Spent]) -> None:
         self.by = tuple(by)
         whole = reduce(Spent.plus, found, Spent(("in all", *[""] * (len(by) - 1))))
-        priced = whole.usage.cost > 0
-        left = whole.left.tokens > 0
+        priced = bool(whole.usage.cost)
+        left = whole.left.tokens != 0
         rows = [self._row(one, whole, priced=priced, left=left) for one in (*found, whole)] if found else []
         names = [*by, "visits", "turns", "tools", "tokens in", "tokens out", *["cost"] * priced, "share"]
         super().__init__(found, (*names, *["left behind"] * left, "took"), rows, "no steps yet")
@@ -109,11 +122,17 @@ class SpentView(TableOf[Spent]):
         used = one.usage
         part, all_ = (used.cost, whole.usage.cost) if priced else (used.tokens, whole.usage.tokens)
         cells = [shorten(name, 60) for name in one.of]
-        cells += [str(one.visits), str(one.turns), str(one.calls), str(used.input), str(used.output)]
-        cells += [f"{used.cost:.4f} USD"] if priced else []
-        cells.append(f"{part / all_:.0%}" if all_ else "")
-        cells += [f"{one.left.tokens} tokens" if one.left.tokens else ""] if left else []
-        return (*cells, f"{one.ms / 1000:.1f} s")
+        cells += [
+            str(one.visits),
+            str(one.turns),
+            str(one.calls),
+            known_words(used.input),
+            known_words(used.output),
+        ]
+        cells += [used.cost_words] if priced else []
+        cells.append("" if not all_ else known_words(part and part / all_, "{:.0%}"))
+        cells += [f"{one.left.tokens_words} tokens" if one.left.tokens != 0 else ""] if left else []
+        return (*cells, known_words(one.ms and one.ms / 1000, "{:.1f} s"))
 
     def frame(self) -> Any:
         """Return the rows as a pandas data frame, without the sum.
@@ -130,7 +149,7 @@ class SpentView(TableOf[Spent]):
                 "tokens_in": one.usage.input,
                 "tokens_out": one.usage.output,
                 "cost": one.usage.cost,
-                "seconds": one.ms / 1000,
+                "seconds": None if one.ms is None else one.ms / 1000,
                 "left_behind": one.left.tokens,
             }
             for one in self.found
@@ -196,10 +215,14 @@ def usage_view(cast: Snapshot, group: str = "socket") -> Table:
     """Tokens and cost by socket, materia or item, and in all."""
     report: Any = cast.usage_report
     rows = [_row(name, used) for name, used in report[GROUPS[group]].items()]
-    whole = {**report["tokens"], "cost": report["cost"]["total"]}
-    return Table((group, "tokens in", "tokens out", "together", "cost"), [*rows, _row("in all", whole)])
+    whole = {**report, **report["tokens"], "cost": report["cost"]["total"]}
+    rows.append(_row("in all", whole))
+    headers = (group, "tokens in", "tokens out", "together", "cost", "turns not counted")
+    most = len(headers) if any(row[-1] for row in rows) else len(headers) - 1
+    return Table(headers[:most], [row[:most] for row in rows])
 
 
 def _row(name: str, used: Any) -> tuple[str, ...]:
-    cost = f"{used['cost']:.4f} USD" if used["cost"] else ""
-    return name, str(used["input"]), str(used["output"]), str(used["total"]), cost
+    counts = (known_words(used[key]) for key in ("input", "output", "total"))
+    missing = (f"{used.get(key, 0)} {key}" for key in ("uncounted", "unpriced") if used.get(key))
+    return name, *counts, known_words(used["cost"], "{:.4f} USD"), ", ".join(missing)

@@ -280,15 +280,15 @@ def revive(call: Call) -> Any:
 
 @verb(
     "budget",
-    Argument("tokens", "the most tokens; none for no limit"),
+    Argument("most", "the most tokens, or the most cost as in 2.50 USD; none for no limit", "words"),
     example="%materia budget 200000",
 )
 def budget(call: Call) -> Any:
-    """Show the tokens used, or set the token budget of this cast."""
-    tokens = call.get("tokens")
+    """Show the tokens and the cost so far, or set the budget of this cast."""
+    most = call.get("most")
     current = call.cast
-    if tokens is not None:
-        current.edit.budget(_tokens(tokens))
+    if most is not None:
+        current.edit.budget_in_words(" ".join(map(str, most)))
     return budget_view(current.now)
 
 
@@ -307,15 +307,3 @@ def usage(call: Call) -> Any:
             kind="usage",
         )
     return usage_view(call.cast.now, by)
-
-
-def _tokens(given: Any) -> int | None:
-    if given == "none":
-        return None
-    try:
-        tokens = int(str(given).replace("_", "").replace(",", ""))
-    except ValueError:
-        tokens = -1
-    if tokens < 0:
-        raise MateriaError(f"The budget must be a number of tokens or none, not {given!r}.", kind="usage")
-    return tokens

@@ -131,18 +131,21 @@ export function barPart(host, send, shell) {
       }
       breaks.hidden = !cast;
       setText(counts, now.counts || "");
-      const most = now.most || 0;
+      const most = now.most || 0, used = now.tokens === null ? "unknown" : countWords(now.tokens || 0);
       meter.hidden = !most || !cast;
       if (most) {
         meter.firstChild.style.width = `${Math.min(100, (100 * now.tokens) / most)}%`;
         meter.dataset.warn = now.tokens >= most ? "over" : now.warn ? "near" : "";
-        setAttr(meter, "aria-label", `${countWords(now.tokens)} of ${countWords(most)} tokens used`);
+        setAttr(meter, "aria-label", `${used} of ${countWords(most)} tokens used`);
       }
-      const cost = now.cost ? ` · $${now.cost.toFixed(now.cost < 1 ? 4 : 2)}` : "";
-      const any = now.tokens || most;
-      setText(tokensLong, any ? `${countWords(now.tokens, true)}${most ? ` of ${countWords(most, true)}` : ""} tokens${cost}` : "");
-      setText(tokensShort, any ? countWords(now.tokens, true) + (most ? `/${countWords(most, true)}` : "") + " tok" : "");
-      setAttr(tokens, "title", `${now.counts || ""}${any ? ` · ${countWords(now.tokens)}${most ? ` of ${countWords(most)}` : ""} tokens${cost}` : ""}`);
+      const dollars = (amount) => `$${amount.toFixed(amount < 1 ? 4 : 2)}`;
+      const price = now.mostCost === null || now.mostCost === undefined ? "" : ` of ${dollars(now.mostCost)}`;
+      const cost = now.cost || price ? ` · ${now.cost === null ? "cost unknown" : dollars(now.cost || 0)}${price}` : "";
+      const any = now.tokens || most || price, short = now.tokens === null ? "?" : countWords(now.tokens || 0, true);
+      const missing = now.unknown ? `, unknown of ${now.unknown} turn${now.unknown > 1 ? "s" : ""}` : "";
+      setText(tokensLong, any ? `${now.tokens === null ? "unknown" : short}${most ? ` of ${countWords(most, true)}` : ""} tokens${cost}` : "");
+      setText(tokensShort, any ? short + (most ? `/${countWords(most, true)}` : "") + " tok" : "");
+      setAttr(tokens, "title", `${now.counts || ""}${any ? ` · ${used}${most ? ` of ${countWords(most)}` : ""} tokens${missing}${cost}` : ""}`);
     },
     destroy: () => clearInterval(timer),
   };
@@ -155,7 +158,7 @@ function barMore(data, send, shell) {
     ...(data.breaks || []).map((one) => ({ words: `Take the breakpoint away: ${one.words}`, act: () => send("break", { breakpoint: one.breakpoint }) })),
     { words: "Take all breakpoints away", act: () => send("clear_breaks"), off: !(data.breaks || []).length },
     ...(data.allowed || []).map((tool) => ({ words: `Let ${tool} ask again`, act: () => send("disallow", { tool }) })),
-    { words: "Token budget…", act: () => shell.askLine("token budget of this cast; empty for none", String(data.most || ""), (text) => send("budget", { tokens: text })) },
+    { words: "Budget…", act: () => shell.askLine("budget of this cast: tokens, or a cost as in 2.50 USD; empty for none", String(data.most || ""), (text) => send("budget", { budget: text })) },
   ];
   return [
     ...(data.mode === "design" ? [] : casting),

@@ -52,8 +52,8 @@ export function failedBox(send, opens) {
     },
     skip_item: (one, first) => make.skip(one, first),
     budget: (one, first, data) => {
-      const tokens = h("input", { class: "mnb-in mnb-num", inputmode: "numeric", value: String(data.tokens), "aria-label": "token budget of this cast; empty for none" });
-      return [h("span", { class: "mnb-row mnb-nowrap" }, tokens, button("Raise it", one.does, () => send("raise_budget", { tokens: tokens.value }), { class: first ? "mnb-b mnb-main" : "mnb-b" })), null];
+      const tokens = h("input", { class: "mnb-in mnb-num", value: data.budget, "aria-label": "budget of this cast: tokens, or a cost as in 2.50 USD; empty for none" });
+      return [h("span", { class: "mnb-row mnb-nowrap" }, tokens, button("Raise it", one.does, () => send("raise_budget", { budget: tokens.value }), { class: first ? "mnb-b mnb-main" : "mnb-b" })), null];
     },
     correct: (one, first) => [button("Correct…", one.does, () => opens.correct(), { class: first ? "mnb-b mnb-main" : "mnb-b" }), null],
     reword: (one) => [button("Open it", one.does, () => send("tab", { tab: "prompt" })), null],

@@ -1,0 +1,122 @@
+"""R56: what nobody reported is unknown and not zero; and a budget in money stops a cast too (R20)."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+import cast_helpers as h
+from materia_nb.agents import CommandAgent, Reply, Usage
+from materia_nb.cast import open_cast, resume_cast
+from materia_nb.cast.views.status import StatusView
+from materia_nb.cast.views.tables import budget_view, usage_view
+from materia_nb.errors import MateriaError
+from model_helpers import agent
+from model_server import says, serving
+
+
+def program(text="done"):
+    return CommandAgent([sys.executable, "-I", "-S", "-c", f"print({text!r})"])
+
+
+def priced(cost):
+    return lambda turn: Reply("x", Usage(10, 5, cost))
+
+
+def test_a_program_that_says_nothing_of_tokens_makes_them_unknown(tmp_path):
+    cast = h.start(tmp_path, h.chain_config(2), program())
+    assert cast.run() == "complete"
+    usage = cast.now.usage
+    assert (usage.input, usage.output, usage.tokens, usage.cost) == (None, None, None, None)
+    assert (usage.uncounted, usage.unpriced) == (2, 2)
+    report = cast.now.usage_report
+    assert report["tokens"] == {"input": None, "output": None, "total": None}
+    assert (report["cost"], report["uncounted"], report["unpriced"]) == ({"total": None}, 2, 2)
+    assert "unknown" in repr(usage_view(cast.now))
+    assert "unknown" in repr(cast.spent())
+    assert "0 tokens" not in repr(cast.spent())
+    assert json.loads((cast.run_dir / "usage.json").read_text()) == report
+    assert cast.steps.frame is not None
+    assert all(row["tokens"] is None for row in map(cast.steps._row, cast.steps))
+    assert cast.now.remarks == ()
+
+
+def test_what_is_known_is_added_up_and_the_rest_counted_apart(tmp_path):
+    agents = {"Socket-1": program(), "Socket-2": priced(None), "Socket-3": priced(0.25)}
+    cast = h.start(tmp_path, h.chain_config(3), agents)
+    cast.run()
+    usage = cast.now.usage
+    assert (usage.tokens, usage.cost, usage.uncounted, usage.unpriced) == (30, 0.25, 1, 2)
+    assert usage.tokens_words == "30, unknown of 1 turn"
+    assert usage.cost_words == "0.2500 USD, unknown of 2 turns"
+    cast.close()
+    for again in (open_cast(cast.run_dir), resume_cast(cast.run_dir)):
+        assert again.now.usage == usage
+        assert again.fork().now.usage == usage if again.now.writable else True
+
+
+def test_a_server_that_sends_no_usage_and_a_model_without_a_price(tmp_path):
+    with serving(says("one", tokens=None), says("two")) as server:
+        cast = h.start(tmp_path, h.chain_config(2), agent(server))
+        cast.run()
+    assert (cast.now.usage.tokens, cast.now.usage.cost) == (15, None)
+    assert (cast.now.usage.uncounted, cast.now.usage.unpriced) == (1, 2)
+
+
+def test_nothing_is_unknown_where_nobody_was_asked(tmp_path):
+    cast = h.start(tmp_path, h.chain_config(2), {"Socket-1": "person", "Socket-2": {"Socket-2": "scripted"}})
+    cast.run()
+    cast.reply("by hand")
+    assert cast.run() == "complete"
+    assert cast.now.usage == (0, 0, 0.0, 0, 0)
+
+
+def test_a_budget_that_cannot_count_says_so_once_and_the_cast_has_a_remark(tmp_path):
+    cast = h.start(tmp_path, h.chain_config(3) | {"budget": {"maxTokens": 20, "maxCostUsd": 1}}, program())
+    assert cast.run() == "complete"
+    blind = [line["data"]["of"] for line in h.lines_of(cast) if line["type"] == "budget_blind"]
+    assert blind == ["tokens", "cost"]
+    remarks = cast.now.remarks
+    assert [(one.code, one.socket, one.step) for one in remarks] == [("budget-blind", "Socket-1", 1)] * 2
+    assert "of 3 turns" in remarks[0].message
+    assert "unknown of 20" in repr(StatusView(cast.now))
+    assert open_cast(cast.run_dir).now.remarks == remarks
+    assert h.lines_of(cast)[-1]["data"]["remarks"][0]["code"] == "budget-blind"
+
+
+def test_a_budget_in_money_warns_and_stops_and_can_be_raised(tmp_path):
+    cast = h.start(tmp_path, h.chain_config(4) | {"budget": {"maxCostUsd": 1.0}}, priced(0.4))
+    assert cast.run() == "failed"
+    assert len(cast.steps) == 3
+    assert cast.failure.kind == "budget"
+    assert "1.2000 of 1.0000 USD" in cast.failure.message
+    types = h.types_of(cast)
+    assert (types.count("budget_warning"), types.count("budget_limit")) == (1, 1)
+    with pytest.raises(MateriaError, match="still used up"):
+        cast.revive()
+    assert "120%, used up" in repr(budget_view(cast.now))
+    cast.close()
+    again = resume_cast(cast.run_dir, h.table(priced(0.4)))
+    again.edit.budget_in_words("2.50 USD")
+    assert again.revive() == "complete" or again.run() == "complete"
+    assert again.now.engine.budget.max_cost_usd == 2.5
+
+
+@pytest.mark.parametrize(
+    "words, tokens, cost",
+    [("200,000", 200000, 1.0), ("$2.5", 7, 2.5), ("3 usd", 7, 3.0), ("none", None, None), ("", None, None)],
+)
+def test_a_budget_as_a_person_writes_it(tmp_path, words, tokens, cost):
+    made = h.start(tmp_path, h.one_config() | {"budget": {"maxTokens": 7, "maxCostUsd": 1.0}})
+    made.edit.budget_in_words(words)
+    budget = made.now.engine.budget
+    assert (budget.max_tokens, budget.max_cost_usd) == (tokens, cost)
+
+
+@pytest.mark.parametrize("words", ["much", "-3", "2.5", "usd", "1e9", "²"])
+def test_what_is_no_budget(tmp_path, words):
+    made = h.start(tmp_path, h.one_config())
+    with pytest.raises(MateriaError, match="no budget"):
+        made.edit.budget_in_words(words)
