@@ -354,7 +354,7 @@ class Talk:
             self._turn.tell(Spent(one))
         return Reply(
             answer.text,
-            used,
+            None if used.input is None else used,
             self._meta(response),
             thinking=joined([*self._thoughts, answer.thinking]),
             cut=self._cut(response, answer),
