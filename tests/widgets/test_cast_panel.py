@@ -205,12 +205,12 @@ def test_an_exception_in_a_run_is_told(cast, make):
 def test_tokens_and_cost_are_told_with_the_budget(bench, cast, make):
     bench.agent("Build", lambda: Reply("built", Usage(10, 5, 0.25)))
     panel = make(cast)
-    say(panel, "budget", tokens="20")
+    say(panel, "budget", budget="20")
     cast.run(steps=2)
     panel.refresh()
     bar = panel.front.bar
     assert (bar["tokens"], bar["most"], bar["warn"], bar["cost"]) == (15, 20, True, 0.25)
-    assert "number of tokens" in say(panel, "budget", tokens="many")
+    assert "is no budget" in say(panel, "budget", budget="many")
 
 
 @pytest.mark.parametrize(
