@@ -8,19 +8,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anywidget
 import ipywidgets as ui
+from IPython.display import display
 from traitlets import List, Unicode
 
 from materia_nb.cast.views.status import marks_of
+from materia_nb.display.bundle import bundle
 from materia_nb.display.escape import Html, html_join, html_lines, html_text
 from materia_nb.display.graph_parts import line_legend
 from materia_nb.display.svg import graph_svg
 from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import read_own
 from materia_nb.lessons import PredictionView, Question
+from materia_nb.outgoing import plain
 from materia_nb.widgets.base import Panel, button, row, runs_of, show_html, show_panel
 
 if TYPE_CHECKING:
     from materia_nb.cast import Cast
+    from materia_nb.loadout.graph import Graph
+
+
+_OUTPUT: Final = ".jp-OutputArea-child"
+_LIVES: Final = f"{_OUTPUT}:has(.mnb-predicts:not(.jupyter-widgets-disconnected))"
+GONE: Final = "The buttons need their kernel. Run this cell again."
 
 
 class PredictPicture(anywidget.AnyWidget):
@@ -36,6 +45,8 @@ class PredictPicture(anywidget.AnyWidget):
         ".mnb-question svg{max-width:100%;max-height:380px;width:auto;height:auto;display:block}"
         ".mnb-place{cursor:pointer}.mnb-place:hover{filter:brightness(1.15)}"
         ".mnb-legend{opacity:0.75;font-size:0.88em}"
+        # The record below is for readers who do not have the buttons.
+        f"{_LIVES}+{_OUTPUT},{_LIVES}+{_OUTPUT}+{_OUTPUT}{{display:none!important}}"
     )
 
     svg = Unicode().tag(sync=True)
@@ -99,7 +110,9 @@ class PredictPanel(Panel):
         legend = ui.HTML()
         show_html(legend, Html(f'<div class="mnb-legend">{html_text(_LEGEND)}</div>'))
         self.buttons = {
-            place: button(place, _WORDS.get(place, f"it goes to {place}"), self._guess(place))
+            place: button(
+                _named(cast.graph, place), _WORDS.get(place, f"it goes to {place}"), self._guess(place)
+            )
             for place in places
         }
         self.sure = ui.ToggleButtons(
@@ -118,6 +131,8 @@ class PredictPanel(Panel):
             self._told,
             row(self.next),
         )
+        self.view.add_class("mnb-predicts")
+        self._recorded: tuple[str, str | None] | None = None
         if self.question:
             self.at_close(self.question.close)
             self.follow_runs(runs_of(self.question.twin))
@@ -126,8 +141,27 @@ class PredictPanel(Panel):
     def fallback(self) -> tuple[str, str | None]:
         """Return the question, the places to choose from, and the picture of the graph."""
         standing = self.question.standing if self.question else ()
-        lines = [*standing, self._asked, " | ".join(self.buttons)]
+        verdict = "" if self.answer is None else repr(self.answer)
+        lines = [*standing, self._asked, " | ".join(self.buttons), verdict]
         return "\n".join(line for line in lines if line), self._svg()
+
+    def _ipython_display_(self) -> None:
+        """Show the buttons and, for a time without their kernel, the question with its picture as outputs of their own."""
+        from IPython import get_ipython
+
+        if getattr(get_ipython(), "kernel", None) is None or self.closed:
+            raise NotImplementedError  # IPython then asks for all in one
+        display({**(self.view._repr_mimebundle_() or {}), "text/plain": GONE}, raw=True)
+        self._recorded = ("", None)
+        self._record(update=False)
+
+    def _record(self, *, update: bool) -> None:
+        text, svg = self.fallback()
+        if self._recorded is None or self._recorded == (text, svg):
+            return
+        self._recorded = (text, svg)
+        for name, one in (("text", bundle(plain(text))), ("picture", bundle("<picture>", svg=svg))):
+            display(one, raw=True, display_id=f"materia-question-{id(self)}-{name}", update=update)
 
     # -- what a person does -----------------------------------------------------------
 
@@ -165,6 +199,7 @@ class PredictPanel(Panel):
         show_html(self._told, html_join([alert, html_lines(self._score())]))
         # Once it is there it stays: a button that goes would lose the focus of the keyboard.
         self.next.layout.display = None if self.question and self.question.points else "none"
+        self._record(update=True)
 
     def _score(self) -> list[str]:
         points = self.question.points if self.question else []
@@ -177,6 +212,11 @@ class PredictPanel(Panel):
             return graph_svg(self.cast.graph, marks_of(self.cast.now))
         marks = self.question.after if self.question.told else self.question.before
         return graph_svg(self.cast.graph, marks)
+
+
+def _named(graph: Graph, place: str) -> str:
+    """A place as its button says it: a socket with its materia."""
+    return f"{place} · {graph.sockets[place].materia.id}" if place in graph.sockets else place
 
 
 def _ask(cast: Cast, name: str) -> tuple[Question | None, str]:

@@ -116,6 +116,10 @@ class Lab:
         self._command("notebook:run-cell")
         self.wait_idle()
 
+    def save(self) -> None:
+        """Save the notebook with its outputs."""
+        self._command("docmanager:save")
+
     def start_cell(self, index: int) -> None:
         """Run one cell and do not wait: for looking at it, or interrupting it, while it runs."""
         self._select(index)

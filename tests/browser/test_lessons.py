@@ -29,16 +29,16 @@ def test_a_guess_is_corrected_with_the_same_question(lab: Lab):
     cell = lab.cell(at["cell-05"])
     cell.get_by_text("item WI-1 (Roses)").wait_for()
     cell.get_by_role("button", name="I am sure").click()
-    cell.get_by_role("button", name="Socket-4", exact=True).click()
+    cell.get_by_role("button", name="Socket-4 · Tell", exact=True).click()
     cell.get_by_role("alert").get_by_text("Not this time").wait_for()
     assert "exits count only in a step that exhausts the list" in lab.cell_text(at["cell-05"])
     assert "What happened" not in lab.cell_text(at["cell-05"]), "one may guess once more"
     lab.screenshot("lesson-predict-again", cell=at["cell-05"])
     lab.screenshot("lesson-predict-again", cell=at["cell-05"], dark=True)
-    cell.get_by_role("button", name="Socket-2", exact=True).dblclick()
+    cell.get_by_role("button", name="Socket-2 · Plant", exact=True).dblclick()
     cell.get_by_role("alert").get_by_text("Right: it goes to Socket-2").wait_for()
     assert "A step is running" not in lab.cell_text(at["cell-05"])
-    assert lab.page.evaluate("document.activeElement.textContent") == "Socket-2"
+    assert lab.page.evaluate("document.activeElement.textContent") == "Socket-2 · Plant"
     lab.page.keyboard.press("Tab")
     lab.page.keyboard.press("Enter")
     cell.get_by_role("alert").get_by_text("Your guess: it goes to Socket-3.").wait_for()
@@ -48,7 +48,7 @@ def test_a_guess_is_corrected_with_the_same_question(lab: Lab):
     cell.get_by_role("alert").get_by_text("Your guess: it goes to Socket-1.").wait_for()
     cell.get_by_role("button", name="Next step").click()
     cell.get_by_text("Socket-2 runs next").wait_for()
-    cell.get_by_role("button", name="Socket-3", exact=True).click()
+    cell.get_by_role("button", name="Socket-3 · Check", exact=True).click()
     cell.get_by_text("2 steps predicted, 1.5 points").wait_for()
     lab.screenshot("lesson-predict-walk", cell=at["cell-05"])
     for name in ("cell-07", "cell-09", "cell-10"):
@@ -69,7 +69,7 @@ def test_an_answer_is_told_what_was_misread_and_nobody_is_ticked_for_nothing(lab
     lab.run_cell(at["cell-13"])
     lab.run_cell(at["cell-14"])
     lab.wait_idle()
-    assert "look at what its first edge waits for" in lab.cell_text(at["cell-14"])
+    assert "take the first edge that matches" in lab.cell_text(at["cell-14"])
     assert "✓ after_the_last is right" in lab.cell_text(at["cell-14"])
     assert "Traceback" not in lab.cell_text(at["cell-14"])
     lab.screenshot("lesson-check", cell=at["cell-14"])
@@ -93,3 +93,22 @@ def test_buttons_that_are_on_the_screen_break_no_cell_below(lab: Lab):
     lab.wait_idle()
     assert not any(out.error for name in ("cell-11", "cell-13") for out in lab.outputs(at[name]))
     assert "0 of 3 right, 3 not answered yet" in lab.cell_text(at["cell-14"])
+
+
+def test_a_notebook_that_is_opened_again_shows_the_question_and_the_last_verdict(lab: Lab):
+    """Saved with its outputs and opened again with a new kernel, where the buttons have no model any more."""
+    lesson = NOTEBOOKS / "03-loops.ipynb"
+    at = places(lesson)
+    lab.open(lesson)
+    lab.run_all()
+    cell = lab.cell(at["cell-05"])
+    record = cell.get_by_text("Where does the cast go after it?").last
+    cell.get_by_role("button", name="Socket-2 · Plant", exact=True).click()
+    cell.get_by_role("alert").get_by_text("Right: it goes to Socket-2").wait_for()
+    assert cell.locator(".jp-OutputArea-child").nth(1).is_hidden(), "the record, while the buttons live"
+    lab.save()
+    lab.close()
+    lab.open(lab.folder / lesson.name)
+    cell.get_by_text("Right: it goes to Socket-2").wait_for()
+    record.wait_for()
+    assert cell.locator(".jp-OutputArea-child").nth(2).locator("svg, img").first.is_visible()
