@@ -4,7 +4,7 @@ In a notebook, ``%load_ext materia_nb`` brings ``%materia``; in any Python,
 :class:`Workbench` does the same work::
 
     wb = materia_nb.Workbench()
-    wb.load("hello-utility.json")
+    wb.use("Hello-Utility")
     cast = wb.cast("hi")
     cast.run()
     cast.state

@@ -356,7 +356,8 @@ def _mistake(card: Card) -> Iterable[dict[str, JSON]]:
     yield _words(
         f"# {card.title}",
         f"*{card.purpose}*",
-        "One thing is wrong with the loadout below. Find out what, from its records, before you unfold anything.",
+        "One thing is wrong with the loadout below. Find out what, from its records, before you read on behind them: one "
+        "way to mend it is shown at the end.",
     )
     yield code_cell("%load_ext materia_nb")
     yield _loadout(wrong, card.document)
@@ -372,7 +373,13 @@ def _mistake(card: Card) -> Iterable[dict[str, JSON]]:
         f"could have been known before the cast: `{card.diagnosis.code}`.\n\n</details>",
     )
     yield code_cell(f"%materia check {wrong}")
-    yield _words("## Mended", "Mend it yourself in the cell above, or see one way to do it here.")
+    asked = "socket=..." if card.diagnosis.step is None else "socket=..., step=..."
+    yield _words(
+        "## Mended",
+        f"Here is one way. To find one of your own, `from materia_nb.lessons import clinic` in a cell above: "
+        f'`clinic("{card.name}").diagnose({asked})` judges what you think is wrong, and `.mend(loadout)` a changed '
+        "loadout, by what it does with the same answers.",
+    )
     yield _loadout(mended, card.mended, card.loadout)
     yield code_cell(_cast("mended", card, mended))
     if castable:

@@ -542,7 +542,7 @@ class Workbench:
         return self._casts.label(reference, step, **said)
 
     def delete(self, reference: str | Path | CastEntry, *, yes: bool = False) -> str:
-        """Delete a cast of this project with everything in its run directory; it cannot be had back.
+        """Delete a cast of this project and its run directory. This cannot be undone.
 
         Args:
             reference: as for :meth:`open`.

@@ -62,7 +62,7 @@ def attempt(call: Call) -> Any:
     example="%materia sweep --loadouts Plan-Build-Eval,Full-Auto --repeat 3 a page on rain",
 )
 def sweep(call: Call) -> Any:
-    """Make real casts over a grid and show what came of them; those that are done are not made again. Each line of a cell is a request."""
+    """Run a grid of casts and summarize the results; casts that are done are not made again. Each line of a cell is a request."""
     requests = call.get("request", ())
     if call.body is not None:
         requests = [line.strip() for line in call.body.splitlines() if line.strip()]

@@ -76,7 +76,7 @@ def unlabel(call: Call) -> Any:
     example="%materia delete first-good-one --yes",
 )
 def delete(call: Call) -> Any:
-    """Delete a cast with everything in its run directory; it cannot be had back."""
+    """Delete a cast and its run directory. This cannot be undone."""
     return Text(f"Deleted {call.bench.delete(str(call.get('cast')), yes=bool(call.get('yes')))}.")
 
 
