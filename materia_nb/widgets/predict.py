@@ -197,15 +197,23 @@ class PredictPanel(Panel):
         verdict = Html() if self.answer is None else Html(self.answer._repr_mimebundle_()["text/html"])
         alert = Html(f'<div role="alert">{verdict}</div>') if verdict else verdict
         show_html(self._told, html_join([alert, html_lines(self._score())]))
-        # Once it is there it stays: a button that goes would lose the focus of the keyboard.
-        self.next.layout.display = None if self.question and self.question.points else "none"
+        # Until the route is at its end it stays: a button that goes would lose the focus of the keyboard.
+        on_the_way = self.question is not None and self.question.points and not self._at_the_end
+        self.next.layout.display = None if on_the_way else "none"
         self._record(update=True)
+
+    @property
+    def _at_the_end(self) -> bool:
+        return self.question is not None and self.question.told and not self.question.leads_on
 
     def _score(self) -> list[str]:
         points = self.question.points if self.question else []
-        return (
-            [f"{counted(len(points), 'step')} predicted, {sum(points):g} points"] if len(points) > 1 else []
+        if len(points) < 2:
+            return []
+        so_far = (
+            "That is the whole route" if self._at_the_end else f"{counted(len(points), 'step')} predicted"
         )
+        return [f"{so_far}, {sum(points):g} of {counted(len(points), 'point')}"]
 
     def _svg(self) -> str:
         if self.question is None:

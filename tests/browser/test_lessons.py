@@ -49,7 +49,7 @@ def test_a_guess_is_corrected_with_the_same_question(lab: Lab):
     cell.get_by_role("button", name="Next step").click()
     cell.get_by_text("Socket-2 runs next").first.wait_for()
     cell.get_by_role("button", name="Socket-3 · Check", exact=True).click()
-    cell.get_by_text("2 steps predicted, 1.5 points").wait_for()
+    cell.get_by_text("2 steps predicted, 1.5 of 2 points").wait_for()
     lab.screenshot("lesson-predict-walk", cell=at["cell-05"])
     for name in ("cell-07", "cell-09", "cell-10"):
         lab.run_cell(at[name])

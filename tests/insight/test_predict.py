@@ -442,12 +442,22 @@ def test_the_panel_walks_on_with_a_second_guess_and_how_sure_one_is(cast, make):
     assert (panel.sure.value, panel.answer) == (None, None)
     assert "alert" not in shown(panel)
     click(panel, "Socket-3")
-    assert "2 steps predicted, 1.5 points" in shown(panel)
+    assert "2 steps predicted, 1.5 of 2 points" in shown(panel)
     assert [one.sure for one in read_guesses(guesses_file())] == [True, True, None]
     panel.next.click()
     panel.next.click()
     assert "not told yet" in panel.notice.value
     assert cast.steps == []
+
+
+def test_at_the_end_of_the_route_there_is_no_next_step(bench, make):
+    panel = make(bench.cast("x", agents={"Plan": lambda: {"workItems": []}, "Narrate": lambda: "told"}))
+    click(panel, "Socket-5")
+    assert panel.next.layout.display is None
+    panel.next.click()
+    click(panel, "end")
+    assert panel.next.layout.display == "none"
+    assert "That is the whole route, 2 of 2 points" in shown(panel)
 
 
 def test_a_cast_that_has_run_to_its_end_leaves_the_question_open(cast, make):
