@@ -170,6 +170,7 @@ class Config(Model):
     eventing: JSON = known(
         "Event sinks of the reference engine.", "object", ignored="it belongs to another host"
     )
+    quest_default_loadout_id: JSON = known("Kept for the reference's quest board.", "text")
     parallelism: JSON = known(
         "Lanes of the reference engine.", "object", ignored="items are worked on one after another"
     )

@@ -353,6 +353,7 @@ class Loadout(Model):
         "full, request or none",
         "R32",
     )
+    origin_default_id: JSON = known("Kept for the reference's editor.", "text")
     layout: JSON = known("Where its sockets are drawn.", "object")
     description: JSON = known("What it is for.", "text")
     label: JSON = known("A name for people.", "text")
