@@ -64,8 +64,8 @@ def test_r46_the_last_item_dragged_first_is_worked_on_next(lab: Lab, panel: Surf
     panel.press("Apply")
     panel.at.locator(".mnb-gridrow", has_text="open, next").locator("input[data-field=title]").wait_for()
     panel.press("Step")
-    panel.says("being worked on")
-    assert titles(panel)[states(panel).index("being worked on")] == "Proofread"
+    worked_on = panel.at.locator(".mnb-is-being-worked-on input[data-field=title]")
+    assert worked_on.input_value() == "Proofread"
     lab.run_cell(5)
     assert "'Draft', 'Proofread']" in lab.cell_text(5)
 
