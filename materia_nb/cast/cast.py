@@ -541,10 +541,15 @@ class Cast:
 
     def _begun_as_mine(self, path: Path) -> Cast:
         """Resume a cast that begins with what this one did: the same agents, breakpoints and pinned functions."""
-        made = Cast(beginning.like(self.runner, path))
-        made.breakpoints.begin_as(self.breakpoints)
-        made.runner.definitions = self.runner.definitions
-        return made
+        runner = beginning.like(self.runner, path)
+        try:
+            made = Cast(runner)
+            made.breakpoints.begin_as(self.breakpoints)
+            runner.definitions = self.runner.definitions
+            return made  # noqa: TRY300 - an interrupt right here would leave the lock to its traceback, too
+        except BaseException:
+            runner.close()
+            raise
 
     # -- one turn, several times ------------------------------------------------------
 

@@ -198,17 +198,17 @@ class CastLock:
         self.path = run_dir / _NAME
         self._process = os.getpid()
         self._handle = -1
-        with HeldInterrupts():
-            with disk(self.path, "open the lock of the cast"):
-                self._handle = open_plain(self.path, _OPEN)
-            try:
+        try:  # around the interrupts that are held as well, since one of them arrives when they are let go
+            with HeldInterrupts():
+                with disk(self.path, "open the lock of the cast"):
+                    self._handle = open_plain(self.path, _OPEN)
                 with disk(self.path, "lock the cast"):
                     _take(self._handle, self.path, run_dir)
                     os.ftruncate(self._handle, 0)
                     os.pwrite(self._handle, _myself(), 0)
-            except BaseException:
-                self.release()
-                raise
+        except BaseException:
+            self.release()
+            raise
 
     def __del__(self) -> None:
         """Let go also where an interrupt came before anybody had the lock to release."""
@@ -216,15 +216,16 @@ class CastLock:
 
     def release(self) -> None:
         """Let go of the lock; the file stays, since removing it would race with the next owner."""
-        handle, self._handle = self._handle, -1
-        if handle < 0:
+        if self._handle < 0:
             return
-        if os.getpid() == self._process:
-            # Closing is not enough while a forked child holds a copy of the handle; and a child
-            # that lets go of its copy must not unlock what its parent still writes.
-            with contextlib.suppress(OSError):
-                unlock_file(handle)
-        os.close(handle)
+        with HeldInterrupts():
+            handle, self._handle = self._handle, -1
+            if os.getpid() == self._process:
+                # Closing is not enough while a forked child holds a copy of the handle; and a child
+                # that lets go of its copy must not unlock what its parent still writes.
+                with contextlib.suppress(OSError):
+                    unlock_file(handle)
+            os.close(handle)
 
 
 @contextlib.contextmanager

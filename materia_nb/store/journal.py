@@ -110,11 +110,15 @@ class Journal:
         self._unsure = False
         self._closed = False
         self._handle = -1
-        with HeldInterrupts(), disk(path, "open the journal"):
-            self._handle = open_plain(path, _APPEND | os.O_CREAT)
-            here = os.fstat(self._handle)
-            self._process = os.getpid()
-            self._file, self._end = (here.st_ino, here.st_dev), here.st_size
+        try:  # as in CastLock
+            with HeldInterrupts(), disk(path, "open the journal"):
+                self._handle = open_plain(path, _APPEND | os.O_CREAT)
+                here = os.fstat(self._handle)
+                self._process = os.getpid()
+                self._file, self._end = (here.st_ino, here.st_dev), here.st_size
+        except BaseException:
+            self.close()
+            raise
 
     def mend(self, contents: Contents) -> Path | None:
         """Make the journal ready to be appended to, whose contents were just read.
@@ -226,28 +230,31 @@ class Journal:
             return
         if self._closed:
             raise ValueError("the journal is closed")
-        with HeldInterrupts():
-            try:
+        try:
+            with HeldInterrupts():
                 self._check_alone()
                 self._lock = CastLock(self.path.parent)
                 with disk(self.path, "open the journal"):
                     self._handle = open_plain(self.path, _APPEND)
                 self._check_alone()
-            except BaseException:
-                self._let_go()
-                raise
+        except BaseException:
+            self._let_go()
+            raise
 
     def _cut(self) -> None:
         os.ftruncate(self._handle, self._end)
         self._unsure = False
 
     def _let_go(self) -> None:
-        handle, self._handle = self._handle, -1
-        if handle >= 0:
-            os.close(handle)
-        lock, self._lock = self._lock, None
-        if lock is not None:
-            lock.release()
+        if self._handle < 0 and self._lock is None:
+            return
+        with HeldInterrupts():
+            handle, self._handle = self._handle, -1
+            if handle >= 0:
+                os.close(handle)
+            lock, self._lock = self._lock, None
+            if lock is not None:
+                lock.release()
 
     def close(self) -> None:
         """Let go of the file and the lock for good; appending afterwards is an error."""

@@ -12,8 +12,10 @@ from materia_nb.display.escape import part
 from materia_nb.engine import decide, outputs
 from materia_nb.engine.session import branch_suffix, output_name
 from materia_nb.engine.state import CastState
+from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.outgoing import outgoing_traceback, plain
+from materia_nb.store.rundir import RunDir
 from materia_nb.widgets.blocks import Block, bounded, diff, fold, head, issue_rows, line, lines, pre, table
 from materia_nb.widgets.cast_slices import names_of, said_words
 from materia_nb.widgets.state_and_items import changed_blocks
@@ -120,8 +122,8 @@ def _command(now: Snapshot) -> dict[str, JSON] | None:
     if not now.graph.sockets[record.socket].is_utility or record.pinned:
         return None
     name = f"{output_name(record.socket, record.visit, None, branch_suffix(record.branch))}.command.json"
-    with contextlib.suppress(OSError, ValueError):
-        found = json.loads((now.run_dir / name).read_text(encoding="utf-8"))
+    with contextlib.suppress(MateriaError, ValueError):
+        found = json.loads(RunDir(now.run_dir).text_of(name))
         return found if isinstance(found, dict) else None
     return None
 
@@ -147,8 +149,8 @@ def _process(now: Snapshot, command: dict[str, JSON]) -> list[Block]:
     files = [(name, command.get(f"{name}Artifact")) for name in ("stderr", "stdout")]
     for name, artifact in files:
         text = ""
-        with contextlib.suppress(OSError):
-            text = (now.run_dir / str(artifact)).read_bytes().decode(errors="replace").rstrip()
+        with contextlib.suppress(MateriaError):
+            text = RunDir(now.run_dir).text_of(str(artifact)).rstrip()
         if not text and (name == "stdout" or command.get("startError")):
             continue
         shown = pre(text[-_STDERR:]) if text else line("empty", "quiet")
