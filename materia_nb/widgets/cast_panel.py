@@ -105,6 +105,8 @@ class CastPanel(Panel):
         self.view.add_class("mnb-surface")
         self.height = height
         self.view.layout.height = f"{height}px"
+        if height == HEIGHT:
+            self.view.add_class("mnb-grows")  # with the window, until it is made taller or lower
         self._follow(cast)
         self._look_after_cells()
         self.at_close(lambda: self.designing.close() if self.designing is not None else None)
@@ -271,6 +273,7 @@ class CastPanel(Panel):
     def grow(self, by: int) -> None:
         """Make the surface higher or lower."""
         least, most = _HEIGHTS
+        self.view.remove_class("mnb-grows")
         self.height = min(most, max(least, self.height + by))
         self.view.layout.height = f"{self.height}px"
 

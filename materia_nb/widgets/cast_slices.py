@@ -334,14 +334,19 @@ def _output_words(step: StepRecord) -> str:
     """What a step said: its prose (R62), its words where it decided, else its output."""
     reading = None if step.shown != step.output else step.reading
     said = reading.value if reading is not None and isinstance(reading.value, dict) else {}
-    if reading is not None and reading.satisfied is not None and (reading.context or len(said) == 1):
+    if reading is not None and (reading.context or (reading.satisfied is not None and len(said) == 1)):
         return shorten(plain(reading.context or ""), _OUTPUT_CHARS)
     if reading is not None and isinstance(reading.work_items, list):
         titles = [str(one.get("title", "")) for one in reading.work_items if isinstance(one, dict)]
         return shorten(
             f"{counted(len(reading.work_items), 'item')}: {', '.join(map(plain, titles))}", _OUTPUT_CHARS
         )
-    return shorten(plain(step.shown), _OUTPUT_CHARS) if step.shown is not None else ""
+    if step.shown is not None:
+        return shorten(plain(step.shown), _OUTPUT_CHARS)
+    if step.skipped is not None:
+        return shorten(f"skipped: {plain(step.skipped)}", _OUTPUT_CHARS)
+    failure = step.decision.failure if step.decision is not None else None
+    return shorten(plain(failure.message), _OUTPUT_CHARS) if failure is not None else ""
 
 
 def _marks(step: StepRecord, *, edited: bool) -> list[str]:
@@ -355,6 +360,8 @@ def _marks(step: StepRecord, *, edited: bool) -> list[str]:
         marks.append(f"tried {step.tries} times")
     if step.pinned:
         marks.append("pinned")
+    if step.by_hand:
+        marks.append("by hand")
     if any(turn.mode == "correction" for turn in step.turns):
         marks.append("corrected")
     if step.events:
@@ -392,6 +399,7 @@ def timeline_state(rows: StepRows, at: int | None, *, alive: bool, busy: bool) -
         "begun": steps[0].started if total else None,
         "at": at,
         "can": alive and not busy,
+        "busy": busy,
         "id": f"{cast.id} {rows.line} {len(cast.now.abandoned)}",
     }
 

@@ -866,3 +866,19 @@ def test_a_fork_that_has_not_gone_on_differs_in_nothing(cast, make):
     assert not any(one["first"] for one in shown["pairs"])
     assert shown["names"] == ["this cast", "fork 1"]
     assert shown["blocks"][-1]["headers"] == ["", "this cast", "fork 1"]
+
+
+def test_rows_say_what_failed_what_was_skipped_and_what_is_by_hand(tmp_path, make):
+    def breaks():
+        raise AgentError("the line is dead", kind="transport")
+
+    cast = h.start(tmp_path, h.chain_config(2), breaks)
+    cast.run()
+    panel = make(cast)
+    assert panel.front.timeline["tail"][0][4] == "the line is dead"
+    say(panel, "skip", note="not today")
+    assert panel.front.timeline["tail"][0][4] == "skipped: not today"
+    cast.run()
+    say(panel, "by_hand", text="mine")
+    assert panel.front.timeline["tail"][1][4] == "mine"
+    assert "by hand" in panel.front.timeline["tail"][1][11]

@@ -18,11 +18,12 @@ export function timelinePart(host, send, controls) {
   const filter = h("input", { class: "mnb-in mnb-find", type: "search", placeholder: "filter steps", "aria-label": "filter steps by socket, item or output" });
   const line = h("select", { class: "mnb-in", "aria-label": "which line of steps", onchange: () => send("line", { line: line.value === "" ? null : Number(line.value) }) });
   const play = button("▶", "play the steps", () => (playing ? stop() : start()), { class: "mnb-b mnb-small", "aria-label": "play the steps" });
+  const speed = h("select", { class: "mnb-in", "aria-label": "how fast the steps are played" }, [["1×", 700], ["4×", 175], ["16×", 44]].map(([words, wait]) => h("option", { value: wait }, words)));
   const slider = h("input", { type: "range", class: "mnb-slider", min: "0", max: "0", "aria-label": "step that is looked at" });
   const now = button("Now", "show the present again", () => isEnabled(now) && (stop(), send("now")), { class: "mnb-b mnb-small" });
   const back = button("Back to here", "the cast goes on from here; the later steps are kept as a branch. Files stay as they are.", () => isEnabled(back) && send("back", { step: data.at }), { class: "mnb-b mnb-small" });
   const fork = button("Fork", "another cast from here, shown in place; this one stays as it is. Files stay as they are.", () => isEnabled(fork) && send("fork", { step: data.at ?? null }), { class: "mnb-b mnb-small" });
-  controls.append(line, back, fork, now, play, slider, filter);
+  controls.append(line, back, fork, now, play, speed, slider, filter);
   host.append(grid.node);
 
   let pending = null;
@@ -39,7 +40,7 @@ export function timelinePart(host, send, controls) {
       at += 1;
       if (at > data.total) return stop();
       send("look", { step: at });
-      playing = setTimeout(go, 700);
+      playing = setTimeout(go, Number(speed.value));
     };
     playing = setTimeout(go, 0);
   };
@@ -92,19 +93,19 @@ export function timelinePart(host, send, controls) {
     const [, , name, item, out, verdict, next, tokens, cost, begun, ended, marks] = row;
     const here = number === (data.at ?? data.total);
     const sign = { yes: "✓ ", no: "✗ " }[verdict] || "";
-    const waits = next === "waiting";
+    const waits = next === "waiting" && !data.busy, works = next === "waiting" && data.busy;
     const took = ended === null ? "" : ((ended - begun) / 1000).toFixed(ended - begun < 99950 ? 1 : 0);
     const from = data.begun ?? begun;
     const bar = h("span", { class: "mnb-gantt", title: ended === null ? "not over" : durationWords(ended - begun) }, h("span", { class: waits ? "mnb-wait" : verdict === "no" ? "mnb-back" : "", style: `left:${(100 * (begun - from)) / span}%;width:${Math.max(1.5, (100 * ((ended ?? from + span) - begun)) / span)}%` }));
     return {
       cells: [
         `${here ? "▸ " : ""}${number}`, name, item ? `${item[0]} ${item[1]}` : "",
-        h("span", {}, sign && h("span", { class: verdict === "yes" ? "mnb-t-good" : "mnb-t-no" }, sign), h("span", { class: "mnb-code" }, out || (waits ? "waits" : "")), marks.map((one) => h("span", { class: "mnb-mark" }, one))),
-        h("span", { class: next.startsWith("failed") ? "mnb-t-bad" : verdict === "yes" ? "mnb-t-good" : verdict === "no" ? "mnb-t-no" : "" }, next),
+        h("span", {}, sign && h("span", { class: verdict === "yes" ? "mnb-t-good" : "mnb-t-no" }, sign), h("span", { class: "mnb-code" }, out || (waits ? "waits" : works ? "works" : "")), marks.map((one) => h("span", { class: "mnb-mark" }, one))),
+        h("span", { class: next.startsWith("failed") ? "mnb-t-bad" : verdict === "yes" ? "mnb-t-good" : verdict === "no" ? "mnb-t-no" : "" }, works ? "working" : next),
         tokens ? countWords(tokens) : "", cost ? cost.toFixed(cost < 1 ? 3 : 2) : "", took, bar,
       ],
       class: here ? "mnb-here" : "",
-      key: JSON.stringify([row, here, from, span]),
+      key: JSON.stringify([row, here, from, span, works]),
     };
   };
   let madeLines = "";
