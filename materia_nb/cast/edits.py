@@ -45,6 +45,9 @@ class Edits:
         """Edit the cast that ``runner`` runs."""
         self._runner = runner
 
+    def __repr__(self) -> str:
+        return f"<edits of {self._runner.files.path.name}: {len(self._runner.session.edits)}>"
+
     def items(
         self,
         items: Sequence[JSON],
@@ -298,6 +301,9 @@ class Labels:
         """Label the cast that ``runner`` runs."""
         self._runner = runner
 
+    def __repr__(self) -> str:
+        return f"<labels of {self._runner.files.path.name}: {len(self._runner.session.labels)}>"
+
     def of(self, step: StepRecord | int | None = None) -> Label:
         """Return what is said of a step, or of the cast itself: ``name``, ``tags``, ``note``, ``verdict``, ``by``.
 
@@ -413,6 +419,9 @@ class Approvals(Asked):
         """Answer for the cast that ``runner`` runs."""
         super().__init__(runner.snapshot)
         self._runner = runner
+
+    def __repr__(self) -> str:
+        return f"<approvals of {self._runner.files.path.name}: {len(self.asking)} asked for>"
 
     def _ask(self, command: Callable[..., Outcome], *given: object) -> StepRecord:
         self._runner.and_ask(command, *given)

@@ -43,6 +43,9 @@ class Exports:
         """Stand for the cast that ``runner`` runs."""
         self._runner = runner
 
+    def __repr__(self) -> str:
+        return f"<exports of {self._runner.files.path.name}: page, recording, test, otel ...>"
+
     def page(self, path: str | Path) -> Path:
         """Write the cast as one HTML page that needs nothing else, and return its path."""
         from materia_nb.cast.views.step_views import cast_page_html

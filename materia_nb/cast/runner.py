@@ -359,7 +359,7 @@ class Runner:
             return None
         agent = self.agents.for_turn(socket, materia.id)
         if isinstance(agent, FunctionAgent):
-            return f"{name_of(agent)}()"
+            return "a function" if agent.name == "<lambda>" else f"{name_of(agent)}()"
         return materia.model or agent.name if agent.name == "model" else name_of(agent)
 
     def _run_utility(self, visit: Visit) -> None:

@@ -63,6 +63,10 @@ class Workbench:
         self._answerers = Answerers(self.library, self._casts, agents)
         self._quests: QuestBoard | None = None
 
+    def __repr__(self) -> str:
+        """Say which project and loadout; stable from run to run."""
+        return f"<workbench of {self.project.name}: {self.chosen or 'no loadout'} chosen>"
+
     @property
     def project(self) -> Path:
         """The project directory. Loadouts, agents and casts were found by it: for another project make another bench."""

@@ -82,6 +82,11 @@ class StepRecord(NamedTuple):
     plain: bool = True
     skipped: str | None = None
 
+    def __repr__(self) -> str:
+        """Say which visit it is, and where it led."""
+        led = f" -> {self.decision.target}" if self.decision is not None else ""
+        return f"<step {self.number}: {self.socket}, visit {self.visit}{led}>"
+
     def __eq__(self, other: object) -> bool:
         """Compare by what they tell: states that are kept and the same ones found again are equal."""
         if not isinstance(other, StepRecord):

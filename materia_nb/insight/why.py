@@ -46,6 +46,8 @@ class Why:
         lines = [*self.lines, f"{THOUGHT}: {thought}"] if thought else self.lines
         return "\n".join([self.title, *(f"  {line}" for line in lines)])
 
+    __repr__ = __str__
+
 
 def explain(
     rules: Rules,

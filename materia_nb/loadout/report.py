@@ -75,6 +75,8 @@ class Report:
         lines += [f"  hint     {hint}" for hint in self.hints]
         return "\n".join(lines)
 
+    __repr__ = __str__
+
 
 class LoadoutError(MateriaError):
     """A config that cannot be cast. ``report`` holds every problem; the text shows the first few."""

@@ -1,0 +1,59 @@
+"""What the public calls of a cast and a workbench return shows itself."""
+
+from __future__ import annotations
+
+import pytest
+
+import cast_helpers as h
+from materia_nb import Workbench
+
+
+@pytest.fixture
+def wb(tmp_path):
+    bench = Workbench(tmp_path, bundled=False)
+    bench.load(h.loop_config())
+    yield bench
+    bench.close()
+
+
+def test_no_value_shows_where_it_is_in_memory_or_its_insides(wb):
+    cast = wb.cast("r", agents=h.loop_agents())
+    cast.run(steps=3)
+    members = (
+        "edit",
+        "approvals",
+        "breakpoints",
+        "pins",
+        "export",
+        "labels",
+        "agents",
+        "now",
+        "steps",
+        "route",
+    )
+    shown = [getattr(cast, name) for name in members]
+    shown += [
+        wb,
+        cast,
+        cast.why(1),
+        cast.at(1),
+        cast.steps.at(2),
+        cast.spent(),
+        wb.breakpoints,
+        wb.agents,
+        wb.casts(),
+    ]
+    for one in (*shown, wb.check()):
+        assert "object at 0x" not in repr(one), type(one)
+    for one in (
+        wb,
+        cast.steps.at(2),
+        cast.labels,
+        cast.edit,
+        cast.export,
+        cast.approvals,
+        cast.why(1),
+    ):
+        assert len(repr(one)) <= 200, type(one)
+    assert repr(cast.why(1)) == str(cast.why(1))
+    assert cast.now.answered_by("Socket-1") == "a function"
