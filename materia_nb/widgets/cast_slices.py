@@ -323,11 +323,11 @@ class StepRows:
 
 
 def said_words(step: StepRecord) -> str:
-    """What a step said, whole: its context where it has one beside what is only for the machine, else its output."""
-    reading = step.reading
+    """What a step said, whole: its prose (R62), its context beside what is only for the machine, else its output."""
+    reading = None if step.shown != step.output else step.reading
     if reading is not None and isinstance(reading.context, str) and reading.context.strip():
         return plain(reading.context)
-    return plain(step.output or "")
+    return plain(step.shown or "")
 
 
 def _output_words(step: StepRecord) -> str:
