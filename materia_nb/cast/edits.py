@@ -163,8 +163,8 @@ class Edits:
             raise MateriaError("The state is an object.", hint="give a dict", kind="not_json")
         return self._said(decide.edit_state, json_copy(dict(data)), {})
 
-    def reword(self, layer: str, text: str) -> Prompt:
-        """Change one layer of the prompt that waits, for this turn only; a socket that is next is entered first.
+    def reword(self, part: str, text: str) -> Prompt:
+        """Change one part of the prompt that waits, for this turn only; a socket that is next is entered first.
 
         A turn that failed waits again then: the next step asks it with the new words.
 
@@ -172,19 +172,19 @@ class Edits:
         asks with the materia's own wording again. Returns the prompt as it is then.
 
         Args:
-            layer: its name, such as ``cast``, ``materia``, ``work item`` or ``return``.
-            text: the new text; empty leaves the layer out.
+            part: its name, such as ``request``, ``task``, ``item`` or ``return``.
+            text: the new text; empty leaves the part out.
 
         Raises:
             MateriaError: no agent is asked (``not_waiting``, ``not_an_agent``), the prompt has no such
-                layer (``unknown_layer``), or a step is running (``busy``).
+                part (``unknown_part``), or a step is running (``busy``).
         """
         self._runner.refuse_while_running()
         with self._runner.lock():
             self._runner.begin()
             if self._runner.session.state.status == "ready":
                 self._runner.enter()
-            self._runner.do(decide.edit_prompt, layer, clean(text))
+            self._runner.do(decide.edit_prompt, part, clean(text))
             assert self._runner.session.prompt is not None  # noqa: S101 - it was edited
             return self._runner.session.prompt
 

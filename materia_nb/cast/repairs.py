@@ -55,7 +55,7 @@ ACTS: Final[Mapping[ActName, Act]] = {
     "reword": Act(
         "Change its prompt",
         "for this turn only; then step",
-        "reword LAYER",
+        "reword PART",
         "a turn of an agent was cut short",
     ),
     "answer": Act(

@@ -28,7 +28,8 @@ from materia_nb.display.shapes import FONT
 from materia_nb.display.svg import INK, NOW, PLATE, RIM
 from materia_nb.display.text import table
 from materia_nb.engine.conversation import ToolCall
-from materia_nb.engine.prompt import Layer, Prompt
+from materia_nb.engine.prompt import Prompt
+from materia_nb.engine.told import Part
 from materia_nb.handoff.capabilities import Cell, Pointer, Section
 from materia_nb.handoff.contract import legal_next
 from materia_nb.handoff.protocol import as_text
@@ -187,30 +188,48 @@ def _state(name: str, turns: Sequence[int], *, last: bool) -> str:
     )
 
 
-LAYER_CHARS: Final = 4_000
+PART_CHARS: Final = 4_000
 BRIEF_CHARS: Final = 400
-"""How much of the cast layer is shown as text where the prompt is only a part of what is told."""
+"""How much of each part but the task is shown as text where the prompt is only a part of what is shown."""
 
 
-def layers_text(prompt: Prompt, *, brief: bool = False) -> list[str]:
-    """Return each layer as text under its heading; ``brief`` shows only the beginning of the cast layer."""
-    shown = [
-        (layer, BRIEF_CHARS if brief and layer.name == "cast" else LAYER_CHARS) for layer in prompt.layers
+def parts_text(prompt: Prompt, *, brief: bool = False) -> list[str]:
+    """Return each part as text under its heading and size; ``brief`` shows only the beginning of what is not the task."""
+    return [
+        f"{part_title(part)}\n{clip(part.text, BRIEF_CHARS if brief and part.name != 'task' else PART_CHARS)}".rstrip()
+        for part in prompt.parts
+        if part.text or not brief
     ]
-    return [f"{layer.heading} [{layer.name}]\n{clip(layer.text, most)}" for layer, most in shown]
 
 
-def layers_html(prompt: Prompt, *, folded: bool = False) -> list[Html]:
-    """Return each layer under its heading; ``folded`` shuts the cast layer, which is long."""
-    return [_layer(layer, folded=folded and layer.name == "cast") for layer in prompt.layers]
+def parts_html(prompt: Prompt, *, folded: bool = False) -> list[Html]:
+    """Return each part under its heading and size; ``folded`` shuts what stands before the task."""
+    names = [part.name for part in prompt.parts]
+    first = names.index("task") if folded and "task" in names else 0
+    return [_part(one, folded=place < first) for place, one in enumerate(prompt.parts)]
 
 
-def _layer(layer: Layer, *, folded: bool) -> Html:
-    text = html_pre(layer.text, LAYER_CHARS)
+def part_title(part: Part) -> str:
+    """Say which part it is, how long it is, and why something of it is not there."""
+    size = f"{len(part.text):,} characters, some {tokens_of(part.text):,} tokens" if part.text else "left out"
+    return f"{part.heading} [{part.name}] · {size}" + (f": {part.note}" if part.note else "")
+
+
+def tokens_of(text: str) -> int:
+    """Estimate how many tokens a text has, where no model has counted them: one for four characters."""
+    return -(-len(text) // 4)
+
+
+def _part(one: Part, *, folded: bool) -> Html:
+    if not one.text:
+        return Html(f'<div style="opacity:0.75">{html_text(part_title(one))}</div>')
+    text = html_pre(one.text, PART_CHARS)
     if folded:
-        return html_fold(f"{layer.heading} [{layer.name}]", text)
-    name = f'<span style="opacity:0.75">[{html_text(layer.name)}]</span>'
-    return Html(f"<div><b>{html_text(layer.heading)}</b> {name}</div>{text}")
+        return html_fold(part_title(one), text)
+    heading, _, rest = part_title(one).partition(" [")
+    return Html(
+        f'<div><b>{html_text(heading)}</b> <span style="opacity:0.75">[{html_text(rest)}</span></div>{text}'
+    )
 
 
 _MAIN: Final = ("command", "path", "pattern", "glob")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from materia_nb.engine import prompt_layers
+from materia_nb.engine import followup
 from materia_nb.engine.choosing import Choice, matches
 from materia_nb.engine.entering import learned_from
 from materia_nb.engine.items import forget, lies_in, list_at, own_list, source, walked_by
@@ -23,8 +23,10 @@ from materia_nb.engine.routing import (
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
     Blind,
+    Answered,
     Draft,
     Failure,
+    Handoff,
     Item,
     ItemId,
     Unrouted,
@@ -113,11 +115,31 @@ def apply_output(here: SocketRules, draft: Draft, text: str, reading: Reading) -
     """Put what an output says into the state, before assignments and advance (R10, R17)."""
     draft.last_output = text if here.socket.is_utility else text.strip()
     draft.last_socket, draft.last_artifact = here.socket.id, draft.artifact
+    draft.last_step, draft.last_satisfied, draft.changed = draft.steps, reading.satisfied, ()
+    if here.consumer_cursors:
+        _renew(draft, here.consumer_cursors)
     if here.wanted.parse == "json":
         draft.last_json = reading.value
         draft.data = _canonical(here, draft.data, reading)
-    if here.consumer_cursors:
-        _renew(draft, here.consumer_cursors)
+        if reading.context and reading.context.strip():
+            item = draft.at.item if draft.at else None
+            socket = here.socket
+            entry = Handoff(
+                socket.id,
+                socket.materia.label,
+                item.id if item else None,
+                item.key if item else None,
+                draft.steps,
+                reading.satisfied,
+                reading.context,
+            )
+            followup.hand_over(draft, entry)
+    if here.asked_again:
+        item = draft.at.item if draft.at else None
+        answer = Answered(
+            draft.steps, draft.last_output, reading.value if here.wanted.parse == "json" else None
+        )
+        draft.answers = {**draft.answers, (here.socket.id, item.id if item else None): answer}
 
 
 def _canonical(here: SocketRules, data: Mapping[str, JSON], reading: Reading) -> Mapping[str, JSON]:
@@ -131,10 +153,6 @@ def _canonical(here: SocketRules, data: Mapping[str, JSON], reading: Reading) ->
     items = reading.work_items
     if isinstance(items, list) and (socket.is_generator or changed.get("workItems") in (None, [])):
         changed["workItems"] = items
-    if reading.context and reading.context.strip():
-        entry = f"[{socket.id} {socket.materia.label}] {reading.context}"
-        before = changed.get("context")
-        changed["context"] = f"{before}\n\n{entry}" if isinstance(before, str) and before.strip() else entry
     return changed
 
 
@@ -284,14 +302,16 @@ def _keep_books(
     item, done = visit.item, unrouted.advanced
     reworked = choice.edge is not None and choice.edge.when in SENDING_BACK
     if reworked and (item is None or item.id != done):
-        draft.follow_up = prompt_layers.capture(
-            draft.follow_up, here.socket, choice.target, item, unrouted.context, unrouted.text
+        draft.follow_up = followup.capture(
+            draft.follow_up, here.socket, choice.target, item, unrouted, visit.step
         )
     if not reworked and draft.follow_up:
-        draft.follow_up = prompt_layers.without_target(draft.follow_up, visit.socket)
+        draft.follow_up = followup.without_target(draft.follow_up, visit.socket)
     if done is not None:
         if draft.follow_up:
-            draft.follow_up = prompt_layers.without_entries_of(draft.follow_up, done)
+            draft.follow_up = followup.without_entries_of(draft.follow_up, done)
+        if draft.answers:
+            draft.answers = followup.without_answers_of(draft.answers, done)
         _done_with(rules, draft, done)
 
 
@@ -310,7 +330,7 @@ def _reported(here: SocketRules, draft: Draft, unrouted: Unrouted) -> Failure | 
     advance = here.socket.advance
     return Failure(
         "utility_failed",
-        prompt_layers.cut(str(words[0]).strip(), 800)
+        followup.cut(str(words[0]).strip(), 800)
         if words
         else f"state.{name} has ok: false, and does not say why",
         here.socket.id,

@@ -403,8 +403,8 @@ def edit_state(
         raise too_deep_to_write() from error
 
 
-def edit_prompt(rules: Rules, session: Session, layer: str, text: str, ts: int) -> Outcome:
-    """Change one layer of the prompt that waits, or of the one that was cut short, which waits again then."""
+def edit_prompt(rules: Rules, session: Session, part: str, text: str, ts: int) -> Outcome:
+    """Change one part of the prompt that waits, or of the one that was cut short, which waits again then."""
     state = session.state
     failure = state.failure
     cut_short = state.at if failure is not None and failure.again and state.status != "waiting" else None
@@ -421,11 +421,11 @@ def edit_prompt(rules: Rules, session: Session, layer: str, text: str, ts: int) 
             hint="refine with another message",
             kind="prompt",
         )
-    changed = reworded(prompt, layer, text)
+    changed = reworded(prompt, part, text)
     opened = resend(rules, session, ts) if cut_short is not None else Outcome(session)
     if changed == prompt:
         return opened
-    event = ev.PromptEdited(about=routing.about(rules, visit), layer=layer, text=text, ts=ts)
+    event = ev.PromptEdited(about=routing.about(rules, visit), part=part, text=text, ts=ts)
     after = _fold(rules, opened.session, event)
     return Outcome(after.session, (*opened.events, *after.events))
 

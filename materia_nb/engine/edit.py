@@ -89,6 +89,18 @@ def back_to(earlier: CastState, latest: CastState) -> CastState:
     )
 
 
+def changes_in_words(patch: Sequence[Mapping[str, JSON]]) -> list[str]:
+    """Say what a patch changes of the state, as an agent is told (R50)."""
+    keys = dict.fromkeys(
+        str(change["path"]).split("/")[1] for change in patch if "/" in str(change.get("path"))
+    )
+    names = (key.replace("~1", "/").replace("~0", "~") for key in keys)
+    return [
+        "the work items" if key == "workItems" else "the handoffs" if key == "context" else f"state.{key}"
+        for key in names
+    ]
+
+
 def patch_between(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:
     """Return the JSON Patch (RFC 6902) that makes ``after`` of ``before``."""
     return tuple(_changes(before, after, ""))

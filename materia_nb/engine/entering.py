@@ -8,8 +8,7 @@ from typing import Final
 
 from materia_nb.engine.items import begin_item, show_only
 from materia_nb.engine.limits import cycles_allowed, cycles_failed, edge_use, enter_path
-from materia_nb.engine.prompt import Layer, Prompt, work_prompt
-from materia_nb.engine.prompt_layers import CastLayer
+from materia_nb.engine.prompt import Prompt, work_prompt
 from materia_nb.engine.routing import (
     Decision,
     EventDraft,
@@ -18,7 +17,7 @@ from materia_nb.engine.routing import (
     stop_cast,
     waiting_visit,
 )
-from materia_nb.engine.rules import Rules, SocketRules
+from materia_nb.engine.rules import ASKED_LATER, Rules, SocketRules
 from materia_nb.engine.state import (
     NEW_ITEM,
     CastState,
@@ -28,11 +27,12 @@ from materia_nb.engine.state import (
     View,
     Visit,
 )
+from materia_nb.engine.told import Part, Told
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.capabilities import Learned, Task
-from materia_nb.handoff.protocol import TurnFacts
+from materia_nb.handoff.protocol import UNKNOWN, TurnFacts
 from materia_nb.jsonvalue import JSON, frozen
-from materia_nb.loadout.graph import END
+from materia_nb.loadout.graph import END, PromptForm
 from materia_nb.loadout.vocabulary import SENDING_BACK
 
 MOST_ROUNDS: Final = 3
@@ -58,6 +58,16 @@ def turn_facts(rules: Rules, here: SocketRules, state: View, visit: Visit) -> Tu
         names=rules.names,
         changed_files=visit.changed,
     )
+
+
+def form_for(rules: Rules, here: SocketRules, state: View, visit: Visit, *, short: bool = False) -> str:
+    """Return what the agent of a turn is told to return: only what is legal in it, ``short`` where it was told before (R51)."""
+    if visit.mode in here.works:
+        return ASKED_LATER
+    if here.forms is None:
+        return here.ask
+    facts = turn_facts(rules, here, state, visit) if here.needs_facts else UNKNOWN
+    return here.forms.form(here.wanted, facts, short=short)
 
 
 def given_to(rules: Rules, here: SocketRules, state: View) -> Mapping[str, JSON]:
@@ -224,9 +234,9 @@ class EntryPrompt(Prompt):
         return prompt_for(self._rules, enter(self._rules, before).state)
 
     @property
-    def layers(self) -> tuple[Layer, ...]:
-        """Its parts."""
-        return self._written().layers
+    def parts(self) -> tuple[Part, ...]:
+        """Its parts, those that were left out too."""
+        return self._written().parts
 
     @property
     def instruction(self) -> str:
@@ -237,6 +247,16 @@ class EntryPrompt(Prompt):
     def reasons(self) -> tuple[str, ...]:
         """The follow-up reasons that it tells."""
         return self._written().reasons
+
+    @property
+    def form(self) -> PromptForm:
+        """How it is written."""
+        return self._written().form
+
+    @property
+    def text(self) -> str:
+        """The parts as the agent reads them."""
+        return self._written().text
 
 
 def prompt_for(rules: Rules, state: CastState) -> Prompt:
@@ -258,21 +278,16 @@ def preview(rules: Rules, state: CastState, socket: str) -> tuple[Prompt | None,
 
 def first_prompt(rules: Rules, here: SocketRules, state: CastState, visit: Visit) -> Prompt:
     """Assemble what the agent of a visit is asked first."""
-    item, cast = visit.item, None
     given: Mapping[str, JSON] = {}
     if here.teller is not None:
         given = {"agent_id": agent_id(state.request, visit.socket), **given_to(rules, here, state)}
-    if here.placed is not None:
-        cast = CastLayer(
-            here.placed,
-            item.key if item else None,
-            state.request,
-            state.data,
-            state.shown,
-            state.last_output,
-            state.last_socket,
-            state.last_artifact,
-        )
+    last = rules.sockets.get(state.last_socket) if state.last_socket is not None else None
+    told = Told(here.placed, visit, state, None if last is None else last.socket)
     return work_prompt(
-        here.prompt(state, item), here.ask_at_work, visit, state.follow_up, given=given, cast=cast
+        told,
+        here.prompt(state, visit.item),
+        here.task(state, visit.item),
+        form_for(rules, here, state, visit),
+        given=given,
+        most=rules.graph.limits.prompt_characters,
     )

@@ -528,11 +528,11 @@ class MateriaRedefined(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptEdited(Event):
-    """A person changed a layer of the prompt, for this turn."""
+    """A person changed a part of the prompt, for this turn."""
 
     type: ClassVar[str] = "prompt_edited"
     about: About = field(default_factory=dict)
-    layer: str = ""
+    part: str = ""
     text: str = ""
     by: str = "person"
 

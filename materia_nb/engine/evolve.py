@@ -251,7 +251,7 @@ def _state_edited(rules: Rules, session: Session, event: ev.StateEdited) -> Sess
 def _prompt_edited(_: Rules, session: Session, event: ev.PromptEdited) -> Session:
     if session.prompt is None:
         raise Unfit(event, "and there is no prompt")
-    return to.asking_instead(session, reworded(session.prompt, event.layer, event.text))
+    return to.asking_instead(session, reworded(session.prompt, event.part, event.text))
 
 
 def _undone(_: Rules, session: Session, event: ev.EditUndone) -> Session:

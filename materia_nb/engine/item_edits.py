@@ -18,7 +18,7 @@ from materia_nb.engine.items import (
     standing,
 )
 from materia_nb.engine.rules import Rules
-from materia_nb.engine.state import CastState, Draft, FollowUp, ItemId, Place, View, Walk
+from materia_nb.engine.state import CastState, Draft, FollowUp, Handoff, Handoffs, ItemId, Place, View, Walk
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, MISSING, get_path, same, set_path
 
@@ -245,6 +245,12 @@ class _Work:
             draft.cursors = {**draft.cursors, cursor: reached}
         draft.items = {to: one for item, one in draft.items.items() if (to := moved_item(item)) is not None}
         draft.follow_up = _moved_follow_up(draft.follow_up, moved_item)
+        draft.handoffs = _moved_handoffs(draft.handoffs, moved_item)
+        draft.answers = {
+            (socket, to): one
+            for (socket, item), one in draft.answers.items()
+            if (to := None if item is None else moved_item(item)) is not None or item is None
+        }
         draft.extra = _moved_extra(draft.extra, moved_item)
         draft.within = {name: new for name, one in draft.within.items() if (new := moved(one)) is not None}
         passed = {to: one for item, one in draft.passed.items() if (to := moved_item(item)) is not None}
@@ -525,6 +531,19 @@ def _moved_follow_up(
         elif (new := moved(entry.item)) is not None:
             found.append(entry._replace(item=new))
     return tuple(found)
+
+
+def _moved_handoffs(kept: Handoffs, moved: Callable[[ItemId], ItemId | None]) -> Handoffs:
+    """Let handoffs go with their items; those of an item that was taken out are gone with it (R50)."""
+    if not any(entry.item is not None and moved(entry.item) != entry.item for entry in kept.entries):
+        return kept
+    found: list[Handoff] = []
+    for entry in kept.entries:
+        if entry.item is None or not entry.item[0]:
+            found.append(entry)
+        elif (new := moved(entry.item)) is not None:
+            found.append(entry._replace(item=new))
+    return kept._replace(entries=tuple(found))
 
 
 def _moved_extra(

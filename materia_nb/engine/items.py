@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Iterator as Iterating
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from materia_nb.engine.state import Draft, Item, ItemId, Place, Shown, View, Walk
+from materia_nb.engine.state import Draft, Handoff, Item, ItemId, Place, Shown, View, Walk
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.requirements import reader
 from materia_nb.jsonvalue import (
@@ -64,12 +66,18 @@ def _path(text: str) -> Source:
 
 
 @lru_cache(maxsize=1024)
-def template(text: str) -> Template:
-    """Compile a materia prompt; what is put in for a variable is not expanded again (R31)."""
+def template(text: str, quoting: frozenset[str] = frozenset()) -> Template:
+    """Compile a materia prompt; what is put in for a variable is not expanded again (R31).
+
+    The variables in ``quoting`` are fenced where they stand alone on their line (R50).
+    """
     parts: list[str | Source] = []
+    fenced: set[int] = set()
     done = 0
     for start, end, name in variables(text):
         if name:
+            if name in quoting and _alone(text, start, end):
+                fenced.add(len(parts) + 1)
             parts += [text[done:start], _variable(name)]
             done = end
     if not parts:
@@ -78,12 +86,30 @@ def template(text: str) -> Template:
 
     def fill(state: View, item: Item | None) -> str:
         texts = []
-        for part in parts:
+        for number, part in enumerate(parts):
             value = part if isinstance(part, str) else part(state, item, MISSING)
-            texts.append(value if isinstance(value, str) else as_text(value))
+            written = value if isinstance(value, str) else as_text(value)
+            texts.append(quoted(written) if number in fenced and written.strip() else written)
         return "".join(texts)
 
     return fill
+
+
+def _alone(text: str, start: int, end: int) -> bool:
+    """Whether a variable is all that its line says."""
+    line_end = text.find("\n", end)
+    before = text[text.rfind("\n", 0, start) + 1 : start]
+    after = text[end : line_end if line_end >= 0 else len(text)]
+    return not (before + after).strip()
+
+
+_FENCES = re.compile("`+")
+
+
+def quoted(text: str) -> str:
+    """Put a fence round a text that others wrote, longer than any run of backticks inside (R50)."""
+    fence = "`" * max(3, 1 + max((len(run) for run in _FENCES.findall(text)), default=0))
+    return f"{fence}\n{text}\n{fence}"
 
 
 def _variable(name: str) -> Source:
@@ -243,6 +269,18 @@ def forget(draft: Draft, gone: Callable[[ItemId], bool]) -> None:
         key: more for key, more in draft.extra.items() if not (isinstance(key[-1], tuple) and gone(key[-1]))
     }
     draft.follow_up = tuple(entry for entry in draft.follow_up if entry.item is None or not gone(entry.item))
+    draft.answers = {key: one for key, one in draft.answers.items() if key[1] is None or not gone(key[1])}
+    if any(entry.item is not None and gone(entry.item) for entry in draft.handoffs.entries):
+        draft.handoffs = draft.handoffs._replace(entries=tuple(_unlinked(draft.handoffs.entries, gone)))
+
+
+def _unlinked(entries: Iterable[Handoff], gone: Callable[[ItemId], bool]) -> Iterating[Handoff]:
+    """Keep what was handed over for items that there are no more, but for what refused them."""
+    for entry in entries:
+        if entry.item is None or not gone(entry.item):
+            yield entry
+        elif entry.satisfied is not False:
+            yield entry._replace(item=("", entry.step, ()))
 
 
 def _outer_count(walk: Walk, shown: tuple[Shown, ...]) -> int:

@@ -7,10 +7,10 @@ from typing import Final, Literal
 
 from materia_nb.engine.completing import apply_output, complete, start_detour, told_by
 from materia_nb.engine.conversation import ToolCall
-from materia_nb.engine.entering import first_prompt, turn_facts
+from materia_nb.engine.entering import first_prompt, form_for, turn_facts
+from materia_nb.engine.followup import cut
 from materia_nb.engine.limits import repairs_allowed
 from materia_nb.engine.prompt import Prompt, final_prompt, handoff_prompt, repair_prompt, resume_prompt
-from materia_nb.engine.prompt_layers import cut
 from materia_nb.engine.routing import (
     CORRECT_THE_UTILITY,
     EventDraft,
@@ -57,13 +57,17 @@ def held(draft: Draft, visit: Visit, text: str, reading: Reading) -> Step:
     return Step(draft.done(), (event,), decision_of(visit, action, None, reading), None, reading)
 
 
-def continued(here: SocketRules, draft: Draft, visit: Visit, reading: Reading, prompt: Prompt) -> Step:
+def continued(
+    rules: Rules, here: SocketRules, draft: Draft, visit: Visit, reading: Reading, prompt: Prompt
+) -> Step:
     """Ask the agent that is still at work once more, in the same conversation."""
     visit = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, memory=reading.memory)
     draft.at = visit
     event = EventDraft("socket_continued", visit, {"visit": visit.visit, "reason": reading.reason})
     asked = resume_prompt(
-        prompt, "\n".join([GO_ON, *([reading.reason] if reading.reason else [])]), here.ask_at_work
+        prompt,
+        "\n".join([GO_ON, *([reading.reason] if reading.reason else [])]),
+        form_for(rules, here, draft, visit, short=True),
     )
     return Step(draft.done(), (event,), decision_of(visit, "reissue", visit.socket, reading), asked, reading)
 
@@ -90,7 +94,19 @@ def answered(rules: Rules, state: CastState, text: str, prompt: Prompt, grant: G
     visit, here = _held(rules, state)
     resumed = visit._replace(mode="resume", turn=visit.turn + 1, repairs=0, grant=grant)
     after = state._replace(status="waiting", at=resumed, hold=None)
-    return Step(after, (), None, resume_prompt(prompt, text, here.ask_at_work))
+    hold = state.hold
+    told = (
+        [f"You asked: {hold.reason}"] if hold is not None and hold.needs == "question" and hold.reason else []
+    )
+    told += ["The person answers:", text] if grant is None else [text]
+    if here.resuming is not None and hold is not None and hold.action == "pause" and grant is None:
+        told.append(here.resuming.after_answer)
+    return Step(
+        after,
+        (),
+        None,
+        resume_prompt(prompt, "\n".join(told), form_for(rules, here, after, resumed, short=True)),
+    )
 
 
 def called(state: CastState, call: ToolCall) -> CastState:
@@ -195,7 +211,9 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
         draft.usage = draft.usage.plus(usage)
     if visit.mode in here.any_text:
         asked = prompt or first_prompt(rules, here, draft.done(), visit)
-        return _worked(here, draft, visit, asked) if visit.mode in here.works else _drafted(draft, visit)
+        return (
+            _worked(rules, here, draft, visit, asked) if visit.mode in here.works else _drafted(draft, visit)
+        )
     reading = _read(rules, here, draft, visit, text)
     if cut:
         reading = _cut_off(reading, text, cut)
@@ -209,7 +227,7 @@ def output(  # noqa: PLR0913 - what is known of an output, by name
         return detoured(rules, here, draft, visit, text, reading)
     if reading.action == "reissue":
         return continued(
-            here, draft, visit, reading, prompt or first_prompt(rules, here, draft.done(), visit)
+            rules, here, draft, visit, reading, prompt or first_prompt(rules, here, draft.done(), visit)
         )
     return held(draft, visit, text, reading)
 
@@ -260,13 +278,15 @@ def _drafted(draft: Draft, visit: Visit) -> Step:
     return Step(draft.done(), (event,), decision_of(visit, "draft", visit.socket))
 
 
-def _worked(here: SocketRules, draft: Draft, visit: Visit, prompt: Prompt) -> Step:
+def _worked(rules: Rules, here: SocketRules, draft: Draft, visit: Visit, prompt: Prompt) -> Step:
     """The work is done; now the same agent is asked to hand it over."""
     worked = EventDraft("socket_worked", visit, {"visit": visit.visit})
     visit = visit._replace(mode="final", turn=visit.turn + 1)
     draft.at = visit
     decision = decision_of(visit, "finalize", visit.socket)
-    return Step(draft.done(), (worked,), decision, handoff_prompt(prompt, here.ask))
+    return Step(
+        draft.done(), (worked,), decision, handoff_prompt(prompt, form_for(rules, here, draft, visit))
+    )
 
 
 def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Step:
@@ -283,7 +303,8 @@ def finalize(rules: Rules, state: CastState, prompt: Prompt) -> Step:
             f"{visit.socket} has no draft yet.", hint="let its agent answer first (step)", kind="no_draft"
         )
     visit = visit._replace(mode="final")
-    return Step(state._replace(at=visit), (), None, final_prompt(prompt, rules.sockets[visit.socket].ask))
+    here = rules.sockets[visit.socket]
+    return Step(state._replace(at=visit), (), None, final_prompt(prompt, form_for(rules, here, state, visit)))
 
 
 _ASK_AGAIN: Final = "recast to ask again, revive for another repair turn, or correct the answer yourself"
@@ -348,6 +369,6 @@ def _refused(
             EventDraft("same_socket_recovery_retry", visit, facts),
         ),
         decision_of(visit, "repair", visit.socket, reading),
-        repair_prompt(before, here.ask, reading.issues, text),
+        repair_prompt(before, form_for(rules, here, draft, visit, short=True), reading.issues, text),
         reading,
     )

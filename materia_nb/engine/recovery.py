@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from materia_nb.engine.completing import route
-from materia_nb.engine.entering import first_prompt
+from materia_nb.engine.entering import first_prompt, form_for
 from materia_nb.engine.limits import used_up
 from materia_nb.engine.prompt import repair_again, repair_prompt
 from materia_nb.engine.routing import EventDraft, Step, stop_cast, waiting_visit
@@ -160,10 +160,10 @@ def revive(rules: Rules, state: CastState) -> Step:
         return Step(state._replace(status="waiting", failure=None), (event,))
     again = waiting_again(rules, here, state, visit, event)
     if failure and failure.refused and again.prompt:
-        ask_again = (
-            repair_prompt if here.first_mode in here.any_text else repair_again
-        )  # what was worked out stays
-        return again._replace(prompt=ask_again(again.prompt, here.ask, *failure.refused))
+        goes_on = here.first_mode in here.any_text  # what was worked out stays
+        wanted = form_for(rules, here, state, visit, short=goes_on)
+        ask_again = repair_prompt if goes_on else repair_again
+        return again._replace(prompt=ask_again(again.prompt, wanted, *failure.refused))
     return again
 
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from materia_nb.engine.choosing import Choices, edge_choices, exit_choices
 from materia_nb.engine.items import Source, Template, source, template, walk_of
-from materia_nb.engine.prompt_layers import Placed, placed
 from materia_nb.engine.state import Mode, Walk
+from materia_nb.engine.told import Placed, placed
 from materia_nb.handoff import HandoffProtocol, Requirements, protocol, requirements
 from materia_nb.handoff.capabilities import (
     HasFile,
@@ -23,6 +23,7 @@ from materia_nb.handoff.capabilities import (
     SeesChanges,
     TellsTheTask,
 )
+from materia_nb.handoff.forms import FormsByTurn, ResumesAfterAnswers
 from materia_nb.jsonvalue import JSON, FrozenDict, frozen, split_path
 from materia_nb.loadout.graph import ExitRoute, Graph, Socket
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, SENDING_BACK
@@ -44,8 +45,8 @@ class SocketRules:
         any_text: the modes in which any answer will do: those, and drafts.
         prompt: the materia's prompt, ready to be filled.
         walk: how its items are found, and ``items`` reads its list; both None outside an iterator.
-        ask: what must be returned, in words.
-        ask_at_work: the same for a turn of ``works``: what must be returned, or that it is asked for later.
+        ask: what must be returned, in words; ``forms`` says it for the turn, where its protocol can,
+            and ``resuming`` what is to be reported once a person has answered (R51).
         assign: target, its segments, and source of each assignment.
         exits: the loop exits that leave from it, in order.
         goes: which edge is taken for what an output says (R3), and ``leaves`` which exit of an exhausted loop (R16).
@@ -60,7 +61,9 @@ class SocketRules:
             what was made, has files of its own, or can make answers up.
         write: how an object that is its answer is written; None for plain JSON.
         needs_facts: whether its protocol wants to know anything of the turn; ``sees_changes``, which files changed.
-        placed: what its agent is told of the cast at every visit; None for nothing (R32).
+        placed: what its agent is told of the cast at every visit, and ``task`` the materia's prompt with what others wrote
+            quoted (R50).
+        asked_again: whether an edge sends work back to its agent, so that its last answer is kept (R50).
     """
 
     socket: Socket
@@ -73,7 +76,8 @@ class SocketRules:
     wanted: Requirements
     protocol: HandoffProtocol
     ask: str
-    ask_at_work: str
+    forms: FormsByTurn | None
+    resuming: ResumesAfterAnswers | None
     assign: tuple[tuple[str, tuple[str, ...], str], ...]
     exits: tuple[ExitRoute, ...]
     goes: Choices
@@ -92,7 +96,9 @@ class SocketRules:
     write: Callable[[Mapping[str, JSON]], str] | None
     needs_facts: bool
     sees_changes: bool
-    placed: Placed | None
+    placed: Placed
+    task: Template
+    asked_again: bool
 
 
 class Rules:
@@ -185,6 +191,7 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         iterator for loop in graph.consumers.get(socket.id, ()) if (iterator := loops[loop].iterator)
     ]
     maker = spoken if isinstance(spoken, MakesAnswers) else None
+    here = placed(socket, graph)
     return SocketRules(
         socket=socket,
         first_mode="draft" if socket.materia.multi_turn and not socket.is_utility else "work",
@@ -196,7 +203,8 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         wanted=wanted,
         protocol=spoken,
         ask=ask,
-        ask_at_work=ASKED_LATER if socket.finalize else ask,
+        forms=spoken if isinstance(spoken, FormsByTurn) else None,
+        resuming=spoken if isinstance(spoken, ResumesAfterAnswers) else None,
         assign=tuple((target, tuple(split_path(target)), text) for target, text in socket.assign),
         exits=exits,
         goes=FrozenDict(edge_choices(socket.edges)),
@@ -221,7 +229,14 @@ def _socket_rules(graph: Graph, socket: Socket) -> SocketRules:
         write=maker.written if maker is not None and wanted.parse == "json" else None,
         needs_facts=not (isinstance(spoken, ReadsTextAlone) and spoken.reads_text_alone),
         sees_changes=isinstance(spoken, SeesChanges) and spoken.sees_changes,
-        placed=placed(socket, graph.name),
+        placed=here,
+        task=template(socket.materia.prompt, frozenset() if here.form == "plain" else here.own.quoting),
+        asked_again=not socket.is_utility
+        and any(
+            edge.when in SENDING_BACK and edge.to == socket.id
+            for one in graph.sockets.values()
+            for edge in one.edges
+        ),
         about=frozen(
             {"socket": socket.id, "materia": socket.materia.id, "materiaLabel": socket.materia.label}
         ),

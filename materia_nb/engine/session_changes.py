@@ -287,6 +287,8 @@ def recommitted(rules: Rules, session: Session, text: str, artifact: str | None,
     """Decide the last step anew with a corrected output; the original stays beside it."""
     record = session.steps[-1]
     step = edit.recommit(rules, record.before, session.state, text, artifact)
+    corrected = (*step.state.changed, f"the output of {record.at.socket}")
+    step = step._replace(state=step.state._replace(changed=corrected))
     told = told_events(step.events, record.number, ts)
     turn = TurnRecord("correction", None, text, artifact, step.reading, None, events=told)
     return Change(moved(session, step, ts, turn, ending=None), step)
@@ -301,7 +303,9 @@ def edited(
     ts: int,
 ) -> Session:
     """Keep what a person changed in the state; a waiting agent is asked with it, or its visit ends with its item (R46)."""
-    before, after = session.state, laid.state
+    before = session.state
+    changed = tuple(dict.fromkeys((*before.changed, *edit.changes_in_words(patch))))
+    after = laid.state._replace(changed=changed)
     ends = before.next is None and after.next is not None
     visit = session if ends else None
     patch, inverse = tuple(map(frozen, patch)), tuple(map(frozen, inverse))

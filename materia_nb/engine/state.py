@@ -126,6 +126,39 @@ class FollowUp(NamedTuple):
     item: ItemId | None
     item_label: str | None
     reason: str
+    step: int = 0
+
+
+class Handoff(NamedTuple):
+    """What one output handed on as ``context`` (R10): its socket, its item, its step, what it said of ``satisfied``."""
+
+    socket: str
+    label: str
+    item: ItemId | None
+    key: str | None
+    step: int
+    satisfied: bool | None
+    text: str
+
+    @property
+    def line(self) -> str:
+        """The entry as it stands in ``state.context``."""
+        return f"[{self.socket} {self.label}] {self.text}"
+
+
+class Handoffs(NamedTuple):
+    """The records of what was handed on, and the ``state.context`` that they made (R50)."""
+
+    entries: tuple[Handoff, ...] = ()
+    made: str = ""
+
+
+class Answered(NamedTuple):
+    """What a socket last answered for an item: its text, and the parsed object where it is JSON."""
+
+    step: int
+    text: str
+    value: JSON = None
 
 
 class Failure(NamedTuple):
@@ -280,6 +313,9 @@ class CastState(NamedTuple):
         trail: the sockets entered last, in order.
         blind: what the budget could not count, each told once (R56).
         told: how many events the outputs told so far (R39).
+        handoffs: the records behind ``data["context"]``; ``answers`` the last ones of sockets that work is sent back to.
+        changed: what a person changed since the last output, in words.
+        last_step: the step that ``last_output`` is of; ``last_satisfied`` what it said.
         last_socket: the socket that ``last_output`` is of; ``last_artifact`` where it is kept, once that is known.
         hold: what a held cast waits for.
         detours: where to come back to after each detour that is under way, the innermost last.
@@ -320,6 +356,11 @@ class CastState(NamedTuple):
     detours: tuple[str, ...] = ()
     knowledge: Mapping[str, JSON] = NOTHING
     passed: Mapping[ItemId, bool] = NOTHING
+    handoffs: Handoffs = Handoffs()
+    answers: Mapping[tuple[str, ItemId | None], Answered] = NOTHING
+    changed: tuple[str, ...] = ()
+    last_step: int = 0
+    last_satisfied: bool | None = None
 
     @property
     def waiting_at(self) -> Visit | None:
@@ -379,6 +420,11 @@ class Draft:
     detours: tuple[str, ...]
     knowledge: Mapping[str, JSON]
     passed: Mapping[ItemId, bool]
+    handoffs: Handoffs
+    answers: Mapping[tuple[str, ItemId | None], Answered]
+    changed: tuple[str, ...]
+    last_step: int
+    last_satisfied: bool | None
     artifact: str | None
 
     def __init__(self, state: CastState, artifact: str | None = None) -> None:
@@ -417,6 +463,11 @@ class Draft:
             self.detours,
             self.knowledge,
             self.passed,
+            self.handoffs,
+            self.answers,
+            self.changed,
+            self.last_step,
+            self.last_satisfied,
         ) = state
 
     def done(self) -> CastState:
@@ -439,6 +490,8 @@ class Draft:
             self.within = FrozenDict(self.within)
         if type(self.passed) is dict:
             self.passed = FrozenDict(self.passed)
+        if type(self.answers) is dict:
+            self.answers = FrozenDict(self.answers)
         return tuple.__new__(CastState, _in_order(self))
 
 

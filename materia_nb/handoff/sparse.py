@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from materia_nb.handoff.forms import LONGEST_FORM, LONGEST_SHORT_FORM, form_words, within
 from materia_nb.handoff.jsontext import Found, NotJson, agent_object, utility_object
 from materia_nb.handoff.protocol import (
     ANYTHING,
@@ -23,7 +24,7 @@ from materia_nb.handoff.protocol import (
     parted,
 )
 from materia_nb.handoff.requirements import Requirements, first_field
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, compact
 
 SEVERITIES: Final = ("debug", "info", "warning", "error", "critical")
 """How grave an event may be, the gravest last; one that does not say so is ``info``."""
@@ -151,6 +152,8 @@ class SparseProtocol:
             return Reading(None, "not_json", (issue,))
         value, events, wrong = take_events(found.value)
         issues = (*wrong, *_issues(value, wanted))
+        if not wanted.utility:
+            issues += tuple(form_words(value, _FORM_WORDS))
         if issues:
             return Reading(value, "contract", issues, _notes(found), events=events)
         return accepted(value, _notes(found), events)
@@ -172,15 +175,35 @@ class SparseProtocol:
 
     def ask(self, wanted: Requirements) -> str:
         """Name the fields that this socket needs, and only those."""
+        return self.form(wanted)
+
+    def form(
+        self,
+        wanted: Requirements,
+        facts: TurnFacts = UNKNOWN,  # noqa: ARG002 - part of the interface; the same is legal in every turn
+        *,
+        short: bool = False,
+    ) -> str:
+        """Write the fields that this socket needs as one line to copy, and what each must be (R51)."""
         if wanted.parse == "text":
             return ""
-        lines = ["Answer with a single JSON object: no code fence around it and no words before or after."]
-        fields = self.fields(wanted)
-        fields.setdefault("context", f"{_MEANINGS['context']} (may be left out)")
-        lines.append("Its fields:")
-        lines += [f"- {name}: {meaning}" for name, meaning in fields.items()]
-        lines.append("Any other field is refused.")
-        return "\n".join(lines)
+        names = dict.fromkeys((*self.fields(wanted), "context"))
+        shape = ", ".join(f"{compact(name)}: {_PLACES.get(name, _ANY)}" for name in names)
+        lines = [
+            "Answer with one JSON object of this form, with no words and no fence around it:\n{" + shape + "}"
+        ]
+        if not short:
+            if "workItems" in names:
+                lines.append("- workItems: one object for each piece of work, [] if there is none")
+            if wanted.why_satisfied:
+                lines.append(f"- satisfied: true or false; {wanted.why_satisfied}")
+            lines.append("- context may be left out; any other field is refused")
+            lines += [
+                f"- {name}: it is read as {source} and kept as state.{target}"
+                for target, source in wanted.sources
+                if (name := first_field(source)) and name not in _PLACES
+            ]
+        return within(lines, LONGEST_SHORT_FORM if short else LONGEST_FORM)
 
     def schema(self, wanted: Requirements) -> dict[str, JSON] | None:
         """Require the fields that are asked for, and context, which may be empty.
@@ -198,6 +221,20 @@ _MEANINGS: Final = {
     "context": "plain text for whoever works next",
     "satisfied": "true or false",
 }
+_TITLE, _TASK, _NEXT, _ANY_WORD = (
+    "<what to do>",
+    "<all that is needed to do it>",
+    "<for whoever works next>",
+    "<any JSON>",
+)
+_ANY: Final = compact(_ANY_WORD)
+_PLACES: Final[dict[str, str]] = {
+    "workItems": f'[{{"title": "{_TITLE}", "context": "{_TASK}"}}]',
+    "satisfied": "<true or false>",
+    "context": compact(_NEXT),
+}
+"""What stands in the form in place of each field."""
+_FORM_WORDS: Final = frozenset({_TITLE, _TASK, _NEXT, _ANY_WORD, "<true or false>", *_MEANINGS.values()})
 _SHAPES: Final[dict[str, JSON]] = {
     "workItems": listed_as(closed_object({"title": TEXT, "context": TEXT})),
     "satisfied": {"type": "boolean"},

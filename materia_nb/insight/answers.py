@@ -20,7 +20,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.handoff.capabilities import MakesAnswers
 from materia_nb.handoff.protocol import SAMPLE, Action, Outcome, Reading, TurnFacts, protocol
 from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, set_path, split_path
-from materia_nb.loadout.graph import Graph, Socket
+from materia_nb.loadout.graph import CAST_CONTEXTS, Graph, Socket
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Said
 
 
@@ -83,7 +83,7 @@ def quiet(graph: Graph) -> Graph:
             socket,
             materia=replace(socket.materia, prompt="", raw={}, owner=None, params={}, script=None),
             handoff=socket.handoff if _maker(socket.handoff) else DEFAULT_HANDOFF,
-            cast_context="none",
+            cast_context=CAST_CONTEXTS["none"],
             layout=None,
         )
         for id_, socket in graph.sockets.items()

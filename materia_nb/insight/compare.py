@@ -181,7 +181,7 @@ class StepComparison:
     @cached_property
     def prompt(self) -> tuple[str, ...]:
         """The layers of their prompts that differ, by name."""
-        return sides.prompt_layers(self.a, self.b, self.names)
+        return sides.prompt_parts(self.a, self.b, self.names)
 
 
 _Aligned: TypeAlias = tuple[StepRecord | None, StepRecord | None]

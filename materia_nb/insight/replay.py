@@ -131,7 +131,7 @@ class Replay:
         if one.kind == "utility" or other.kind == "utility":
             return (one.command, one.script, one.params) != (other.command, other.script, other.params)
         names = self.original.name, self.replayed.name
-        return one.model != other.model or bool(sides.prompt_layers(source, step, names))
+        return one.model != other.model or bool(sides.prompt_parts(source, step, names))
 
 
 def replay(original: Side, rules: Rules) -> Replay:

@@ -66,16 +66,16 @@ def took(step: StepRecord) -> int | None:
     return None if step.ended is None else step.ended - step.started
 
 
-def prompt_layers(a: StepRecord, b: StepRecord, names: tuple[str, str] = ("", "")) -> tuple[str, ...]:
-    """Name the layers of the prompts of two steps that differ; ids of the casts do not count."""
-    left = _layers(a, names[0])
-    right = _layers(b, names[1])
+def prompt_parts(a: StepRecord, b: StepRecord, names: tuple[str, str] = ("", "")) -> tuple[str, ...]:
+    """Name the parts of the prompts of two steps that differ; ids of the casts do not count."""
+    left = _parts(a, names[0])
+    right = _parts(b, names[1])
     return tuple(name for name in dict.fromkeys((*left, *right)) if left.get(name) != right.get(name))
 
 
-def _layers(step: StepRecord, name: str) -> Mapping[str, str]:
-    layers = () if step.prompt is None else step.prompt.layers
-    return {layer.name: without_id(layer.text, name) for layer in layers}
+def _parts(step: StepRecord, name: str) -> Mapping[str, str]:
+    parts = () if step.prompt is None else step.prompt.parts
+    return {part.name: without_id(part.text, name) for part in parts if part.text}
 
 
 def without_id(text: str, name: str) -> str:
@@ -246,7 +246,7 @@ def _place_words(step: StepRecord) -> str:
 def _answers(one: StepRecord, other: StepRecord, names: tuple[str, str]) -> str:
     a, b = answer(one), answer(other)
     where = _place_words(one)
-    asked = prompt_layers(one, other, names)
+    asked = prompt_parts(one, other, names)
     given = f"What it was asked differs, in: {', '.join(asked)}." if asked else ""
     if a is None or b is None:
         who = "neither" if a is b else "only B" if a is None else "only A"

@@ -7,7 +7,7 @@ from typing import Final
 
 from materia_nb.engine.choosing import Look, matches
 from materia_nb.engine.entering import enter
-from materia_nb.engine.prompt_layers import cut
+from materia_nb.engine.followup import cut
 from materia_nb.engine.routing import AdvanceFact, Decision, Passed
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import CastState, Failure

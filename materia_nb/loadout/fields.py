@@ -17,7 +17,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from materia_nb.jsonvalue import JSON, split_path
 from materia_nb.loadout.facts import Object, as_list, as_object, is_number, is_object, is_text, whole
-from materia_nb.loadout.graph import CAST_CONTEXTS, CastContext
+from materia_nb.loadout.graph import CAST_CONTEXTS, ITEM_CONTEXTS, LEAST_PROMPT_CHARACTERS, PROMPT_FORMS
 from materia_nb.loadout.report import INVALID_CONFIG
 from materia_nb.loadout.vocabulary import CONDITIONS, Condition, source_fault
 
@@ -144,7 +144,65 @@ Assigned: TypeAlias = Annotated[str, Kind(is_text, TEXT, _A_PATH)]
 Parse: TypeAlias = Annotated[Literal["json", "text"], one_of(("json", "text"))]
 When: TypeAlias = Annotated[Condition, one_of(CONDITIONS)]
 Artifacts: TypeAlias = Annotated[Literal["outputs", "all"], one_of(("outputs", "all"))]
-Told: TypeAlias = Annotated[CastContext, one_of(CAST_CONTEXTS)]
+PromptCharacters: TypeAlias = Annotated[int, _whole_from(LEAST_PROMPT_CHARACTERS)]
+PromptFormWord: TypeAlias = Annotated[str, one_of(PROMPT_FORMS)]
+
+_FLAG_SCHEMA: Final = {"type": "boolean"}
+_TOLD_PARTS: Final[Mapping[str, tuple[Callable[[JSON], bool], Mapping[str, JSON], str]]] = {
+    "request": (lambda value: isinstance(value, bool), _FLAG_SCHEMA, "true or false"),
+    "items": (
+        lambda value: isinstance(value, str) and value in ITEM_CONTEXTS,
+        {"enum": [*ITEM_CONTEXTS]},
+        '"whole", "titles" or "none"',
+    ),
+    "state": (
+        lambda value: isinstance(value, bool) or _are_texts(value),
+        {"anyOf": [_FLAG_SCHEMA, TEXTS]},
+        'true, false or a list of paths such as ["plan.name"]',
+    ),
+    "handoffs": (
+        lambda value: isinstance(value, bool) or (whole(value) or 0) > 0,
+        {"anyOf": [_FLAG_SCHEMA, {"type": "integer", "minimum": 1}]},
+        "true, false or a number of characters",
+    ),
+    "previous": (lambda value: isinstance(value, bool), _FLAG_SCHEMA, "true or false"),
+}
+"""What an object of ``castContext`` may say: what is accepted, its schema, and what to write (R50)."""
+
+
+def _is_told(value: JSON) -> bool:
+    if not is_object(value):
+        return isinstance(value, str) and value in CAST_CONTEXTS
+    for name, given in value.items():
+        if name not in _TOLD_PARTS:
+            parts = ", ".join(_TOLD_PARTS)
+            raise Fault(
+                f"there is no part {name!r} of what an agent is told", f"write one of {parts}", f".{name}"
+            )
+        accepts, _, write = _TOLD_PARTS[name]
+        if not accepts(given):
+            raise Fault(hint=f"write {write}", at=f".{name}")
+    return True
+
+
+Told: TypeAlias = Annotated[
+    JSON,
+    Kind(
+        _is_told,
+        {
+            "anyOf": [
+                {"enum": [*CAST_CONTEXTS]},
+                {
+                    "type": "object",
+                    "properties": {name: dict(schema) for name, (_, schema, _) in _TOLD_PARTS.items()},
+                    "additionalProperties": False,
+                },
+            ]
+        },
+        f"write {', '.join(CAST_CONTEXTS)}, or an object of {', '.join(_TOLD_PARTS)}",
+    ),
+]
+TOLD_SHAPE: Final = "full, request, none, or an object"
 
 
 def known(  # noqa: PLR0913 - each is a fact about the field, given by name

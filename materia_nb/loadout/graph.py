@@ -6,20 +6,62 @@ A :class:`Graph` is built once from a validated config (see ``resolve``) and nev
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 from materia_nb.errors import needs_one_of
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, Condition
 
 END: Final = "end"
-CastContext: TypeAlias = Literal["full", "request", "none"]
 DEFAULT_TIMEOUT_MS: Final = 30_000
 """How long a utility may run when its materia does not say (R23)."""
-CAST_CONTEXTS: Final[tuple[CastContext, ...]] = ("full", "request", "none")
-"""How much of the cast its agents are told, beside their own prompts (R32)."""
+TellsItems: TypeAlias = Literal["whole", "titles", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class CastContext:
+    """What an agent is told of the cast beside its own prompt (R50).
+
+    ``place`` is where it is in the loadout and what a person changed, ``items`` how much of the list of work items,
+    ``state`` all of it or the paths named, ``handoffs`` all within their bound or so many characters, ``previous``
+    the output just before and its own answer before.
+    """
+
+    request: bool = True
+    place: bool = True
+    items: TellsItems = "whole"
+    state: bool | tuple[str, ...] = True
+    handoffs: bool | int = True
+    previous: bool = True
+
+
+_NOTHING: Final = CastContext(
+    request=False, place=False, items="none", state=False, handoffs=False, previous=False
+)
+CAST_CONTEXTS: Final[Mapping[str, CastContext]] = {
+    "full": CastContext(),
+    "request": replace(_NOTHING, request=True),
+    "none": _NOTHING,
+}
+"""The words for how much an agent is told; the first is the default."""
+PromptForm: TypeAlias = Literal["md", "plain"]
+PROMPT_FORMS: Final[tuple[PromptForm, ...]] = get_args(PromptForm)
+"""How a prompt is written: headings and fences, or plain names and blank lines (R50)."""
+ITEM_CONTEXTS: Final[tuple[TellsItems, ...]] = get_args(TellsItems)
+
+
+def cast_context(given: JSON) -> CastContext:
+    """Return what a valid ``castContext`` means: one of the words, or an object that takes parts away from ``full``."""
+    if isinstance(given, str):
+        return CAST_CONTEXTS[given]
+    if not isinstance(given, Mapping):
+        return CAST_CONTEXTS["full"]
+    fields = dict(given)
+    if isinstance(fields.get("state"), list):
+        fields["state"] = tuple(fields["state"])
+    return CastContext(**fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +164,8 @@ class Socket:
     ``assign`` is ordered (target, source) pairs. ``loops`` are the ids of the loops that list the socket,
     in the loadout's order. ``handoff`` names the protocol that its agent speaks, ``assignment``
     holds what such a protocol tells the agent of its task. ``finalize`` says that the agent works
-    first and is asked for its handoff in a turn of its own. ``cast_context`` is how much its agent is
-    told of the cast (R32).
+    first and is asked for its handoff in a turn of its own. ``cast_context`` is what its agent is
+    told of the cast, and ``prompt_form`` how its prompt is written (R50).
     """
 
     id: str
@@ -137,7 +179,8 @@ class Socket:
     handoff: str = DEFAULT_HANDOFF
     parse_derived: bool = False
     finalize: bool = False
-    cast_context: CastContext = "full"
+    cast_context: CastContext = CastContext()
+    prompt_form: PromptForm | None = None
     assignment: Mapping[str, JSON] = field(default_factory=dict, compare=False)
     layout: Mapping[str, JSON] | None = field(default=None, compare=False)
     is_utility: bool = field(init=False, repr=False, compare=False)
@@ -154,11 +197,15 @@ class Socket:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of a cast (R18, R19)."""
+    """Bounds of a cast (R18, R19, R50)."""
 
     repair_attempts: int = 1
     max_no_advance_cycles: int = 3
     max_edge_traversals: int = 25
+    prompt_characters: int = 60_000
+
+
+LEAST_PROMPT_CHARACTERS: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -287,11 +287,14 @@ def _hint_sockets(findings: Findings, facts: Facts) -> None:
 
 
 def _hint_told_nothing(findings: Findings, facts: Facts, config: JSON) -> None:
-    """Point out agents that are told nothing of the cast and whose prompts ask for nothing of it (R32)."""
+    """Point out agents that are told nothing of the cast and whose prompts ask for nothing of it (R50)."""
     around = facts.raw.get("castContext") or config
     for id_, raw in facts.sockets.items():
         prompt = facts.materia_of(id_).get("prompt")
-        if (raw.get("castContext") or around) != "none" or not isinstance(prompt, str):
+        materia = facts.materia_of(id_)
+        if (raw.get("castContext") or materia.get("castContext") or around) != "none" or not isinstance(
+            prompt, str
+        ):
             continue
         if not facts.is_utility(id_) and not any(name for _, _, name in variables(prompt)):
             findings.hint(

@@ -10,6 +10,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import graph
 from materia_nb.loadout.fields import (
     Amount,
+    TOLD_SHAPE,
     Artifacts,
     Count,
     CountFromOne,
@@ -19,6 +20,7 @@ from materia_nb.loadout.fields import (
     Model,
     Path,
     Percent,
+    PromptCharacters,
     Reference,
     Told,
     known,
@@ -105,6 +107,12 @@ class Limits(Model):
         "R18",
         default=_LIMITS.max_edge_traversals,
     )
+    prompt_characters: PromptCharacters = known(
+        "Characters that an agent is told at most in one prompt.",
+        "whole number from 4,000 up",
+        "R50",
+        default=_LIMITS.prompt_characters,
+    )
     max_socket_visits: JSON = known(
         "Visits of a socket.", "whole number", "R21", ignored="visits are counted and shown, never enforced"
     )
@@ -149,10 +157,10 @@ class Config(Model):
     budget: Budget | None = known("How much a cast may use.", "object", "R20")
     limits: Limits | None = known("Bounds of a cast.", "object", "R18", "R19")
     cast_context: Told | None = known(
-        "How much of the cast agents are told, where neither socket nor loadout says.",
-        "full, request or none",
-        "R32",
-        default=CAST_CONTEXTS[0],
+        "What agents are told of the cast, where neither socket, materia nor loadout says.",
+        TOLD_SHAPE,
+        "R50",
+        default=next(iter(CAST_CONTEXTS)),
     )
     keep_thinking: Flag | None = known(
         "Whether what agents thought before they answered is kept with the cast.",

@@ -10,6 +10,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.facts import WORK_ITEMS
 from materia_nb.loadout.fields import (
     ASSIGN,
+    TOLD_SHAPE,
     AnyText,
     Assigned,
     CountFromOne,
@@ -18,6 +19,7 @@ from materia_nb.loadout.fields import (
     Model,
     Name,
     Parse,
+    PromptFormWord,
     Reference,
     Source,
     Text,
@@ -307,10 +309,17 @@ class Socket(Model):
         "true or false",
     )
     cast_context: Told | None = known(
-        "How much of the cast its agent is told beside its own prompt: all (`full`), the `request` alone, or `none`; "
-        "left out, the loadout's, else the config's, else `full`.",
-        "full, request or none",
-        "R32",
+        "What its agent is told of the cast beside its own prompt: all (`full`), the `request` alone, `none`, or an object "
+        "of `request`, `items`, `state`, `handoffs`, `previous`; left out, the materia's, else the loadout's, else the "
+        "config's, else `full`.",
+        TOLD_SHAPE,
+        "R50",
+    )
+    prompt_form: PromptFormWord | None = known(
+        "How its prompt is written: headings and fences (`md`), or plain names and blank lines (`plain`); left out, as "
+        "the profile of its model says, else `md`.",
+        "md or plain",
+        "R50",
     )
     limits: SocketLimits | None = known("Bounds of other versions; accepted and ignored.", "object", "R21")
     layout: JSON = known("Where it is drawn; the loadout's layout comes first.", "object with x and y")
@@ -349,9 +358,9 @@ class Loadout(Model):
     )
     handoff: Text = known(f"The protocol of its agents; left out, `{DEFAULT_HANDOFF}`.", "name of a protocol")
     cast_context: Told | None = known(
-        "How much of the cast its agents are told, where their sockets do not say; left out, the config's.",
-        "full, request or none",
-        "R32",
+        "What its agents are told of the cast, where their sockets and materia do not say; left out, the config's.",
+        TOLD_SHAPE,
+        "R50",
     )
     origin_default_id: JSON = known("Kept for the reference's editor.", "text")
     layout: JSON = known("Where its sockets are drawn.", "object")

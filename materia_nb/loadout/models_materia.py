@@ -13,6 +13,7 @@ from materia_nb.loadout.fields import (
     ASSIGN,
     TEXT,
     TEXTS,
+    TOLD_SHAPE,
     AnyText,
     Fault,
     Flag,
@@ -23,6 +24,7 @@ from materia_nb.loadout.fields import (
     Parse,
     Source,
     Text,
+    Told,
     known,
     one_of,
 )
@@ -133,6 +135,9 @@ class AgentMateria(_Materia):
     thinking: AnyText = known("How long the model may think, in the words of its agent.", "text")
     multi_turn: Flag = known(
         "Whether a person refines drafts before the final answer.", "true or false", "R26"
+    )
+    cast_context: Told | None = known(
+        "What it is told of the cast wherever a socket that places it does not say.", TOLD_SHAPE, "R50"
     )
     parse: Parse = known("How its output is read.", "json or text", "R4", ignored="write it on the socket")
 

@@ -39,11 +39,9 @@ from materia_nb.loadout.facts import (
     whole,
 )
 from materia_nb.loadout.graph import (
-    CAST_CONTEXTS,
     END,
     Advance,
     Budget,
-    CastContext,
     Edge,
     ExitRoute,
     Graph,
@@ -51,6 +49,7 @@ from materia_nb.loadout.graph import (
     Loop,
     Materia,
     Socket,
+    cast_context,
 )
 from materia_nb.loadout.report import (
     INVALID_CONFIG,
@@ -186,7 +185,7 @@ def build_graph(
     derivation = derive(facts)
     used = dict.fromkeys(placed_materia(facts))
     materia = {id_: _materia(id_, facts.materia[id_], (owners or {}).get(id_)) for id_ in used}
-    told: CastContext = facts.raw.get("castContext") or document.get("castContext") or CAST_CONTEXTS[0]
+    told = facts.raw.get("castContext") or document.get("castContext")
     sockets = {
         id_: _socket(derivation, id_, raw, materia[raw["materia"]], told)
         for id_, raw in facts.sockets.items()
@@ -233,7 +232,7 @@ def active_loadout(document: JSON) -> str | None:
 _NO_LOADOUT = Problem(INVALID_CONFIG, "loadouts", "the config has no loadouts", "add one")
 
 
-def _socket(derivation: Derivation, id_: str, raw: Object, materia: Materia, told: CastContext) -> Socket:
+def _socket(derivation: Derivation, id_: str, raw: Object, materia: Materia, told: JSON) -> Socket:
     facts = derivation.facts
     parse = _parse(derivation, id_, materia)
     return Socket(
@@ -251,7 +250,8 @@ def _socket(derivation: Derivation, id_: str, raw: Object, materia: Materia, tol
         handoff=raw.get("handoff") or facts.raw.get("handoff") or DEFAULT_HANDOFF,
         parse_derived=id_ in derivation.json_sources,
         finalize=raw.get("finalize") is True and parse == "json" and _finalizes_alone(materia),
-        cast_context=raw.get("castContext") or told,
+        cast_context=cast_context(raw.get("castContext") or materia.raw.get("castContext") or told),
+        prompt_form=raw.get("promptForm"),
         assignment=as_object(raw.get("assignment")),
         layout=_layout(facts, id_, raw),
     )

@@ -289,7 +289,7 @@ def alone_in_its_artifact(text: str) -> bytes | None:
 
 
 def write_prompt(files: RunDir, rules: Rules, step: StepRecord) -> None:
-    """Write what a step was told, layer by layer; nothing for a utility."""
+    """Write what a step was told, part by part; nothing for a utility."""
     if step.prompt is None:
         return
     head = [
@@ -301,7 +301,9 @@ def write_prompt(files: RunDir, rules: Rules, step: StepRecord) -> None:
         f"item: {short(step.item_label) if step.item_label else '-'}",
         f"visit: {step.visit}",
     ]
-    body = [part for layer in step.prompt.layers for part in ("", f"## {layer.heading}", "", layer.brief)]
+    body = [
+        line for part in step.prompt.parts if part.text for line in ("", f"## {part.heading}", "", part.text)
+    ]
     name = context_name(step.socket, step.visit, step.item_key, step.branch)
     files.write(name, to_bytes("\n".join([*head, *body, ""])))
 

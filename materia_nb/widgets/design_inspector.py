@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.display.escape import part, shorten
+from materia_nb.display.sections import part_title
 from materia_nb.engine.entering import first_prompt
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Item, Visit
@@ -197,7 +198,7 @@ def told_at(session: DesignSession, socket: str) -> list[Slice]:
         prompt = _sample_prompt(session.rules, socket)
     except MateriaError as error:
         return [{"title": "not known", "text": error.what}]
-    return [{"title": layer.heading, "text": layer.brief} for layer in prompt.layers if layer.brief.strip()]
+    return [{"title": part_title(part), "text": part.text} for part in prompt.parts]
 
 
 def _sample_prompt(rules: Rules, socket: str) -> Any:

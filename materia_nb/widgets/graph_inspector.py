@@ -21,7 +21,7 @@ from materia_nb.display.graph_parts import (
     state_words,
     who_words,
 )
-from materia_nb.display.sections import LAYER_CHARS
+from materia_nb.display.sections import PART_CHARS, part_title
 from materia_nb.engine import entering
 from materia_nb.engine.rules import Rules
 from materia_nb.handoff.capabilities import NamesFields
@@ -160,12 +160,12 @@ class Inspector:
             and cast.waiting_at
             and cast.waiting_at.socket == socket.id
         ):
-            return [head("Prompt: it is waiting for an answer"), *_layers(cast.prompt)]
+            return [head("Prompt: it is waiting for an answer"), *_parts(cast.prompt)]
         state = cast.engine if cast is not None else entering.begin(self.rules, "(the request)")
         prompt, why_not = entering.preview(self.rules, state, socket.id)
         if prompt is None:
             return [head("Prompt"), line(why_not)]
-        return [head("Prompt, a preview: if it were entered now"), *_layers(prompt)]
+        return [head("Prompt, a preview: if it were entered now"), *_parts(prompt)]
 
     # -- an edge or an exit -------------------------------------------------------------
 
@@ -267,11 +267,13 @@ def last_handoffs(cast: Snapshot, socket: str) -> list[Block]:
     return parts
 
 
-def _layers(prompt: Prompt) -> list[Block]:
+def _parts(prompt: Prompt) -> list[Block]:
     found: list[Block] = []
-    for layer in prompt.layers:
-        name, text = f"{layer.heading} [{layer.name}]", pre(layer.text, LAYER_CHARS)
-        found += [fold(name, [text])] if layer.name == "cast" else [head(name, small=True), text]
+    for one in prompt.parts:
+        if one.text:
+            found += [fold(part_title(one), [pre(one.text, PART_CHARS)])]
+        else:
+            found += [line(part_title(one), "quiet")]
     return found
 
 

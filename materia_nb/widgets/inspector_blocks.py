@@ -10,7 +10,7 @@ from materia_nb.cast.listing import way_words
 from materia_nb.cast.views.step_views import HandoffView, TranslationView
 from materia_nb.display.escape import part
 from materia_nb.display.graph_parts import links
-from materia_nb.display.sections import lines_of
+from materia_nb.display.sections import lines_of, part_title
 from materia_nb.engine import entering
 from materia_nb.engine.item_edits import WORK_ITEMS
 from materia_nb.engine.prompt import Prompt
@@ -228,9 +228,17 @@ def calls_of(step: StepRecord | None) -> list[Block]:
 
 def prompt_part(words: str, prompt: Prompt, key: str, *, edit: bool) -> dict[str, Any]:
     """The content of a tab with a prompt: texts as they are where they can be edited, else made harmless."""
+    names = [one.name for one in prompt.parts]
+    first = names.index("task") if "task" in names else 0
     layers = [
-        {"name": one.name, "heading": one.heading, "text": one.text if edit else plain(one.text)}
-        for one in prompt.layers
+        {
+            "name": one.name,
+            "open": place >= first and bool(one.text),
+            "heading": plain(part_title(one)),
+            "text": one.text if edit else plain(one.text),
+        }
+        for place, one in enumerate(prompt.parts)
+        if one.text or not edit
     ]
     return {"is": "prompt", "words": words, "layers": layers, "key": key, "edit": edit}
 

@@ -249,14 +249,14 @@ def test_a_prompt_is_reworded_for_one_turn_only(bench, cast):
         return "built"
 
     cast.step()
-    first = cast.edit.reword("materia", "Build it in one file.")
+    first = cast.edit.reword("task", "Build it in one file.")
     assert first.instruction == "Build it in one file."
     assert cast.now.prompt is first
-    cast.edit.reword("work item", "")
-    cast.edit.reword("cast", "")
+    for name in ("request", "place", "item"):
+        cast.edit.reword(name, "")
     same_as_journal(bench, cast)
     cast.run(steps=1)
-    assert asked == ["Build it in one file."]
+    assert asked == ["## Your task\nBuild it in one file."]
     assert cast.steps[-1].turns[0].prompt.text == asked[0]
     cast.run()
     assert "in one file" not in "".join(asked[1:])
@@ -270,7 +270,7 @@ def test_a_prompt_is_reworded_for_one_turn_only(bench, cast):
 def test_an_edit_of_the_state_asks_in_the_materias_words_again(bench, cast):
     cast.step()
     cast.enter()
-    reworded = cast.edit.reword("materia", "Otherwise.")
+    reworded = cast.edit.reword("task", "Otherwise.")
     cast.edit.items([item("renamed"), *PLAN[1:]], [0, 1, 2])
     assert "renamed" in cast.now.prompt.instruction
     cast.edit.undo()
@@ -280,16 +280,16 @@ def test_an_edit_of_the_state_asks_in_the_materias_words_again(bench, cast):
 
 
 def test_what_cannot_be_reworded_is_refused(bench, cast, tmp_path):
-    with pytest.raises(MateriaError, match="no layer 'materai'") as found:
-        cast.edit.reword("materai", "x")
-    assert "did you mean 'materia'" in str(found.value).lower()
+    with pytest.raises(MateriaError, match="no part 'taks'") as found:
+        cast.edit.reword("taks", "x")
+    assert "did you mean 'task'" in str(found.value).lower()
     over = start(tmp_path, chain_config(1), lambda: "done")
     over.run()
     with pytest.raises(MateriaError, match="No socket is waiting"):
-        over.edit.reword("materia", "x")
+        over.edit.reword("task", "x")
     utility = start(tmp_path, one_config(python("print('{}')", parse="json")))
     with pytest.raises(MateriaError, match="is a utility"):
-        utility.edit.reword("materia", "x")
+        utility.edit.reword("task", "x")
 
 
 # -- one value ----------------------------------------------------------------------------

@@ -29,7 +29,7 @@ def event_types(step):
 
 
 def names(prompt):
-    return [layer.name for layer in prompt.layers]
+    return [part.name for part in prompt.parts if part.text]
 
 
 # -- the engine ------------------------------------------------------------------------------
@@ -37,7 +37,7 @@ def names(prompt):
 
 def test_the_first_prompt_does_not_say_what_must_be_returned():
     play = Play(config(FIRST))
-    assert (play.visit.mode, names(play.prompt)) == ("work", ["cast", "materia", "return"])
+    assert (play.visit.mode, names(play.prompt)) == ("work", ["request", "place", "task", "return"])
     assert "satisfied" not in play.prompt.text
     assert "in whatever form" in play.prompt.text
 
@@ -50,8 +50,8 @@ def test_any_answer_is_work_and_is_followed_by_a_turn_that_asks_for_the_handoff(
     assert step.reading is None
     assert (play.at, play.visit.mode, play.visit.turn, play.decision.by) == ("Work", "final", 1, "finalize")
     assert names(play.prompt) == ["finalize", "return"]
-    assert play.prompt.layers[0].text == WORK_IS_OVER
-    assert "satisfied" in play.prompt.layers[1].text
+    assert play.prompt.parts[0].text == WORK_IS_OVER
+    assert "satisfied" in play.prompt.parts[1].text
     assert play.data == {}
     assert play.state.last_output is None, "work is no output that others see"
     assert play.answer(YES, 7).state.next == "Next"
@@ -71,7 +71,7 @@ def test_r19_only_the_handoff_is_repaired():
 
 def test_recasting_begins_with_the_work():
     play = Play(config(FIRST), "work", "no json", "none")
-    assert names(play.recast().prompt) == ["cast", "materia", "return"]
+    assert names(play.recast().prompt) == ["request", "place", "task", "return"]
     assert play.visit.mode == "work"
     assert play.go("work again").visit.mode == "final"
 
@@ -285,8 +285,8 @@ def test_an_envelope_is_asked_for_after_the_work(tmp_path):
     cast = h.start(tmp_path, h.one_config(**ONE, handoff="envelope"), agent)
     assert cast.run() == "complete"
     assert [turn.kind for turn in agent.turns] == ["work", "finalize", "repair"]
-    assert "handoff envelope" not in agent.turns[0].prompt
-    assert "handoff envelope" in agent.turns[1].prompt
+    assert "VERIFIED" not in agent.turns[0].prompt
+    assert "VERIFIED" in agent.turns[1].prompt
 
 
 def test_a_contract_that_goes_on_works_again_and_is_asked_again(tmp_path):

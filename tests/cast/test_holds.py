@@ -65,7 +65,7 @@ def test_blocked_holds_the_cast_until_a_person_answers(tmp_path):
     same_when_opened(cast)
     record = cast.approvals.answer("The key is in the drawer.")
     assert [turn.mode for turn in record.turns] == ["work", "resume"]
-    assert record.turns[1].prompt.layers[0].text == "The key is in the drawer."
+    assert record.turns[1].prompt.parts[0].text == "The person answers:\nThe key is in the drawer."
     assert [message.role for message in cast.now.conversation] == ["user", "assistant"] * 2
     assert cast.run() == "complete"
     assert sockets(cast) == ["Work", "Check", "Done"]
@@ -457,13 +457,9 @@ def test_the_agent_is_given_its_id_its_task_and_what_is_known(tmp_path):
         surfaces=["code"],
     )
     cast.run()
-    assert [layer.name for layer in cast.steps[1].prompt.layers] == [
-        "cast",
-        "materia",
-        "assignment",
-        "return",
-    ]
-    told = json.loads(cast.steps[1].prompt.layers[2].text.partition("\n")[2])
+    parts = {part.name: part.text for part in cast.steps[1].prompt.parts if part.text}
+    assert list(parts) == ["place", "previous", "task", "given", "return"]
+    told = json.loads(parts["given"].strip("`"))
     assert told["agent_contract_handoff"]["goal"] == "Find out"
     assert told["agent_contract_handoff"]["acceptance_criteria"] == ["all named"]
     assert told["surface_routing"]["surfaces"] == ["code"]

@@ -102,7 +102,7 @@ COMMANDS = {
     "move": lambda cast, n: cast.edit.items(cast.work_items[::-1], abandon=n % 2 == 0),
     "state": lambda cast, n: cast.edit.state({**cast.state, f"k{n % 3}": [n]}),
     "value": lambda cast, n: cast.edit.set("plan.n", n),
-    "prompt": lambda cast, n: cast.edit.reword(("materia", "return", "work item")[n % 3], f"words {n}"),
+    "prompt": lambda cast, n: cast.edit.reword(("task", "place", "request")[n % 3], f"words {n}"),
     "output": lambda cast, n: cast.edit.recommit(OUTPUTS[n % len(OUTPUTS)]),
     "undo": lambda cast, n: cast.edit.undo(),
     "back": lambda cast, n: cast.back(n % (len(cast.steps) + 1)),

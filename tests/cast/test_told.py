@@ -1,8 +1,6 @@
-"""R32 in a cast: what reaches an agent, what is shown of it, and where all of what was cut is."""
+"""R50 in a cast: what reaches an agent, what is shown of it."""
 
 from __future__ import annotations
-
-import json
 
 import pytest
 
@@ -36,19 +34,20 @@ def test_the_auto_plan_of_the_specification_is_shown_the_request_once(tmp_path):
     cast.run()
     view = PromptView(cast.steps[-1], cast.now.prompt)
     assert repr(view).count("a guide to moss") == html(view).count("a guide to moss") == 1
-    assert "What the cast is about [cast]\nThe request:\na guide to moss" in repr(view)
-    assert "Instructions [materia]\nReturn compact JSON" in repr(view)
-    assert "What to return [return]" in repr(view)
+    assert "Request [request] · 23 characters, some 6 tokens\n```\na guide to moss" in repr(view)
+    assert "Your task [task] ·" in repr(view)
+    assert "State [state] · left out: there is nothing in it that no other part tells" in repr(view)
+    assert "What to return [return] ·" in repr(view)
 
 
-def test_where_the_prompt_is_a_part_of_what_is_shown_the_layer_is_folded(tmp_path):
+def test_where_the_prompt_is_a_part_of_what_is_shown_what_stands_before_the_task_is_folded(tmp_path):
     cast = auto_plan(tmp_path)
     cast.run()
-    folded = str(html_fold("What the cast is about [cast]", "")).partition("</summary>")[0]
+    folded = str(html_fold("Request [request] · 23 characters, some 6 tokens", "")).partition("</summary>")[0]
     shown = [StatusView(cast.now), StepView(cast.now), HandoffView(cast.now, cast.steps[-1])]
     assert all(folded in html(view) for view in shown)
     assert folded not in html(PromptView(cast.steps[-1], cast.now.prompt))
-    assert "<h3>What the cast is about</h3>" in cast_page_html(cast.now)
+    assert "<h3>Request</h3>" in cast_page_html(cast.now)
 
 
 def test_a_function_is_told_the_request_once(tmp_path):
@@ -56,10 +55,6 @@ def test_a_function_is_told_the_request_once(tmp_path):
     cast = auto_plan(tmp_path, lambda turn: asked.append(turn.prompt) or {"workItems": []})
     assert cast.run() == "complete"
     assert [prompt.count("a guide to moss") for prompt in asked] == [1]
-
-
-def told(cast, number=-1):
-    return cast.steps.at(number).prompt.layers[0].text
 
 
 def chain(tmp_path, first):
@@ -72,29 +67,35 @@ def chain(tmp_path, first):
     return cast
 
 
-def test_what_was_cut_of_the_output_before_is_whole_in_the_artifact_that_is_named(tmp_path):
+def test_a_long_output_is_told_in_part_and_kept_whole(tmp_path):
     cast = chain(tmp_path, lambda: LONG)
-    notice = f"… (cut: {len(LONG.strip())} characters; whole in sockets/Socket-1/1.md)"
-    assert told(cast).endswith(notice)
+    told = next(part for part in cast.steps.at(2).prompt.parts if part.name == "previous")
+    assert "characters are left out here" in told.text
+    assert told.note == f"{len(LONG.strip()) - 7_500:,} of {len(LONG.strip()):,} characters are left out"
     assert (cast.run_dir / "sockets/Socket-1/1.md").read_text().strip() == LONG.strip()
 
 
-def test_an_artifact_of_another_branch_is_named_after_a_resume_too(tmp_path):
-    cast = chain(tmp_path, lambda: LONG)
-    cast.back(0)
-    cast.run()
-    assert "whole in sockets/Socket-1/1.branch-1.md)" in told(cast)
-    cast.close()
-    with_journal = open_cast(cast.run_dir)
-    assert told(with_journal) == told(cast)
-
-
-def test_a_person_changes_the_layer_for_one_turn(tmp_path):
+def test_a_person_changes_a_part_for_one_turn(tmp_path):
     cast = auto_plan(tmp_path)
     cast.run()
-    cast.edit.reword("cast", "It is about moss.")
-    assert cast.now.prompt.text.startswith("It is about moss.\n\nReturn compact JSON")
+    cast.edit.reword("request", "It is about moss.")
+    assert cast.now.prompt.text.startswith(
+        "## Request\nIt is about moss.\n\n## Your task\nReturn compact JSON"
+    )
     assert open_cast(cast.run_dir).now.prompt == cast.now.prompt
+
+
+def test_after_an_edit_nothing_that_was_taken_out_is_told(tmp_path):
+    plan = {"workItems": [h.item("OLD-ONE"), h.item("OLD-TWO")]}
+    cast = h.start(tmp_path, h.loop_config(), {"Plan": lambda: plan}, request="R")
+    cast.step()
+    cast.edit.items([h.item("NEW-ONE")])
+    cast.step()
+    prompt = cast.steps[-1].prompt.text
+    assert "OLD-" not in prompt
+    assert "NEW-ONE" in prompt
+    assert "a person changed: the work items" in prompt
+    cast.close()
 
 
 def test_a_prompt_is_written_only_when_an_agent_reads_it():
@@ -129,5 +130,5 @@ def test_what_a_request_a_state_and_an_output_say_is_only_text(tmp_path, text):
     ]
     for shown in [*map(html, views), cast_page_html(cast.now)]:
         assert not any(sign in shown for sign in ("<img src=x", "<script", "onload='", 'onmouseover="'))
-    assert f"The request:\nask {text}" in cast.now.prompt.text
-    assert json.dumps(f"out {text}".strip(), ensure_ascii=False) in cast.now.prompt.text
+    assert f"## Request\n```\nask {text}" in cast.now.prompt.text
+    assert f"out {text}".strip() in cast.now.prompt.text

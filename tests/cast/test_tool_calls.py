@@ -196,7 +196,7 @@ def test_a_failed_turn_can_be_reworded_and_sent(tmp_path):
     agent = Toolsmith(fail=True)
     cast = start(tmp_path, agent)
     cast.run()
-    cast.edit.reword("materia", "in other words")
+    cast.edit.reword("task", "in other words")
     assert cast.status == "waiting"
     cast.approvals.allow("bash")
     cast.step()
@@ -375,7 +375,7 @@ def test_a_draft_is_not_refined_while_calls_wait(tmp_path):
 def test_a_wording_that_is_refused_leaves_the_cast_failed(tmp_path):
     cast = start(tmp_path, Toolsmith(fail=True))
     cast.run()
-    with pytest.raises(MateriaError, match="no layer"):
+    with pytest.raises(MateriaError, match="no part"):
         cast.edit.reword("nonsense", "x")
     assert cast.status == "failed"
     reopened(cast)
@@ -430,6 +430,6 @@ def test_resend_goes_on_with_a_turn_that_was_reworded(tmp_path):
     cast = start(tmp_path, agent)
     cast.run()
     cast.approvals.allow("bash")
-    cast.edit.reword("materia", "in other words")
+    cast.edit.reword("task", "in other words")
     assert cast.resend().output == "made"
     assert agent.turns[1].prompt.endswith("in other words")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from builders import NO, YES, Play, agent, asks, at, config, edge, exit_route, items, loop, retry_loop, say
-from materia_nb.engine.prompt_layers import capture
+from materia_nb.engine.followup import capture
+from materia_nb.engine.state import Unrouted
 
 
 def no(context):
@@ -31,8 +32,8 @@ def inside(count=1, most=50):
 def test_r22_the_reason_is_shown_to_the_target_with_its_source():
     play = inside().go(no("tests fail"))
     assert play.prompt.reasons == ("tests fail",)
-    layer = next(layer.text for layer in play.prompt.layers if layer.name == "follow-up")
-    assert "Eval (P) about a: tests fail" in layer
+    told = next(part.text for part in play.prompt.parts if part.name == "reasons")
+    assert "Eval (P) about WI-1:\n```\ntests fail\n```" in told
     (entry,) = play.state.follow_up
     assert entry[:5] == ("Eval", "P", "Build", ("workItemIndex", 0, ()), "a")
 
@@ -40,7 +41,7 @@ def test_r22_the_reason_is_shown_to_the_target_with_its_source():
 def test_r22_the_label_of_the_source_is_its_materias():
     sockets = {"Check": asks(edge("Make", "not_satisfied"), materia="C"), "Make": at("P")}
     play = Play(config(sockets, materia={"C": agent(label="The judge")}), no("x"))
-    assert "Check (The judge): x" in play.prompt.text
+    assert "Check (The judge):\n```\nx\n```" in play.prompt.text
 
 
 @pytest.mark.parametrize("answer, edges", [(NO, [("always", "Make")]), (YES, [("satisfied", "Make")])])
@@ -167,7 +168,8 @@ def test_r22_five_without_an_item_leave_those_of_an_item_alone():
     (old,) = play.state.follow_up
     here, kept = play.rules.sockets["Eval"].socket, play.state.follow_up
     for count in range(7):
-        kept = capture(kept, here, "Build", None, f"without {count}", "")
+        said = Unrouted(False, "", f"without {count}", exhausted=False, advanced=None)
+        kept = capture(kept, here, "Build", None, said, 1)
     assert kept[0] is old
     assert [entry.reason for entry in kept[1:]] == [f"without {count}" for count in range(2, 7)]
 

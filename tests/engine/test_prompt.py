@@ -1,4 +1,4 @@
-"""R31: what a materia prompt may name, and the layers around it."""
+"""R31: what a materia prompt may name, and the parts around it."""
 
 from __future__ import annotations
 
@@ -154,14 +154,14 @@ def test_r31_any_prompt_can_be_filled(parts):
         assert result == text
 
 
-# -- layers -------------------------------------------------------------------------------
+# -- parts -------------------------------------------------------------------------------
 
 
-def layers(play):
-    return {layer.name: layer.text for layer in play.prompt.layers}
+def parts(play):
+    return {part.name: part.text for part in play.prompt.parts if part.text}
 
 
-def test_layers_are_in_order_and_only_those_that_apply():
+def test_parts_are_in_order_and_only_those_that_apply():
     materia = {"D": agent("Do {{item.title}} for {{request}}.")}
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
@@ -170,27 +170,26 @@ def test_layers_are_in_order_and_only_those_that_apply():
         ),
     }
     play = Play(config(sockets, {"L": loop("Do")}, materia=materia), request="R")
-    assert [layer.name for layer in play.prompt.layers] == ["cast", "materia", "return"]
+    assert list(parts(play)) == ["request", "place", "task", "return"]
     play.go(items("a"))
-    assert list(layers(play)) == ["cast", "materia", "work item", "return"]
+    assert list(parts(play)) == ["place", "task", "item", "return"]
     assert play.prompt.instruction == "Do a for R."
     play.go(say(satisfied=False, context="again"))
-    assert list(layers(play)) == ["cast", "materia", "work item", "follow-up", "return"]
-    assert play.prompt.text == "\n\n".join(layer.text for layer in play.prompt.layers)
+    assert list(parts(play)) == ["place", "task", "item", "reasons", "return"]
 
 
 def test_a_text_socket_is_not_told_about_json():
     play = Play(config({"A": at("P")}))
-    assert list(layers(play)) == ["cast", "materia"]
+    assert list(parts(play)) == ["request", "task"]
 
 
 @pytest.mark.parametrize(
-    "item, shown", [("plain", "plain"), ({"a": 1}, '"a": 1'), (None, "null"), ({"title": "T"}, '"T"')]
+    "item, shown", [("plain", "plain"), ({"a": 1}, '"a": 1'), (None, "null"), ({"title": "T"}, "0: T")]
 )
 def test_any_item_can_be_told(item, shown):
     sockets = {"Rows": at("U", edge("Do")), "Do": at("P", foreach={"items": "rows"})}
     play = Play(config(sockets), say(state={"rows": [item]}))
-    assert shown in layers(play)["work item"]
+    assert shown in parts(play)["item"]
 
 
 def test_a_utility_gets_no_prompt():

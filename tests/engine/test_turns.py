@@ -12,8 +12,8 @@ from materia_nb.errors import MateriaError
 CHAIN = {"Ask": asks(edge("Next")), "Next": at("P")}
 
 
-def names(layers):
-    return [layer.name for layer in layers]
+def names(parts):
+    return [part.name for part in parts if part.text]
 
 
 def event_types(step):
@@ -55,7 +55,7 @@ def test_r19_the_next_visit_has_its_repairs_again():
 def test_r19_the_repair_prompt_lists_every_issue_and_an_excerpt():
     play = Play(config({"Ask": asks(edge("end", "satisfied"))}), say(context=3, tasks=[], summary="s"))
     text = play.prompt.text
-    assert names(play.prompt.layers) == ["repair", "return"]
+    assert names(play.prompt.parts) == ["repair", "return"]
     for told in ("$.context", "$.tasks", "$.summary", "$.satisfied", '"summary": "s"'):
         assert told in text
 
@@ -97,7 +97,7 @@ def test_r19_reviving_grants_one_more_repair_turn_that_says_what_was_wrong():
     assert play.at == "repair_exhausted"
     step = play.revive()
     assert (play.at, play.visit.mode, play.state.visits["Ask"]) == ("Ask", "repair", 1)
-    assert names(step.prompt.layers) == ["cast", "materia", "repair", "return"]
+    assert names(step.prompt.parts) == ["request", "place", "task", "repair", "return"]
     assert "$.odd" in step.prompt.text
     assert "the last answer" in step.prompt.text
     assert play.go("bad again").at == "repair_exhausted"
@@ -116,7 +116,7 @@ def test_r19_recasting_asks_again_from_the_first_prompt_with_fresh_repairs():
     play = Play(config(CHAIN), "bad", "bad")
     step = play.recast()
     assert (play.at, play.visit.mode, play.visit.repairs, play.visit.visit) == ("Ask", "work", 0, 1)
-    assert names(step.prompt.layers) == ["cast", "materia", "return"]
+    assert names(step.prompt.parts) == ["request", "place", "task", "return"]
     assert play.go("bad").at == "Ask"
 
 
@@ -213,7 +213,7 @@ TALK = {"Talk": asks(edge("Next"), materia="M"), "Next": at("P")}
 
 def test_a_draft_stays_a_draft_even_when_it_is_valid():
     play = Play(config(TALK))
-    assert (play.visit.mode, names(play.prompt.layers)) == ("draft", ["cast", "materia", "multi-turn"])
+    assert (play.visit.mode, names(play.prompt.parts)) == ("draft", ["request", "place", "task", "draft"])
     for count in (1, 2):
         step = play.answer(say(context="final?"))
         assert (play.at, play.visit.drafts, play.decision.by) == ("Talk", count, "draft")
@@ -225,7 +225,7 @@ def test_a_draft_stays_a_draft_even_when_it_is_valid():
 def test_finalizing_asks_for_the_result_in_the_same_visit():
     play = Play(config(TALK), "draft")
     step = play.take(outputs.finalize(play.rules, play.state, play.prompt))
-    assert (play.visit.mode, names(step.prompt.layers)) == ("final", ["multi-turn", "return"])
+    assert (play.visit.mode, names(step.prompt.parts)) == ("final", ["draft", "return"])
     assert play.go(say(context="c")).at == "Next"
     assert play.data["context"] == "[Talk M] c"
 
@@ -234,9 +234,9 @@ def test_an_invalid_final_is_repaired_then_fails():
     play = Play(config(TALK), "draft")
     play.take(outputs.finalize(play.rules, play.state, play.prompt))
     play.go("no json")
-    assert (play.visit.mode, names(play.prompt.layers)) == ("repair", ["repair", "return"])
+    assert (play.visit.mode, names(play.prompt.parts)) == ("repair", ["repair", "return"])
     assert play.go("no json").at == "repair_exhausted"
-    assert names(play.revive().prompt.layers) == ["repair", "return"], (
+    assert names(play.revive().prompt.parts) == ["repair", "return"], (
         "in the conversation that has the drafts"
     )
     assert play.go("{}").at == "Next"
@@ -245,7 +245,7 @@ def test_an_invalid_final_is_repaired_then_fails():
 def test_a_text_socket_is_finalized_without_a_format():
     play = Play(config({"Talk": at("M")}), "draft")
     step = play.take(outputs.finalize(play.rules, play.state, play.prompt))
-    assert names(step.prompt.layers) == ["multi-turn"]
+    assert names(step.prompt.parts) == ["draft"]
     assert play.go("done").at == "complete"
 
 

@@ -312,12 +312,11 @@ def test_text_sockets_take_anything():
 # -- section 5: asking, asking again, giving up -------------------------------------------
 
 
-def test_5_what_is_asked_for_names_every_field():
+def test_5_what_is_asked_for_names_what_every_envelope_has():
     told = ENV.ask(FREE)
     for word in (
         "VERIFIED", "UNVERIFIED", "BLOCKED", "what_i_did", "what_i_found", "key_decisions", "artifacts_produced",
-        "commands_run", "measurements", "severity", "location", "impact_if_wrong", "CONTINUE", "LOOP", "DETOUR",
-        "ESCALATE", "can_further_iteration_help",
+        "commands_run", "measurements", "severity", "CONTINUE", "LOOP", "DETOUR", "ESCALATE",
     ):  # fmt: skip
         assert word in told
     assert "work item" not in told

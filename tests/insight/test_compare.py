@@ -111,7 +111,7 @@ def test_two_steps_are_laid_beside_one_another(bench, cast_of):
     d = bench.compare(cast.steps.at(3), cast.steps.at(5))
     assert (d.first.a, d.first.b) == ("Socket-2", "Socket-4")
     assert [one.path for one in d.answer] == ["satisfied"]
-    assert "follow-up" in bench.compare(cast.steps.at(2), cast.steps.at(4)).prompt
+    assert "reasons" in bench.compare(cast.steps.at(2), cast.steps.at(4)).prompt
 
 
 def test_things_of_two_kinds_are_refused(bench, cast_of):

@@ -443,7 +443,7 @@ def varied_casts(wb: Workbench) -> list[Any]:
     edited.run(steps=1)
     edited.edit.items([{"title": "b", "context": "c"}])
     edited.edit.undo()
-    edited.edit.reword("materia", "Otherwise.")
+    edited.edit.reword("task", "Otherwise.")
     edited.run(steps=2)
     edited.edit.recommit('{"satisfied": false}')
     edited.back(1)

@@ -111,7 +111,7 @@ def test_r29_a_loop_over_items(tmp_path):
     }  # fmt: skip
     context = (cast.run_dir / "contexts/Socket-2-WI-1-2.md").read_text()
     assert "once more" in context  # the follow-up is part of the prompt
-    assert all(layer.text in context for layer in cast.steps[3].prompt.layers)
+    assert all(part.text in context for part in cast.steps[3].prompt.parts)
 
 
 def test_r29_an_item_outside_work_items_is_known_by_its_index(tmp_path):

@@ -179,7 +179,7 @@ def test_a_function_that_does_not_return_is_left_behind(bench, cast, make):
 
 def test_what_was_typed_and_not_applied_is_applied_first_or_nothing_runs(bench, cast, make):
     panel = make(cast)
-    say(panel, "step", first=[{"kind": "edit_prompt", "layers": {"materia": "Plan it in another way"}}])
+    say(panel, "step", first=[{"kind": "edit_prompt", "layers": {"task": "Plan it in another way"}}])
     done(panel)
     assert "another way" in cast.steps[0].prompt.text
     assert len(cast.steps) == 1
@@ -501,12 +501,12 @@ def test_an_output_is_corrected_and_it_is_said_beforehand_when_it_cannot_be(cast
 def test_a_prompt_is_reworded_for_this_turn(cast, make):
     panel = make(cast)
     layers = {one["name"]: one["text"] for one in content(panel, "prompt")["layers"]}
-    assert "materia" in layers
+    assert "task" in layers
     assert panel.front.inspector["content"]["edit"]
-    say(panel, "edit_prompt", layers={"materia": "Plan in two words"})
+    say(panel, "edit_prompt", layers={"task": "Plan in two words"})
     assert cast.now.waiting_at is not None
     assert {one["name"]: one["text"] for one in content(panel, "prompt")["layers"]}[
-        "materia"
+        "task"
     ] == "Plan in two words"
 
 

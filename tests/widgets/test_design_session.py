@@ -197,9 +197,9 @@ def test_a_materia_is_edited_in_the_form_of_its_socket_and_undone(session):
 def test_what_the_agent_would_be_told_follows_the_prompt(session):
     do(session, "pick", what=["socket", "Socket-3"])
     told = put(session, "materia", "Eval", "prompt", "Judge {{item.title}}.")["inspector"]["materia"]["told"]
-    by_title = {layer["title"]: layer["text"] for layer in told}
-    assert by_title["Instructions"] == "Judge [title of the work item]."
-    assert "[the request]" in by_title["What the cast is about"]
+    by_title = {part["title"].partition(" [")[0]: part["text"] for part in told}
+    assert by_title["Your task"] == "Judge [title of the work item]."
+    assert "[the request]" in by_title["Request"]
     assert "satisfied" in by_title["What to return"]
 
 

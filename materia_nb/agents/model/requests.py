@@ -36,7 +36,7 @@ from pydantic_ai.settings import ModelSettings
 from materia_nb.agents.background import BackgroundLoop, Inbox
 from materia_nb.agents.interface import AgentError, Noted, Said, Telling, Usage
 from materia_nb.agents.model.providers import Made
-from materia_nb.engine.prompt_layers import cut
+from materia_nb.engine.followup import cut
 from materia_nb.errors import named_error
 from materia_nb.handoff.protocol import one_line
 from materia_nb.secrets import scrubbed

@@ -141,8 +141,12 @@ class StepCompareView(Shown, StepComparison):
             ("went to", sides.went(a) or "", sides.went(b) or ""),
         ]
         rows += [(f"answer {one.path}".strip(), *_values(one.a, one.b)) for one in self.answer]
-        left: dict[str, str] = {layer.name: layer.text for layer in a.prompt.layers} if a.prompt else {}
-        right: dict[str, str] = {layer.name: layer.text for layer in b.prompt.layers} if b.prompt else {}
+        left: dict[str, str] = (
+            {part.name: part.text for part in a.prompt.parts if part.text} if a.prompt else {}
+        )
+        right: dict[str, str] = (
+            {part.name: part.text for part in b.prompt.parts if part.text} if b.prompt else {}
+        )
         rows += [
             (f"prompt: {name}", *_values(left.get(name, MISSING), right.get(name, MISSING)))
             for name in self.prompt

@@ -30,7 +30,7 @@ from materia_nb.display.escape import (
     shorten,
 )
 from materia_nb.display.graph_parts import END_SIGN, Marks, Route, links
-from materia_nb.display.sections import call_words, calls_html, judged_words, layers_html, layers_text
+from materia_nb.display.sections import call_words, calls_html, judged_words, parts_html, parts_text
 from materia_nb.display.svg import graph_svg
 from materia_nb.engine.items import standings, walk_of
 from materia_nb.engine.limits import edges_used
@@ -81,7 +81,7 @@ class StatusView(Shown):
         if self.draft:
             lines += ["", "draft:", bounded(self.draft)]
         if self.prompt is not None:
-            lines += ["", "\n\n".join(layers_text(self.prompt, brief=True))]
+            lines += ["", "\n\n".join(parts_text(self.prompt, brief=True))]
         return "\n".join(plain(line) for line in lines)
 
     def _show(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class StatusView(Shown):
         if self.draft:
             parts += [html_heading("draft"), html_pre(self.draft, SHOWN_CHARS)]
         if self.prompt is not None:
-            parts += layers_html(self.prompt, folded=True)
+            parts += parts_html(self.prompt, folded=True)
         return bundle(repr(self), html=html_panel("cast", html_join(parts)))
 
 

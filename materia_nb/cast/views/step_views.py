@@ -29,8 +29,8 @@ from materia_nb.display.page import CastPage, PageStep, cast_page
 from materia_nb.display.sections import (
     calls_html,
     calls_text,
-    layers_html,
-    layers_text,
+    parts_html,
+    parts_text,
     sections_html,
     sections_text,
 )
@@ -66,7 +66,7 @@ class StepView(Shown):
     def __repr__(self) -> str:
         lines = self._lines()
         if self.prompt is not None:
-            lines += ["", "\n\n".join(layers_text(self.prompt, brief=True))]
+            lines += ["", "\n\n".join(parts_text(self.prompt, brief=True))]
         return "\n".join(plain(line) for line in lines)
 
     def _lines(self) -> list[str]:
@@ -90,7 +90,7 @@ class StepView(Shown):
         if step.decision is not None:
             parts += _why_html(self.why)
         if self.prompt is not None:
-            parts += layers_html(self.prompt, folded=True)
+            parts += parts_html(self.prompt, folded=True)
         if self.asking:
             status.append(calls_html(self.asking, opened=True))
         return bundle(repr(self), html=html_panel(self.why.title, html_join(parts + status)))
@@ -114,7 +114,7 @@ class PromptView(Shown):
         self.later = [(f"turn {number}, {mode}", text) for number, (mode, text) in enumerate(asked, start=2)]
 
     def __repr__(self) -> str:
-        parts = [self.title, *layers_text(self.prompt)]
+        parts = [self.title, *parts_text(self.prompt)]
         parts += [f"[{name}]\n{bounded(text)}" for name, text in self.later]
         return plain("\n\n".join(parts))
 
@@ -122,7 +122,7 @@ class PromptView(Shown):
         return self.prompt.text
 
     def _show(self) -> dict[str, Any]:
-        parts = layers_html(self.prompt)
+        parts = parts_html(self.prompt)
         for name, text in self.later:
             parts += [html_heading(name), html_pre(text, SHOWN_CHARS)]
         return bundle(repr(self), html=html_panel(self.title, html_join(parts)))
@@ -185,7 +185,9 @@ def _page_step(cast: Snapshot, step: StepRecord) -> PageStep:
         output=step.shown or "",
         parsed=parsed,
         decision_lines=cast.why(step.number).lines,
-        prompt=tuple((layer.heading, layer.brief) for layer in step.prompt.layers) if step.prompt else (),
+        prompt=tuple((part.heading, part.text) for part in step.prompt.parts if part.text)
+        if step.prompt
+        else (),
         artifact=step.artifact,
         thinking=step.thinking,
         events=[
@@ -258,7 +260,7 @@ class HandoffView(Shown):
         if not self.step.turns:
             parts.insert(0, html_lines(["no output yet"]))
         if self.step.prompt is not None:
-            parts.append(html_fold("what was asked", html_join(layers_html(self.step.prompt, folded=True))))
+            parts.append(html_fold("what was asked", html_join(parts_html(self.step.prompt, folded=True))))
         return bundle(repr(self), html=html_panel(self.title, html_join(parts)))
 
     def _turn_html(self, turn: TurnRecord, *, whole: bool) -> list[Html]:

@@ -26,16 +26,19 @@ from materia_nb.handoff.contract.contract_texts import (
     work_items,
 )
 from materia_nb.handoff.contract.contract_turn import (
+    FORM_WORDS_OF_CONTRACTS,
     TAG,
     ask,
     assignment_of,
     consolidation_required,
     find,
+    form,
     refusal,
     remembered,
     report,
     writable_sections,
 )
+from materia_nb.handoff.forms import form_words
 from materia_nb.handoff.jsontext import too_deep, without_infinities
 from materia_nb.handoff.protocol import (
     SAMPLE,
@@ -77,6 +80,8 @@ class ContractProtocol:
     to_gist = staticmethod(to_gist)
     from_gist = staticmethod(from_gist)
     ask = staticmethod(ask)
+    form = staticmethod(form)
+    after_answer = "Report IN_PROGRESS and go on."
     conclusion = staticmethod(conclusion)
     layout = staticmethod(layout)
 
@@ -167,7 +172,11 @@ def examine(contract: JSON, wanted: Requirements, facts: TurnFacts = UNKNOWN) ->
     found = contract if isinstance(contract, dict) and not too_deep(contract) else None
     checked = validate(found, facts)
     value = without_infinities(found)
-    missing = tuple(missing_sources(value, wanted)) if found is not None else ()
+    missing = (
+        (*missing_sources(value, wanted), *form_words(found, FORM_WORDS_OF_CONTRACTS))
+        if found is not None
+        else ()
+    )
     reading = _reading(found or {}, value, checked._replace(issues=checked.issues + missing), wanted, facts)
     return Examined(reading, checked, found)
 

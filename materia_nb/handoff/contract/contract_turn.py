@@ -16,10 +16,11 @@ from materia_nb.handoff.contract.contract_fields import (
     folded_status,
     part,
 )
+from materia_nb.handoff.forms import LONGEST_FORM, within
 from materia_nb.handoff.jsontext import NotJson, wide_json
-from materia_nb.handoff.protocol import Action, Issue, listed
+from materia_nb.handoff.protocol import UNKNOWN, Action, Issue, TurnFacts, listed
 from materia_nb.handoff.requirements import Requirements
-from materia_nb.jsonvalue import JSON, pretty
+from materia_nb.jsonvalue import JSON, compact
 from materia_nb.loadout.facts import told_in
 
 MOST_IN_PROGRESS: Final = 2
@@ -237,51 +238,57 @@ def _body(text: str) -> str | None:
     return None
 
 
-_FIELDS: Final = f"""\
-End your answer with one block of this form, and write no other block with its tag:
-{{skeleton}}
-It must be valid JSON; inside a string write \\u0060 for a backtick.
-- plan_status: COMPLETE (done, and the verification passed), IN_PROGRESS (you go on; at most {MOST_IN_PROGRESS} times in a row), APPROVAL_REQUEST (a command needs consent), BLOCKED (you cannot go on alone; say why in open_gaps) or NEEDS_INPUT (a person must choose; list the options in next_action).
-- agent_id: the id that you were given. pending_steps: a list. next_action: a string.
-- evidence_report: all seven lists, [] where there is nothing. verification: an object; COMPLETE needs its result "pass".
-- consolidation_report: if you were told to consolidate, an object with ownership_assessment ({", ".join(OWNERSHIP)}) and {", ".join(FINDINGS)}, none of them empty; write ["none"] for none. Else null.
-- approval_request: with APPROVAL_REQUEST an object with operation, exact_content (the command), scope, risk_level (LOW, MEDIUM, HIGH, CRITICAL), rollback, verification and the approval_id if you were given one. Else null.
-- user_facing_summary: a few words for the person, who reads nothing else of this (may be left out).
-- loop_state: in a loop of your own iteration, max_iterations, metric, threshold.
-- update_contracts: a list of {{{{"contract": name, "payload": object}}}} for the sections that you may write. A payload is an index of facts that last (names, places, how things hang together) with only what is new or changed: no live state, no addresses or counts that change by themselves. Name a thing in another repository as host/owner/repo:table/name, such as github.com/org/infra:tf_modules/network.
-These may be left out too:
-- memorialize_suggestions: what is worth remembering about the project, a list of {{{{"description": one line, "body": all of it, "slug", "type": "atom", "decision" or "negative", "class": "anchor", "thread" or "log", "rationale"}}}}; only the first two are needed. memory_suggestions: a list of short notes. A person decides what is kept.
-- rollback_executed: what you took back, if you did. context_consumption: {{{{"tokens_used": number, "pct_window": number}}}}, if you know it."""
-
-_ITEMS: Final = (
-    "\nEach open gap becomes a work item: its first line is the title, what follows tells how to do it."
-)
+_STATUS = f"<{', '.join(STATUSES[:-1])} or {STATUSES[-1]}>"
+_ID, _STEP, _OUTPUT, _CHECK = "<your id>", "<what is next>", "<result>", "<pass or fail>"
+_MOSTLY: Final = "<COMPLETE, IN_PROGRESS or BLOCKED>"
+"""The statuses that are shown where there is no room for all."""
+FORM_WORDS_OF_CONTRACTS: Final = frozenset({_STATUS, _MOSTLY, _ID, _STEP, _OUTPUT, _CHECK})
 
 
-def skeleton() -> str:
+def skeleton(name: str = _ID, status: str = _STATUS, *, consolidate: bool = False) -> str:
     """Return a block that shows the fields that every contract has."""
+    report: JSON = {"ownership_assessment": OWNERSHIP[0], **{name: ["none"] for name in FINDINGS}}
     shape: dict[str, JSON] = {
-        "agent_status": {
-            "plan_status": "COMPLETE",
-            "agent_id": "<your id>",
-            "pending_steps": [],
-            "next_action": "<what should happen next>",
-        },
+        "agent_status": {"plan_status": status, "agent_id": name, "pending_steps": [], "next_action": _STEP},
         "evidence_report": {
-            **{name: [] for name in EVIDENCE},
-            "verification": {"method": "", "checks": [], "result": "pass", "details": ""},
+            **{name: [_OUTPUT] if name == "key_outputs" else [] for name in EVIDENCE},
+            "verification": {"result": _CHECK},
         },
-        "consolidation_report": None,
-        "approval_request": None,
+        **({"consolidation_report": report} if consolidate else {}),
     }
-    return f"```{TAG}\n{pretty(shape)}\n```"
+    return f"```{TAG}\n{compact(shape)}\n```"
 
 
 def ask(wanted: Requirements) -> str:
     """Return what the agent of a socket is asked for; empty for a text socket."""
+    return form(wanted)
+
+
+def form(wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
+    """Write a contract as a block to copy, with the agent's id and the statuses that may follow now (R51)."""
     if wanted.parse == "text":
         return ""
-    return _FIELDS.format(skeleton=skeleton()) + (_ITEMS if wanted.work_items else "")
+    legal = legal_next(remembered(facts.memory).status)
+    name = facts.agent_id or _ID
+    if short:
+        return (
+            f"End with one ```{TAG} block, one JSON object: agent_status (plan_status {' or '.join(legal)}; agent_id {name}; "
+            "pending_steps; next_action), evidence_report (seven lists, verification), consolidation_report, approval_request."
+        )
+    consolidate = consolidation_required(facts.given)
+    only = legal[0] if len(legal) == 1 else _MOSTLY if consolidate else _STATUS
+    lines = [f"End with this block:\n{skeleton(name, only, consolidate=consolidate)}"]
+    if consolidate:
+        lines.append(f"ownership_assessment: {', '.join(OWNERSHIP)}.")
+    if len(legal) > 1:
+        lines.append(
+            "APPROVAL_REQUEST: add approval_request: operation, exact_content, rollback, verification."
+        )
+    if wanted.work_items:
+        lines.insert(1, "Each open gap becomes a work item.")
+    if writable_sections(facts.given):
+        lines.insert(1, 'update_contracts: a list of {"contract": its name, "payload": what is new}.')
+    return within(lines, LONGEST_FORM)
 
 
 def repair_prompt(issues: Sequence[Issue]) -> str:

@@ -20,6 +20,7 @@ from materia_nb.handoff.envelope.envelope_texts import (
     verdict,
     work_items,
 )
+from materia_nb.handoff.forms import LONGEST_FORM, form_words, within
 from materia_nb.handoff.jsontext import NotJson, too_deep, wide_json, without_infinities
 from materia_nb.handoff.protocol import (
     NO_REASON,
@@ -38,7 +39,7 @@ from materia_nb.handoff.protocol import (
     without_backticks,
 )
 from materia_nb.handoff.requirements import Requirements
-from materia_nb.jsonvalue import JSON, set_path
+from materia_nb.jsonvalue import JSON, compact, set_path
 
 MISSING_ENVELOPE: Final = Issue("$", "There is no envelope.", "return one JSON object", "ENVELOPE_MISSING")
 
@@ -251,27 +252,52 @@ def _unsafe(field: str, part: str, why: str) -> MateriaError:
     )
 
 
-_FIELDS: Final = """\
-Answer with a single JSON object, the handoff envelope: no words before or after it.
-Its fields:
-- status: VERIFIED (the work is complete and meets what was asked), UNVERIFIED (the work is complete, with concerns that you list) or BLOCKED (you cannot go on without a person).
-- summary: an object. what_i_did and what_i_found: at least one of the two, in words. key_decisions: a list of strings. evidence: an object with artifacts_produced (paths of the files you made), commands_run (the commands you ran) and measurements (an object of named numbers).
-- concerns: a list of objects with severity (HIGH, MEDIUM or LOW), description, recommendation (how to fix it) and, where there is one, location (file:line). [] when there are none.
-- assumptions: a list of objects with assumption, why and impact_if_wrong. [] when there are none.
-- routing: an object. recommendation: CONTINUE, LOOP (do the work again), DETOUR (something else first) or ESCALATE (a person decides). reason: why, in words. next_step_suggestion: where a detour leads. can_further_iteration_help: if you review the work of another, true or false.
-At least one evidence pointer is required: a file, a command, a number, or the location of a concern. A BLOCKED envelope may have none.
-Leave meta out: it is filled in for you."""
-
-_ITEMS: Final = (
-    "\nEach concern becomes a work item for the sockets that follow: one concern for each piece of work."
+_WORDS, _FILE, _COMMAND, _WHY = "<in words>", "<file>", "<command>", "<why>"
+_STATUS: Final = "<VERIFIED, UNVERIFIED or BLOCKED>"
+_SHAPE: Final[dict[str, JSON]] = {
+    "status": _STATUS,
+    "summary": {
+        "what_i_did": _WORDS,
+        "what_i_found": _WORDS,
+        "key_decisions": [],
+        "evidence": {"artifacts_produced": [_FILE], "commands_run": [_COMMAND], "measurements": {}},
+    },
+    "concerns": [],
+    "assumptions": [],
+    "routing": {"recommendation": "<CONTINUE, LOOP, DETOUR or ESCALATE>", "reason": _WHY},
+}
+_FORM_WORDS: Final = frozenset(
+    {_WORDS, _FILE, _COMMAND, _WHY, _STATUS, "<CONTINUE, LOOP, DETOUR or ESCALATE>"}
 )
 
 
 def ask(wanted: Requirements) -> str:
     """Return what the agent of a socket is asked for; empty for a text socket."""
+    return form(wanted)
+
+
+def form(wanted: Requirements, facts: TurnFacts = UNKNOWN, *, short: bool = False) -> str:
+    """Write an envelope as one line to copy, and the words that are allowed in it (R51)."""
     if wanted.parse == "text":
         return ""
-    return _FIELDS + (_ITEMS if wanted.work_items else "")
+    if short:
+        return (
+            "Answer with the envelope alone, one JSON object: status, summary (what_i_did, what_i_found, key_decisions, "
+            "evidence: artifacts_produced, commands_run, measurements), concerns, assumptions, routing "
+            "(recommendation, reason)."
+        )
+    lines = [
+        f"Answer with one JSON object, no words around it:\n{compact(_SHAPE)}",
+        "VERIFIED: all is met. UNVERIFIED: name concerns. BLOCKED: a person must help.",
+        "A concern: severity HIGH, MEDIUM or LOW; description; recommendation.",
+        "Evidence: a file, command or number at least.",
+    ]
+    if wanted.work_items:
+        lines.insert(1, "Each concern becomes a work item.")
+    targets = ", ".join(sorted(facts.sockets or ()))
+    if targets:
+        lines.append(f"DETOUR: add next_step_suggestion: {targets}.")
+    return within(lines, LONGEST_FORM)
 
 
 def finalization_prompt(wanted: Requirements) -> str:
@@ -292,6 +318,7 @@ class EnvelopeProtocol:
     to_gist = staticmethod(to_gist)
     from_gist = staticmethod(from_gist)
     ask = staticmethod(ask)
+    form = staticmethod(form)
     schema = staticmethod(schema)
     layout = staticmethod(layout)
     filed = staticmethod(with_meta)  # the meta that the runtime knows is filled in (section 6)
@@ -347,7 +374,7 @@ def read_object(
         return _refused(None, (issue,), (), facts)
     value = without_infinities(value)
     checked = validate(value, facts.meta, profile=profile, channel=channel)
-    issues = (*checked.issues, *missing_sources(value, wanted))
+    issues = (*checked.issues, *missing_sources(value, wanted), *form_words(value, _FORM_WORDS))
     if checked.foreign:
         reason = "The envelope is that of another step, flow or agent."
         return Reading(value, "contract", issues, action="reject", warnings=checked.warnings, reason=reason)

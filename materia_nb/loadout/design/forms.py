@@ -13,8 +13,7 @@ from materia_nb.jsonvalue import JSON, pretty
 from materia_nb.loadout.config_files import read_text
 from materia_nb.loadout.design.document import refused
 from materia_nb.loadout.facts import Object, as_list, is_object
-from materia_nb.loadout.fields import FieldRow, Model, rows_of
-from materia_nb.loadout.graph import CAST_CONTEXTS
+from materia_nb.loadout.fields import TOLD_SHAPE, FieldRow, Model, rows_of
 from materia_nb.loadout.models import config_schema
 
 Input: TypeAlias = Literal["text", "prose", "choice", "flag", "number", "lines", "scope", "json", "reference"]
@@ -212,7 +211,7 @@ def _words(schema: Mapping[str, Any]) -> list[str]:
 
 
 def _left_out(row: FieldRow, schema: Mapping[str, Any]) -> str:
-    if row.shape == ", ".join(CAST_CONTEXTS[:-1]) + f" or {CAST_CONTEXTS[-1]}":
+    if row.shape == TOLD_SHAPE:
         return "as around it"
     default = schema.get("default")
     if default is None and "(the default)" in row.description:

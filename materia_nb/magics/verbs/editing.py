@@ -9,6 +9,7 @@ from materia_nb.cast.views.step_views import PromptView, StepView
 from materia_nb.cast.views.tables import items_view
 from materia_nb.display.bundle import JsonView
 from materia_nb.engine.items import item_label
+from materia_nb.engine.told import HEADINGS
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import read_text
@@ -87,18 +88,18 @@ def recommit(call: Call) -> Any:
 @verb(
     "reword",
     Argument(
-        "layer",
-        "cast, materia, work item, follow-up, assignment, multi-turn, repair, resume, finalize or return",
+        "part",
+        f"{', '.join(list(HEADINGS)[:-1])} or {list(HEADINGS)[-1]}",
         "rest",
         required=True,
     ),
     cell="must",
-    example="%%materia reword materia\nBuild it in one file.",
+    example="%%materia reword task\nBuild it in one file.",
 )
 def reword(call: Call) -> Any:
-    """Change one layer of the prompt that is asked next, for this turn only; an empty cell leaves it out."""
+    """Change one part of the prompt that is asked next, for this turn only; an empty cell leaves it out."""
     current = call.cast
-    prompt = current.edit.reword(str(call.get("layer")), (call.body or "").strip())
+    prompt = current.edit.reword(str(call.get("part")), (call.body or "").strip())
     return PromptView(current.steps[-1], prompt)
 
 

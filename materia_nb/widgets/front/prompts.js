@@ -1,4 +1,4 @@
-/** A prompt, layer by layer; one that waits can be changed for this turn. */
+/** A prompt, part by part; one that waits can be changed for this turn. */
 import { h, clear, button, setText } from "./dom.js";
 
 export function promptPart(host, send) {
@@ -33,8 +33,8 @@ export function promptPart(host, send) {
         area.value = kept[layer.name] ?? layer.text;
         area.addEventListener("input", mark);
       }
-      const box = h("details", { class: "mnb-fold", "data-fold": layer.name }, h("summary", {}, layer.heading, h("span", { class: "mnb-dim" }, ` · ${layer.text.length.toLocaleString("en")} characters`)), area || h("pre", { class: "mnb-pre", tabindex: "0" }, layer.text));
-      box.open = open.get(layer.name) ?? layer.name !== "cast";
+      const box = h("details", { class: "mnb-fold", "data-fold": layer.name }, h("summary", {}, layer.heading), area || h("pre", { class: "mnb-pre", tabindex: "0" }, layer.text));
+      box.open = open.get(layer.name) ?? layer.open;
       list.append(box);
       return { ...layer, area };
     });

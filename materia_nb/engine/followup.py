@@ -1,0 +1,119 @@
+"""What sockets handed to those after them, and why work came back, as the state keeps it for prompts (R10, R22, R50)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from materia_nb.engine.items import lies_in
+from materia_nb.engine.state import Answered, Draft, FollowUp, Handoff, Handoffs, Item, ItemId, Unrouted
+from materia_nb.jsonvalue import JSON
+
+if TYPE_CHECKING:
+    from materia_nb.loadout.graph import Socket
+
+REASON_CHARS: Final = 900
+RENDERED_CHARS: Final = 2_400
+KEPT: Final = 5
+
+
+def capture(
+    kept: tuple[FollowUp, ...],
+    socket: Socket,
+    target: str,
+    item: Item | None,
+    said: Unrouted,
+    step: int,
+) -> tuple[FollowUp, ...]:
+    """Add why ``socket`` was not satisfied; only the last five per item and target stay."""
+    entry = FollowUp(
+        socket.id,
+        socket.materia.label,
+        target,
+        item.id if item else None,
+        item.label if item else None,
+        _reason(said.context, said.text),
+        step,
+    )
+    same = [old for old in kept if old.target == target and old.item == entry.item]
+    dropped = same[0] if len(same) >= KEPT else None
+    return (*(old for old in kept if old is not dropped), entry)
+
+
+def without_entries_of(kept: tuple[FollowUp, ...], done: ItemId) -> tuple[FollowUp, ...]:
+    """Drop the entries of an item that has advanced, and of those within it."""
+    return tuple(entry for entry in kept if not lies_in(entry.item, done))
+
+
+def without_target(kept: tuple[FollowUp, ...], target: str) -> tuple[FollowUp, ...]:
+    """Drop the item-less entries for ``target``, which has dealt with them."""
+    return tuple(entry for entry in kept if entry.item is not None or entry.target != target)
+
+
+def shown_to(kept: tuple[FollowUp, ...], target: str, item: Item | None) -> list[FollowUp]:
+    """Choose what ``target`` is told, oldest first, within 2,400 characters of reasons.
+
+    The newest reasons are kept whole; the oldest one that is shown may be cut short.
+    """
+    matching = [
+        entry
+        for entry in kept
+        if entry.target == target and (entry.item is None or item is None or entry.item == item.id)
+    ]
+    room = RENDERED_CHARS
+    chosen: list[FollowUp] = []
+    for entry in reversed(matching):
+        if room <= 0:
+            break
+        reason = cut(entry.reason, room)
+        chosen.append(entry if reason == entry.reason else entry._replace(reason=reason))
+        room -= len(reason)
+    return chosen[::-1]
+
+
+def _reason(context: str | None, output: str) -> str:
+    said = " ".join(context.split()) if context else ""
+    if said:
+        return cut(said, REASON_CHARS)
+    excerpt = " ".join(output.split())
+    if not excerpt:
+        return "(no context and no output were given)"
+    return cut(f"(no context was given; excerpt of the output) {excerpt}", REASON_CHARS)
+
+
+def cut(text: str, most: int) -> str:
+    """Cut ``text`` to at most ``most`` characters, the last one an ellipsis when something is left out."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+# -- handoffs ----------------------------------------------------------------------------------
+
+
+def context_of(data: Mapping[str, JSON]) -> str:
+    """Return the handoffs that the state holds as one text, empty where there are none (R10)."""
+    context = data.get("context")
+    return context if isinstance(context, str) and context.strip() else ""
+
+
+def hand_over(draft: Draft, entry: Handoff) -> None:
+    """Keep what an output hands over, as a record and in ``state.context`` (R10)."""
+    before = context_of(draft.data)
+    made = f"{before}\n\n{entry.line}" if before else entry.line
+    draft.data = {**draft.data, "context": made}
+    draft.handoffs = Handoffs((*records(draft.handoffs, before), entry), made)
+
+
+def records(kept: Handoffs, context: str) -> tuple[Handoff, ...]:
+    """Return the records that a context is made of; one that was set otherwise is a single record of unknown origin."""
+    if context == kept.made:
+        return kept.entries
+    return (Handoff("", "as it was set", None, None, 0, None, context),) if context else ()
+
+
+def without_answers_of(
+    kept: Mapping[tuple[str, ItemId | None], Answered], done: ItemId
+) -> Mapping[tuple[str, ItemId | None], Answered]:
+    """Drop the answers that were given for an item that has advanced, and for those within it."""
+    if not any(lies_in(item, done) for _, item in kept):
+        return kept
+    return {key: answer for key, answer in kept.items() if not lies_in(key[1], done)}

@@ -1,0 +1,755 @@
+"""What an agent is told of a cast in a first turn: part by part, each value once, nothing stale, the newest kept (R50).
+
+:class:`Told` holds what there is to tell and the :class:`Room` for it; each part is a function that returns text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from json.encoder import encode_basestring
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from materia_nb.engine.followup import RENDERED_CHARS, context_of, cut, records, shown_to
+from materia_nb.engine.items import item_label, list_at, quoted, standing, state_path
+from materia_nb.engine.state import Answered, CastState, FollowUp, Handoff, Item, ItemId, Visit
+from materia_nb.jsonvalue import JSON, MISSING, get_path, pretty, remove_path, split_path, without_points
+from materia_nb.loadout.facts import variables
+from materia_nb.loadout.graph import CastContext, Graph, PromptForm, Socket
+from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF
+
+PartName: TypeAlias = Literal[
+    "request",
+    "place",
+    "state",
+    "handoffs",
+    "previous",
+    "task",
+    "item",
+    "before",
+    "reasons",
+    "changed",
+    "given",
+    "draft",
+    "repair",
+    "resume",
+    "finalize",
+    "return",
+]
+
+HEADINGS: Final[Mapping[PartName, str]] = {
+    "request": "Request",
+    "place": "Where you are",
+    "state": "State",
+    "handoffs": "Handoffs",
+    "previous": "Output just before",
+    "task": "Your task",
+    "item": "Work item",
+    "before": "Your answer before",
+    "reasons": "Why it came back",
+    "changed": "Changed by a person",
+    "given": "What you were given",
+    "draft": "Working with a person",
+    "repair": "What was wrong with the answer",
+    "resume": "Going on",
+    "finalize": "Handing over",
+    "return": "What to return",
+}
+"""What stands above each part; the names are the keys by which a part is reworded."""
+
+STRING_CHARS: Final = 2_000
+STATE_CHARS: Final = 12_000
+OUTPUT_HEAD, OUTPUT_TAIL, OUTPUT_CHARS = 5_000, 2_500, 8_000
+CONTEXTS_CHARS: Final = 16_000
+TITLE_CHARS: Final = 120
+AROUND: Final = 10
+AROUND_AT_LEAST: Final = 5
+HANDOFFS_INSIDE, HANDOFFS_OUTSIDE = 2_000, 6_000
+SCANNED: Final = 500
+"""Among how many of the newest handoffs is chosen, so that a prompt does not cost more the longer a cast runs."""
+LABEL_CHARS: Final = 200
+NOTICE_CHARS: Final = 120
+"""Room in which it can be said that entries are left out."""
+
+
+class Part(NamedTuple):
+    """One part of a prompt.
+
+    Attributes:
+        name: which part it is.
+        text: what the agent reads under the heading; empty where the part is left out.
+        note: why it was left out, or what of it was cut; empty where it is whole.
+        quotes: whether it quotes what others wrote, other than the request and the work item.
+        tells: the values that it tells, such as ``("state", "plan")`` or ``("handoff", "3")``.
+    """
+
+    name: PartName
+    text: str
+    note: str = ""
+    quotes: bool = False
+    tells: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def heading(self) -> str:
+        """What stands above it."""
+        return HEADINGS[self.name]
+
+
+# -- what the materia's own prompt tells ---------------------------------------------------------
+
+
+class Expanded(NamedTuple):
+    """What a materia's own prompt tells by its variables.
+
+    ``paths`` are those in the state, the empty one for the whole state, ``fields`` the fields of the output before,
+    ``item`` the paths inside the item, the empty one for all of it, ``quoting`` the variables whose values others wrote.
+    """
+
+    request: bool = False
+    output: bool = False
+    fields: frozenset[str] = frozenset()
+    paths: tuple[tuple[str, ...], ...] = ()
+    item: tuple[tuple[str, ...], ...] = ()
+    quoting: frozenset[str] = frozenset()
+
+    def variable_of(self, path: tuple[str, ...]) -> str:
+        """Return the variable that tells a path in the state, empty for none."""
+        found = next((one for one in self.paths if path[: len(one)] == one), None)
+        if found is None:
+            return ""
+        return "{{" + (".".join(("state", *found)) if found else "stateJson") + "}}"
+
+
+@lru_cache(maxsize=1024)
+def expanded_by(prompt: str, shown: tuple[tuple[str, ...], ...]) -> Expanded:
+    """Look up what the variables of a materia prompt tell (R31); ``shown`` are the paths under which the item is (R12)."""
+    names = {name for _, _, name in variables(prompt)} - {""}
+    paths, item, fields, quoting = set(), set(), set(), set()
+    for name in names:
+        head, *rest = name.split(".")
+        if name == "request" or (head == "cursor" and rest):
+            continue
+        if name == "itemJson" or head == "item":
+            item.add(tuple(rest))
+            continue
+        if name == "lastOutput" or head == "lastJson":
+            quoting.add(name)
+            fields |= set(rest) if head == "lastJson" and len(rest) == 1 else set()
+            continue
+        path = () if name == "stateJson" else tuple(rest) if head == "state" else (head, *rest)
+        inside = next((path[len(one) :] for one in shown if path[: len(one)] == one), None)
+        if inside is not None:
+            item.add(inside)
+            continue
+        quoting.add(name)
+        paths.add(path)
+    return Expanded(
+        "request" in names,
+        bool(names & {"lastOutput", "lastJson"}),
+        frozenset(fields),
+        tuple(sorted(paths)),
+        tuple(sorted(item)),
+        frozenset(quoting),
+    )
+
+
+class Placed(NamedTuple):
+    """What is the same at every visit of a socket's agent: its place, what it is told, what its own prompt tells."""
+
+    place: str
+    alone: bool
+    generator: bool
+    told: CastContext
+    own: Expanded
+    list_path: tuple[str, ...]
+    cursor: str | None
+    form: PromptForm
+
+
+def placed(socket: Socket, graph: Graph, form: PromptForm = "md") -> Placed:
+    """Work out what the agent of a socket is told of the cast at every visit; ``form`` is that of its model's profile."""
+    materia, iterator = socket.materia, socket.iterator
+    label = cut(" ".join(materia.label.split()), LABEL_CHARS)
+    named = label if label == materia.id else f"{label} (materia {materia.id})"
+    names = ["item", "currentWorkItem", *([iterator.alias] if iterator else [])]
+    if iterator and iterator.numbered_as_work_items:
+        names.append("workItem")
+    walks = [loop.iterator for loop in graph.loops.values() if loop.iterator is not None]
+    aliases = tuple(tuple(name.split(".")) for name in names) if iterator else (("item",),)
+    return Placed(
+        f"You are {named}, placed at {socket.id} in the loadout {graph.name}.",
+        len(graph.sockets) == 1,
+        socket.is_generator,
+        socket.cast_context,
+        expanded_by(materia.prompt, aliases),
+        state_path(iterator.items) if iterator else (),
+        next((walk.cursor for walk in walks if state_path(walk.items) == ("workItems",)), None),
+        socket.prompt_form or form,
+    )
+
+
+# -- what there is to tell, and how much of it -----------------------------------------------------
+
+
+class Room(NamedTuple):
+    """How many characters the parts may take that give way where a prompt is too long."""
+
+    state: int = STATE_CHARS
+    output: int = OUTPUT_CHARS
+    handoffs: int = HANDOFFS_OUTSIDE
+    answer: int = OUTPUT_CHARS
+    contexts: int = CONTEXTS_CHARS
+    titles: int | None = None
+
+
+class Told(NamedTuple):
+    """What a first turn has to tell. It is written only when somebody reads it, since many agents never do.
+
+    ``previous`` is the socket that was completed just before.
+    """
+
+    here: Placed
+    visit: Visit
+    state: CastState
+    previous: Socket | None
+
+    def parts(self, room: Room) -> tuple[list[Part], list[Part]]:
+        """Write the parts that stand before the task, and those that stand behind it."""
+        reasons = self.reasons()
+        sent_back = {entry.step for entry in reasons}
+        before = self._answer_before(reasons)
+        told = {step for step in sent_back if self._entry_at(step) is not None}
+        if before is not None:
+            told.add(before.step)
+        return (
+            [
+                self._request(),
+                self._where(room),
+                self._state(room),
+                self._handoffs(room, told),
+                self._output(room, sent_back),
+            ],
+            [self._item(), self._answer(room, before), self._why(reasons), self._changed()],
+        )
+
+    # -- request and place
+
+    def _request(self) -> Part:
+        if not self.here.told.request:
+            return Part("request", "", "castContext leaves it out")
+        if self.here.own.request:
+            return Part("request", "", "your own prompt tells it: {{request}}")
+        text = self.state.request
+        if not text.strip():
+            return Part("request", "", "it is empty")
+        return Part("request", self.quoted(text), tells=(("request", ""),))
+
+    def _where(self, room: Room) -> Part:
+        here = self.here
+        if not here.told.place:
+            return Part("place", "", "castContext leaves it out")
+        if here.alone and self.visit.item is None:
+            return Part("place", "", "the loadout has one socket")
+        lines = [here.place]
+        item = self.visit.item
+        if item is not None:
+            lines += self._outer_lines()
+            lines.append(
+                f"You work on work item {item.position + 1} of {len(self._own_list())} ({item.key})."
+            )
+        if item is None or self.here.generator:
+            more, note, tells = self._list_outside(room)
+        else:
+            more, note, tells = self._list_inside(item, room)
+        return Part("place", "\n".join([*lines, *more]), note, quotes=False, tells=tells)
+
+    def _outer_lines(self) -> Iterator[str]:
+        for one in self.state.shown[:-1]:
+            inner = self.state.shown[-1].walk.list_path
+            value = one.item.value
+            for alias in one.walk.paths:
+                if inner[: len(alias)] == alias:
+                    value = remove_path(value, inner[len(alias) :])
+            written = _one_line(value if isinstance(value, str) else pretty(without_points(value)))
+            yield f"Within {one.item.key}: {cut(written, STRING_CHARS)}"
+
+    def _list_inside(self, item: Item, room: Room) -> tuple[list[str], str, tuple[tuple[str, str], ...]]:
+        items, lines = self._own_list(), list[str]()
+        if self.here.told.items == "none":
+            return lines, "castContext leaves the list out", ()
+        if why := self.here.own.variable_of(self.here.list_path):
+            return lines, f"your own prompt tells the list: {why}", ()
+        if room.titles is None:
+            first = max(0, min(item.position - AROUND // 2, len(items) - AROUND - 1))
+            last = min(len(items), first + AROUND + 1)
+        else:
+            first, last = max(0, item.position - room.titles), item.position + room.titles + 1
+        for index in range(first, last):
+            if index == item.position:
+                lines.append("- this one")
+            else:
+                lines.append(f"- {self._word(index, item)}: {_title(items[index], str(index))}")
+        if last - first < len(items):
+            lines.append(self._in_all(item, len(items)))
+        tells = tuple(("title", str(index)) for index in range(first, last) if index != item.position)
+        return lines, "", tells
+
+    def _word(self, index: int, item: Item) -> str:
+        return _STANDING[standing(self.state, (item.cursor, index, item.outer))]
+
+    def _in_all(self, item: Item, count: int) -> str:
+        """Count how the items stand, without looking at each."""
+        behind = min(item.position, count)
+        passed = sum(one[0] == item.cursor and one[2] == item.outer for one in self.state.passed)
+        counts = {"done": behind - passed, "passed over": passed, "to come": count - behind - 1}
+        return (
+            "In all " + ", ".join(f"{number} {word}" for word, number in counts.items() if number > 0) + "."
+        )
+
+    def _own_list(self) -> list[JSON]:
+        shown = self.state.shown
+        if not shown:
+            return []
+        outer = shown[-2].item if len(shown) > 1 else None
+        found = get_path(self.state.data, shown[-1].walk.list_path)
+        if isinstance(found, list):
+            return found
+        return list_at(shown[-1].walk.iterator.items, self.state, outer)
+
+    def _list_outside(self, room: Room) -> tuple[list[str], str, tuple[tuple[str, str], ...]]:
+        items = self.state.data.get("workItems")
+        if not isinstance(items, list) or not items:
+            return [], "", ()
+        if self.here.told.items == "none":
+            return [], "castContext leaves the list out", ()
+        if why := self.here.own.variable_of(("workItems",)):
+            return [], f"your own prompt tells the list: {why}", ()
+        whole = self.here.told.items == "whole"
+        share = room.contexts // len(items) if whole else 0
+        lines, tells, short = [], [], 0
+        for index, item in enumerate(items):
+            if room.titles is not None and room.titles <= index < len(items) - room.titles:
+                continue
+            word = "" if self.here.cursor is None else standing(self.state, (self.here.cursor, index, ()))
+            head = f"{index + 1}. " + (f"({word}) " if word in ("done", "passed over") else "")
+            lines.append(head + _title(item, str(index)))
+            tells.append(("title", str(index)))
+            text = _context_of(item)
+            if text and share >= NOTICE_CHARS:
+                shown = middle(text, share)
+                short += shown != text
+                lines.append(_indented(shown))
+                tells.append(("context", str(index)))
+        note = f"the contexts of {short} items are cut" if short else ""
+        if len(items) > len(titles := [one for one in tells if one[0] == "title"]):
+            note = f"{len(items) - len(titles)} titles in the middle are left out"
+            lines.append(f"({note})")
+        count = len(items)
+        return [f"The work items ({count}):", *lines], note, tuple(tells)
+
+    # -- state
+
+    def _state(self, room: Room) -> Part:
+        told = self.here.told.state
+        if told is False:
+            return Part("state", "", "castContext leaves it out")
+        if () in self.here.own.paths:
+            return Part("state", "", "your own prompt tells it: {{stateJson}}")
+        data: JSON = dict(self.state.data)
+        if isinstance(told, tuple):
+            data = _only(data, told)
+        for path in self._told_elsewhere():
+            data = remove_path(data, path)
+        if not data:
+            return Part("state", "", "there is nothing in it that no other part tells")
+        text = state_json(data, room.state) if room.state >= NOTICE_CHARS else ""
+        if not text:
+            return Part("state", "", "there is no room for it")
+        note = "some of it is cut" if _MARK in text else ""
+        return Part("state", self.quoted(text), note, True, tuple(("state", key) for key in data))
+
+    def _told_elsewhere(self) -> Iterator[tuple[str, ...]]:
+        """The paths of the state that another part tells: the item, lists that are walked, the handoffs."""
+        yield ("context",)
+        for one in self.state.shown:
+            yield from one.walk.paths
+            yield one.walk.list_path
+        if self.visit.item is None and self.here.told.items != "none":
+            yield ("workItems",)
+        yield from (path for path in self.here.own.paths if path)
+        last = self.previous
+        if last is not None and last.parse == "text" and self.here.told.previous and not self.here.own.output:
+            yield from (tuple(split_path(target)) for target, text in last.assign if text == "$")
+
+    # -- handoffs
+
+    def _entries(self) -> tuple[Handoff, ...]:
+        return records(self.state.handoffs, context_of(self.state.data))
+
+    def _entry_at(self, step: int) -> Handoff | None:
+        return next((entry for entry in reversed(self.state.handoffs.entries) if entry.step == step), None)
+
+    def _handoffs(self, room: Room, told: set[int]) -> Part:
+        wanted = self.here.told.handoffs
+        if wanted is False:
+            return Part("handoffs", "", "castContext leaves them out")
+        if why := self.here.own.variable_of(("context",)):
+            return Part("handoffs", "", f"your own prompt tells them: {why}")
+        entries = [entry for entry in self._current() if entry.step not in told or not entry.step]
+        if not entries:
+            return Part("handoffs", "", "there is none that no other part tells")
+        inside = self.visit.item is not None
+        most = min(HANDOFFS_INSIDE, room.handoffs) if inside else room.handoffs
+        if wanted is not True:
+            most = min(most, wanted) if room.handoffs < HANDOFFS_OUTSIDE else wanted
+        chosen = self._chosen(entries, most)
+        lines, note = [], ""
+        left_out = max(len(self._entries()) - SCANNED, 0) + len(entries) - len(chosen)
+        if left_out:
+            note = f"{left_out} older ones are left out"
+            lines.append(f"({note})")
+        lines += [
+            f"[{entry.socket} {entry.label}] {text}" if entry.socket else f"({entry.label}) {text}"
+            for entry, text in chosen
+        ]
+        tells = tuple(("handoff", str(entry.step)) for entry, _ in chosen)
+        return Part("handoffs", self.quoted("\n\n".join(lines)), note, True, tells)
+
+    def _current(self) -> list[Handoff]:
+        """The handoffs that still hold: what refused an item is gone once the same socket was content with it."""
+        content: set[tuple[str, ItemId | None]] = set()
+        kept = []
+        for entry in reversed(self._entries()[-SCANNED:]):
+            place = (entry.socket, entry.item)
+            if entry.satisfied is True:
+                content.add(place)
+            if entry.satisfied is False and place in content:
+                continue
+            kept.append(entry)
+        return kept[::-1]
+
+    def _chosen(self, entries: Sequence[Handoff], most: int) -> list[tuple[Handoff, str]]:
+        """Choose the newest, then those of this item, then those without one, then others; oldest first."""
+        mine = self.visit.item.id if self.visit.item else None
+        order = sorted(
+            range(len(entries) - 1),
+            key=lambda at: (
+                0 if mine and entries[at].item == mine else 1 if entries[at].item is None else 2,
+                -at,
+            ),
+        )
+        room, texts = most, dict[int, str]()
+        for at in (len(entries) - 1, *order):
+            entry = entries[at]
+            label = len(entry.socket) + len(entry.label) + 6
+            text = entry.text
+            if label + len(text) > room:
+                if texts:
+                    break
+                text = middle(text, max(room - label, NOTICE_CHARS))
+            texts[at] = text
+            room -= label + len(text)
+        return [(entries[at], texts[at]) for at in sorted(texts)]
+
+    # -- the output just before
+
+    def _output(self, room: Room, reasons_of: set[int]) -> Part:
+        state, here, last = self.state, self.here, self.previous
+        why = (
+            "castContext leaves it out"
+            if not here.told.previous
+            else "your own prompt tells it"
+            if here.own.output
+            else "there is none"
+            if last is None or not (state.last_output or "").strip()
+            else ""
+        )
+        if why or last is None:
+            return Part("previous", "", why)
+        of = f"{last.id} ({cut(_one_line(last.materia.label), LABEL_CHARS)})"
+        if last.parse == "text":
+            text, note = _bounded(state.last_output or "", room.output)
+            told = f"Of {of}:\n{self.quoted(text)}" if text else ""
+            return Part(
+                "previous", told, note, bool(text), (("output", str(state.last_step)),) if text else ()
+            )
+        if state.last_step in reasons_of:
+            return Part("previous", "", "why it came back is told below")
+        return self._json_output(room, last, of)
+
+    def _json_output(self, room: Room, last: Socket, of: str) -> Part:
+        """What a JSON output said of ``satisfied``, and those of its fields that no other part tells."""
+        state, note = self.state, ""
+        lines = (
+            [] if state.last_satisfied is None else [f"{of} said satisfied: {pretty(state.last_satisfied)}."]
+        )
+        rest = self._left_of(state.last_json, last)
+        if rest:
+            text, note = _bounded(pretty(without_points(rest)), room.output)
+            if text:
+                lines += ["It said, too:" if lines else f"Of {of}:", self.quoted(text)]
+            else:
+                rest = {}
+        if not lines:
+            return Part("previous", "", note or "other parts tell what it said")
+        tells = tuple(("output", f"{state.last_step}.{name}") for name in rest)
+        return Part("previous", "\n".join(lines), note, bool(rest), tells)
+
+    def _left_of(self, value: JSON, last: Socket) -> dict[str, JSON]:
+        """What of a JSON output no other part tells; a protocol other than the sparse one writes all into its handoff."""
+        if not isinstance(value, dict) or (last.handoff != DEFAULT_HANDOFF and not last.is_utility):
+            return {}
+        gone = {
+            "satisfied",
+            "context",
+            "workItems",
+            *self.here.own.fields,
+            *(("state",) if last.is_utility else ()),
+        }
+        if self.here.told.state is True:
+            gone |= {text[2:] for _, text in last.assign if text.startswith("$.")}
+            if any(text == "$" for _, text in last.assign):
+                return {}
+        return {name: given for name, given in value.items() if name not in gone}
+
+    # -- the item, and what was done with it before
+
+    def _item(self) -> Part:
+        item, own = self.visit.item, self.here.own.item
+        if item is None:
+            return Part("item", "", "the socket works on none")
+        if () in own:
+            return Part("item", "", "your own prompt tells it")
+        value = item.value
+        for path in own:
+            value = remove_path(value, path)
+        tells = (("item", item.key),)
+        if not isinstance(value, dict):
+            text = value if isinstance(value, str) else pretty(without_points(value))
+            return Part("item", f"{item.key}:\n{self.quoted(text)}", tells=tells)
+        if not value:
+            return Part("item", "", "your own prompt tells it")
+        title, context = value.get("title"), value.get("context")
+        plain = isinstance(item.value, dict) and set(item.value) <= {"title", "context"}
+        if plain and all(isinstance(one, str) for one in value.values()):
+            lines = [f"{item.key}: {_one_line(title)}" if isinstance(title, str) else f"{item.key}:"]
+            if isinstance(context, str):
+                lines.append(self.quoted(context))
+            return Part("item", "\n".join(lines), tells=tells)
+        return Part("item", f"{item.key}:\n{self.quoted(pretty(without_points(value)))}", tells=tells)
+
+    def reasons(self) -> list[FollowUp]:
+        """Return why the work came back, oldest first (R22)."""
+        return (
+            shown_to(self.state.follow_up, self.visit.socket, self.visit.item) if self.state.follow_up else []
+        )
+
+    def _answer_before(self, reasons: Sequence[FollowUp]) -> Answered | None:
+        """What the socket answered last for this item, where the visit comes by an edge that sends work back."""
+        if not reasons or not self.here.told.previous or reasons[-1].step != self.state.last_step:
+            return None
+        item = self.visit.item
+        return self.state.answers.get((self.visit.socket, item.id if item else None))
+
+    def _answer(self, room: Room, before: Answered | None) -> Part:
+        if before is None:
+            return Part("before", "", "the work did not come back")
+        if before.step == self.state.last_step:
+            return Part("before", "", "it is the output just before")
+        value = before.value
+        if isinstance(value, dict):
+            value = {name: given for name, given in value.items() if name != "workItems"}
+            if not value:
+                return Part("before", "", "the list is told already")
+            text = pretty(without_points(value))
+        else:
+            text = before.text
+        text, note = _bounded(text, room.answer)
+        if not text:
+            return Part("before", "", note)
+        return Part("before", self.quoted(text), note, True, (("output", str(before.step)),))
+
+    def _why(self, reasons: Sequence[FollowUp]) -> Part:
+        if not reasons:
+            return Part("reasons", "", "the work did not come back")
+        room, blocks, tells = RENDERED_CHARS, [], []
+        for entry in reversed(reasons):
+            if room <= 0:
+                break
+            kept = self._entry_at(entry.step)
+            text = middle(kept.text if kept is not None else entry.reason, max(room, NOTICE_CHARS))
+            room -= len(text)
+            about = f" about {entry.item[0] and self._key_of(entry.item)}" if entry.item else ""
+            label = cut(_one_line(entry.label), LABEL_CHARS)
+            blocks.append(f"{entry.source} ({label}){about}:\n{self.quoted(text)}")
+            tells.append(("handoff" if kept is not None else "reason", str(entry.step)))
+        head = (
+            "It was not satisfactory; the oldest reason first."
+            if len(blocks) > 1
+            else "It was not satisfactory."
+        )
+        return Part("reasons", "\n".join([head, *reversed(blocks)]), "", True, tuple(reversed(tells)))
+
+    def _key_of(self, item: ItemId) -> str:
+        mine = self.visit.item
+        if mine is not None and mine.id == item:
+            return mine.key
+        return f"item {item[1] + 1}"
+
+    def _changed(self) -> Part:
+        if not self.state.changed or not self.here.told.place:
+            return Part("changed", "", "nothing was changed since the step before")
+        what = ", ".join(self.state.changed)
+        text = f"Since the step before, a person changed: {what}. What is told here is how it is now."
+        return Part("changed", text)
+
+    def quoted(self, text: str) -> str:
+        """Quote a text that others wrote."""
+        return text if self.here.form == "plain" else quoted(text)
+
+
+_STANDING: Final = {
+    "done": "done",
+    "being worked on": "in work",
+    "open": "to come",
+    "passed over": "passed over",
+}
+"""What an agent is told of how an item stands."""
+
+
+def _title(item: JSON, key: str) -> str:
+    return cut(_one_line(item_label(item, key)), TITLE_CHARS)
+
+
+def _context_of(item: JSON) -> str:
+    if isinstance(item, dict):
+        rest = {name: given for name, given in item.items() if name not in ("title", "name")}
+        if set(rest) <= {"context"}:
+            context = rest.get("context")
+            return context if isinstance(context, str) else ""
+        return pretty(without_points(rest))
+    return "" if isinstance(item, str) else pretty(without_points(item))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"   {line}" if line else "" for line in text.splitlines())
+
+
+def _only(data: Mapping[str, JSON], paths: Sequence[str]) -> dict[str, JSON]:
+    """Return what some paths of the state lead to."""
+    found: dict[str, JSON] = {}
+    for path in paths:
+        value = get_path(data, [part for part in path.split(".") if part])
+        if value is not MISSING:
+            found[path] = value
+    return found
+
+
+_MARK: Final = "left out"
+
+
+def middle(text: str, most: int) -> str:
+    """Cut a text in its middle to ``most`` characters, saying how many are left out."""
+    if len(text) <= most:
+        return text
+    notice = f"\n[… {len(text) - most:,} or more characters are left out here …]\n"
+    room = max(most - len(notice), 0)
+    head = room * 2 // 3
+    tail = room - head
+    return text[:head] + notice + (text[-tail:] if tail else "")
+
+
+def _bounded(text: str, most: int) -> tuple[str, str]:
+    """Return a text, whole up to its bound, else its beginning and its end, and what was cut."""
+    if len(text) <= most:
+        return text, ""
+    if most < NOTICE_CHARS:
+        return "", "there is no room for it"
+    if most >= OUTPUT_CHARS:
+        left = len(text) - OUTPUT_HEAD - OUTPUT_TAIL
+        cut_out = f"\n[… {left:,} characters are left out here …]\n"
+        return text[:OUTPUT_HEAD] + cut_out + text[
+            -OUTPUT_TAIL:
+        ], f"{left:,} of {len(text):,} characters are left out"
+    return middle(text, most), f"cut to {most:,} of {len(text):,} characters"
+
+
+# -- the state as JSON within a bound ----------------------------------------------------------------
+
+
+def state_json(data: Mapping[str, JSON], most: int = STATE_CHARS) -> str:
+    """Write the state as JSON of at most ``most`` characters; long strings lose their middle, then entries are left out."""
+    return _whole(data, "", most) or _within(data, "", most)
+
+
+def _whole(value: JSON, pad: str, room: int) -> str | None:
+    """Write a value whole, but for long strings; None when it does not fit, found out without writing the rest."""
+    if isinstance(value, str):
+        text = encode_basestring(middle(value, STRING_CHARS))
+    elif not isinstance(value, (dict, list)) or not value:
+        text = pretty(without_points(value))
+    else:
+        inner, lines, left = f"{pad}  ", [], room - 2 * len(pad) - 4
+        if len(value) * (len(inner) + 3) > left:  # each member takes a line
+            return None
+        for head, child in _children(value):
+            text_of = _whole(child, inner, left - len(head) - 2)
+            if text_of is None:
+                return None
+            lines.append(head + text_of)
+            left -= len(inner) + len(head) + len(text_of) + 2
+        text = _enclosed(value, lines, pad)
+    return text if len(text) <= room else None
+
+
+def _within(value: JSON, pad: str, room: int) -> str:
+    """Write as much of a value as fits that does not fit whole, still as JSON; empty where not even a notice does."""
+    if isinstance(value, str):
+        return _short_string(value, room)
+    if not isinstance(value, (dict, list)):
+        return ""
+    inner, lines = f"{pad}  ", list[str]()
+    left = room - 2 * len(pad) - NOTICE_CHARS
+    for head, child in _children(value):
+        space = left - len(inner) - len(head) - 2
+        text = _whole(child, inner, space)
+        if text is None:
+            text = _within(child, inner, space) if space >= NOTICE_CHARS else ""
+            lines += [head + text] if text else []
+            break
+        lines.append(head + text)
+        left = space - len(text)
+    missing = len(value) - len(lines)
+    if missing:
+        notice = f"{missing} of {len(value)} entries are left out"
+        lines.append(f'"…": "{notice}"' if isinstance(value, dict) else f'"… {notice}"')
+    text = _enclosed(value, lines, pad)
+    return text if len(text) <= room else ""
+
+
+def _children(value: JSON) -> Iterator[tuple[str, JSON]]:
+    """Yield what stands before each member, and the member."""
+    if isinstance(value, dict):
+        yield from ((f"{encode_basestring(key)}: ", child) for key, child in value.items())
+    else:
+        yield from (("", child) for child in value)
+
+
+def _enclosed(value: JSON, lines: list[str], pad: str) -> str:
+    start, end = "{}" if isinstance(value, dict) else "[]"
+    return f"{start}\n{pad}  " + f",\n{pad}  ".join(lines) + f"\n{pad}{end}"
+
+
+def _short_string(text: str, room: int) -> str:
+    """Write a string cut to fit; written as JSON, a character may take several."""
+    most = min(room - 2, STRING_CHARS)
+    while most >= NOTICE_CHARS:
+        written = encode_basestring(middle(text, most))
+        if len(written) <= room:
+            return written
+        most //= 2
+    return ""

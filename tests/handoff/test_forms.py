@@ -1,0 +1,140 @@
+"""R51: the form of a turn shows what is legal in it; filled in it is never refused, copied as it stands always."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+
+from materia_nb.handoff import protocol
+from materia_nb.handoff.forms import FORM_WORDS, LONGEST_FORM, LONGEST_SHORT_FORM, form_words
+from materia_nb.handoff.protocol import TurnFacts
+from materia_nb.handoff.requirements import Requirements
+
+PROTOCOLS = ("sparse", "envelope", "agent-contract")
+CONSOLIDATE = {"agent_contract_handoff": {"consolidation_required": True}}
+WRITES = {"write_permissions": {"writable_sections": ["layout"]}}
+MEMORIES = (None, "IN_PROGRESS", "APPROVAL_REQUEST", "BLOCKED", "NEEDS_INPUT", "COMPLETE")
+STATUS = "<IN_PROGRESS, APPROVAL_REQUEST, COMPLETE, BLOCKED or NEEDS_INPUT>"
+FILLED = {
+    "<true or false>": "true",
+    "<what to do>": "Outline",
+    "<all that is needed to do it>": "Three headings.",
+    "<for whoever works next>": "Look at the third one.",
+    "<any JSON>": "anything",
+    "<in words>": "I looked at it.",
+    "<file>": "notes.md",
+    "<command>": "ls",
+    "<why>": "nothing is left",
+    "<VERIFIED, UNVERIFIED or BLOCKED>": "VERIFIED",
+    "<CONTINUE, LOOP, DETOUR or ESCALATE>": "CONTINUE",
+    "<what is next>": "nothing",
+    "<result>": "a page",
+    "<pass or fail>": "pass",
+    "<your id>": "a1b2c3d4e",
+}
+
+
+def wants(*, work_items=False, satisfied=False, sources=()):
+    return Requirements(
+        parse="json",
+        utility=False,
+        why_satisfied="edges of this socket depend on it" if satisfied else None,
+        work_items=work_items,
+        check_items=True,
+        fields=frozenset({"workItems", "satisfied", "context", *(name for _, name in sources)}),
+        sources=tuple((name, f"$.{name}") for _, name in sources),
+    )
+
+
+TURNS = [
+    (wants(work_items=items, satisfied=said, sources=sources), facts)
+    for items, said, sources in itertools.product((False, True), (False, True), ((), (("plan", "plan"),)))
+    for facts in (
+        *(
+            TurnFacts(
+                agent_id="a1b2c3d4e", memory=None if status is None else {"plan_status": status}, given=given
+            )
+            for status in MEMORIES
+            for given in ({}, CONSOLIDATE, WRITES)
+        ),
+        TurnFacts(sockets=frozenset(f"Socket-{number}" for number in range(1, 60))),
+    )
+]
+
+
+def copied(form):
+    """What an agent copies: all that stands between the first brace and the last one, with its fence if it has one."""
+    return form[form.index("\n") + 1 :] if "```" in form else form[form.index("{") : form.rindex("}") + 1]
+
+
+def line_of(form):
+    return next(line for line in copied(form).splitlines() if line.startswith("{"))
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_a_form_is_short(name):
+    for wanted, facts in TURNS:
+        assert 0 < len(protocol(name).form(wanted, facts)) <= LONGEST_FORM
+        assert 0 < len(protocol(name).form(wanted, facts, short=True)) <= LONGEST_SHORT_FORM
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_who_copies_a_form_as_it_stands_is_refused(name):
+    spoken = protocol(name)
+    for wanted, facts in TURNS:
+        form = spoken.form(wanted, facts)
+        for text in (form, copied(form), line_of(form)):
+            assert not spoken.read(text, wanted, facts).accepted
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_who_fills_a_form_in_is_not_refused(name):
+    spoken = protocol(name)
+    for wanted, facts in TURNS:
+        text = line_of(spoken.form(wanted, facts))
+        status = "IN_PROGRESS" if facts.memory else "COMPLETE"
+        for word, value in {**FILLED, STATUS: status, "<COMPLETE, IN_PROGRESS or BLOCKED>": status}.items():
+            text = text.replace(word, value)
+        answer = json.loads(text)
+        if name != "sparse" and wanted.sources:
+            answer["plan"] = (
+                "first this"  # an assignment reads it; the form of the protocol has no place for it
+            )
+        written = (
+            f"```agent_contract_handoff\n{json.dumps(answer)}\n```"
+            if name == "agent-contract"
+            else json.dumps(answer)
+        )
+        reading = spoken.read(written, wanted, facts)
+        assert reading.accepted, reading.issues
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_a_field_that_still_holds_the_words_of_the_form_is_named(name):
+    spoken, wanted = protocol(name), wants(satisfied=True)
+    filled = line_of(spoken.form(wanted, TurnFacts(agent_id="a1b2c3d4e")))
+    left = {"sparse": "<for whoever works next>", "envelope": "<why>", "agent-contract": "<what is next>"}[
+        name
+    ]
+    for word, value in {**FILLED, STATUS: "COMPLETE"}.items():
+        filled = filled if word == left else filled.replace(word, value)
+    text = f"```agent_contract_handoff\n{filled}\n```" if name == "agent-contract" else filled
+    reading = spoken.read(text, wanted, TurnFacts(agent_id="a1b2c3d4e"))
+    assert [issue.code for issue in reading.issues] == [FORM_WORDS]
+
+
+@pytest.mark.parametrize("text", ["...", "…", " <...> "])
+def test_the_dots_of_an_example_are_no_answer(text):
+    assert [issue.path for issue in form_words({"a": ["fine", text]}, ())] == ["$.a.1"]
+    assert not list(form_words({"a": ["....", "wait..."]}, ()))
+
+
+def test_only_a_status_that_may_follow_is_shown():
+    after = TurnFacts(agent_id="a1b2c3d4e", memory={"plan_status": "NEEDS_INPUT"})
+    for short in (False, True):
+        form = protocol("agent-contract").form(wants(), after, short=short)
+        assert "IN_PROGRESS" in form
+        assert "COMPLETE" not in form
+        assert "a1b2c3d4e" in form
