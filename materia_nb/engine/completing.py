@@ -22,8 +22,8 @@ from materia_nb.engine.routing import (
 )
 from materia_nb.engine.rules import Rules, SocketRules
 from materia_nb.engine.state import (
-    Blind,
     Answered,
+    Blind,
     Draft,
     Failure,
     Handoff,
@@ -33,7 +33,7 @@ from materia_nb.engine.state import (
     Visit,
 )
 from materia_nb.handoff.protocol import Issue, Reading
-from materia_nb.jsonvalue import JSON, MISSING, set_path
+from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, set_path
 from materia_nb.loadout.graph import END, Advance
 from materia_nb.loadout.vocabulary import SENDING_BACK
 
@@ -139,7 +139,7 @@ def apply_output(here: SocketRules, draft: Draft, text: str, reading: Reading) -
         answer = Answered(
             draft.steps, draft.last_output, reading.value if here.wanted.parse == "json" else None
         )
-        draft.answers = {**draft.answers, (here.socket.id, item.id if item else None): answer}
+        draft.answers = FrozenDict({**draft.answers, (here.socket.id, item.id if item else None): answer})
 
 
 def _canonical(here: SocketRules, data: Mapping[str, JSON], reading: Reading) -> Mapping[str, JSON]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from materia_nb.engine.items import lies_in
 from materia_nb.engine.state import Answered, Draft, FollowUp, Handoff, Handoffs, Item, ItemId, Unrouted
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, FrozenDict
 
 if TYPE_CHECKING:
     from materia_nb.loadout.graph import Socket
@@ -116,4 +116,4 @@ def without_answers_of(
     """Drop the answers that were given for an item that has advanced, and for those within it."""
     if not any(lies_in(item, done) for _, item in kept):
         return kept
-    return {key: answer for key, answer in kept.items() if not lies_in(key[1], done)}
+    return FrozenDict({key: answer for key, answer in kept.items() if not lies_in(key[1], done)})

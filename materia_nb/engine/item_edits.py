@@ -20,7 +20,7 @@ from materia_nb.engine.items import (
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Draft, FollowUp, Handoff, Handoffs, ItemId, Place, View, Walk
 from materia_nb.errors import MateriaError
-from materia_nb.jsonvalue import JSON, MISSING, get_path, same, set_path
+from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, get_path, same, set_path
 
 Path: TypeAlias = tuple[str, ...]
 Origins: TypeAlias = Sequence[int | None]
@@ -246,11 +246,12 @@ class _Work:
         draft.items = {to: one for item, one in draft.items.items() if (to := moved_item(item)) is not None}
         draft.follow_up = _moved_follow_up(draft.follow_up, moved_item)
         draft.handoffs = _moved_handoffs(draft.handoffs, moved_item)
-        draft.answers = {
+        answers = {
             (socket, to): one
             for (socket, item), one in draft.answers.items()
             if (to := None if item is None else moved_item(item)) is not None or item is None
         }
+        draft.answers = FrozenDict(answers)
         draft.extra = _moved_extra(draft.extra, moved_item)
         draft.within = {name: new for name, one in draft.within.items() if (new := moved(one)) is not None}
         passed = {to: one for item, one in draft.passed.items() if (to := moved_item(item)) is not None}

@@ -14,6 +14,7 @@ from materia_nb.handoff.requirements import reader
 from materia_nb.jsonvalue import (
     JSON,
     MISSING,
+    FrozenDict,
     compact,
     get_path,
     pretty,
@@ -269,7 +270,9 @@ def forget(draft: Draft, gone: Callable[[ItemId], bool]) -> None:
         key: more for key, more in draft.extra.items() if not (isinstance(key[-1], tuple) and gone(key[-1]))
     }
     draft.follow_up = tuple(entry for entry in draft.follow_up if entry.item is None or not gone(entry.item))
-    draft.answers = {key: one for key, one in draft.answers.items() if key[1] is None or not gone(key[1])}
+    if draft.answers:
+        kept = {key: one for key, one in draft.answers.items() if key[1] is None or not gone(key[1])}
+        draft.answers = FrozenDict(kept)
     if any(entry.item is not None and gone(entry.item) for entry in draft.handoffs.entries):
         draft.handoffs = draft.handoffs._replace(entries=tuple(_unlinked(draft.handoffs.entries, gone)))
 

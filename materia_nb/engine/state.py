@@ -490,8 +490,6 @@ class Draft:
             self.within = FrozenDict(self.within)
         if type(self.passed) is dict:
             self.passed = FrozenDict(self.passed)
-        if type(self.answers) is dict:
-            self.answers = FrozenDict(self.answers)
         return tuple.__new__(CastState, _in_order(self))
 
 

@@ -9,8 +9,8 @@ from pydantic.json_schema import models_json_schema
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import graph
 from materia_nb.loadout.fields import (
-    Amount,
     TOLD_SHAPE,
+    Amount,
     Artifacts,
     Count,
     CountFromOne,
