@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from materia_nb.handoff.forms import LONGEST_FORM, LONGEST_SHORT_FORM, form_words, within
+from materia_nb.handoff.answer_form import LONGEST_FORM, LONGEST_SHORT_FORM, form_words, within
 from materia_nb.handoff.jsontext import Found, NotJson, agent_object, utility_object
 from materia_nb.handoff.protocol import (
     ANYTHING,

@@ -6,10 +6,7 @@ It is here and not in the notebooks, where it would tell the answers to whoever 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from materia_nb.lessons.numbers import Numbers
+from typing import Any, Final, NamedTuple
 
 ANY: Final = "*"
 """Any other wrong answer."""
@@ -47,7 +44,7 @@ def fold(value: object) -> object:
     return [fold(one) for one in value] if isinstance(value, list | tuple) else value
 
 
-def folded(explained: Mapping[Any, str], numbers: Numbers) -> Mapping[str, str]:
+def folded(explained: Mapping[Any, str], numbers: object) -> Mapping[str, str]:
     """Return explanations by the wrong answers as texts, those that follow from numbers worked out."""
     return {str(fold(key(numbers) if callable(key) else key)): words for key, words in explained.items()}
 

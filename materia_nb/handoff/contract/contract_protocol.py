@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from materia_nb.handoff.answer_form import form_words
 from materia_nb.handoff.capabilities import Learned, Section, SuggestionKind, Task
 from materia_nb.handoff.contract import contract_fields
 from materia_nb.handoff.contract.contract_check import Checked, validate
@@ -38,7 +39,6 @@ from materia_nb.handoff.contract.contract_turn import (
     report,
     writable_sections,
 )
-from materia_nb.handoff.forms import form_words
 from materia_nb.handoff.jsontext import too_deep, without_infinities
 from materia_nb.handoff.protocol import (
     SAMPLE,

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from materia_nb.handoff.answer_form import LONGEST_FORM, within
 from materia_nb.handoff.capabilities import Task
 from materia_nb.handoff.contract.contract_fields import (
     EVIDENCE,
@@ -16,7 +17,6 @@ from materia_nb.handoff.contract.contract_fields import (
     folded_status,
     part,
 )
-from materia_nb.handoff.forms import LONGEST_FORM, within
 from materia_nb.handoff.jsontext import NotJson, wide_json
 from materia_nb.handoff.protocol import UNKNOWN, Action, Issue, TurnFacts, listed
 from materia_nb.handoff.requirements import Requirements

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from materia_nb.errors import MateriaError, counted
+from materia_nb.handoff.answer_form import LONGEST_FORM, form_words, within
 from materia_nb.handoff.envelope.envelope_check import META, Channel, Envelope, Profile, envelope_of, validate
 from materia_nb.handoff.envelope.envelope_texts import (
     context,
@@ -20,7 +21,6 @@ from materia_nb.handoff.envelope.envelope_texts import (
     verdict,
     work_items,
 )
-from materia_nb.handoff.forms import LONGEST_FORM, form_words, within
 from materia_nb.handoff.jsontext import NotJson, too_deep, wide_json, without_infinities
 from materia_nb.handoff.protocol import (
     NO_REASON,

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from materia_nb.handoff import protocol
-from materia_nb.handoff.forms import FORM_WORDS, LONGEST_FORM, LONGEST_SHORT_FORM, form_words
+from materia_nb.handoff.answer_form import FORM_WORDS, LONGEST_FORM, LONGEST_SHORT_FORM, form_words
 from materia_nb.handoff.protocol import TurnFacts
 from materia_nb.handoff.requirements import Requirements
 
