@@ -17,6 +17,7 @@ from materia_nb.handoff import protocol
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph, LayeredConfig, Report, load_layers, read_text
 from materia_nb.loadout.config_files import expanded, is_there, resolved
+from materia_nb.loadout.design.document import written
 from materia_nb.loadout.facts import materia_kind
 from materia_nb.loadout.layers import (
     PROJECT_FILE,
@@ -33,6 +34,7 @@ from materia_nb.utilities.scripts import lacking, moved
 
 if TYPE_CHECKING:
     from materia_nb.loadout.design import Design
+    from materia_nb.store.drafts import Draft
 
 DEFAULT_ARTIFACT_DIR: Final = ".pi/pi-materia"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,63}")
@@ -191,21 +193,58 @@ class Library:
         stays = f"; {self.chosen} stays chosen" if self.chosen not in (None, name) else ""
         return shown.noting(f"{name} is kept but cannot be cast, so it is not chosen{stays}")
 
-    def design(self, name: str | None = None, *, new: bool = False) -> Design:
+    def drafts(self, name: str | None = None) -> tuple[Draft, ...]:
+        """Return what was designed and neither saved nor thrown away. See :meth:`Workbench.drafts`."""
+        from materia_nb.store.drafts import drafts_in
+
+        return drafts_in(self.artifact_root, name)
+
+    def design(self, name: str | None = None, *, new: bool = False, draft: bool | Draft = False) -> Design:
         """Begin to edit a loadout, the chosen one by default, as its file has it now. See :meth:`Workbench.design`."""
         from materia_nb.loadout.design.saving import new_design, open_design
+        from materia_nb.store.drafts import keep_draft
 
         self.reread()
+        if draft is not False:
+            return self._from_draft(self._draft_of(name) if draft is True else draft)
         if new:
             check_name(name or "", "loadout")
-            return new_design(self.config, name or "", self.project)
-        if name is not None and name not in self.config.loadout_names:
+            made = new_design(self.config, name or "", self.project)
+        else:
+            if name is not None and name not in self.config.loadout_names:
+                raise MateriaError(
+                    f"There is no loadout {name!r}.",
+                    hint=f"{did_you_mean(name, self.config.loadout_names)}; design --new {name} begins one",
+                    kind="unknown_loadout",
+                )
+            made = open_design(self.config, self.needs(name or self.chosen), self.project)
+        return keep_draft(made, self.artifact_root)
+
+    def _draft_of(self, name: str | None) -> Draft:
+        if not (found := self.drafts(name or self.chosen)):
             raise MateriaError(
-                f"There is no loadout {name!r}.",
-                hint=f"{did_you_mean(name, self.config.loadout_names)}; design --new {name} begins one",
-                kind="unknown_loadout",
+                f"There is no draft of {name or self.chosen}.",
+                hint="wb.drafts() lists those that there are, and that no design has open",
+                kind="no_draft",
             )
-        return open_design(self.config, self.needs(name or self.chosen), self.project)
+        return found[0]
+
+    def _from_draft(self, draft: Draft) -> Design:
+        design = self.design(draft.name, new=draft.name not in self.config.loadout_names)
+        self.take_draft(design, draft)
+        return design
+
+    def take_draft(self, design: Design, draft: Draft) -> str:
+        """Do the steps of a draft in a design, which keeps them in a draft of its own; returns that in words."""
+        design.take_up(draft.steps, draft.undone)
+        if not design.not_kept:
+            draft.discard()
+        words = f"went on with {draft}"
+        if draft.home is not None and draft.home != str(design.home):
+            words += f"; it was begun in {draft.home}, which is not loaded now, and would be saved in {design.home}"
+        elif written(draft.began) != written(design.began):
+            words += f"; {design.home} was changed since it was begun: saving replaces what it has of {design.name}"
+        return words
 
     def save_design(self, design: Design, to: str | Path | None = None, *, anyway: bool = False) -> str:
         """Save a design where it belongs: in its file, in this notebook, or in the project's config file. See :meth:`Workbench.save_design`."""

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from materia_nb.cast.sweep.results import Sweep
     from materia_nb.cast.sweep.verdicts import Check
     from materia_nb.loadout.design import Design
+    from materia_nb.store.drafts import Draft
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -132,19 +133,33 @@ class Workbench:
         """
         return self.library.define_loadout(name, body)
 
-    def design(self, name: str | None = None, *, new: bool = False) -> Design:
+    def design(self, name: str | None = None, *, new: bool = False, draft: bool | Draft = False) -> Design:
         """Begin to edit a loadout, the chosen one by default, as its file has it now.
 
-        Nothing is changed before :meth:`save_design`, and a cast keeps the loadout that it started with.
+        No config file is changed before :meth:`save_design`, and a cast keeps the loadout that it started with. Each
+        act is kept as a draft at once, until it is saved; a kernel that dies loses none of them.
 
         Args:
             name: the loadout.
             new: begin an empty one of that name, which the project's config file is to hold.
+            draft: go on with a draft: one of :meth:`drafts`, or True for the newest of that loadout.
 
         Raises:
-            MateriaError: there is no such loadout, or with ``new`` there is one, or a file cannot be read.
+            MateriaError: there is no such loadout or draft, or with ``new`` there is one, or a file cannot be read.
         """
-        return self.library.design(name, new=new)
+        return self.library.design(name, new=new, draft=draft)
+
+    def drafts(self, name: str | None = None) -> tuple[Draft, ...]:
+        """Return what was designed and neither saved nor thrown away, and that no design has open, the newest first.
+
+        Args:
+            name: of which loadout; of all if left out.
+        """
+        return self.library.drafts(name)
+
+    def take_draft(self, design: Design, draft: Draft) -> str:
+        """Do the steps of a draft in a design that is open; returns that in words."""
+        return self.library.take_draft(design, draft)
 
     def save_design(self, design: Design, to: str | Path | None = None, *, anyway: bool = False) -> str:
         """Save a design where it belongs: in its file, in this notebook, or in the project's config file.

@@ -16,7 +16,7 @@ from materia_nb.loadout.design import Design
 from materia_nb.widgets.base import Panel, show_panel, told_of
 from materia_nb.widgets.cast_panel import CastPanel
 from materia_nb.widgets.design_session import DesignSession
-from materia_nb.widgets.designing import Designing
+from materia_nb.widgets.designing import Designing, unsaved_design
 from materia_nb.widgets.frontend import css, esm
 from materia_nb.widgets.graph_panel import GraphPanel
 
@@ -103,7 +103,9 @@ class DesignPanel(Panel):
     def fallback(self) -> tuple[str, str | None]:
         """Return the grid of text with the report, and the picture."""
         graph = self.design.graph()
-        return f"{graph_text(graph)}\n{self.design.report}", graph_svg(graph)
+        question = self.session.question
+        asked = "" if question is None else f"{question.words}\n"
+        return f"{asked}{graph_text(graph)}\n{self.design.report}", graph_svg(graph)
 
     def _cast_made(self, cast: Cast) -> None:
         """Show the cast below; the design stays as it is, and what is changed in it reaches no cast that has begun."""
@@ -114,7 +116,11 @@ class DesignPanel(Panel):
 def show_design(bench: Workbench, name: str | None = None, *, new: bool = False) -> DesignPanel:
     """Make the panel that edits a loadout; what earlier runs of the same cell showed is closed.
 
-    Edits that were not saved are gone on with: a cell that is run again loses nothing.
+    Edits that were not saved are gone on with: a cell that is run again loses nothing. A draft that a kernel left which
+    is gone is offered, also of a loadout that was never saved.
     """
-    design = bench.design(name, new=new)
+    design = None if name is None else unsaved_design(bench, name)
+    if design is None:
+        left = name is not None and name not in bench.loadouts and bool(bench.drafts(name))
+        design = bench.design(name, new=new or left)
     return show_panel(("design", design.name), lambda: DesignPanel(bench, design))

@@ -94,6 +94,7 @@ class DesignSession(Ways):
 
     def heard(self, kind: str, values: Mapping[str, Any]) -> None:
         """Do what a message asks for; what cannot be done is said in ``note``, and nothing has changed."""
+        told, words = self.design.not_kept, None
         try:
             if kind not in ("answer", "pick"):
                 self.question = None
@@ -106,6 +107,8 @@ class DesignSession(Ways):
         else:
             if words is not None or self.note[0] == "alert":
                 self.note = "status", words or ""
+        if self.design.not_kept not in ("", told):
+            self.note = "alert", f"{words or 'done'}; {self.design.not_kept}: save it to be sure of it"
         self._tidy()
 
     def _act(self, kind: object) -> Callable[[Mapping[str, Any]], str | None]:
@@ -327,6 +330,32 @@ class DesignSession(Ways):
             words = f"{error.what} {error.hint}"
             self.question = Question(words, (("Save anyway", {"kind": "save", "to": to, "anyway": True}),))
             return None
+
+    def offer_draft(self) -> None:
+        """Ask whether to go on with what was designed before and not saved, where there is such a draft."""
+        drafts = self.bench.drafts(self.design.name)
+        found = next((one for one in drafts if one.is_news(self.design)), None)
+        if found is None:
+            return
+        name = found.path.name
+        self.question = Question(
+            f"There is {found}, which was not saved.",
+            (
+                ("Go on with it", {"kind": "draft", "file": name}),
+                ("Throw it away", {"kind": "draft", "file": name, "discard": True}),
+            ),
+        )
+
+    def _do_draft(self, values: Mapping[str, Any]) -> str:
+        named = values.get("file")
+        found = next((one for one in self.bench.drafts(self.design.name) if one.path.name == named), None)
+        if found is None:
+            raise refused("this draft is not there any more", "draft", "open the design once more")
+        if values.get("discard") is not True:
+            return self.bench.take_draft(self.design, found)
+        found.discard()
+        self.offer_draft()
+        return f"threw {found} away"
 
     def _do_reload(self, _: Mapping[str, Any]) -> str:
         return self.design.reload(self.bench.design(self.design.name))

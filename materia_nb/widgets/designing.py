@@ -16,7 +16,7 @@ from materia_nb.display.bundle import sendable
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.geometry import Point
 from materia_nb.display.graph_parts import Marks
-from materia_nb.errors import MateriaError
+from materia_nb.errors import MateriaError, counted
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.facts import Object, as_object, is_text, materia_group, materia_kind
 from materia_nb.loadout.graph import Graph
@@ -88,7 +88,17 @@ def bar_slice(session: DesignSession) -> Slice:
         if question is None
         else {"words": question.words, "choices": [shorten(one, 80) for one, _ in question.choices]},
         "canPaste": session.clip is not None,
+        "left": _left(design),
     }
+
+
+def _left(design: Design) -> str:
+    """Say what there is of a design when its kernel has died."""
+    if not design.changed:
+        return "all of it is saved."
+    if design.not_kept:
+        return f"what was saved is in its file; {design.not_kept}."
+    return f"it offers the draft of {part(design.name)}, with all {counted(len(design.unsaved[1]), 'step')}."
 
 
 def palette_slice(design: Design) -> Slice:
@@ -255,12 +265,22 @@ def _sharing(session: DesignSession) -> list[Designing]:
     return [one for one in tuple(_OPEN) if one.session is session]
 
 
+def unsaved_design(bench: Workbench, name: str) -> Design | None:
+    """Return the design of that name that has edits in this kernel, in an open panel or a closed one."""
+    opened = (one.session for one in tuple(_OPEN))
+    found = [one.design for one in opened if one.bench is bench and one.design.name == name]
+    return next((one for one in found if one.changed), _UNSAVED.get(bench, {}).get(name))
+
+
 def _session(bench: Workbench, design: Design) -> DesignSession:
     """Return the session in which a loadout is edited already, with its edits, or else another one."""
     for one in tuple(_OPEN):
         found = one.session
         if found.bench is bench and found.design.name == design.name:
-            if not found.design.changed:
+            if found.design is not design and not found.design.changed:
                 found.design.reload(design)
             return found
-    return DesignSession(bench, _UNSAVED.get(bench, {}).pop(design.name, design))
+    made = DesignSession(bench, _UNSAVED.get(bench, {}).pop(design.name, design))
+    if not made.design.changed:
+        made.offer_draft()
+    return made

@@ -146,3 +146,59 @@ def test_an_unknown_message_is_said_and_changes_nothing(panel):
     assert told["bar"]["note"]["sign"] == "alert"
     panel.front._handle_custom_msg("nonsense", [])
     assert not panel.design.changed
+
+
+# -- drafts -----------------------------------------------------------------------------------
+
+
+def test_a_draft_that_a_dead_kernel_left_is_offered_and_taken_or_thrown_away(project):
+    gone = Workbench(project).design("Mine", new=True)
+    gone.add_socket("Plan")
+    gone.add_socket("Build")
+    gone.keep = None  # its kernel is gone
+    wb = Workbench(project)
+    panel = show_design(wb, "Mine")
+    question = panel.front.design["bar"]["question"]
+    assert question["words"].startswith("There is the draft of ")
+    assert question["words"].endswith("(2 steps), which was not saved.")
+    assert question["choices"] == ["Go on with it", "Throw it away"]
+    assert question["words"] in panel.fallback()[0]
+    panel.heard({"kind": "answer", "number": 0})
+    assert panel.design.document == gone.document
+    bar = panel.front.design["bar"]
+    assert bar["note"]["words"].startswith("went on with the draft of ")
+    assert bar["left"] == "it offers the draft of Mine, with all 2 steps."
+    assert wb.drafts() == ()
+
+    panel.design.keep = None  # and again
+    panel.close()
+    panel = show_design(Workbench(project), "Mine")
+    panel.heard({"kind": "answer", "number": 1})
+    assert panel.design.document == {}
+    assert Workbench(project).drafts() == ()
+    panel.close()
+
+
+def test_a_design_that_is_open_and_was_never_saved_is_found_by_its_name(project):
+    wb = Workbench(project)
+    panel = show_design(wb, "Mine", new=True)
+    panel.heard({"kind": "add", "materia": "Plan"})
+    again = show_design(wb, "Mine")
+    assert again.session is panel.session
+    panel.close()
+    again.close()
+    third = show_design(wb, "Mine")
+    assert [*third.design.document["sockets"]] == ["Socket-1"]
+    third.close()
+
+
+def test_a_draft_that_cannot_be_kept_is_said_with_the_act(project):
+    (project / ".pi" / "pi-materia").mkdir(parents=True)
+    (project / ".pi" / "pi-materia" / "drafts").symlink_to(project)
+    panel = show_design(Workbench(project), "Mine", new=True)
+    panel.heard({"kind": "add", "materia": "Plan"})
+    note = panel.front.design["bar"]["note"]
+    assert note["sign"] == "alert"
+    assert "the draft could not be kept" in note["words"]
+    assert [*panel.design.document["sockets"]] == ["Socket-1"]
+    panel.close()

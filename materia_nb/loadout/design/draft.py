@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Concatenate, Final, ParamSpec
+from typing import Concatenate, Final, ParamSpec, Protocol
 
 from materia_nb.errors import MateriaError, counted
 from materia_nb.jsonvalue import JSON, same
@@ -64,6 +64,13 @@ def _does(operation: Callable[Concatenate[Object, P], Change]) -> Callable[Conca
     return run
 
 
+class Keep(Protocol):
+    """Keeps a draft of a design."""
+
+    def __call__(self, design: Design, /, *, anew: bool) -> str:
+        """Keep a design after a step, an undo or a redo, or ``anew`` after more; returns why that could not be."""
+
+
 class Design:
     """A loadout that is being edited. Any state of it can be held; ``report`` says what is wrong with it.
 
@@ -114,6 +121,10 @@ class Design:
         self._originals: dict[str, Object | None] = {}
         self._report: tuple[Change, Object, Report] | None = None
         self._graph: tuple[Report, Graph] | None = None
+        self.keep: Keep | None = None
+        """Keeps a draft of it."""
+        self.not_kept = ""
+        """Why the last act is not kept as a draft; empty when it is, or nobody keeps it."""
 
     # -- the document -----------------------------------------------------------------
 
@@ -193,7 +204,21 @@ class Design:
                 self._originals.setdefault(id_, as_object(self.config.get("materia")).get(id_))
             self._steps.append(replace(change, materia={**self._steps[-1].materia, **edited}))
             self._undone.clear()
+            self._kept()
         return change.words
+
+    def take_up(self, steps: Sequence[Change], undone: Sequence[Change] = ()) -> None:
+        """Do the steps of a draft on top of what was done; ``undone`` can be done again, the last one first."""
+        for step in (*steps, *undone):
+            for id_ in step.materia:
+                self._originals.setdefault(id_, as_object(self.config.get("materia")).get(id_))
+        self._steps += steps
+        self._undone[:] = undone
+        self._kept(anew=True)
+
+    def _kept(self, *, anew: bool = False) -> None:
+        if self.keep is not None:
+            self.not_kept = self.keep(self, anew=anew)
 
     def replace(self, document: Object, words: str) -> str:
         """Put a whole document in place of this one, as one step."""
@@ -205,6 +230,7 @@ class Design:
         now = as_object(fresh.config.get("materia"))
         words = self.apply(Change(fresh.document, "reloaded", {id_: now.get(id_) for id_ in self._originals}))
         self._base = self._steps[-1]
+        self._kept(anew=True)
         return words
 
     def undo(self) -> str:
@@ -212,6 +238,7 @@ class Design:
         if len(self._steps) == 1:
             raise MateriaError("There is nothing to undo.", hint="edit the loadout first", kind=KIND)
         self._undone.append(self._steps.pop())
+        self._kept()
         return self._undone[-1].words
 
     def redo(self) -> str:
@@ -219,11 +246,19 @@ class Design:
         if not self._undone:
             raise MateriaError("There is nothing to do again.", hint="undo a step first", kind=KIND)
         self._steps.append(self._undone.pop())
+        self._kept()
         return self._steps[-1].words
 
     def saved(self, home: Home = NOTEBOOK) -> None:
         """Note that the document as it is now is kept at ``home``; the steps can still be undone."""
         self._base, self.home = self._steps[-1], home
+        self._kept(anew=True)
+
+    @property
+    def unsaved(self) -> tuple[Change, Sequence[Change]]:
+        """What was saved last, and the steps since; only the last one where undo led back to before that."""
+        place = next((at for at, one in enumerate(self._steps) if one is self._base), None)
+        return self._base, self._steps[-1:] if place is None else self._steps[place + 1 :]
 
     # -- what follows from it -----------------------------------------------------------
 
@@ -310,4 +345,4 @@ class Design:
     def __repr__(self) -> str:
         found = self.report
         state = f"{counted(len(found.problems), 'problem')}, {counted(len(found.hints), 'hint')}"
-        return f"<Design {self.name!r}: {counted(len(self.steps), 'step')}, {state}, {'not saved' if self.changed else 'saved'}>"
+        return f"<Design {self.name!r}: {counted(len(self.steps), 'step')}, {state}, {'not saved' if self.changed else 'saved'}{self.not_kept and ', '}{self.not_kept}>"

@@ -1,5 +1,5 @@
 /** Design mode alone: palette, inspector, dock and bar round the graph, as `%materia design` shows them. */
-import { h } from "./dom.js";
+import { h, setText } from "./dom.js";
 import { splitter } from "./splitter.js";
 import { closeMenu } from "./menu.js";
 import { designBarPart, designKeys } from "./design_bar.js";
@@ -19,7 +19,6 @@ function designView({ model, el }) {
   const side = cell("d-side");
   inspector.append(side);
   const gone = cell("gone", { role: "alert" });
-  gone.append("The kernel of this design is gone: run its cell again. What was saved is in its file.");
   el.append(bar, palette, inspector, dock, gone);
   const parts = [designBarPart(bar, send), palettePart(palette, send), designInspectorPart(side, send), problemsPart(dock, send)];
   const splitters = [splitter(el, "columns", send), splitter(el, "rows", send)];
@@ -58,6 +57,7 @@ function designView({ model, el }) {
     attach();
     const data = model.get("design") || {};
     for (const part of parts) part.update(data);
+    if (data.bar) setText(gone, `The kernel of this design is gone. Run its cell again: ${data.bar.left}`);
     mark();
   };
   model.on("change:design", update);

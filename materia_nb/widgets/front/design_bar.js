@@ -37,15 +37,17 @@ export function designBarPart(host, send) {
     const field = h("input", { class: "mnb-in", placeholder: shape, "aria-label": `${what}: ${shape}`, autocomplete: "off" });
     const before = document.activeElement;
     const end = (ok) => {
+      if (line.hidden || !field.isConnected) return;
       const typed = field.value.trim();
       close();
       before?.focus?.();
       if (ok) done(typed);
     };
     field.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") end(true);
-      if (event.key === "Escape") end(false);
       event.stopPropagation();
+      if (event.key !== "Enter" && event.key !== "Escape") return;
+      event.preventDefault(); // or the button that the focus goes back to is pressed by the same key
+      end(event.key === "Enter");
     });
     asking = "line";
     line.dataset.tone = "";

@@ -1,0 +1,313 @@
+"""Drafts: each act of a design is a line of a file at once, so a kernel that dies takes nothing of it along.
+
+A draft has a file of its own, ``drafts/NAME.XXXXXXXX.jsonl``, which the design that writes it keeps locked. Its first
+line is the loadout as it was saved last, as text; each line after that says which part of the text an act replaced, so
+that spelling and the order of keys survive, and has a checksum of what came of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import time
+import weakref
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from materia_nb.errors import counted
+from materia_nb.file_io import open_plain, read_plain, write_all
+from materia_nb.interrupts import HeldInterrupts
+from materia_nb.jsonvalue import JSON
+from materia_nb.loadout.design import Change, Design
+from materia_nb.loadout.design.document import written
+from materia_nb.loadout.facts import Object, as_object, is_object
+from materia_nb.platform import file_is_locked, lock_file, unlock_file
+from materia_nb.store.files import disk, json_bytes
+from materia_nb.store.rundir import RunDir
+
+FOLDER: Final = "drafts"
+_FORMAT: Final = "materia-nb draft 1"
+_FILE: Final = re.compile(r"(.*)\.[0-9a-f]{8}\.jsonl")
+_NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND
+_MOST_BYTES: Final = 2**25
+"""A longer draft is written anew, with its last act alone."""
+_MOST_KEPT: Final = 5
+"""How many drafts of one loadout are kept that nobody has open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What was done in a design and neither saved nor thrown away.
+
+    Attributes:
+        name: the name of the loadout.
+        at: when the last act was, in milliseconds since 1970.
+        home: where the loadout was to be saved; None for a notebook.
+        began: the loadout as it was saved then.
+        steps: what was done and not undone, oldest first.
+        undone: what was undone and can be done again, the next one last.
+        path: the file that has it.
+    """
+
+    name: str
+    at: int
+    home: str | None
+    began: Object = field(repr=False)
+    steps: tuple[Change, ...] = field(repr=False)
+    undone: tuple[Change, ...] = field(repr=False)
+    path: Path = field(repr=False)
+
+    @property
+    def document(self) -> Object:
+        """The loadout as it was at last."""
+        return self.steps[-1].document
+
+    def __str__(self) -> str:
+        """Say of when it is, and how many steps it has."""
+        then, now = time.localtime(self.at / 1000), time.localtime()
+        day = "" if then[:3] == now[:3] else time.strftime("%Y-%m-%d ", then)
+        return f"the draft of {day}{time.strftime('%H:%M', then)} ({counted(len(self.steps), 'step')})"
+
+    def is_news(self, design: Design) -> bool:
+        """Whether it has anything that a design has not."""
+        last = self.steps[-1]
+        known = design.definitions
+        return written(last.document) != written(design.document) or any(
+            written(raw) != written(known.get(id_)) for id_, raw in last.materia.items()
+        )
+
+    def discard(self) -> None:
+        """Throw it away; raises DiskError."""
+        with disk(self.path, "throw a draft away"):
+            self.path.unlink(missing_ok=True)
+
+
+def drafts_in(root: Path, name: str | None = None) -> tuple[Draft, ...]:
+    """Return the drafts that nobody has open, the newest first; what cannot be read is none.
+
+    Args:
+        root: where the casts of the project are kept.
+        name: of which loadout; of all if left out.
+    """
+    found = (_read_free(path) for path in _files(root, name))
+    drafts = [one for one in found if one is not None and one.steps and name in (None, one.name)]
+    return tuple(sorted(drafts, key=lambda one: one.at, reverse=True))
+
+
+def keep_draft(design: Design, root: Path) -> Design:
+    """Have each act of a design kept as a draft, from the next one on, until it is saved; returns the design."""
+    design.keep = _Keeper(root).heard
+    return design
+
+
+def _stem(name: str) -> str:
+    return quote(name, safe=" ", errors="replace")[:100]
+
+
+def _files(root: Path, name: str | None) -> list[Path]:
+    if not RunDir(root).is_inside(FOLDER):  # a link: what is behind it is not ours
+        return []
+    try:
+        listed = [(path, _FILE.fullmatch(path.name)) for path in (root / FOLDER).iterdir()]
+    except OSError:
+        return []
+    return [path for path, form in listed if form and (name is None or form[1] == _stem(name))]
+
+
+def _read_free(path: Path) -> Draft | None:
+    """Read a draft that no design writes now."""
+    try:
+        with HeldInterrupts():
+            handle = open_plain(path, os.O_RDONLY)
+            try:
+                busy = file_is_locked(handle, path)
+            finally:
+                os.close(handle)
+        return None if busy else _draft_of(path, read_plain(path, 2 * _MOST_BYTES))
+    except (OSError, ValueError, TypeError, KeyError, IndexError, RecursionError):
+        return None
+
+
+def _draft_of(path: Path, content: bytes) -> Draft | None:
+    lines = [_line(one) for one in content.split(b"\n")]
+    head = lines[0]
+    if head.get("format") != _FORMAT:
+        return None
+    home = head.get("home")
+    text, at = str(head["text"]), int(head["ts"])
+    began = _change(text, "").document
+    steps: list[Change] = []
+    undone: list[Change] = []
+    for line in lines[1:]:
+        if not line:  # cut off by a crash; the next one begins where this one would have
+            continue
+        if line.get("undo"):
+            undone.append(steps.pop())
+        elif line.get("redo"):
+            steps.append(undone.pop())
+        else:
+            now = text[: line["at"]] + line["put"] + text[line["at"] + line["cut"] :]
+            if zlib.crc32(now.encode()) != line["crc"]:
+                break  # what comes after a line that is lost cannot be known
+            text = now
+            steps.append(_change(text, str(line["words"])))
+            undone.clear()
+        at = int(line["ts"])
+    name = str(head["name"])
+    return Draft(name, at, None if home is None else str(home), began, (*steps,), (*undone,), path)
+
+
+def _line(raw: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _change(text: str, words: str) -> Change:
+    value = as_object(json.loads(text))
+    materia = {
+        id_: raw for id_, raw in as_object(value.get("materia")).items() if raw is None or is_object(raw)
+    }
+    return Change(as_object(value["document"]), words, materia)
+
+
+def _text_of(change: Change) -> str:
+    return written({"document": change.document, "materia": dict(change.materia)})
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters two texts begin with in common."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
+    return low
+
+
+def _splice(before: str, now: str) -> dict[str, JSON]:
+    at = _alike(before, now)
+    end = _alike(before[at:][::-1], now[at:][::-1])
+    return {"at": at, "cut": len(before) - at - end, "put": now[at : len(now) - end]}
+
+
+class _Keeper:
+    """Writes the draft of one design; a disk that refuses is told by the design, which goes on."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._path: Path | None = None
+        self._steps: list[Change] = []  # what a reader of the file has, what was saved last before it
+        self._undone: list[Change] = []
+        self._text = ""
+        self._size = 0
+        self._handle = -1
+        self._let_go: Callable[[], object] = lambda: None
+
+    def heard(self, design: Design, *, anew: bool) -> str:
+        """Keep what a design is now; returns why that could not be. ``anew`` says that more than a step was done."""
+        try:
+            if self._only_in_the_kernel(design):
+                return ""
+            if not design.changed and (
+                anew or self._path is None or self._steps[0] is design.now or design.home.path is not None
+            ):
+                self._drop()
+            elif anew or self._path is None or self._size > _MOST_BYTES or not self._path.exists():
+                self._begin(design)
+            else:
+                self._append(self._act(design.now))
+        except (OSError, ValueError) as error:
+            self._let_go()
+            self._path = None
+            return f"the draft could not be kept: {getattr(error, 'strerror', None) or error}"
+        return ""
+
+    def _only_in_the_kernel(self, design: Design) -> bool:
+        """Whether it was just saved in the notebook, which dies with its kernel: then its draft stays as it is."""
+        return (
+            design.home.path is None
+            and self._path is not None
+            and len(self._steps) > 1
+            and self._steps[-1] is design.now
+        )
+
+    def _act(self, now: Change) -> dict[str, JSON]:
+        if len(self._steps) > 1 and self._steps[-2] is now:
+            self._undone.append(self._steps.pop())
+            return {"undo": True}
+        if self._undone and self._undone[-1] is now:
+            self._steps.append(self._undone.pop())
+            return {"redo": True}
+        self._undone.clear()
+        return self._next(now)
+
+    def _next(self, change: Change) -> dict[str, JSON]:
+        now = _text_of(change)
+        made = {"words": change.words, **_splice(self._text, now), "crc": zlib.crc32(now.encode())}
+        self._text = now
+        self._steps.append(change)
+        return made
+
+    def _append(self, *lines: dict[str, JSON]) -> None:
+        ts = round(time.time() * 1000)
+        content = b"".join(json_bytes({"ts": ts, **line}) + b"\n" for line in lines)
+        with HeldInterrupts():
+            write_all(self._handle, content)
+        self._size += len(content)
+
+    def _begin(self, design: Design) -> None:
+        """Write a draft of its own for what is not saved, and then let go of the one before."""
+        before, forget = self._path, self._let_go
+        base, steps = design.unsaved
+        self._text, self._size = _text_of(base), 0
+        self._steps, self._undone = [base], []
+        home = None if design.home.path is None else str(design.home.path)
+        lines: list[dict[str, JSON]] = [
+            {"format": _FORMAT, "name": design.name, "home": home, "text": self._text}
+        ]
+        lines += [self._next(one) for one in steps]
+        if sum(len(str(line.get("put", ""))) for line in lines) > _MOST_BYTES // 2:
+            self._text, self._steps = _text_of(base), [base]
+            lines[1:] = [self._next(steps[-1])]
+        self._open(design.name)
+        self._append(*lines)
+        if before is not None:
+            forget()
+            before.unlink(missing_ok=True)
+
+    def _open(self, name: str) -> None:
+        folder = self.root / FOLDER
+        if not RunDir(self.root).is_inside(FOLDER):
+            raise OSError(0, f"{folder} is a link")
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in drafts_in(self.root, name)[_MOST_KEPT - 1 :]:
+            with suppress(OSError):
+                old.path.unlink()
+        path = folder / f"{_stem(name)}.{secrets.token_hex(4)}.jsonl"
+        with HeldInterrupts():
+            handle = open_plain(path, _NEW)
+            self._let_go = weakref.finalize(self, _close, handle)
+            self._handle, self._path = handle, path
+        lock_file(handle, path)
+
+    def _drop(self) -> None:
+        """Throw the draft away: there is nothing that is not saved."""
+        self._let_go()
+        path, self._path = self._path, None
+        if path is not None:
+            path.unlink(missing_ok=True)
+
+
+def _close(handle: int) -> None:
+    with suppress(OSError):
+        unlock_file(handle)
+    os.close(handle)

@@ -1,0 +1,223 @@
+"""Drafts of designs: a kernel killed at any act loses nothing; what is damaged, foreign or busy is left alone."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import multiprocessing
+import os
+import random
+import signal
+
+import pytest
+
+from materia_nb import MateriaError, Workbench
+from materia_nb.loadout.design import Design
+from materia_nb.loadout.layers import PROJECT_FILE
+from materia_nb.store.drafts import drafts_in
+
+KILLS = int(os.environ.get("MATERIA_DRAFT_KILLS", "25"))
+MATERIA = ("Plan", "Build", "Eval", "Maintain")
+
+
+def some_act(wb: Workbench, design: Design, chance: random.Random) -> None:
+    """Do one act drawn at random, as a person might; one that is refused changes nothing."""
+    ids = [*design.document.get("sockets", {}), "Socket-1"]
+    one, other = chance.choice(ids), chance.choice(ids)
+    acts = {
+        "add": (6, lambda: design.add_socket(chance.choice(MATERIA))),
+        "connect": (6, lambda: design.add_edge(one, other, chance.choice(["always", "satisfied"]))),
+        "place": (3, lambda: design.place_socket(one, (chance.randrange(9), chance.randrange(9) / 2))),
+        "prompt": (3, lambda: design.set_materia("Build", "prompt", f"Bäue {chance.randrange(99)} \ud83d\n")),
+        "make": (1, lambda: design.make_materia(f"New{chance.randrange(4)}", "agent")),
+        "loop": (1, lambda: design.make_loop("L", sorted({one, other}))),
+        "rename": (1, lambda: design.rename_socket(one, f"Socket-{chance.randrange(1, 30)}")),
+        "remove": (1, lambda: design.remove_socket(one)),
+        "undo": (5, design.undo),
+        "redo": (3, design.redo),
+        "save": (1, lambda: wb.save_design(design, anyway=True)),
+        "reload": (1, lambda: design.reload(wb.design("Mine", new="Mine" not in wb.loadouts))),
+    }
+    act = chance.choices([act for _, act in acts.values()], [weight for weight, _ in acts.values()])[0]
+    with contextlib.suppress(MateriaError):
+        act()
+
+
+def state(design: Design) -> str:
+    return json.dumps([design.document, design.definitions])
+
+
+def begun(project) -> tuple[Workbench, Design]:
+    wb = Workbench(project)
+    return wb, wb.design("Mine", new=True)
+
+
+def designs_for_ever(project, seed: int, told: int) -> None:
+    """What the child does: one act after another, each acknowledged by a byte once it is done."""
+    wb, design = begun(project)
+    chance = random.Random(seed)
+    while True:
+        some_act(wb, design, chance)
+        os.write(told, b".")
+
+
+def test_a_kernel_killed_at_any_act_of_a_design_loses_nothing(tmp_path):
+    forked = multiprocessing.get_context("fork")
+    kept = 0
+    for seed in range(KILLS):
+        project, mirror = tmp_path / f"killed-{seed}", tmp_path / f"mirror-{seed}"
+        project.mkdir()
+        mirror.mkdir()
+        hears, told = os.pipe()
+        child = forked.Process(target=designs_for_ever, args=(project, seed, told))
+        child.start()
+        os.close(told)
+        acts = 0
+        until = random.Random(-seed).randrange(1, 60)
+        while acts < until:
+            more = os.read(hears, until - acts)
+            assert more, "the child has ended by itself"
+            acts += len(more)
+        os.kill(child.pid, signal.SIGKILL)
+        while more := os.read(hears, 100):
+            acts += len(more)
+        os.close(hears)
+        child.join()
+
+        wb, design = begun(mirror)
+        chance = random.Random(seed)
+        for _ in range(acts):
+            some_act(wb, design, chance)
+        expected = [state(design)]
+        some_act(wb, design, chance)  # the one that it was killed in may have been kept
+        expected.append(state(design))
+        again = Workbench(project)
+        found = again.drafts("Mine")
+        assert len(found) <= 2  # killed while one took the place of another: both are whole
+        kept += bool(found)
+        reopened = (
+            again.design("Mine", draft=True)
+            if found
+            else again.design("Mine", new="Mine" not in again.loadouts)
+        )
+        assert state(reopened) in expected, f"seed {seed}, {acts} acts"
+    assert kept > KILLS / 2
+
+
+@pytest.fixture
+def left(project):
+    """A draft with three steps, one of them undone again, that nobody has open; and the file."""
+    _, design = begun(project)
+    for materia in ("Plan", "Build", "Eval", "Maintain"):
+        design.add_socket(materia)
+    design.undo()
+    design.keep = None  # as if its kernel had gone
+    [path] = (project / ".pi" / "pi-materia" / "drafts").iterdir()
+    return path
+
+
+def test_a_draft_brings_back_the_steps_and_what_was_undone(project, left):
+    wb = Workbench(project)
+    [draft] = wb.drafts()
+    assert (draft.name, len(draft.steps)) == ("Mine", 3)
+    assert str(draft).endswith("(3 steps)")
+    design = wb.design("Mine", draft=True)
+    assert [*design.document["sockets"]] == ["Socket-1", "Socket-2", "Socket-3"]
+    assert not left.exists()
+    design.redo()
+    assert design.document["sockets"]["Socket-4"] == {"materia": "Maintain"}
+    for _ in range(4):
+        design.undo()
+    assert design.document == {}
+    assert not [*left.parent.iterdir()], "nothing is left that is not saved"
+
+
+def test_only_a_draft_that_nobody_has_open_is_offered(project, left):
+    first, second = Workbench(project), Workbench(project)
+    design = first.design("Mine", draft=True)
+    assert second.drafts() == ()
+    with pytest.raises(MateriaError, match="There is no draft of Mine"):
+        second.design("Mine", draft=True)
+    assert first.save_design(design).startswith("saved in ")
+    assert not [*left.parent.iterdir()]
+
+
+def test_what_a_crash_cut_off_is_left_out_and_the_acts_before_it_are_there(project, left):
+    lines = left.read_bytes().splitlines(keepends=True)
+    for torn in (b"".join(lines[:3]) + lines[3][:20], b"".join(lines[:3]), b"".join([*lines[:3], lines[4]])):
+        left.write_bytes(torn)
+        [draft] = drafts_in(project / ".pi" / "pi-materia")
+        assert [one.words for one in draft.steps] == [
+            "added Socket-1 (Plan) as the entry",
+            "added Socket-2 (Build)",
+        ]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"{}\n", b"\xff\xfe", b'{"format": "materia-nb draft 1"}', b"[" * 100_000]
+)
+def test_what_is_no_draft_is_passed_over(project, left, content):
+    left.write_bytes(content)
+    assert Workbench(project).drafts() == ()
+
+
+def test_no_link_is_followed(project, left, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    left.parent.rename(elsewhere)
+    left.parent.symlink_to(elsewhere)
+    wb, design = begun(project)
+    assert wb.drafts() == ()
+    design.add_socket("Plan")
+    assert "is a link" in design.not_kept
+    assert "is a link" in repr(design)
+    assert [one.name for one in elsewhere.iterdir()] == [left.name]
+    left.parent.unlink()
+    design.add_socket("Build")
+    assert design.not_kept == "", "it is tried again with the next act, with all acts"
+    design.keep = None
+    [draft] = wb.drafts()
+    assert len(draft.steps) == 2
+
+
+def test_a_draft_of_a_file_that_was_changed_meanwhile_says_so(project):
+    wb, design = begun(project)
+    design.add_socket("Plan")
+    wb.save_design(design)
+    design.add_socket("Build")
+    design.keep = None
+    file = project / PROJECT_FILE
+    file.write_text(file.read_text().replace('"Plan"', '"Eval"'))
+    again = Workbench(project)
+    fresh = again.design("Mine")
+    [draft] = again.drafts("Mine")
+    assert draft.is_news(fresh)
+    assert "was changed since it was begun" in again.take_draft(fresh, draft)
+    assert fresh.document["sockets"]["Socket-1"] == {"materia": "Plan"}
+    fresh.undo()
+    assert fresh.document["sockets"]["Socket-1"] == {"materia": "Eval"}
+
+
+def test_the_five_newest_drafts_of_a_loadout_are_kept(project):
+    wb = Workbench(project)
+    for _ in range(7):
+        design = wb.design("Mine", new=True)
+        design.add_socket("Plan")
+        design.keep = None
+    assert len(wb.drafts("Mine")) == 5
+    assert wb.drafts("Other") == ()
+
+
+def test_what_was_saved_in_a_notebook_alone_outlives_the_kernel_too(project):
+    wb = Workbench(project)
+    design = wb.design("Hojo-Consult")
+    design.set_loadout("label", "mine")
+    wb.save_design(design, "notebook")
+    assert not design.changed
+    design.set_loadout("label", "ours")
+    wb.save_design(design)
+    design.keep = None
+    [draft] = wb.drafts()
+    assert not draft.is_news(wb.design("Hojo-Consult")), "this kernel has it"
+    again = Workbench(project)
+    assert draft.is_news(again.design("Hojo-Consult"))
+    assert again.design("Hojo-Consult", draft=True).document["label"] == "ours"
