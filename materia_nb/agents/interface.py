@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import (
+    Any,
+    Final,
+    Generic,
+    Literal,
+    NamedTuple,
+    NoReturn,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    runtime_checkable,
+)
 
 from materia_nb.engine.conversation import Message, ToolCall
-from materia_nb.engine.state import Mode
+from materia_nb.engine.state import NOTHING, Handoff, Mode
 from materia_nb.engine.state import Usage as StepUsage
-from materia_nb.errors import MateriaError, named_error
+from materia_nb.engine.told import Part
+from materia_nb.errors import MateriaError, close_match, named_error
 from materia_nb.handoff.contract.approval import Grant
 from materia_nb.jsonvalue import JSON, compact
 from materia_nb.outgoing import outgoing_line
@@ -123,25 +136,31 @@ def nobody(_: Telling) -> None:
     """Take what an agent tells when nobody listens."""
 
 
-class _Asked:
-    """The field of a turn that holds its prompt: a text, or what writes it when an agent reads it."""
+_Value = TypeVar("_Value")
 
-    def __get__(self, turn: Turn | None, _: type[Turn]) -> str:
+
+class _Later(Generic[_Value]):
+    """A field of a turn that holds its value, or what makes it when an agent reads it."""
+
+    def __init__(self, **default: _Value) -> None:
+        self._default = default
+
+    def __set_name__(self, _: type[Turn], name: str) -> None:
+        self._name = name
+
+    def __get__(self, turn: Turn | None, _: type[Turn]) -> _Value:
         if turn is None:
-            raise AttributeError  # so the field has no default
-        asked: str | HasText = turn.__dict__["prompt"]
-        return asked if isinstance(asked, str) else asked.text
+            if not self._default:
+                raise AttributeError  # so the field has no default
+            return self._default["default"]
+        kept = turn.__dict__[self._name]
+        if callable(kept):
+            kept = turn.__dict__[self._name] = kept()
+        value: _Value = kept
+        return value
 
-    def __set__(self, turn: Turn, asked: str | HasText) -> None:
-        turn.__dict__["prompt"] = asked
-
-
-class HasText(Protocol):
-    """What knows its text, such as a prompt in layers."""
-
-    @property
-    def text(self) -> str:
-        """The text."""
+    def __set__(self, turn: Turn, value: _Value | Callable[[], _Value]) -> None:
+        turn.__dict__[self._name] = value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,6 +175,12 @@ class Turn:
         kind: first work, repair of an invalid output (R19), refinement, the final answer, or going on
             after an interruption.
         prompt: what is asked now.
+        parts: the same, part by part: each has a name, a heading and a text, and says why it was left out.
+        item: the current work item, None outside an iterator. What a cast knows can only be read (R47).
+        state: the state of the cast.
+        last: the output just before, whoever made it: the object where it is JSON, else the text; None at first.
+        handoffs: what was handed on and still holds, oldest first: each has a socket, label, key (of its item), step,
+            satisfied and text.
         conversation: what was said before in this visit, without ``prompt``.
         item_key: the current work item's key, None outside an iterator.
         item_label: its title.
@@ -185,7 +210,12 @@ class Turn:
     materia_label: str
     visit: int
     kind: TurnKind
-    prompt: _Asked = _Asked()
+    prompt: _Later[str] = _Later()
+    parts: _Later[tuple[Part, ...]] = _Later(default=())
+    item: JSON = None
+    state: Mapping[str, JSON] = field(default_factory=lambda: NOTHING)
+    last: JSON = None
+    handoffs: _Later[tuple[Handoff, ...]] = _Later(default=())
     conversation: tuple[Message, ...] = ()
     item_key: str | None = None
     item_label: str | None = None
@@ -205,6 +235,27 @@ class Turn:
     allowed: frozenset[str] = frozenset()
     calls: tuple[ToolCall, ...] = ()
     tell: Callable[[Telling], None] = field(default=nobody, compare=False, repr=False)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Say what a turn has instead of ``name``."""
+        raise AttributeError(f"a turn has no {name}; {turn_has(name)}")
+
+    def heard_by(self, tell: Callable[[Telling], None]) -> Turn:
+        """Return the same turn with another ``tell``; nothing that is made when it is read is made now."""
+        turn = copy.copy(self)
+        turn.__dict__["tell"] = tell
+        return turn
+
+
+TURN_FIELDS: Final = tuple(field.name for field in fields(Turn))
+"""What a turn has, by name."""
+
+
+def turn_has(*names: str) -> str:
+    """Say what a turn has, and what may have been meant by names that it does not have."""
+    matches = [match for name in names if (match := close_match(name, TURN_FIELDS))]
+    meant = f"did you mean {', '.join(matches)}? " if matches else ""
+    return f"{meant}a turn has: {', '.join(TURN_FIELDS)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import shutil
 import sys
@@ -13,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from materia_nb.agents.background import SHARED, can_leave, leavable
 from materia_nb.agents.command_agent import PREFIX, CommandAgent, preset_agent
 from materia_nb.agents.interface import (
+    TURN_FIELDS,
     Agent,
     AgentError,
     Asking,
@@ -25,6 +25,7 @@ from materia_nb.agents.interface import (
     Usage,
     place,
     reply_from,
+    turn_has,
 )
 from materia_nb.agents.model.model_agent import ModelAgent
 from materia_nb.engine.conversation import ToolCall
@@ -45,7 +46,6 @@ class PersonAgent:
         return None
 
 
-_FIELDS: Final = frozenset(field.name for field in dataclasses.fields(Turn))
 _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -53,7 +53,7 @@ class FunctionAgent:
     """Calls a function for each turn; a coroutine function runs on a loop of its own thread.
 
     The function gets what its parameters ask for: ``turn`` is the whole turn, any other name is
-    that field of it (``prompt``, ``conversation``, ``visit``, ``request``, ...). A single parameter
+    that field of it (``item``, ``state``, ``last``, ``request``, ``prompt``, ...). A single parameter
     of another name gets the turn, parameters with a default keep it, and a function without
     parameters gets nothing. It returns text, a dict (sent as JSON) or a :class:`Reply`.
 
@@ -87,7 +87,7 @@ class FunctionAgent:
                 turn.tell(telling)
 
         try:
-            return leavable(lambda: self._answer(dataclasses.replace(turn, tell=tell)), turn.stop)
+            return leavable(lambda: self._answer(turn.heard_by(tell)), turn.stop)
         finally:
             gone = True  # a function that was left behind may tell more later
 
@@ -123,7 +123,7 @@ def _asks(function: Callable[..., Any], name: str) -> tuple[str, ...] | None:
     asked = [
         p for p in parameters if p.default is p.empty and p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD}
     ]
-    unknown = [p for p in asked if p.kind not in _NAMED or (p.name != "turn" and p.name not in _FIELDS)]
+    unknown = [p for p in asked if p.kind not in _NAMED or (p.name != "turn" and p.name not in TURN_FIELDS)]
     if (
         len(asked) == 1
         and (unknown or asked[0].name == "turn")
@@ -134,7 +134,7 @@ def _asks(function: Callable[..., Any], name: str) -> tuple[str, ...] | None:
         raise AgentError(
             f"Function {name} asks for {', '.join(p.name for p in unknown)}, which a turn does not have",
             where=_where(function),
-            hint=f"ask for turn, or for fields of it: {', '.join(sorted(_FIELDS))}",
+            hint=f"ask for turn, or for what it has by name; {turn_has(*(p.name for p in unknown))}",
         )
     return tuple(p.name for p in asked)
 

@@ -11,10 +11,11 @@ from materia_nb.agents.interface import Telling, Turn, turn_kind
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session
-from materia_nb.engine.state import Visit
+from materia_nb.engine.state import CastState, Visit
+from materia_nb.engine.told import current
 from materia_nb.errors import MateriaError
 from materia_nb.interrupts import Stop
-from materia_nb.jsonvalue import JSON, compact, thawed
+from materia_nb.jsonvalue import JSON, MISSING, compact, frozen, thawed
 from materia_nb.secrets import scrubbed, scrubbed_json
 from materia_nb.store.files import to_bytes
 from materia_nb.utilities.utility_step import stdin_document
@@ -44,7 +45,7 @@ def turn_of(
     here = rules.sockets[visit.socket]
     materia, item = here.socket.materia, visit.item
     free = visit.mode in here.any_text  # anything may be said before the final answer
-    asked = session.asked
+    state, asked = session.state, session.asked
     if here.socket.is_utility:
         asked = compact(document_of(rules, session, visit, project=project, run_dir=run_dir))
     return Turn(
@@ -53,7 +54,12 @@ def turn_of(
         materia_label=materia.label,
         visit=visit.visit,
         kind=turn_kind(visit.mode, first=not visit.drafts),
-        prompt=asked,
+        prompt=asked if isinstance(asked, str) else lambda: asked.text,
+        parts=() if isinstance(asked, str) else lambda: asked.parts,
+        item=frozen(item.value) if item else None,
+        state=frozen(state.data),
+        last=_last(rules, state),
+        handoffs=lambda: current(state),
         conversation=session.said if session.spoken else (),
         item_key=item.key if item else None,
         item_label=item.label if item else None,
@@ -62,7 +68,7 @@ def turn_of(
         thinking=materia.thinking,
         wants=None if free else dict(here.wants) or None,
         schema=None if free else thawed(here.schema),
-        request=session.state.request,
+        request=state.request,
         cast_id=run_dir.name,
         project=project,
         stop=stop,
@@ -74,6 +80,14 @@ def turn_of(
         calls=(*session.calls, *session.asking),
         tell=tell,
     )
+
+
+def _last(rules: Rules, state: CastState) -> JSON:
+    """Return the output just before, as the object that was read where the socket hands over JSON."""
+    last = rules.sockets.get(state.last_socket or "")
+    if last is None or last.wanted.parse != "json":
+        return state.last_output
+    return None if state.last_json is MISSING else frozen(state.last_json)
 
 
 def document_of(

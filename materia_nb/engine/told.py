@@ -383,9 +383,6 @@ class Told(NamedTuple):
 
     # -- handoffs
 
-    def _entries(self) -> tuple[Handoff, ...]:
-        return records(self.state.handoffs, context_of(self.state.data))
-
     def _entry_at(self, step: int) -> Handoff | None:
         return next((entry for entry in reversed(self.state.handoffs.entries) if entry.step == step), None)
 
@@ -395,7 +392,7 @@ class Told(NamedTuple):
             return Part("handoffs", "", "castContext leaves them out")
         if why := self.here.own.variable_of(("context",)):
             return Part("handoffs", "", f"your own prompt tells them: {why}")
-        entries = [entry for entry in self._current() if entry.step not in told or not entry.step]
+        entries = [entry for entry in current(self.state) if entry.step not in told or not entry.step]
         if not entries:
             return Part("handoffs", "", "there is none that no other part tells")
         inside = self.visit.item is not None
@@ -404,7 +401,11 @@ class Told(NamedTuple):
             most = min(most, wanted) if room.handoffs < HANDOFFS_OUTSIDE else wanted
         chosen = self._chosen(entries, most)
         lines, note = [], ""
-        left_out = max(len(self._entries()) - SCANNED, 0) + len(entries) - len(chosen)
+        left_out = (
+            max(len(records(self.state.handoffs, context_of(self.state.data))) - SCANNED, 0)
+            + len(entries)
+            - len(chosen)
+        )
         if left_out:
             note = f"{left_out} older ones are left out"
             lines.append(f"({note})")
@@ -414,19 +415,6 @@ class Told(NamedTuple):
         ]
         tells = tuple(("handoff", str(entry.step)) for entry, _ in chosen)
         return Part("handoffs", self.quoted("\n\n".join(lines)), note, True, tells)
-
-    def _current(self) -> list[Handoff]:
-        """The handoffs that still hold: what refused an item is gone once the same socket was content with it."""
-        content: set[tuple[str, ItemId | None]] = set()
-        kept = []
-        for entry in reversed(self._entries()[-SCANNED:]):
-            place = (entry.socket, entry.item)
-            if entry.satisfied is True:
-                content.add(place)
-            if entry.satisfied is False and place in content:
-                continue
-            kept.append(entry)
-        return kept[::-1]
 
     def _chosen(self, entries: Sequence[Handoff], most: int) -> list[tuple[Handoff, str]]:
         """Choose the newest, then those of this item, then those without one, then others; oldest first."""
@@ -606,6 +594,23 @@ class Told(NamedTuple):
     def quoted(self, text: str) -> str:
         """Quote a text that others wrote."""
         return text if self.here.form == "plain" else quoted(text)
+
+
+def current(state: CastState) -> tuple[Handoff, ...]:
+    """Return the handoffs that still hold, oldest first, of the newest 500.
+
+    What refused an item is gone once the same socket was content with it.
+    """
+    content: set[tuple[str, ItemId | None]] = set()
+    kept = []
+    for entry in reversed(records(state.handoffs, context_of(state.data))[-SCANNED:]):
+        place = (entry.socket, entry.item)
+        if entry.satisfied is True:
+            content.add(place)
+        if entry.satisfied is False and place in content:
+            continue
+        kept.append(entry)
+    return tuple(kept[::-1])
 
 
 _STANDING: Final = {

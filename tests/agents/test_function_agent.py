@@ -26,6 +26,8 @@ TURN = Turn(
     prompt="again",
     conversation=(Message("user", "do it"), Message("assistant", "no")),
     request="ship",
+    item={"title": "Outline"},
+    state={"n": 3},
 )
 
 
@@ -47,6 +49,9 @@ class TestArguments:
             (lambda *, prompt: prompt, "again"),
             (lambda prompt, model="mine": model, "mine"),
             (lambda prompt, *rest, **more: f"{rest}{more}", "(){}"),
+            (lambda item: item["title"], "Outline"),
+            (lambda item, state: f"{item['title']} {state['n']}", "Outline 3"),
+            (lambda last, handoffs, parts: f"{last}{handoffs}{parts}", "None()()"),
             (functools.partial(lambda greeting, prompt: greeting + prompt, "hi "), "hi again"),
         ],
     )
@@ -68,6 +73,16 @@ class TestArguments:
     def test_unknown_parameters_are_refused_at_once(self):
         with pytest.raises(AgentError, match="asks for colour, which a turn does not have"):
             FunctionAgent(lambda prompt, colour: "x", name="paint")
+
+    def test_a_misspelt_name_is_told_with_what_a_turn_has(self):
+        with pytest.raises(AgentError, match="asks for itme") as caught:
+            FunctionAgent(lambda itme, state: "x")
+        assert "did you mean item? a turn has: socket_id" in str(caught.value.hint)
+        with pytest.raises(
+            AgentError, match=r"a turn has no itme; did you mean item\? a turn has: socket_id"
+        ):
+            ask(lambda turn: turn.itme)
+        assert not hasattr(TURN, "colour")
 
 
 class TestAnswers:

@@ -11,6 +11,7 @@ from materia_nb.cast import open_cast
 from materia_nb.cast.views.status import StatusView
 from materia_nb.cast.views.step_views import HandoffView, PromptView, StepView, cast_page_html
 from materia_nb.display.escape import html_fold
+from materia_nb.errors import MateriaError
 
 AUTO_PLAN = {
     "tools": "readOnly",
@@ -98,19 +99,54 @@ def test_after_an_edit_nothing_that_was_taken_out_is_told(tmp_path):
     cast.close()
 
 
-def test_a_prompt_is_written_only_when_an_agent_reads_it():
-    class Written:
-        times = 0
+def test_prompt_parts_and_handoffs_are_made_only_when_an_agent_reads_them():
+    made = []
+    turn = Turn(
+        socket_id="S",
+        materia_id="M",
+        materia_label="M",
+        visit=1,
+        kind="work",
+        prompt=lambda: made.append("prompt") or "the prompt",
+        parts=lambda: made.append("parts") or (),
+        handoffs=lambda: made.append("handoffs") or (),
+    )
+    heard = turn.heard_by(print)
+    assert made == []
+    assert [heard.prompt, heard.prompt, heard.tell] == ["the prompt", "the prompt", print]
+    assert [turn.parts, turn.handoffs] == [(), ()]
+    assert made == ["prompt", "parts", "handoffs"]
 
-        @property
-        def text(self):
-            self.times += 1
-            return "the prompt"
 
-    prompt = Written()
-    turn = Turn(socket_id="S", materia_id="M", materia_label="M", visit=1, kind="work", prompt=prompt)
-    assert prompt.times == 0
-    assert (turn.prompt, prompt.times) == ("the prompt", 1)
+def test_a_function_sees_the_item_the_state_the_output_before_the_handoffs_and_the_parts(tmp_path):
+    seen = []
+
+    def see(turn, item, state, last, handoffs, parts, prompt):
+        seen.append(turn)
+        assert prompt == turn.prompt
+        assert "\n\n".join(f"## {part.heading}\n{part.text}" for part in parts if part.text) in prompt
+        return {"satisfied": len(seen) > 1, "context": f"no {len(seen)}"}
+
+    answers = {
+        "Plan": lambda: {"workItems": [h.item("Outline")], "context": "one item"},
+        "Build": lambda item: f"wrote {item['title']}",
+        "Check": see,
+        "Tell": lambda last: f"last was {last}",
+    }
+    cast = h.start(tmp_path, h.loop_config(), answers, request="R")
+    cast.run()
+    first, second = seen[:2]
+    assert first.item == cast.state["workItems"][0]
+    assert (first.last, first.state["workItems"]) == ("wrote Outline", [first.item])
+    for change in (lambda: first.item.update(title="x"), lambda: first.state["workItems"].append(1)):
+        with pytest.raises(MateriaError, match="cannot be changed in place"):
+            change()
+    assert [(one.socket, one.key, one.satisfied, one.text) for one in second.handoffs] == [
+        ("Socket-1", None, None, "one item"),
+        ("Socket-3", first.item_key, False, "no 1"),
+    ]
+    assert cast.steps[-1].output == "last was {'satisfied': True, 'context': 'no 2'}"
+    cast.close()
 
 
 @pytest.mark.parametrize("text", HOSTILE[:8])
