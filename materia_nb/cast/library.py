@@ -17,7 +17,6 @@ from materia_nb.handoff import protocol
 from materia_nb.jsonvalue import JSON
 from materia_nb.loadout import Graph, LayeredConfig, Report, load_layers, read_text
 from materia_nb.loadout.config_files import expanded, is_there, resolved
-from materia_nb.loadout.design.document import written
 from materia_nb.loadout.facts import materia_kind
 from materia_nb.loadout.layers import (
     PROJECT_FILE,
@@ -231,20 +230,8 @@ class Library:
 
     def _from_draft(self, draft: Draft) -> Design:
         design = self.design(draft.name, new=draft.name not in self.config.loadout_names)
-        self.take_draft(design, draft)
+        draft.take_into(design)
         return design
-
-    def take_draft(self, design: Design, draft: Draft) -> str:
-        """Do the steps of a draft in a design, which keeps them in a draft of its own; returns that in words."""
-        design.take_up(draft.steps, draft.undone)
-        if not design.not_kept:
-            draft.discard()
-        words = f"went on with {draft}"
-        if draft.home is not None and draft.home != str(design.home):
-            words += f"; it was begun in {draft.home}, which is not loaded now, and would be saved in {design.home}"
-        elif written(draft.began) != written(design.began):
-            words += f"; {design.home} was changed since it was begun: saving replaces what it has of {design.name}"
-        return words
 
     def save_design(self, design: Design, to: str | Path | None = None, *, anyway: bool = False) -> str:
         """Save a design where it belongs: in its file, in this notebook, or in the project's config file. See :meth:`Workbench.save_design`."""

@@ -157,10 +157,6 @@ class Workbench:
         """
         return self.library.drafts(name)
 
-    def take_draft(self, design: Design, draft: Draft) -> str:
-        """Do the steps of a draft in a design that is open; returns that in words."""
-        return self.library.take_draft(design, draft)
-
     def save_design(self, design: Design, to: str | Path | None = None, *, anyway: bool = False) -> str:
         """Save a design where it belongs: in its file, in this notebook, or in the project's config file.
 

@@ -83,6 +83,22 @@ class Draft:
             written(raw) != written(known.get(id_)) for id_, raw in last.materia.items()
         )
 
+    def take_into(self, design: Design) -> str:
+        """Do its steps in a design, which keeps them in a draft of its own; returns that in words.
+
+        Raises:
+            DiskError: it cannot be thrown away afterwards.
+        """
+        design.take_up(self.steps, self.undone)
+        if not design.not_kept:
+            self.discard()
+        words = f"went on with {self}"
+        if self.home not in (None, str(design.home)):
+            return f"{words}; it was begun in {self.home}, which is not loaded now, and would be saved in {design.home}"
+        if written(self.began) != written(design.began):
+            words += f"; {design.home} was changed since it was begun: saving replaces what it has of {design.name}"
+        return words
+
     def discard(self) -> None:
         """Throw it away; raises DiskError."""
         with disk(self.path, "throw a draft away"):

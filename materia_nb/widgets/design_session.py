@@ -352,7 +352,7 @@ class DesignSession(Ways):
         if found is None:
             raise refused("this draft is not there any more", "draft", "open the design once more")
         if values.get("discard") is not True:
-            return self.bench.take_draft(self.design, found)
+            return found.take_into(self.design)
         found.discard()
         self.offer_draft()
         return f"threw {found} away"

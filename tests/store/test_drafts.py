@@ -191,7 +191,7 @@ def test_a_draft_of_a_file_that_was_changed_meanwhile_says_so(project):
     fresh = again.design("Mine")
     [draft] = again.drafts("Mine")
     assert draft.is_news(fresh)
-    assert "was changed since it was begun" in again.take_draft(fresh, draft)
+    assert "was changed since it was begun" in draft.take_into(fresh)
     assert fresh.document["sockets"]["Socket-1"] == {"materia": "Plan"}
     fresh.undo()
     assert fresh.document["sockets"]["Socket-1"] == {"materia": "Eval"}
