@@ -258,6 +258,11 @@ def html_alert(lines: Iterable[str]) -> Html:
     return Html(f'<div role="alert" style="color:{_RED}"><b>{html_lines(lines)}</b></div>')
 
 
+def html_wrong(word: str) -> Html:
+    """Make a word that says that something is wrong, in red and with a sign."""
+    return Html(f'<b style="color:{_RED};white-space:nowrap">✖ {esc(word)}</b>')
+
+
 def html_heading(text: str) -> Html:
     """Make a short title."""
     return Html(f'<div style="margin-top:6px"><b>{html_text(text)}</b></div>')

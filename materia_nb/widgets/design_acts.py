@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from materia_nb.display.escape import shorten
@@ -11,7 +12,7 @@ from materia_nb.jsonvalue import JSON
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.design.document import Change, list_in, loop_in, refused, socket_in
 from materia_nb.loadout.design.forms import read_field
-from materia_nb.loadout.design.loops import as_edge, as_exit
+from materia_nb.loadout.design.loops import as_edge, as_exit, make_loop, with_exits
 from materia_nb.loadout.design.sockets import materia_model
 from materia_nb.loadout.facts import Facts, Object, as_list, as_object, is_condition
 from materia_nb.loadout.graph import Graph
@@ -185,10 +186,17 @@ class Ways(Selection):
             ids = [self.selected[1]]
         before = as_object(self.design.document.get("loops"))
         source = self.design.likely_generator(ids)
-        words = self.design.make_loop(self._in_order(ids), consumes=source)
-        [made] = [id_ for id_ in as_object(self.design.document.get("loops")) if id_ not in before]
+        change = make_loop(self.design.document, self._in_order(ids), consumes=source)
+        [made] = [id_ for id_ in as_object(change.document.get("loops")) if id_ not in before]
+        words = change.words
+        if source is not None:
+            words += f", over the work items of {source}"
+            change, turned = with_exits(change, made)
+            if turned:
+                words += f"; {', '.join(turned)} {'are exits' if len(turned) > 1 else 'is an exit'} of it now"
+        self.design.apply(replace(change, words=words))
         self.marked, self.selected = [], ("loop", made)
-        return words if source is None else f"{words}, over the work items of {source}"
+        return words
 
     def _in_order(self, ids: list[str]) -> list[str]:
         """The members with the one first that a way from outside leads to: there a round begins."""

@@ -75,6 +75,7 @@ def bar_slice(session: DesignSession) -> Slice:
     return {
         "name": part(design.name),
         "changed": design.changed,
+        "fresh": not design.began,
         "steps": len(design.steps),
         "problems": len(design.report.problems),
         "hints": len(design.report.hints),

@@ -324,6 +324,42 @@ def test_what_is_typed_is_taken_whole_and_by_the_part_it_was_typed_for(hand: Han
     assert field.input_value() == "Socket-1"
 
 
+# -- drafts -----------------------------------------------------------------------------------
+
+
+def test_a_design_outlives_its_kernel_and_enter_casts_it_once(hand: Hand):
+    page, panel, lab = hand.page, hand.panel, hand.lab
+    for number, materia in enumerate(("Plan", "Build", "Eval"), 1):
+        hand.add(materia, f"Socket-{number}")
+    hand.connect("Socket-1", "Socket-2", "connected Socket-1 to Socket-2")
+    before = hand.document(2)
+    page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+    panel.get_by_text("it offers the draft of Eight, with all 4 steps").wait_for()
+    lab.screenshot("design-kernel-gone")
+    lab.run_cell(0)
+    lab.run_cell(1)
+    hand.said("(4 steps), which was not saved.")
+    lab.screenshot("design-draft-offered")
+    lab.screenshot("design-draft-offered-dark", dark=True)
+    assert violations(lab, "the draft is offered") == []
+    hand.press("Go on with it")
+    hand.said("went on with the draft of ")
+    hand.there("Socket-3")
+    assert hand.document(2) == before
+    hand.press("↶ Undo")
+    hand.said("undone: connected Socket-1 to Socket-2")
+
+    # Enter begins one cast, and the key does not press the button that the focus goes back to.
+    hand.press("Cast it")
+    panel.get_by_label("Cast it for: what is asked for").fill("an app")
+    page.keyboard.press("Enter")
+    panel.locator(".mnb-pill").first.wait_for()
+    assert not panel.locator(".mnb-d-ask").is_visible()
+    lab.set_source(2, "print(len(panel.bench.casts()))")
+    lab.run_cell(2)
+    assert lab.outputs(2)[-1].text.strip() == "1"
+
+
 # -- hostile text -----------------------------------------------------------------------------
 
 

@@ -259,3 +259,23 @@ def test_mending_all_leaves_nothing_that_mends_itself():
     design = Design("T", document["loadouts"]["T"], document)
     assert len(design.mend_all()) == len(design.steps) == 2
     assert all(how.suggestion for how in design.mends().values())
+
+
+def test_a_loop_that_never_moves_on_and_tools_that_are_missing_can_be_mended():
+    raw = looped(Socket_3={"edges": [edge("Socket-2")]})
+    name, document = next(iter(raw["loadouts"].items()))
+    design = Design(name, document, raw)
+    found = next(one for one in design.report.hints if one.code == "never-advances")
+    how = design.mend_of(found)
+    assert how is not None
+    assert how.suggestion
+    assert how.label == "Socket-3 moves on when satisfied"
+    design.mend(found)
+    assert design.document["sockets"]["Socket-3"]["advance"] == {"when": "satisfied"}
+
+    bare = Design("A", {"sockets": {"Socket-1": {"materia": "P"}}}, {"materia": {"P": {"prompt": "x"}}})
+    [missing] = [one for one in bare.report.problems if one.source == "materia.P.tools"]
+    assert bare.mend_of(missing).label == "P has no tools"
+    bare.mend(missing)
+    assert bare.report.ok
+    assert bare.changed_materia == {"P": {"prompt": "x", "tools": "none"}}

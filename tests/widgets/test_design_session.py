@@ -442,3 +442,28 @@ def test_hostile_names_are_told_as_the_text_that_they_are(wb):
         told = do(session, "pick", what=pick)
         assert json.dumps(told).encode()
     assert session.note == ("status", "")
+
+
+def test_make_loop_makes_exits_of_what_leads_on_out_of_the_members(fresh):
+    for materia in ("Plan", "Build", "Eval", "Maintain"):
+        do(fresh, "add", materia=materia)
+    for source, to, when in (
+        ("Socket-1", "Socket-2", "always"),
+        ("Socket-2", "Socket-3", "always"),
+        ("Socket-3", "Socket-4", "satisfied"),
+        ("Socket-3", "Socket-2", "not_satisfied"),
+    ):
+        do(fresh, "connect", when=when, **{"from": source, "to": to})
+    do(fresh, "loop", ids=["Socket-2", "Socket-3"])
+    assert fresh.note[1].endswith("over the work items of Socket-1; Socket-3 → Socket-4 is an exit of it now")
+    [(name, loop)] = fresh.design.document["loops"].items()
+    [route] = loop["exits"]
+    assert (route["from"], route["condition"], route["targetSocketId"]) == (
+        "Socket-3",
+        "satisfied",
+        "Socket-4",
+    )
+    assert [one["to"] for one in fresh.design.document["sockets"]["Socket-3"]["edges"]] == ["Socket-2"]
+    do(fresh, "undo")
+    assert "loops" not in fresh.design.document, "it is one step"
+    assert len(fresh.design.document["sockets"]["Socket-3"]["edges"]) == 2

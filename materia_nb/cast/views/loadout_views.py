@@ -10,7 +10,16 @@ from typing import Any, Final, Literal
 from materia_nb.agents.agent_table import AgentTable
 from materia_nb.cast.cases import case_of, relative_to, ways_case, write_case
 from materia_nb.display.bundle import GraphPicture, Shown, Table, bundle, picture
-from materia_nb.display.escape import Html, html_alert, html_join, html_lines, html_table, part, shorten
+from materia_nb.display.escape import (
+    Html,
+    html_alert,
+    html_join,
+    html_lines,
+    html_table,
+    html_wrong,
+    part,
+    shorten,
+)
 from materia_nb.display.graph_parts import Marks, Route
 from materia_nb.display.svg import graph_svg
 from materia_nb.display.text import graph_text, table
@@ -49,7 +58,16 @@ class ReportView(Shown):
         yield from (("hint", one) for one in self.report.hints)
 
     def _show(self) -> dict[str, Any]:
-        rows = [(kind, one.code, one.source, one.message, one.hint or "") for kind, one in self._findings()]
+        rows = [
+            (
+                html_wrong(kind) if kind == "problem" else kind,
+                one.code,
+                one.source,
+                one.message,
+                one.hint or "",
+            )
+            for kind, one in self._findings()
+        ]
         html = html_table(("", "code", "where", "what", "what to do"), rows) if rows else None
         return bundle(repr(self), html=html)
 

@@ -284,7 +284,7 @@ class Design:
 
     def mend_of(self, found: Problem) -> Mend | None:
         """Return what mends a problem or hint of the report; None where a person has to choose."""
-        return mend(self.whole, found, self.report)
+        return mend(self.whole, found, self.report, self.name)
 
     def mend(self, found: Problem) -> str:
         """Mend a problem or hint of the report, as one step that can be undone; returns what was done in words.

@@ -42,7 +42,7 @@ _FIRST: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What is seen first of each; the rest is a fold away."""
 _NAMES: Final = {
-    "castContext": "told of the cast",
+    "castContext": "context",
     "parse": "output",
     "when": "when",
     "condition": "when",
@@ -212,7 +212,7 @@ def _words(schema: Mapping[str, Any]) -> list[str]:
 
 def _left_out(row: FieldRow, schema: Mapping[str, Any]) -> str:
     if row.shape == TOLD_SHAPE:
-        return "as around it"
+        return "inherited"
     default = schema.get("default")
     if default is None and "(the default)" in row.description:
         default = "text"

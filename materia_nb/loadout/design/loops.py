@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Final, Literal
 
-from materia_nb.errors import counted, did_you_mean
+from materia_nb.errors import MateriaError, counted, did_you_mean
 from materia_nb.jsonvalue import JSON, MISSING
 from materia_nb.loadout.design.document import (
     Change,
@@ -26,8 +28,18 @@ from materia_nb.loadout.design.document import (
     without_place,
 )
 from materia_nb.loadout.design.sockets import add_edge, edge_in, remove_edge
-from materia_nb.loadout.facts import WORK_ITEMS, Object, as_list, as_object, free_name, is_object, is_text
+from materia_nb.loadout.facts import (
+    WORK_ITEMS,
+    Object,
+    as_list,
+    as_object,
+    free_name,
+    is_condition,
+    is_object,
+    is_text,
+)
 from materia_nb.loadout.report import shown
+from materia_nb.loadout.vocabulary import SENDING_BACK
 
 Source = Literal["consumes", "iterator"]
 SOURCES: Final[tuple[Source, ...]] = ("consumes", "iterator")
@@ -278,6 +290,26 @@ def as_exit(document: Object, socket: str, place: int, loop: str) -> Change:
     rest = remove_edge(document, socket, place).document
     made = add_exit(rest, loop, socket, str(edge.get("when")), str(edge.get("to")))
     return Change(made.document, f"edge {place + 1} of {socket} is an exit of loop {loop} now")
+
+
+def with_exits(change: Change, loop: str) -> tuple[Change, list[str]]:
+    """Make exits of the edges that lead on out of a loop, where they would skip items; those that send back stay.
+
+    Returns:
+        The change, and which edges these were, in words.
+    """
+    document, turned = change.document, list[str]()
+    members = as_list(loop_in(document, loop).get("sockets"))
+    for member in members:
+        edges = as_list(as_object(objects_in(document, "sockets").get(member)).get("edges"))
+        for place, edge in reversed([*enumerate(edges)]):
+            when, to = (as_object(edge).get(name) for name in ("when", "to"))
+            if to in members or not is_condition(when) or when in SENDING_BACK:
+                continue
+            with suppress(MateriaError):  # it leads nowhere, or another one leaves with the same verdict
+                document = as_exit(document, member, place, loop).document
+                turned.append(f"{member} → {to}")
+    return replace(change, document=document), turned
 
 
 def as_edge(document: Object, loop: str, place: int) -> Change:

@@ -45,6 +45,7 @@ from materia_nb.loadout.report import (
     INVALID_CONDITION,
     INVALID_GENERATOR,
     INVALID_LOOP,
+    INVALID_MATERIA,
     INVALID_SOCKET_ID,
     MISSING_ENDPOINT,
     UNKNOWN_ENDPOINT,
@@ -110,15 +111,18 @@ class _Place:
 _Maker: TypeAlias = Callable[[_Place], Mend | None]
 
 
-def mend(config: Object, found: Problem, report: Report | None = None) -> Mend | None:
+def mend(
+    config: Object, found: Problem, report: Report | None = None, name: str | None = None
+) -> Mend | None:
     """Return what mends a problem or hint of a loadout; None where a person has to choose.
 
     Args:
         config: the config with the loadout in it; it is not changed.
         found: what ``check_config`` found in the loadout.
         report: the report on the loadout, where there is one already.
+        name: the loadout that is looked at; for a finding in its materia.
     """
-    maker, name = _MENDS.get(found.code), found.loadout
+    maker, name = _MENDS.get(found.code), found.loadout or name
     raw = as_object(config.get("loadouts")).get(name) if name is not None else None
     if maker is None or name is None or not is_object(raw):
         return None
@@ -128,7 +132,7 @@ def mend(config: Object, found: Problem, report: Report | None = None) -> Mend |
     except (MateriaError, LookupError, ValueError, TypeError):
         return None  # what the finding speaks of is not there, or not well formed enough
     before = report or check_config(config, name)
-    return made if made is not None and _mends(config, found, before, made.change) else None
+    return made if made is not None and _mends(config, name, found, before, made.change) else None
 
 
 def changed_config(config: Object, name: str, change: Change) -> Object:
@@ -141,9 +145,8 @@ def changed_config(config: Object, name: str, change: Change) -> Object:
     }
 
 
-def _mends(config: Object, found: Problem, before: Report, change: Change) -> bool:
+def _mends(config: Object, name: str, found: Problem, before: Report, change: Change) -> bool:
     """Whether a finding is there, goes by the change, and no problem comes in its place."""
-    name = str(found.loadout)
     after = check_config(changed_config(config, name, change), name)
     known, now = ({(one.code, one.source) for one in (*it.problems, *it.hints)} for it in (before, after))
     new = {(one.code, one.source) for one in after.problems} - known
@@ -152,6 +155,8 @@ def _mends(config: Object, found: Problem, before: Report, change: Change) -> bo
 
 def _place(facts: Facts, source: str) -> _Place | None:
     """Read the path of a finding; ids may hold dots, so the longest that fits is meant."""
+    if source.startswith("materia."):
+        return _Place(facts, "", None, source, -1)
     loops = {loop.id: loop for loop in facts.loops} if source.startswith("loops.") else None
     rest = source.removeprefix("sockets.") if loops is None else source.removeprefix("loops.")
     ids: Mapping[str, object] = facts.sockets if loops is None else loops
@@ -246,10 +251,26 @@ def _generator(at: _Place) -> Mend | None:
 
 
 def _never_advances(at: _Place) -> Mend | None:
-    if at.field != "foreach":
+    """Let a foreach move on, or the member of a loop that leads back to where a round begins."""
+    id_ = at.id
+    if at.loop is not None:
+        first = at.loop.members[0]
+        back = [one for one in at.loop.members if first in at.facts.targets(one)]
+        id_ = (back or at.loop.members)[-1]
+    elif at.field != "foreach":
         return None
-    when = "always" if at.facts.gives_text(at.id) else "satisfied"
-    return Mend(f"Move on when {when}", at.advance(at.id, when), suggestion=True)
+    when = "always" if at.facts.gives_text(id_) else "satisfied"
+    who = "Move on" if at.loop is None else f"{id_} moves on"
+    return Mend(f"{who} when {when}", at.advance(id_, when), suggestion=True)
+
+
+def _tools(at: _Place) -> Mend | None:
+    """Say of an agent that says nothing of its tools that it has none."""
+    named = re.fullmatch(r"materia\.(.+)\.tools", at.field)
+    if named is None or "tools" in as_object(at.facts.materia[named[1]]):
+        return None
+    change = set_materia(at.raw, at.facts.materia, named[1], "tools", "none")
+    return Mend(f"{named[1]} has no tools", change, suggestion=True)
 
 
 def _told_nothing(at: _Place) -> Mend:
@@ -398,6 +419,7 @@ _MENDS: Final[Mapping[str, _Maker]] = {
     UNKNOWN_MATERIA: _materia,
     INVALID_GENERATOR: _generator,
     INVALID_LOOP: _loop_problem,
+    INVALID_MATERIA: _tools,
     "cursor-for-each": _one_cursor,
     "duplicate-member": _once_each,
     "empty-list-ends": _when_empty_too,

@@ -40,8 +40,9 @@ export function canvasViewport(getCy, getSize) {
     fit() {
       if (room()[0] < 20) return;
       whole = true;
-      const [pw, ph] = getSize();
-      centre(Math.max(0.03, scale()), pw / 2, ph / 2);
+      const [pw, ph] = getSize(), zoom = scale();
+      if (zoom < getCy().minZoom()) getCy().minZoom(zoom); // or a long row would not be shown whole
+      centre(zoom, pw / 2, ph / 2);
     },
     /** Show the whole if it can be read, else what is around a node. */
     start(node, least = CANVAS_LEAST_READABLE) {
@@ -58,7 +59,7 @@ export function canvasViewport(getCy, getSize) {
       const cy = getCy(), [w, h] = room();
       whole = false;
       own = true;
-      cy.zoom({ level: Math.min(3, Math.max(0.05, cy.zoom() * factor)), renderedPosition: at || { x: w / 2, y: h / 2 } });
+      cy.zoom({ level: cy.zoom() * factor, renderedPosition: at || { x: w / 2, y: h / 2 } });
       own = false;
     },
     /** Bring an element into view, if it is not there. */

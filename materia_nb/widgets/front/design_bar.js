@@ -63,7 +63,7 @@ export function designBarPart(host, send) {
       if (!bar) return;
       setText(name, bar.name);
       name.title = bar.name;
-      const state = bar.changed ? "not saved" : bar.steps ? "saved" : "as in its file";
+      const state = bar.changed ? "not saved" : bar.steps ? "saved" : bar.fresh ? "new" : "as in its file";
       const count = (number, one) => `${number} ${one}${number === 1 ? "" : "s"}`;
       chips.replaceChildren(
         h("span", { class: "mnb-d-state", "data-tone": bar.changed ? "now" : "" }, state),
