@@ -456,7 +456,7 @@ def test_make_loop_makes_exits_of_what_leads_on_out_of_the_members(fresh):
         do(fresh, "connect", when=when, **{"from": source, "to": to})
     do(fresh, "loop", ids=["Socket-2", "Socket-3"])
     assert fresh.note[1].endswith("over the work items of Socket-1; Socket-3 → Socket-4 is an exit of it now")
-    [(name, loop)] = fresh.design.document["loops"].items()
+    [loop] = fresh.design.document["loops"].values()
     [route] = loop["exits"]
     assert (route["from"], route["condition"], route["targetSocketId"]) == (
         "Socket-3",
