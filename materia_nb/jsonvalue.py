@@ -93,7 +93,7 @@ def frozen(value: JSON) -> JSON:
         MateriaError: it is nested too deeply to be written.
     """
     try:
-        return _frozen(value)
+        return value if type(value) in _READ_ONLY else _frozen(value)
     except RecursionError as error:
         raise too_deep_to_write() from error
 
@@ -103,13 +103,13 @@ _READ_ONLY: Final = frozenset({str, int, float, bool, type(None), FrozenDict, Fr
 
 def _frozen(value: JSON) -> JSON:
     if isinstance(value, dict):
-        if type(value) is FrozenDict:
-            return value
-        return FrozenDict(
-            {key: one if type(one) in _READ_ONLY else _frozen(one) for key, one in value.items()}
-        )
-    if isinstance(value, list) and type(value) is not FrozenList:
-        return FrozenList([_frozen(child) for child in value])
+        made = FrozenDict(value)
+        for key, one in value.items():
+            if type(one) not in _READ_ONLY:
+                dict.__setitem__(made, key, _frozen(one))
+        return made
+    if isinstance(value, list):
+        return FrozenList([one if type(one) in _READ_ONLY else _frozen(one) for one in value])
     return value
 
 
@@ -145,17 +145,17 @@ def get_path(value: JSON, segments: Sequence[str]) -> JSON:
     return value
 
 
-def set_path(value: JSON, segments: Sequence[str], new: JSON) -> dict[str, JSON]:
+def set_path(value: JSON, segments: Sequence[str], new: JSON) -> FrozenDict:
     """Return ``value`` with ``new`` at the path; scalars and lists on the way become objects (R11)."""
-    result: dict[str, JSON] = dict(value) if isinstance(value, dict) else {}
-    node = result
-    for segment in segments[:-1]:
-        child = node.get(segment)
-        child = dict(child) if isinstance(child, dict) else {}
-        node[segment] = child
-        node = child
-    node[segments[-1]] = new
-    return result
+    parents = []
+    for segment in segments:
+        parents.append(value if isinstance(value, dict) else {})
+        value = parents[-1].get(segment)
+    made = new
+    for parent, segment in zip(reversed(parents), reversed(segments), strict=True):
+        made = FrozenDict({**parent, segment: made})
+    assert isinstance(made, FrozenDict)  # noqa: S101 - a path has segments
+    return made
 
 
 def remove_path(value: JSON, segments: Sequence[str]) -> JSON:
@@ -163,9 +163,9 @@ def remove_path(value: JSON, segments: Sequence[str]) -> JSON:
     if not segments or not isinstance(value, dict) or segments[0] not in value:
         return value
     if len(segments) == 1:
-        return {key: child for key, child in value.items() if key != segments[0]}
+        return FrozenDict({key: child for key, child in value.items() if key != segments[0]})
     child = remove_path(value[segments[0]], segments[1:])
-    return value if child is value[segments[0]] else {**value, segments[0]: child}
+    return value if child is value[segments[0]] else FrozenDict({**value, segments[0]: child})
 
 
 def same(a: JSON, b: JSON) -> bool:

@@ -33,7 +33,7 @@ from materia_nb.engine.state import (
     Visit,
 )
 from materia_nb.handoff.protocol import Issue, Reading
-from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, set_path
+from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, frozen, set_path
 from materia_nb.loadout.graph import END, Advance
 from materia_nb.loadout.vocabulary import SENDING_BACK
 
@@ -145,25 +145,28 @@ def apply_output(here: SocketRules, draft: Draft, text: str, reading: Reading) -
 def _canonical(here: SocketRules, data: Mapping[str, JSON], reading: Reading) -> Mapping[str, JSON]:
     """Apply a utility's state patch and the canonical fields (R10)."""
     value, socket = reading.value, here.socket
-    changed = dict(data)
+    changed: dict[str, JSON] = {}
     if socket.is_utility and isinstance(value, dict) and isinstance(value.get("state"), dict):
         changed.update(
             (key, part) for key, part in value["state"].items() if key not in ("workItems", "satisfied")
         )
     items = reading.work_items
-    if isinstance(items, list) and (socket.is_generator or changed.get("workItems") in (None, [])):
+    if isinstance(items, list) and (socket.is_generator or data.get("workItems") in (None, [])):
         changed["workItems"] = items
-    return changed
+    return FrozenDict({**data, **changed}) if changed else data
 
 
 def _renew(draft: Draft, cursors: tuple[str, ...]) -> None:
     """A generator completed: the items of the loops that consume it are new (R17)."""
-    draft.cursors = {name: 0 if name in cursors else at for name, at in draft.cursors.items()}
-    draft.within = {
-        name: outer
-        for name, outer in draft.within.items()
-        if not any(cursor in cursors for cursor, _ in outer)
-    }
+    draft.cursors = FrozenDict({name: 0 if name in cursors else at for name, at in draft.cursors.items()})
+    if draft.within:
+        draft.within = FrozenDict(
+            {
+                name: outer
+                for name, outer in draft.within.items()
+                if not any(cursor in cursors for cursor, _ in outer)
+            }
+        )
     forget(draft, lambda item: walked_by(item, cursors))
 
 
@@ -184,7 +187,7 @@ def _assign(
         value = source(text)(draft, visit.item, reading.value)
         done.append(Assigned(target, text, value is not MISSING))
         if value is not MISSING:
-            draft.data = set_path(draft.data, segments, value)
+            draft.data = set_path(draft.data, segments, frozen(value))
     return tuple(done), None
 
 
@@ -203,7 +206,7 @@ def _advance(
             advance.when, False, advance.cursor, before, before, length, False, advance.derived
         )
     after = before + 1
-    draft.cursors = {**draft.cursors, advance.cursor: after}
+    draft.cursors = FrozenDict({**draft.cursors, advance.cursor: after})
     return AdvanceFact(
         advance.when, True, advance.cursor, before, after, length, after >= length, advance.derived
     )
@@ -346,8 +349,8 @@ def _is_said(value: JSON) -> bool:
 def _done_with(rules: Rules, draft: Draft, item: ItemId) -> None:
     """Close the books of an item that advanced; one that nobody had entered was passed over (R46)."""
     if item not in draft.items and item[0] in rules.cursors:
-        draft.passed = {**draft.passed, item: False}
-    draft.items = {key: record for key, record in draft.items.items() if not lies_in(key, item)}
+        draft.passed = FrozenDict({**draft.passed, item: False})
+    draft.items = FrozenDict({key: record for key, record in draft.items.items() if not lies_in(key, item)})
 
 
 def _choose(rules: Rules, here: SocketRules, draft: Draft, visit: Visit, unrouted: Unrouted) -> Choice:

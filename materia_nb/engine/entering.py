@@ -31,7 +31,7 @@ from materia_nb.engine.told import Part, Told
 from materia_nb.errors import MateriaError
 from materia_nb.handoff.capabilities import Learned, Task
 from materia_nb.handoff.protocol import UNKNOWN, TurnFacts
-from materia_nb.jsonvalue import JSON, frozen
+from materia_nb.jsonvalue import JSON, FrozenDict, frozen
 from materia_nb.loadout.graph import END, PromptForm
 from materia_nb.loadout.vocabulary import SENDING_BACK
 
@@ -196,9 +196,9 @@ def _visit(
                 if passed and stopped.decision:
                     return stopped._replace(decision=stopped.decision._replace(passed=tuple(passed)))
                 return stopped
-        draft.items = {**draft.items, item_id: record}
+        draft.items = FrozenDict({**draft.items, item_id: record})
     visit = Visit(socket, number, step, item, here.first_mode)
-    draft.visits = {**draft.visits, socket: number}
+    draft.visits = FrozenDict({**draft.visits, socket: number})
     draft.steps, draft.status, draft.next, draft.at = step, "waiting", None, visit
     draft.trail = (*draft.trail, socket)[-rules.trail :]
     state = draft.done()

@@ -99,7 +99,7 @@ def hand_over(draft: Draft, entry: Handoff) -> None:
     """Keep what an output hands over, as a record and in ``state.context`` (R10)."""
     before = context_of(draft.data)
     made = f"{before}\n\n{entry.line}" if before else entry.line
-    draft.data = {**draft.data, "context": made}
+    draft.data = FrozenDict({**draft.data, "context": made})
     draft.handoffs = Handoffs((*records(draft.handoffs, before), entry), made)
 
 

@@ -20,7 +20,7 @@ from materia_nb.engine.items import (
 from materia_nb.engine.rules import Rules
 from materia_nb.engine.state import CastState, Draft, FollowUp, Handoff, Handoffs, ItemId, Place, View, Walk
 from materia_nb.errors import MateriaError
-from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, get_path, same, set_path
+from materia_nb.jsonvalue import JSON, MISSING, FrozenDict, FrozenList, frozen, get_path, same, set_path
 
 Path: TypeAlias = tuple[str, ...]
 Origins: TypeAlias = Sequence[int | None]
@@ -96,8 +96,7 @@ def lay_out(rules: Rules, state: CastState, data: Mapping[str, JSON], wanted: Ma
         MateriaError: an item that is being worked on would be taken away (``working``), or the places do not fit
             the list (``items``).
     """
-    work = _Work(rules, state, Draft(state), data)
-    work.draft.data = data
+    work = _Work(rules, state, Draft(state), frozen(data))
     for path in rules.lists:
         work.edit(path, wanted.get(".".join(path)))
     return Laid(work.draft.done(), work.data, work.lists, tuple(work.moved), tuple(work.said))
@@ -107,7 +106,8 @@ class _Work:
     """One edit in the making; ``draft`` is the state that comes of it, ``data`` its data before items are shown anew."""
 
     def __init__(self, rules: Rules, before: CastState, draft: Draft, data: Mapping[str, JSON]) -> None:
-        self.rules, self.before, self.draft, self.data = rules, before, draft, data
+        self.rules, self.before, self.draft = rules, before, draft
+        self.data = draft.data = data
         self.lists: dict[str, ListEdit] = {}
         self.moved: list[Moved] = []
         self.said: list[str] = []
@@ -125,7 +125,7 @@ class _Work:
         _check(wanted, len(old), len(new))
         walk, inside = governing(self.rules, self.before, path)
         order, kept = self._order(walk, old, wanted)
-        items = [new[place] for place in order]
+        items = FrozenList([new[place] for place in order])
         wanted = wanted._replace(origins=tuple(wanted.origins[place] for place in order))
         self.lists[".".join(path)] = wanted
         if not same(_list(self.data, path), items):
@@ -242,8 +242,10 @@ class _Work:
 
         if cursor in draft.cursors:
             reached = self._reached(walk, wanted, old) if kept is None else kept
-            draft.cursors = {**draft.cursors, cursor: reached}
-        draft.items = {to: one for item, one in draft.items.items() if (to := moved_item(item)) is not None}
+            draft.cursors = FrozenDict({**draft.cursors, cursor: reached})
+        draft.items = FrozenDict(
+            {to: one for item, one in draft.items.items() if (to := moved_item(item)) is not None}
+        )
         draft.follow_up = _moved_follow_up(draft.follow_up, moved_item)
         draft.handoffs = _moved_handoffs(draft.handoffs, moved_item)
         answers = {
@@ -253,14 +255,16 @@ class _Work:
         }
         draft.answers = FrozenDict(answers)
         draft.extra = _moved_extra(draft.extra, moved_item)
-        draft.within = {name: new for name, one in draft.within.items() if (new := moved(one)) is not None}
+        draft.within = FrozenDict(
+            {name: new for name, one in draft.within.items() if (new := moved(one)) is not None}
+        )
         passed = {to: one for item, one in draft.passed.items() if (to := moved_item(item)) is not None}
         if given_up is not None and given_up in new_place:
             passed[cursor, new_place[given_up], outer] = True
         reached = draft.cursors.get(cursor, 0)
-        draft.passed = {
-            item: one for item, one in passed.items() if item[::2] != (cursor, outer) or item[1] < reached
-        }
+        draft.passed = FrozenDict(
+            {item: one for item, one in passed.items() if item[::2] != (cursor, outer) or item[1] < reached}
+        )
         _relocate_stop(draft, moved_item)
 
     def _reached(self, walk: Walk, wanted: ListEdit, old: list[JSON]) -> int:
@@ -294,7 +298,9 @@ class _Work:
             listed = _list(self.draft.data, walk.list_path)
             if item.position >= len(listed) or same(listed[item.position], value):
                 return
-            changed = [value if place == item.position else one for place, one in enumerate(listed)]
+            changed = FrozenList(
+                [value if place == item.position else one for place, one in enumerate(listed)]
+            )
             self.data = set_path(self.data, walk.list_path, changed)
             self.draft.data = set_path(self.draft.data, walk.list_path, changed)
             shown = self.draft.shown[depth]
@@ -556,4 +562,4 @@ def _moved_extra(
             found[key] = more
         elif (item := moved(key[-1])) is not None:
             found[*key[:-1], item] = more
-    return found
+    return FrozenDict(found)

@@ -199,12 +199,12 @@ def begin_item(walk: Walk, read: Source, draft: Draft) -> Item | None:
         outer = places(at.id)
         if draft.within.get(iterator.cursor) != outer:
             cursor = None
-            draft.within = {**draft.within, iterator.cursor: outer}
+            draft.within = FrozenDict({**draft.within, iterator.cursor: outer})
             name, depth = (iterator.cursor,), len(outer)
             forget(draft, lambda item: walked_by(item, name) and places(item)[:depth] != outer)
     if cursor is None:
         cursor = 0
-        draft.cursors = {**draft.cursors, iterator.cursor: 0}
+        draft.cursors = FrozenDict({**draft.cursors, iterator.cursor: 0})
     items = read(draft, at, draft.last_json)
     if not isinstance(items, list):
         items = []
@@ -264,11 +264,16 @@ def walked_by(item: ItemId, cursors: Collection[str]) -> bool:
 def forget(draft: Draft, gone: Callable[[ItemId], bool]) -> None:
     """Drop the books of items that there are no more: edge uses and cycles, allowances, follow-up, being passed over."""
     if draft.passed:
-        draft.passed = {item: entered for item, entered in draft.passed.items() if not gone(item)}
-    draft.items = {item: record for item, record in draft.items.items() if not gone(item)}
-    draft.extra = {
-        key: more for key, more in draft.extra.items() if not (isinstance(key[-1], tuple) and gone(key[-1]))
-    }
+        draft.passed = FrozenDict({item: entered for item, entered in draft.passed.items() if not gone(item)})
+    draft.items = FrozenDict({item: record for item, record in draft.items.items() if not gone(item)})
+    if draft.extra:
+        draft.extra = FrozenDict(
+            {
+                key: more
+                for key, more in draft.extra.items()
+                if not (isinstance(key[-1], tuple) and gone(key[-1]))
+            }
+        )
     draft.follow_up = tuple(entry for entry in draft.follow_up if entry.item is None or not gone(entry.item))
     if draft.answers:
         kept = {key: one for key, one in draft.answers.items() if key[1] is None or not gone(key[1])}
@@ -340,12 +345,11 @@ def without_item(data: Mapping[str, JSON], shown: tuple[Shown, ...]) -> Mapping[
 def _without(data: Mapping[str, JSON], gone: tuple[Shown, ...]) -> Mapping[str, JSON]:
     if not gone:
         return data
-    trimmed = dict(data)
+    whole = {path[0] for walk, _, _ in gone for path in walk.paths if len(path) == 1}
+    trimmed: Mapping[str, JSON] = FrozenDict({key: one for key, one in data.items() if key not in whole})
     for walk, _, made in reversed(gone):
         for path in walk.paths:
-            if len(path) == 1:
-                trimmed.pop(path[0], None)
-            else:
+            if len(path) > 1:
                 trimmed = remove_path(trimmed, path)
         for path in reversed(made):
             if get_path(trimmed, path) == {}:
@@ -363,8 +367,8 @@ def show(draft: Draft, walk: Walk, item: Item) -> None:
             continue
         parents = [path[:length] for length in range(1, len(path))]
         made += [parent for parent in parents if not isinstance(get_path(data, parent), dict)]
-        data = set_path(data, path, item.value)
-    draft.data, draft.shown = data, (*draft.shown, Shown(walk, item, tuple(made)))
+        data = dict(set_path(data, path, item.value))
+    draft.data, draft.shown = FrozenDict(data), (*draft.shown, Shown(walk, item, tuple(made)))
 
 
 @lru_cache(maxsize=1024)

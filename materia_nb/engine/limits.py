@@ -132,18 +132,18 @@ def count_edge(
 ) -> Failure | None:
     """Count a chosen edge, also when that goes over its limit, which fails the cast (R18, R21)."""
     pair = f"{visit.socket}->{edge.to}"
-    draft.traversals = {**draft.traversals, pair: draft.traversals.get(pair, 0) + 1}
+    draft.traversals = FrozenDict({**draft.traversals, pair: draft.traversals.get(pair, 0) + 1})
     if limit is None:
         return None
     edge_id: EdgeId = (visit.socket, edge.place)
     if edge.max_traversals is not None:
         draft.bounded_at = visit.step
     if visit.item is None:
-        draft.counts = {**draft.counts, edge_id: used + 1}
+        draft.counts = FrozenDict({**draft.counts, edge_id: used + 1})
     else:
         record = draft.items.get(visit.item.id, NEW_ITEM)
         record = record._replace(used=FrozenDict({**record.used, edge_id: used + 1}))
-        draft.items = {**draft.items, visit.item.id: record}
+        draft.items = FrozenDict({**draft.items, visit.item.id: record})
     return None if used < limit else _over(rules, draft.trail, visit, edge, limit)
 
 
@@ -190,7 +190,7 @@ def count_detour(rules: Rules, draft: Draft, visit: Visit, target: str) -> Failu
 def _count_outside(rules: Rules, draft: Draft, key: EdgeId) -> tuple[int, bool]:
     """Count what is bounded as edges outside items are; returns the limit, and whether this is within it."""
     used = draft.counts.get(key, 0)
-    draft.counts = {**draft.counts, key: used + 1}
+    draft.counts = FrozenDict({**draft.counts, key: used + 1})
     limit = rules.graph.limits.max_edge_traversals + draft.extra.get(("edge", *key, None), 0)
     return limit, used < limit
 

@@ -259,9 +259,12 @@ def _read(rules: Rules, here: SocketRules, state: View, visit: Visit, text: str)
     reading = here.protocol.read(text, here.wanted, facts)
     if not isinstance(reading.value, dict | list):
         return reading
+    value, items = frozen(reading.value), reading.work_items
+    if isinstance(reading.value, dict) and items is not None and items is reading.value.get("workItems"):
+        items = value["workItems"]
     return reading._replace(
-        value=frozen(reading.value),
-        work_items=frozen(reading.work_items),
+        value=value,
+        work_items=frozen(items),
         memory=frozen(reading.memory),
         events=tuple(map(frozen, reading.events)),
     )

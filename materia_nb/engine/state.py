@@ -381,8 +381,8 @@ class Past(Protocol):
 class Draft:
     """A state while a transition works on it: the fields of :class:`CastState`, to be set.
 
-    It never leaves the transition that made it. Setting a field replaces a value; the
-    values themselves are not changed, since earlier states share them. ``artifact`` says where the
+    It never leaves the transition that made it. Setting a field replaces a value; the values themselves
+    can only be read, since earlier states share them and a person may hold them (R47). ``artifact`` says where the
     output that is applied is kept.
     """
 
@@ -471,25 +471,7 @@ class Draft:
         ) = state
 
     def done(self) -> CastState:
-        """Return the finished state; nothing that it holds can be changed."""
-        if type(self.data) is dict:
-            self.data = frozen(self.data)
-        if type(self.cursors) is dict:
-            self.cursors = FrozenDict(self.cursors)
-        if type(self.visits) is dict:
-            self.visits = FrozenDict(self.visits)
-        if type(self.traversals) is dict:
-            self.traversals = FrozenDict(self.traversals)
-        if type(self.counts) is dict:
-            self.counts = FrozenDict(self.counts)
-        if type(self.items) is dict:
-            self.items = FrozenDict(self.items)
-        if type(self.extra) is dict:
-            self.extra = FrozenDict(self.extra)
-        if type(self.within) is dict:
-            self.within = FrozenDict(self.within)
-        if type(self.passed) is dict:
-            self.passed = FrozenDict(self.passed)
+        """Return the finished state."""
         return tuple.__new__(CastState, _in_order(self))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final, Protocol, runtime_checkable
 
 from materia_nb.handoff.protocol import UNKNOWN, Issue, TurnFacts
@@ -57,7 +57,7 @@ def form_words(value: JSON, words: Collection[str], path: str = "$") -> Iterator
                 "write what it asks for, or leave the field out if it may be left out",
                 FORM_WORDS,
             )
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict):
         for name, child in value.items():
             yield from form_words(child, words, f"{path}.{name}")
     elif isinstance(value, list):

@@ -115,12 +115,10 @@ def finished(value: Mapping[str, JSON], envelope: Envelope, known: Mapping[str, 
     done = set_path(done, ["routing", "recommendation"], envelope.recommendation)
     if envelope.can_help is not None:
         done = set_path(done, ["routing", "can_further_iteration_help"], envelope.can_help)
-    if envelope.concerns:
-        done["concerns"] = [
-            {**given, "severity": concern.severity}
-            for given, concern in zip(value["concerns"], envelope.concerns, strict=True)
-        ]
-    return done
+    if not envelope.concerns:
+        return done
+    concerns = zip(value["concerns"], envelope.concerns, strict=True)
+    return {**done, "concerns": [{**given, "severity": one.severity} for given, one in concerns]}
 
 
 def fallback(facts: TurnFacts, issues: Sequence[Issue]) -> dict[str, JSON]:
