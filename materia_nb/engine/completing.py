@@ -118,12 +118,13 @@ def apply_output(here: SocketRules, draft: Draft, text: str, reading: Reading) -
     draft.last_step, draft.last_satisfied, draft.changed = draft.steps, reading.satisfied, ()
     if here.consumer_cursors:
         _renew(draft, here.consumer_cursors)
+    item, socket = draft.at.item if draft.at else None, here.socket
     if here.wanted.parse == "json":
         draft.last_json = reading.value
         draft.data = _canonical(here, draft.data, reading)
+        if reading.satisfied is True:
+            followup.forget_refusals(draft, socket.id, item.id if item else None)
         if reading.context and reading.context.strip():
-            item = draft.at.item if draft.at else None
-            socket = here.socket
             entry = Handoff(
                 socket.id,
                 socket.materia.label,
@@ -135,11 +136,10 @@ def apply_output(here: SocketRules, draft: Draft, text: str, reading: Reading) -
             )
             followup.hand_over(draft, entry)
     if here.asked_again:
-        item = draft.at.item if draft.at else None
         answer = Answered(
             draft.steps, draft.last_output, reading.value if here.wanted.parse == "json" else None
         )
-        draft.answers = FrozenDict({**draft.answers, (here.socket.id, item.id if item else None): answer})
+        draft.answers = FrozenDict({**draft.answers, (socket.id, item.id if item else None): answer})
 
 
 def _canonical(here: SocketRules, data: Mapping[str, JSON], reading: Reading) -> Mapping[str, JSON]:

@@ -103,6 +103,18 @@ def hand_over(draft: Draft, entry: Handoff) -> None:
     draft.handoffs = Handoffs((*records(draft.handoffs, before), entry), made)
 
 
+def forget_refusals(draft: Draft, socket: str, item: ItemId | None) -> None:
+    """Drop the records of what a socket refused, now that it is satisfied; ``state.context`` keeps them (R50)."""
+
+    def refused(entry: Handoff) -> bool:
+        return entry.satisfied is False and entry.socket == socket and entry.item == item
+
+    entries = draft.handoffs.entries
+    if any(refused(entry) for entry in entries):
+        kept = tuple(entry for entry in entries if not refused(entry))
+        draft.handoffs = draft.handoffs._replace(entries=kept)
+
+
 def records(kept: Handoffs, context: str) -> tuple[Handoff, ...]:
     """Return the records that a context is made of; one that was set otherwise is a single record of unknown origin."""
     if context == kept.made:

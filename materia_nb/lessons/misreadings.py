@@ -169,23 +169,22 @@ QUESTIONS: Final[Mapping[str, Mapping[str, Ask]]] = {
                 ANY: "Reviving grants the same number of ways back once more.",
             },
         ),
-        "reasons_in_the_follow_up": Ask(
+        "reasons_it_came_back": Ask(
             NUMBER,
             {
                 (
                     lambda n: n.refused
                 ): "That many were given. Outside of work items a reason is done with when its "
                 "target has answered; which of them is still open?",
-                0: "The draft came back with a reason; look at the layers of its prompt.",
-                ANY: "Look at the layer follow-up in the prompt of the last draft.",
+                0: "The draft came back with a reason; look at the parts of its prompt.",
+                ANY: "Look under Why it came back in the prompt of the last draft.",
             },
             varies=False,
         ),
         "reasons_in_the_state": Ask(
             NUMBER,
             {
-                1: "That is the follow-up, which is for one agent and is then forgotten. The context of the state is "
-                "added to.",
+                1: "That is what stands under Why it came back, for one agent. The context of the state is added to.",
                 ANY: "Every refusal adds its reason to state.context, and nothing takes one away.",
             },
         ),
@@ -504,7 +503,7 @@ QUESTIONS: Final[Mapping[str, Mapping[str, Ask]]] = {
                 ANY: "Either complete or failed: is the edge back ever used up?",
             },
         ),
-        "reasons_in_the_follow_up": Ask(
+        "reasons_it_came_back": Ask(
             NUMBER,
             {
                 (lambda n: n.pie + 2): "Those of the soup and the salad were done with when these were done.",
@@ -516,7 +515,7 @@ QUESTIONS: Final[Mapping[str, Mapping[str, Ask]]] = {
             {
                 (
                     lambda n: n.pie
-                ): "Those are the reasons of the pie, the follow-up. The context of the state is not "
+                ): "Those are the reasons of the pie, which its cook is told. The context of the state is not "
                 "forgotten when an item is done.",
                 ANY: "Every refusal adds its reason to state.context, whatever item it is about.",
             },

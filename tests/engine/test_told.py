@@ -208,6 +208,13 @@ def test_a_refusal_is_forgotten_once_the_same_socket_is_content_with_the_item():
     assert "BAD" in play.data["context"], "the state keeps it (R10)"
 
 
+def test_a_refusal_is_forgotten_where_whoever_is_content_says_no_more_than_that():
+    play = Play(retry(), items("a", "b"), "one", say(satisfied=False, context="BAD"))
+    play.go("two", say(satisfied=True))
+    assert "BAD" not in play.prompt.text
+    assert "BAD" in play.data["context"], "the state keeps it (R10)"
+
+
 def test_a_context_that_was_set_otherwise_is_told_as_it_was_set():
     sockets = {"A": asks(edge("B", "satisfied"), assign={"context": "$.note"}), "B": at("P")}
     play = Play(config(sockets), '{"satisfied": true, "context": "gone", "note": "SET"}')

@@ -61,7 +61,7 @@ class Judge:
         self.question = question
 
     def seen(self) -> Seen:
-        """What tells it, as it is now, from a judge that may say otherwise; see :func:`.seen.seen`."""
+        """What tells it, as it is now, from a judge that may say otherwise; see ``seen``."""
         found = seen(self.agent, self.agent.name)
         return found._replace(key=digest([found.key, self.question]))
 
