@@ -25,7 +25,7 @@ from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import append_line, read_plain
 from materia_nb.insight.why import STOP, place_of
-from materia_nb.jsonvalue import JSON
+from materia_nb.jsonvalue import JSON, thawed
 from materia_nb.lessons.misreadings import ANY, Ask, fold
 from materia_nb.loadout import Graph
 from materia_nb.loadout.graph import END
@@ -345,13 +345,18 @@ def taken(answer: object, truth: JSON, graph: Graph | None = None) -> object:
 
 def is_right(answer: object, truth: JSON) -> bool:
     """Whether an answer is the right one; upper and lower case do not count, nor do spaces around a word."""
-    return type(answer) is type(truth) and fold(answer) == fold(truth)
+    return _alike(answer, truth) and fold(answer) == fold(truth)
+
+
+def _alike(answer: object, truth: JSON) -> bool:
+    """Whether both are of one type; one that a cast gave out, and that can only be read (R47), is the same type."""
+    return isinstance(answer, type(thawed(truth))) and isinstance(answer, bool) == isinstance(truth, bool)
 
 
 def told_of(answer: object, truth: JSON, ask: Ask) -> list[str]:
     """Say what is wrong with an answer, without giving the right one away."""
     because = [_what_is_wrong(answer, truth, ask.form)]
-    if type(answer) is type(truth):
+    if _alike(answer, truth):
         because.append(ask.explained.get(str(fold(answer))) or ask.explained.get(ANY, ""))
     return [words for words in because if words]
 
@@ -365,7 +370,7 @@ def _told_wrong(name: str, answer: object, asked: Asked, ask: Ask) -> list[str]:
 
 
 def _what_is_wrong(given: object, truth: JSON, form: str) -> str:
-    if type(given) is not type(truth):
+    if not _alike(given, truth):
         return f"The answer is {form}."
     if isinstance(given, list) and isinstance(truth, list):
         pairs = zip(given, truth, strict=False)

@@ -15,6 +15,7 @@ import pytest
 from magics_helpers import new_shell
 from materia_nb import Workbench
 from materia_nb.errors import MateriaError
+from materia_nb.jsonvalue import frozen
 from materia_nb.lessons import check, predict, progress
 from materia_nb.lessons.checks import guesses_file, read_guesses
 from materia_nb.lessons.marking import key
@@ -394,6 +395,13 @@ def test_a_wrong_answer_is_told_without_giving_it_away(answer, truth, told):
     assert raised.value.kind == "wrong_answer"
     assert told in raised.value.what
     assert "Socket-2" not in str(raised.value)
+
+
+def test_what_a_cast_gives_out_is_compared_with_what_a_learner_types():
+    truth = frozen({"oven": 160, "pans": ["big"]})
+    assert check(mine=({"oven": 160, "pans": ["big"]}, truth), theirs=(truth, truth))
+    with pytest.raises(MateriaError, match=r"161.* is not right"):
+        check(mine=({"oven": 161}, truth))
 
 
 def test_a_missing_answer_says_what_to_write():
