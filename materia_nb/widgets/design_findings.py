@@ -23,6 +23,7 @@ _MOST_FINDINGS: Final = 60
 _MOST_MENDED: Final = 20
 """For so many findings it is looked whether a button can mend them: each takes a check of the loadout."""
 _MOST_CHANGES: Final = 60
+_NOTHING_PLACED: Final = "click a materia in the palette"
 _MOST_WORDS: Final = 200
 _OWNERS: Final[tuple[tuple[Kind, Kind, str, str], ...]] = (
     ("loop", "exit", "loops.", "exits"),
@@ -44,6 +45,7 @@ def dock_slice(session: DesignSession) -> Slice:
 def findings(design: Design, known: set[Pick]) -> list[Slice]:
     """Return each problem and hint with where it is, and the words of the button that mends it, where one does."""
     found = [*design.report.problems, *design.report.hints]
+    placed = as_object(design.document.get("sockets"))
     rows = []
     for place, one in enumerate(found[:_MOST_FINDINGS]):
         mend = design.mend_of(one) if place < _MOST_MENDED else None
@@ -55,7 +57,7 @@ def findings(design: Design, known: set[Pick]) -> list[Slice]:
                 "source": one.source,
                 "where": where_words(design, one, pick),
                 "what": part(one.message, 400),
-                "todo": part(one.hint, 400),
+                "todo": _NOTHING_PLACED if one.source == "sockets" and not placed else part(one.hint, 400),
                 "mend": None if mend is None else shorten(mend.label, 60),
                 "pick": None if pick is None else list(pick),
             }

@@ -96,3 +96,17 @@ def test_what_no_value_is_is_refused(model, name, typed):
 @pytest.mark.parametrize("name", ["maxTraversals", "to", "when"])
 def test_an_emptied_field_is_left_out(name):
     assert read_field(Edge, name, "  ") is None
+
+
+def test_what_is_told_of_the_cast_is_inherited_a_word_or_an_object():
+    def context(raw):
+        return next(one for one in form_of(Loadout, raw) if one.name == "castContext")
+
+    field = context({})
+    assert (field.label, field.input, field.value) == ("context", "choice", "")
+    assert field.options == (("", "inherited"), ("full", "full"), ("request", "request"), ("none", "none"))
+    assert context({"castContext": {"state": False}}).input == "json"
+    assert read_field(Loadout, "castContext", "none") == "none"
+    assert read_field(Loadout, "castContext", "{state: false}") == {"state": False}
+    with pytest.raises(MateriaError, match="context cannot be 'all'"):
+        read_field(Loadout, "castContext", "all")

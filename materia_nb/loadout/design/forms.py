@@ -142,7 +142,7 @@ def _field(
     input_ = _input(row, schema, shown if isinstance(value, str) or value is None else value)
     options: tuple[tuple[str, str], ...] = ()
     if input_ == "choice":
-        options = tuple((word, word) for word in schema["enum"])
+        options = tuple((word, word) for word in schema.get("enum") or _words(schema))
         if not row.required:
             options = (("", _left_out(row, schema)), *options)
         if shown not in [word for word, _ in options]:
@@ -174,7 +174,10 @@ def _field(
 def _input(row: FieldRow, schema: Mapping[str, Any], value: JSON) -> Input:
     kind = schema.get("type")
     texts = kind == "array" and schema.get("items", {}).get("type") == "string"
+    shaped = is_object(value) or (isinstance(value, str) and value.lstrip().startswith("{"))
     told: tuple[tuple[Input, bool], ...] = (
+        ("json", row.shape == TOLD_SHAPE and shaped),
+        ("choice", row.shape == TOLD_SHAPE),
         ("prose", row.field in _PROSE),
         ("reference", row.shape in ("socket id", "socket id or end", "materia id")),
         ("choice", bool(schema.get("enum"))),
@@ -228,7 +231,7 @@ def _prose(typed: str, _label: str, _row: FieldRow, _schema: Mapping[str, Any]) 
 
 
 def _chosen(typed: str, label: str, row: FieldRow, schema: Mapping[str, Any]) -> JSON:
-    if typed not in schema["enum"]:
+    if typed not in (schema.get("enum") or _words(schema)):
         raise refused(f"{label} cannot be {typed!r}", row.field, f"choose {row.shape}")
     return typed
 
