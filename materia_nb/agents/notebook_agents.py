@@ -28,6 +28,7 @@ from materia_nb.agents.interface import (
     turn_has,
 )
 from materia_nb.agents.model.model_agent import ModelAgent
+from materia_nb.agents.model.providers import meant
 from materia_nb.engine.conversation import ToolCall
 from materia_nb.engine.routing import short
 from materia_nb.engine.state import Pin
@@ -453,7 +454,9 @@ def _named(value: str) -> Agent:
         return ModelAgent(None if value == "model" else value)
     raise AgentError(
         f"{value!r} is not an agent",
-        hint=f'a command is a list, as {value.split()!r}; "person" is a person, "openai:gpt-5" a model',
+        hint=f"did you mean {model!r}?"
+        if (model := meant(value))
+        else f'a command is a list, as {value.split()!r}; "person" is a person, "openai:gpt-5" a model',
     )
 
 

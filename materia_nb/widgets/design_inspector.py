@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from materia_nb.agents.model.providers import ready_models
 from materia_nb.display.escape import part, shorten
 from materia_nb.display.sections import part_title
 from materia_nb.engine.entering import first_prompt
@@ -28,7 +29,7 @@ from materia_nb.loadout.facts import (
 )
 from materia_nb.loadout.fields import Model
 from materia_nb.loadout.graph import END
-from materia_nb.loadout.models import Consumes, Iterator, Loadout
+from materia_nb.loadout.models import AgentMateria, Consumes, Iterator, Loadout
 from materia_nb.loadout.models_graph import Edge, ExitRoute, Loop, Socket
 from materia_nb.loadout.report import shown
 from materia_nb.loadout.vocabulary import DESCRIBED, described, protocol_names
@@ -74,6 +75,7 @@ def _fields(
         "socket id or end": [*sockets, END],
         "materia id": session.design.materia,
         "name of a protocol": protocol_names(),
+        "model": ready_models() if model is AgentMateria else (),
     }
     return [_sent(session, of, one, prefix) for one in form_of(model, raw, known)]
 

@@ -17,6 +17,7 @@ from materia_nb.agents import ModelAgent, agent_from
 from materia_nb.agents.interface import AgentError, Asking, Called, Message, Said, Spent, ToolCall, Usage
 from materia_nb.agents.model import requests
 from materia_nb.agents.model.model_turn import INVALID, LONGEST_ARGUMENTS, MOST_CALLS
+from materia_nb.agents.model.providers import ready_models
 from materia_nb.cast import open_cast
 from materia_nb.handoff.contract import Grant
 from model_helpers import Heard, agent, failed, turn
@@ -785,3 +786,25 @@ def test_a_turn_that_failed_after_its_calls_goes_on_behind_them(tmp_path):
     assert (tmp_path / "made").read_text() == "x\n", "the command ran once"
     assert [one["role"] for one in server.messages()] == ["user", "assistant", "tool"]
     assert cast.now.usage.tokens == 2 * 15
+
+
+def test_what_is_plainly_meant_by_the_name_of_a_model_is_said():
+    for name in ("openai/gpt-5", "model:openai/gpt-5"):
+        with pytest.raises(AgentError) as told:
+            agent_from(name)
+        assert "did you mean 'openai:gpt-5'?" in str(told.value)
+    with pytest.raises(AgentError, match="'bin/agent' is not an agent") as told:
+        agent_from("bin/agent")
+    assert "did you mean" not in str(told.value)
+    with pytest.raises(AgentError, match=r"choose one of: .*openai.*openrouter"):
+        agent_from("zzzzzz:gpt-5")
+
+
+def test_models_are_offered_whose_provider_has_a_key_here(monkeypatch):
+    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
+        monkeypatch.delenv(name)
+    assert ready_models() == ()
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    found = ready_models()
+    assert found
+    assert not [name for name in found if not name.startswith("openai")]

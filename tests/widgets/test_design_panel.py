@@ -202,3 +202,11 @@ def test_a_draft_that_cannot_be_kept_is_said_with_the_act(project):
     assert "the draft could not be kept" in note["words"]
     assert [*panel.design.document["sockets"]] == ["Socket-1"]
     panel.close()
+
+
+def test_an_empty_design_says_where_to_click(project):
+    panel = show_design(Workbench(project), "Mine", new=True)
+    [found] = panel.front.design["dock"]["problems"]
+    assert found["todo"] == "click a materia in the palette"
+    assert panel.front.design["bar"]["fresh"]
+    panel.close()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from materia_nb.agents.interface import AgentError
-from materia_nb.errors import did_you_mean
+from materia_nb.errors import close_match
 from materia_nb.secrets import scrubbed
 
 if TYPE_CHECKING:
@@ -20,6 +22,12 @@ if TYPE_CHECKING:
 
 INSTALL: Final = 'pip install "materia-nb[models]"'
 _OLLAMA_URL: Final = "http://127.0.0.1:11434/v1"
+_OTHER_KEYS: Final = {
+    "cohere": ("CO_API_KEY",),
+    "google": ("GEMINI_API_KEY",),
+    "google-gla": ("GEMINI_API_KEY",),
+}
+"""Keys that are not called after their provider."""
 _VARIABLE: Final = re.compile(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
 _NO_KEY: Final = (
     "none"  # what a server that wants no key is sent in its place; the client library needs something
@@ -55,12 +63,47 @@ def providers() -> list[str]:
     return sorted({*(name for name in found if "/" not in name), "ollama", "openrouter"})
 
 
+def meant(name: str) -> str:
+    """Return the model that is plainly meant by ``openai/gpt-5`` or ``model:openai/gpt-5``; empty where none is."""
+    provider, slash, rest = name.removeprefix("model:").removeprefix("model/").partition("/")
+    known = bool(slash and rest) and find_spec("pydantic_ai") is not None and provider in providers()
+    return f"{provider}:{rest}" if known else ""
+
+
+def ready_models() -> tuple[str, ...]:
+    """Return the models that could be asked here: their provider is installed, and its key is in the environment."""
+    keys = frozenset(
+        name for name, value in os.environ.items() if name.endswith("_API_KEY") and value.strip()
+    )
+    return _models_for(keys) if keys and find_spec("pydantic_ai") is not None else ()
+
+
+@functools.cache
+def _models_for(keys: frozenset[str]) -> tuple[str, ...]:
+    from pydantic_ai.models import known_model_names
+
+    def is_ready(provider: str) -> bool:
+        if not keys & {f"{provider.partition('-')[0].upper()}_API_KEY", *_OTHER_KEYS.get(provider, ())}:
+            return False
+        with suppress(AgentError):
+            _provider_class(provider)
+            return True
+        return False
+
+    ready = {provider for provider in providers() if is_ready(provider)}
+    return tuple(name for name in known_model_names() if name.partition(":")[0] in ready)
+
+
 def needs_library() -> None:
     """Raise AgentError (kind ``not_installed``) unless pydantic-ai is there."""
     if find_spec("pydantic_ai") is None:
         raise AgentError(
             "Language models need pydantic-ai, which is not installed", hint=INSTALL, kind="not_installed"
         )
+
+
+def _did_you_mean(name: str) -> str:
+    return f"did you mean {found!r}?" if (found := meant(name)) else ""
 
 
 def _bad_model(what: str, hint: str | None = None) -> AgentError:
@@ -86,8 +129,11 @@ def check(model: object, base_url: str | None = None) -> None:
     provider, _, name = model.partition(":")
     if not provider or not name:
         raise _bad_model(
-            f"{model!r} names no model", "write provider:model, as in openai:gpt-5 or ollama:llama3.2"
+            f"{model!r} names no model",
+            _did_you_mean(model) or "write provider:model, as in openai:gpt-5 or ollama:llama3.2",
         )
+    if provider == "model" and (hint := _did_you_mean(model)):
+        raise _bad_model("There is no model provider 'model'", hint)
     _provider_class(provider)
 
 
@@ -118,8 +164,9 @@ def _provider_class(provider: str) -> Any:
     try:
         return infer_provider_class(provider)
     except (ValueError, UserError):
-        meant = did_you_mean(provider, providers())
-        raise _bad_model(f"There is no model provider {provider!r}", meant) from None
+        near, known = close_match(provider, providers()), ", ".join(providers())
+        hint = f"did you mean {near!r}?" if near else f"choose one of: {known}"
+        raise _bad_model(f"There is no model provider {provider!r}", hint) from None
     except ImportError as error:
         raise AgentError(
             f"The provider {provider} needs a package that is not installed",

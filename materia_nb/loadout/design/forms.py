@@ -98,7 +98,8 @@ def form_of(model: type[Model], raw: Object, known: Mapping[str, Iterable[str]] 
     Args:
         model: what describes it.
         raw: the object as written.
-        known: what can be named, by the shape of the field: ``socket id``, ``socket id or end``, ``materia id``, ...
+        known: what can be named, by the shape of the field: ``socket id``, ``socket id or end``, ``materia id``, ...,
+            or by its name: ``model``.
     """
     names = known or {}
     hidden = _OWN.get(model.__name__, ())
@@ -150,7 +151,7 @@ def _field(
     elif input_ == "scope":
         options = tuple((word, word) for word in _words(schema))
     elif input_ in ("reference", "text"):
-        options = tuple((word, word) for word in names.get(row.shape, ()))
+        options = tuple((word, word) for word in names.get(row.field, names.get(row.shape, ())))
     if input_ == "lines" and isinstance(value, list):
         shown = "\n".join(str(one) for one in value)
     if input_ == "scope" and not isinstance(value, str) and value is not None:

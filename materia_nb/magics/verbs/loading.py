@@ -9,6 +9,7 @@ from typing import Any
 from materia_nb.agents.command_agent import PREFIX
 from materia_nb.agents.interface import AGENT_CELL
 from materia_nb.agents.model.model_agent import ModelAgent
+from materia_nb.agents.model.providers import meant
 from materia_nb.agents.notebook_agents import is_model
 from materia_nb.cast.views.loadout_views import (
     ReportView,
@@ -213,7 +214,9 @@ def agent(call: Call) -> Any:
     elif isinstance(who, str) and who != "person" and not who.startswith((PREFIX, "recorded:")):
         raise MateriaError(
             f"{who!r} is not an agent.",
-            hint="write provider:model, person, command:NAME, command PROGRAM ARGUMENT..., recorded:FILE, "
+            hint=f"did you mean {model!r}?"
+            if (model := meant(who))
+            else "write provider:model, person, command:NAME, command PROGRAM ARGUMENT..., recorded:FILE, "
             "a $variable, or a cell with the body of a function",
             kind="bad_agent",
         )
