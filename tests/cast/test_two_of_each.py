@@ -1,0 +1,212 @@
+"""Of two casts of any kind, what is done to one leaves the other as it is, in memory and on disk (R47)."""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import nullcontext
+
+import pytest
+
+import cast_helpers as h
+from materia_nb import Workbench
+from materia_nb.agents import AgentTable
+from materia_nb.cast import open_cast
+from materia_nb.cast.cast_breakpoints import CastBreakpoints
+from materia_nb.cast.edits import Approvals, Edits, Labels
+from materia_nb.cast.pins import Pins, choose
+from materia_nb.errors import MateriaError
+
+
+def document():
+    made = h.loop_config()
+    made["activeLoadout"] = "T"
+    made["loadouts"] = {"T": next(iter(made["loadouts"].values()))}
+    return made
+
+
+@pytest.fixture
+def wb(tmp_path):
+    bench = Workbench(tmp_path, bundled=False)
+    bench.load(document())
+    for name, agent in h.loop_agents().items():
+        bench.agent(name, agent)
+    yield bench
+    bench.close()
+
+
+def to_an_item(cast):
+    """Work off the first item, and wait at the second."""
+    cast.run(steps=3)
+    cast.enter()
+    return cast
+
+
+def two_casts(wb):
+    return wb.cast("r"), wb.cast("r")
+
+
+def parent_and_fork(wb):
+    parent = wb.cast("r")
+    return parent, parent.fork()
+
+
+def fork_and_parent(wb):
+    return parent_and_fork(wb)[::-1]
+
+
+def two_forks(wb):
+    parent = wb.cast("r")
+    return parent.fork(), parent.fork()
+
+
+def forks_late(wb):
+    parent = to_an_item(wb.cast("r"))
+    return parent.fork(), parent
+
+
+def quests(wb):
+    made = []
+    for title in ("one", "two"):
+        wb.quests.add(title)
+        wb.quests.run(1)
+        made.append(wb.current)
+        wb.current.back(0)
+    return made
+
+
+def links(wb):
+    return wb.link("T", "T", request="r"), wb.link("T", "T", request="r")
+
+
+def rows(wb):
+    swept = wb.sweep("T", "r", repeat=2, progress=False)
+    return [wb.resume(row.open().run_dir).fork(0) for row in swept]
+
+
+KINDS = (two_casts, parent_and_fork, fork_and_parent, two_forks, forks_late, quests, links, rows)
+
+WAYS = {
+    Edits: {
+        "items": lambda cast: cast.edit.items([*cast.work_items, h.item("more")]),
+        "again": lambda cast: cast.edit.again(1),
+        "abandon": lambda cast: cast.edit.abandon(),
+        "set": lambda cast: cast.edit.set("mood", {"a": [1]}),
+        "state": lambda cast: cast.edit.state({**cast.state, "x": 1}),
+        "reword": lambda cast: cast.edit.reword("task", "Reworded."),
+        "redefine": lambda cast: cast.edit.redefine(
+            cast.graph.sockets["Socket-2"].materia.id,
+            document()["materia"]["Build"] | {"description": "with care"},
+        ),
+        "undo": lambda cast: (cast.edit.set("a", 1), cast.edit.undo()),
+        "recommit": lambda cast: (
+            cast.back(1),
+            cast.edit.recommit({"workItems": h.items("p", "q", "r")}),
+        ),
+        "budget": lambda cast: cast.edit.budget(7, max_cost_usd=1.5),
+        "budget_in_words": lambda cast: cast.edit.budget_in_words("3 USD"),
+        "remember": lambda cast: cast.edit.remember(1),
+    },
+    Labels: {
+        "add": lambda cast: (cast.labels.add(1, note="n", verdict="bad"), cast.labels.add(tag="t", name="x")),
+        "undo": lambda cast: (cast.labels.add(tag="t"), cast.labels.undo()),
+    },
+    Pins: {
+        "add": lambda cast: (cast.pins.add("Socket-2", "pinned"), cast.pins.add("Socket-3", lambda: "f")),
+        "put": lambda cast: cast.pins.put("Socket-2", choose(None, "Socket-2", "chosen")),
+        "remove": lambda cast: (cast.pins.add("Socket-2", "pinned"), cast.pins.remove("Socket-2")),
+    },
+    CastBreakpoints: {
+        "add": lambda cast: cast.breakpoints.add("Socket-3"),
+        "watch": lambda cast: cast.breakpoints.watch("mood"),
+        "toggle": lambda cast: (
+            cast.breakpoints.add("Socket-3"),
+            cast.breakpoints.toggle(next(iter(cast.breakpoints))),
+        ),
+        "remove": lambda cast: (cast.breakpoints.add("Socket-3"), cast.breakpoints.remove(*cast.breakpoints)),
+        "clear": lambda cast: cast.breakpoints.clear(),
+        "change": lambda cast: cast.breakpoints.change(lambda own: own.replace({})),
+    },
+    AgentTable: {
+        "set": lambda cast: (cast.agents.set("Socket-2", lambda: "x"), cast.agents.set("*", "person")),
+        "remove": lambda cast: (cast.agents.remove("Socket-2"), cast.agents.remove("*")),
+        "copy": lambda cast: cast.agents.copy().set("Socket-2", "person"),
+        "frozen": lambda cast: cast.agents.frozen().set("Socket-2", "person"),
+    },
+    Approvals: {
+        "allow": lambda cast: cast.approvals.allow("bash", "edit"),
+        "disallow": lambda cast: (cast.approvals.allow("bash"), cast.approvals.disallow()),
+        "answer": lambda cast: cast.approvals.answer("yes"),
+        "approve": lambda cast: cast.approvals.approve(always=True),
+        "deny": lambda cast: cast.approvals.deny("no"),
+        "decide": lambda cast: cast.approvals.decide(satisfied=True),
+    },
+}
+REFUSED = {"remember", "answer", "approve", "deny", "decide"}
+"""What no cast here waits for: refused, and it must change nothing elsewhere for all that."""
+ON_A_FORK = {"abandon", "recommit", "reword", "again"}
+"""What takes the cast to where the others are not possible any more."""
+LOOKS = {
+    Labels: {"of"},
+    Pins: {"get", "items", "keys", "values"},
+    CastBreakpoints: {"begin_as", "follow", "reached"},
+    AgentTable: {"describe", "for_turn"},
+}
+"""Methods that look, or that a workbench calls when it makes a cast."""
+
+
+def known(cast):
+    """All that is known of a cast in memory."""
+    return {
+        "known": h.facts(cast),
+        "agents": [cast.agents.for_turn(name, one.materia.id) for name, one in cast.graph.sockets.items()],
+        "default": cast.agents.describe(),
+        "breakpoints": dict(cast.breakpoints.conditions),
+        "prompt": str(cast.now.prompt),
+        "rules": cast.runner.rules,
+    }
+
+
+def kept(cast):
+    """Every byte that is on disk of a cast."""
+    cast.runner.write_now()
+    return {
+        one.relative_to(cast.run_dir): one.read_bytes()
+        for one in cast.run_dir.rglob("*")
+        if one.is_file() and one.name != "lock"
+    }
+
+
+def check_same(cast, before, done):
+    for now, wanted in zip((known(cast), kept(cast)), before, strict=True):
+        for name in {*now, *wanted}:
+            assert now.get(name) == wanted.get(name), (done, name)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_r47_what_is_done_to_one_cast_changes_no_other(wb, kind):
+    one, other = kind(wb)
+    for cast in (one, other):
+        if not cast.steps:
+            to_an_item(cast)
+    before, reopened = (known(other), kept(other)), h.facts(open_cast(other.run_dir))
+    begun, changed = one.fork(), set()
+    for part, ways in WAYS.items():
+        for name, way in ways.items():
+            cast = begun.fork() if name in ON_A_FORK else one
+            mine = known(cast)
+            with pytest.raises(MateriaError) if name in REFUSED else nullcontext():
+                way(cast)
+            if known(cast) != mine:
+                changed.add(name)
+            check_same(other, before, (part.__name__, name))
+        assert h.facts(open_cast(other.run_dir)) == reopened, part
+    assert changed >= {"items", "set", "redefine", "recommit", "budget", "add", "put", "watch", "allow"}
+    one.abort()
+    check_same(other, before, "abort")
+    assert other.run() == "complete"
+
+
+@pytest.mark.parametrize("part", WAYS, ids=lambda part: part.__name__)
+def test_every_public_way_to_change_a_cast_is_tried(part):
+    public = {name for name, _ in inspect.getmembers(part, inspect.isfunction) if name[0] != "_"}
+    assert public - LOOKS.get(part, set()) == set(WAYS[part])
