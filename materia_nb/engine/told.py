@@ -283,7 +283,10 @@ class Told(NamedTuple):
             first = max(0, min(item.position - AROUND // 2, len(items) - AROUND - 1))
             last = min(len(items), first + AROUND + 1)
         else:
-            first, last = max(0, item.position - room.titles), item.position + room.titles + 1
+            first, last = (
+                max(0, item.position - room.titles),
+                min(len(items), item.position + room.titles + 1),
+            )
         for index in range(first, last):
             if index == item.position:
                 lines.append("- this one")

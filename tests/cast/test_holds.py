@@ -581,7 +581,7 @@ def test_a_budget_that_stops_a_decision_keeps_the_chosen_target(tmp_path):
     same_when_opened(cast)
 
 
-def test_the_item_of_a_held_socket_is_kept_and_moves_with_the_list(tmp_path):
+def test_the_item_of_a_held_socket_is_kept_and_stays_before_the_open_ones_r46(tmp_path):
     document = h.loop_config()
     check = document["loadouts"]["T"]["sockets"]["Socket-3"]
     check["handoff"] = "envelope"
@@ -592,13 +592,14 @@ def test_the_item_of_a_held_socket_is_kept_and_moves_with_the_list(tmp_path):
     cast.run()
     first, second = cast.work_items
     assert cast.status == "held"
-    with pytest.raises(MateriaError, match="cannot be removed now"):
+    with pytest.raises(MateriaError, match="being worked on at Socket-3, so it cannot be taken away"):
         cast.edit.items([second])
     cast.edit.items([{"title": "before", "context": "it"}, first, second])
-    assert cast.now.engine.at.item.key == "WI-2"
+    assert [one["title"] for one in cast.work_items] == [first["title"], "before", second["title"]]
+    assert cast.now.engine.at.item.key == "WI-1"
     assert cast.state["workItem"] == first
     cast.approvals.decide(satisfied=True)
-    assert cast.now.engine.cursors["workItemIndex"] == 2
+    assert cast.now.engine.cursors["workItemIndex"] == 1
     same_when_opened(cast)
 
 

@@ -90,7 +90,6 @@ def test_fields_without_effect_r4_r21():
             "Socket-1.command",
             "Socket-1.advance.done",
             "limits.maxSocketVisits",
-            "budget.maxCostUsd",
             "budget.stopAtLimit",
             "materia.P.parse",
             "materia.P.timeoutMs",

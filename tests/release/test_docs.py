@@ -428,13 +428,6 @@ def varied_casts(wb: Workbench) -> list[Any]:
 
     looped = wb.cast("l", loadout="Plan-Build-Eval", agents={"*": answer})
     looped.run()
-    spent = wb.cast("s", loadout="Ask", agents={"Answer": {"Answer": {"text": "x", "usage": usage}}})
-    spent.edit.budget(5)
-    spent.run()
-    warned = wb.cast("w", loadout="Ask", agents={"Answer": {"Answer": {"text": "x", "usage": usage}}})
-    warned.edit.budget(10)
-    warned.run()
-
     pinned = wb.cast("p", loadout="T-Gone", pins={"Gone": "there", "Socket-1": repaired})
     pinned.pins.remove("Socket-1")
     pinned.run()
@@ -451,19 +444,30 @@ def varied_casts(wb: Workbench) -> list[Any]:
     edited.run()
     return [
         *asking_casts(wb),
+        *budgeted_casts(wb),
         repaired,
         talked,
         worked,
         *failed,
         looped,
         nowhere,
-        spent,
-        warned,
         pinned,
         edited,
         forked,
         *held_casts(wb),
     ]
+
+
+def budgeted_casts(wb: Workbench) -> list[Any]:
+    """A cast stopped by its budget, one that is warned, and one whose turn has no cost that could be counted."""
+    made = []
+    for budget in ({"max_tokens": 5}, {"max_tokens": 10}, {"max_cost_usd": 1}):
+        usage = {"input": 6, "output": 2}
+        cast = wb.cast("s", loadout="Ask", agents={"Answer": {"Answer": {"text": "x", "usage": usage}}})
+        cast.edit.budget(**budget)
+        cast.run()
+        made.append(cast)
+    return made
 
 
 def asking_casts(wb: Workbench) -> list[Any]:
