@@ -376,11 +376,13 @@ def _mistake(card: Card) -> Iterable[dict[str, JSON]]:
     asked = "socket=..." if card.diagnosis.step is None else "socket=..., step=..."
     yield _words(
         "## Mended",
-        f"Here is one way. To find one of your own, `from materia_nb.lessons import clinic` in a cell above: "
+        "The next cell is folded; opened, it shows one way. To find one of your own first, "
+        "`from materia_nb.lessons import clinic` in a cell above: "
         f'`clinic("{card.name}").diagnose({asked})` judges what you think is wrong, and `.mend(loadout)` a changed '
         "loadout, by what it does with the same answers.",
     )
-    yield _loadout(mended, card.mended, card.loadout)
+    folded: JSON = {"jupyter": {"source_hidden": True}}
+    yield {**_loadout(mended, card.mended, card.loadout), "metadata": folded}
     yield code_cell(_cast("mended", card, mended))
     if castable:
         yield code_cell("wb.compare(cast, mended)")

@@ -108,6 +108,13 @@ def test_the_notebook_of_a_card_runs_in_order(card, shell, monkeypatch):
         assert read_case(path).check() == []
 
 
+@each(MISTAKES)
+def test_what_mends_a_mistake_is_folded_until_somebody_opens_it(card):
+    cells = notebook_of(card)["cells"]
+    mending = [cell for cell in cells if f"loadout {card.loadout}-Mended" in "".join(cell["source"])]
+    assert [cell["metadata"] for cell in mending] == [{"jupyter": {"source_hidden": True}}]
+
+
 def test_a_card_is_written_once_and_what_is_there_stays(bench):
     opened = bench.gallery("Raw Bread")
     assert opened.path == bench.project / "raw-bread.ipynb"
