@@ -240,7 +240,8 @@ def test_what_a_loadout_tells_its_agents_of_the_cast_stays_with_it():
     one, other = config({"X": at("P")}), config({"Y": at("P"), "Z": at("P", castContext="full")})
     other["loadouts"]["T"]["castContext"] = "request"
     graph = build_graph(linked(both(one, other)).document)
-    assert [socket.cast_context for socket in graph.sockets.values()] == ["full", "request", "full"]
+    told = [(socket.cast_context.request, socket.cast_context.state) for socket in graph.sockets.values()]
+    assert told == [(True, True), (True, False), (True, True)]
 
 
 def test_what_the_first_part_leaves_is_what_the_second_finds():
