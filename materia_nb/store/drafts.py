@@ -14,7 +14,7 @@ import secrets
 import time
 import weakref
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -196,8 +196,9 @@ def _change(text: str, words: str) -> Change:
     return Change(as_object(value["document"]), words, materia)
 
 
-def _text_of(change: Change) -> str:
-    return written({"document": change.document, "materia": dict(change.materia)})
+def _text_of(change: Change, originals: Mapping[str, Object | None]) -> str:
+    """Write a step with each materia that was ever edited: what was saved since may not be what it had."""
+    return written({"document": change.document, "materia": {**originals, **change.materia}})
 
 
 def _alike(one: str, other: str) -> int:
@@ -240,7 +241,7 @@ class _Keeper:
             elif anew or self._path is None or self._size > _MOST_BYTES or not self._path.exists():
                 self._begin(design)
             else:
-                self._append(self._act(design.now))
+                self._append(self._act(design.now, design.originals))
         except (OSError, ValueError) as error:
             self._let_go()
             self._path = None
@@ -256,7 +257,7 @@ class _Keeper:
             and self._steps[-1] is design.now
         )
 
-    def _act(self, now: Change) -> dict[str, JSON]:
+    def _act(self, now: Change, originals: Mapping[str, Object | None]) -> dict[str, JSON]:
         if len(self._steps) > 1 and self._steps[-2] is now:
             self._undone.append(self._steps.pop())
             return {"undo": True}
@@ -264,10 +265,10 @@ class _Keeper:
             self._steps.append(self._undone.pop())
             return {"redo": True}
         self._undone.clear()
-        return self._next(now)
+        return self._next(now, originals)
 
-    def _next(self, change: Change) -> dict[str, JSON]:
-        now = _text_of(change)
+    def _next(self, change: Change, originals: Mapping[str, Object | None]) -> dict[str, JSON]:
+        now = _text_of(change, originals)
         made = {"words": change.words, **_splice(self._text, now), "crc": zlib.crc32(now.encode())}
         self._text = now
         self._steps.append(change)
@@ -284,16 +285,16 @@ class _Keeper:
         """Write a draft of its own for what is not saved, and then let go of the one before."""
         before, forget = self._path, self._let_go
         base, steps = design.unsaved
-        self._text, self._size = _text_of(base), 0
+        self._text, self._size = _text_of(base, design.originals), 0
         self._steps, self._undone = [base], []
         home = None if design.home.path is None else str(design.home.path)
         lines: list[dict[str, JSON]] = [
             {"format": _FORMAT, "name": design.name, "home": home, "text": self._text}
         ]
-        lines += [self._next(one) for one in steps]
+        lines += [self._next(one, design.originals) for one in steps]
         if sum(len(str(line.get("put", ""))) for line in lines) > _MOST_BYTES // 2:
-            self._text, self._steps = _text_of(base), [base]
-            lines[1:] = [self._next(steps[-1])]
+            self._text, self._steps = str(lines[0]["text"]), [base]
+            lines[1:] = [self._next(steps[-1], design.originals)]
         self._open(design.name)
         self._append(*lines)
         if before is not None:

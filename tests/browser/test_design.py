@@ -360,6 +360,30 @@ def test_a_design_outlives_its_kernel_and_enter_casts_it_once(hand: Hand):
     assert lab.outputs(2)[-1].text.strip() == "1"
 
 
+# -- a long row -------------------------------------------------------------------------------
+
+ROW: Final = """
+from materia_nb import Workbench
+from materia_nb.widgets.graph_panel import GraphPanel
+ids = [f"Socket-{number}" for number in range(1, 201)]
+row = {one: {"materia": "Build", "edges": [{"when": "always", "to": to}]} for one, to in zip(ids, ids[1:])}
+GraphPanel(Workbench(".").define_loadout("Row", {"sockets": {**row, ids[-1]: {"materia": "Build"}}}).graph).view
+"""
+
+
+def test_fit_shows_a_row_of_two_hundred_sockets_whole(lab: Lab):
+    lab.open(lab.notebook(ROW))
+    lab.run_all()
+    lab.page.wait_for_function(f"() => {CANVAS}?._cyreg?.cy")
+    lab.cell(0).locator("button").get_by_text("fit", exact=True).click()
+    lab.page.wait_for_function(
+        f"""() => {{
+            const cy = {CANVAS}._cyreg.cy, seen = cy.extent(), all = cy.nodes().boundingBox();
+            return seen.x1 <= all.x1 && seen.y1 <= all.y1 && seen.x2 >= all.x2 && seen.y2 >= all.y2;
+        }}"""
+    )
+
+
 # -- hostile text -----------------------------------------------------------------------------
 
 

@@ -44,7 +44,7 @@ def some_act(wb: Workbench, design: Design, chance: random.Random) -> None:
 
 
 def state(design: Design) -> str:
-    return json.dumps([design.document, design.definitions])
+    return json.dumps([design.document, sorted(design.definitions.items())])
 
 
 def begun(project) -> tuple[Workbench, Design]:

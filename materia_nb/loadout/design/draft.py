@@ -255,6 +255,11 @@ class Design:
         self._kept(anew=True)
 
     @property
+    def originals(self) -> dict[str, Object | None]:
+        """The materia that were edited, as they were at first; None for one that was not there."""
+        return self._originals
+
+    @property
     def unsaved(self) -> tuple[Change, Sequence[Change]]:
         """What was saved last, and the steps since; only the last one where undo led back to before that."""
         place = next((at for at, one in enumerate(self._steps) if one is self._base), None)
