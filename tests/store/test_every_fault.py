@@ -1,13 +1,15 @@
 """Every call into the system for files fails once, in every way: nothing is lost, locked or left open.
 
-A cast is started, stepped, edited, forked, resumed, closed. Its calls are counted; then for each of them the process
-dies before it, or in the middle of it where it writes, or the call is refused (no room, no handle, broken disk), or Ctrl-C
-comes right then. After each, what was left is gone on with, and is in the end what it is undisturbed.
+A cast is started, stepped, edited, forked, resumed, closed. For each of its calls the process dies before it, or in the
+middle of it where it writes, or the call is refused (no room, no handle, broken disk), or Ctrl-C comes right then. After
+each, what was left is gone on with, and is in the end what it is undisturbed. What a death leaves is a copy of the
+directory at that moment, so one run makes all of them; real processes die in ``test_kill.py``.
 """
 
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import os
 import shutil
@@ -22,7 +24,6 @@ from materia_nb import platform
 from materia_nb.cast import open_cast, resume_cast
 from materia_nb.errors import MateriaError
 from materia_nb.store import rundir
-from materia_nb.store.journal import read_journal
 
 LONG = "x" * 70_000
 """More than stands in the journal, so that its artifact is the only copy."""
@@ -38,58 +39,39 @@ READS = {"read", "pread", "open", "scandir", "listdir"}
 
 
 class Shim:
-    """Counts the calls of some names, and does ``fault`` at the ``at``-th one."""
+    """Does ``fault`` around each call of some names, in place of the call."""
 
     looks = False
     """Whether the test itself looks at the disk."""
 
-    def __init__(self, monkeypatch, only, at, fault):
-        self.only, self.at, self.fault, self.count, self.name = only, at, fault, 0, None
+    def __init__(self, patched, only, fault):
+        self.only, self.fault = only, fault
         for name in CALLS:
-            monkeypatch.setattr(os, name, self.around(name, getattr(os, name)))
-        monkeypatch.setattr(platform, "_FLOCK", self.around("flock", platform._FLOCK))
+            patched.setattr(os, name, self.around(name, getattr(os, name)))
+        patched.setattr(platform, "_FLOCK", self.around("flock", platform._FLOCK))
 
     def around(self, name, real):
         def call(*given, **named):
             kind = "create" if name == "open" and given[1] & os.O_CREAT else name
             if kind in self.only and not Shim.looks:
-                self.count += 1
-                if self.count == self.at:
-                    self.name = kind
-                    self.fault(kind, real, given)
+                return self.fault(kind, partial(real, *given, **named), real, given)
             return real(*given, **named)
 
         return call
 
 
-def dies(name, real, given):
-    os._exit(9)
-
-
-def dies_within(name, real, given):
-    if name in {"write", "pwrite"}:
-        real(given[0], bytes(given[1][: len(given[1]) // 2]), *given[2:])
-    os._exit(9)
-
-
 def refuses(number):
-    def fault(name, real, given):
+    def fault():
         raise OSError(number, os.strerror(number))
 
     return fault
 
 
-def interrupts(name, real, given):
-    signal.raise_signal(signal.SIGINT)
-
-
 FAULTS = {
-    "dies": (dies, CHANGES),
-    "dies within": (dies_within, {"write", "pwrite"}),
     "ENOSPC": (refuses(errno.ENOSPC), TAKES_ROOM),
     "EIO": (refuses(errno.EIO), CHANGES | READS),
     "EMFILE": (refuses(errno.EMFILE), OPENS),
-    "interrupt": (interrupts, CHANGES | READS),
+    "interrupt": (partial(signal.raise_signal, signal.SIGINT), CHANGES | READS),
     "EIO, forced": (refuses(errno.EIO), {"fsync"}),
 }
 
@@ -123,12 +105,14 @@ def begun(root):
     """The directories of the casts in which something was recorded, the first one first, its fork behind it."""
     Shim.looks = True
     try:
-        return [path.parent for path in sorted(root.glob("casts/*/events.jsonl")) if read_journal(path).lines]
+        return [
+            path.parent for path in sorted(root.glob("casts/*/events.jsonl")) if b"\n" in path.read_bytes()
+        ]
     finally:
         Shim.looks = False
 
 
-def go_on(root, held, sync):
+def go_on(root, held, sync=False, *, at_once=False):
     """Do what was not done yet; casts that are at hand go into ``held``."""
 
     def kept(cast):
@@ -148,8 +132,9 @@ def go_on(root, held, sync):
         fork = kept(cast.fork(1))
         fork.run()
         fork.close()
-    cast.close()
-    cast = resumed(begun(root)[0])
+    if not at_once:
+        cast.close()
+        cast = resumed(begun(root)[0])
     if cast.status != "complete":
         cast.run()
     if not cast.labels.of().name:
@@ -199,45 +184,82 @@ def handles(root):
     ]
 
 
-def in_a_child(act):
-    """Run it in a copy of this process; "died" when it did so as wanted, None when it came to its end."""
-    child = os.fork()
-    if child == 0:
-        code = 3
+def gone_on(root, wanted, what):
+    """Go on with what is left in ``root``, which must come to the wanted end."""
+    go_on(root, [], at_once=True)
+    assert told(root) == wanted, what
+    assert handles(root) == [], what
+    shutil.rmtree(root)
+
+
+@pytest.fixture(scope="module")
+def wanted(tmp_path_factory, no_timers):
+    """What a run ends with that nothing disturbs."""
+    root = tmp_path_factory.mktemp("undisturbed")
+    go_on(root, [])
+    return told(root)
+
+
+def test_nothing_is_lost_whenever_the_process_dies(tmp_path, wanted):
+    root, left, seen = tmp_path / "run", [], set()
+
+    def keep(name):
+        """Copy the directory, unless it is what it was at the call before."""
+        Shim.looks = True
         try:
-            act()
-            code = 0
+            files = [
+                (str(one.relative_to(root)), one.stat().st_mode, one.is_file() and one.read_bytes())
+                for one in root.rglob("*")
+            ]
+            if (here := hash(frozenset(files))) not in seen:
+                seen.add(here)
+                left.append((name, shutil.copytree(root, tmp_path / str(len(left)))))
         finally:
-            os._exit(code)
-    return {9: "died", 0: None}[os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])]
+            Shim.looks = False
+
+    def fault(name, act, real, given):
+        keep(f"before {name} {given}")
+        if name in {"write", "pwrite"}:
+            done = real(given[0], bytes(given[1][: len(given[1]) // 2]), *given[2:])
+            keep(f"within {name} {given}")
+            if name == "write":
+                return done + real(given[0], given[1][done:])
+        return act()
+
+    root.mkdir()
+    with pytest.MonkeyPatch.context() as patched:
+        Shim(patched, CHANGES, fault)
+        go_on(root, [])
+    assert told(root) == wanted
+    assert len(left) > 60, "the shim does not see what is called"
+    for what, copy in left:
+        gone_on(copy, wanted, what)
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="it looks there at what is open")
 @pytest.mark.parametrize("kind", FAULTS)
-def test_nothing_is_lost_whatever_fails(tmp_path, kind):
+def test_nothing_is_lost_whatever_fails(tmp_path, wanted, kind):
     (fault, only), sync = FAULTS[kind], kind == "EIO, forced"
-    go_on(tmp_path / "undisturbed", [], sync)
-    wanted, at, met, name = told(tmp_path / "undisturbed"), 0, [], "none"
-    while name is not None:
-        root, held, error = tmp_path / f"run{at}", [], None
-        at += 1
+    at, met = 0, [""]
+    while met:
+        root, held, met, calls, error = tmp_path / f"run{at}", [], [], itertools.count(), None
+
+        def failing(name, act, real, given, met=met, calls=calls, at=at):
+            if next(calls) == at:
+                met.append(name)
+                fault()
+            return act()
+
         with pytest.MonkeyPatch.context() as patched:
-            shim = Shim(patched, only, at, fault)
-            if kind.startswith("dies"):
-                name = in_a_child(partial(go_on, root, [], sync))
-            else:
-                try:
-                    go_on(root, held, sync)
-                except (MateriaError, KeyboardInterrupt) as raised:
-                    error = raised  # and with it the frames of all that was under way
-                name = shim.name
+            Shim(patched, only, failing)
+            try:
+                go_on(root, held, sync)
+            except (MateriaError, KeyboardInterrupt) as raised:
+                error = raised  # and with it the frames of all that was under way
         for cast in held:
             cast.close()
-        go_on(root, [], sync)
-        assert told(root) == wanted, f"call {at}, {name}: {error!r}"
+        gone_on(root, wanted, f"call {at}, {met}: {error!r}")
         error = None
-        assert handles(root) == [], f"call {at}, {name}"
-        shutil.rmtree(root)
-        met.append(name)
+        at += 1
     # Fewer would mean that the shim does not see what is called.
-    assert len(met) > 12 if sync else len(met) > 30
+    assert at > 12 if sync else at > 30
