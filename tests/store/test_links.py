@@ -15,7 +15,7 @@ from materia_nb.errors import MateriaError
 from materia_nb.store.rundir import RunDir
 from materia_nb.store.verifying import verify
 
-MANY = int(os.environ.get("MATERIA_FLIPS", "300"))
+MANY = int(os.environ.get("MATERIA_FLIPS", "60"))
 """How many random changes are made of each kind; 10,000 by hand."""
 
 
