@@ -244,7 +244,7 @@ def pi_profile_directory(env: Mapping[str, str]) -> Path | None:
 
 def _is_there(path: Path) -> bool:
     try:
-        return path.exists()
+        return path.exists() or path.is_symlink()
     except OSError:  # a directory on the way that may not be entered: reading it says so
         return True
 

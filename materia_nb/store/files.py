@@ -58,7 +58,9 @@ def disk_error(path: Path | str, doing: str, error: OSError) -> DiskError:
     return DiskError(
         f"Could not {doing}: {error.strerror or error}.",
         where=str(path),
-        hint="make room or make the directory writable, then resume; everything recorded so far is kept",
+        hint="move it away: a plain file belongs there"
+        if error.errno in {errno.EINVAL, errno.ELOOP, errno.EISDIR}
+        else "make room or make the directory writable, then resume; everything recorded so far is kept",
         kind="disk",
     )
 

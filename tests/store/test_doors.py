@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import resource
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +14,13 @@ import cast_helpers as h
 import lint_files
 from materia_nb import Workbench
 from materia_nb.cast import beginning, open_cast, resume_cast
+from materia_nb.cast.breakpoint import read_breakpoints
 from materia_nb.errors import MateriaError
 from materia_nb.file_io import append_line, read_plain, replace_file
+from materia_nb.lessons.checks import read_guesses
 from materia_nb.store.catalogue import list_casts
+from materia_nb.store.side_files import read_context
+from materia_nb.utilities.scripts import copies
 
 
 def test_nothing_opens_files_past_the_doors():
@@ -87,33 +91,85 @@ NAMES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "circle"])
-@pytest.mark.parametrize("name", NAMES)
-def test_nothing_waits_for_what_is_no_file(left, name, kind):
-    path = left / name
-    path.unlink()
+PROJECT = {
+    ".pi/pi-materia.json": lambda wb, path: wb.config.faults,
+    "quest-board.json": lambda wb, path: wb.quests.add("one"),
+    "project-context.json": lambda wb, path: read_context(wb.artifact_root),
+    "breakpoints.json": lambda wb, path: read_breakpoints(path, "Ask"),
+    "rows.jsonl": lambda wb, path: wb.sweep("Ask", ["one"], lambda: "x", dir=wb.artifact_root),
+    "guesses.jsonl": lambda wb, path: read_guesses(path),
+    "recording.json": lambda wb, path: wb.recorded(path),
+}
+"""What reads each file of a project."""
+LEFT_OUT = {
+    "drafts/Ask.0123abcd.jsonl": lambda wb, path: not wb.drafts(),
+    ".materia-shipped-utilities.json": lambda wb, path: {one.stands for one in copies(path.parent)} == {"not there"},
+}  # fmt: skip
+"""What goes on without a file, where there is nothing in it that anybody has to know of."""
+
+
+def put_no_file(path, kind):
+    """Let something be there that cannot be read to its end."""
+    path.unlink(missing_ok=True)
     if kind == "pipe":
         os.mkfifo(path)
     elif kind == "folder":
         path.mkdir()
     else:
         path.symlink_to("/dev/zero" if kind == "device" else path)
-    done = []
+
+
+def ends_of(*acts):
+    """What each gives, or the MateriaError that it raises, within half a minute."""
+    ends = []
 
     def use():
-        for act in (
-            lambda: list_casts(left.parent),
-            lambda: open_cast(left),
-            lambda: resume_cast(left).close(),
-        ):
-            with contextlib.suppress(MateriaError):
-                act()
-            done.append(act)
+        for act in acts:
+            try:
+                ends.append(act())
+            except MateriaError as error:
+                ends.append(error)
 
     thread = threading.Thread(target=use, daemon=True)
     thread.start()
     thread.join(30)
-    assert len(done) == 3, "raised something else, or waits"
+    assert len(ends) == len(acts), "raised something else, or waits"
+    return ends
+
+
+KINDS = pytest.mark.parametrize("kind", ["pipe", "device", "folder", "circle"])
+
+
+@KINDS
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_waits_for_what_is_no_file_of_a_cast(left, name, kind):
+    put_no_file(left / name, kind)
+    (entry,), opened, resumed = ends_of(
+        lambda: list_casts(left.parent), lambda: open_cast(left), lambda: resume_cast(left).close()
+    )
+    needed = {"events.jsonl", "config.resolved.json", "cast.lock", "sockets/Socket-1/1.md"}
+    assert isinstance(resumed, MateriaError) == (
+        name in needed or (name, kind) == ("manifest.json", "folder")
+    )
+    assert resumed is None or Path(name).name in str(resumed)
+    assert isinstance(opened, MateriaError) == (name in {"events.jsonl", "config.resolved.json"})
+    assert (entry.status == "broken") == (name == "events.jsonl")
+
+
+@KINDS
+@pytest.mark.parametrize("name", [*PROJECT, *LEFT_OUT])
+def test_nothing_waits_for_what_is_no_file_of_a_project(tmp_path, name, kind):
+    path = (tmp_path if name.startswith(".pi") else Workbench(tmp_path).artifact_root) / name
+    path.parent.mkdir(parents=True)
+    put_no_file(path, kind)
+    (end,) = ends_of(lambda: (PROJECT | LEFT_OUT)[name](Workbench(tmp_path), path))
+    if name in LEFT_OUT:
+        assert end is True
+    else:
+        assert name in str(end)
+        assert any(
+            why in str(end) for why in ("no plain file", "link", "not a plain", "a directory", "Is a dir")
+        )
 
 
 def test_a_torn_journal_that_is_a_link_is_not_mended_through_it(left, tmp_path):

@@ -162,7 +162,7 @@ class Kept:
         self.casts: dict[str, Came] = {}
         self.axes: set[tuple[object, ...]] = set()
         self.verdicts: dict[tuple[str, str], Verdict] = {}
-        with suppress(FileNotFoundError):
+        with disk(self._path, "read the rows of the sweep"), suppress(FileNotFoundError):
             for line in read_plain(self._path, LONGEST).splitlines():
                 self._read(line)
 
